@@ -1,0 +1,188 @@
+//! Physical quantities: one type per dimension, with only the arithmetic that makes sense.
+//!
+//! A quantity holds an `f64` in its base unit (s, B, bit, FLOP, Hz and their rates). Text always
+//! carries a unit ("10 Gbit/s", "64 MiB"); a bare number is refused. Printing with `{}` is exact:
+//! what is printed parses back to the same value. [`human`](Seconds::human) rounds for tables.
+//!
+//! "FLOP" is a count of operations here, never a rate (Zeng 2023 uses FLOPS for both).
+
+mod arithmetic;
+mod text;
+mod unit;
+
+pub use text::ParseQuantityError;
+
+use unit::Unit;
+
+/// Defines a quantity: a newtype over `f64` in its base unit.
+macro_rules! quantity {
+    ($(#[$doc:meta])* $name:ident, $example:literal, $units:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, PartialOrd, Default)]
+        pub struct $name(f64);
+
+        impl $name {
+            /// Nothing at all.
+            pub const ZERO: Self = Self(0.0);
+            pub(crate) const UNITS: &'static [Unit] = $units;
+            pub(crate) const EXAMPLE: &'static str = $example;
+
+            /// The quantity of `value` base units.
+            pub const fn new(value: f64) -> Self {
+                Self(value)
+            }
+
+            /// The value in base units.
+            pub const fn get(self) -> f64 {
+                self.0
+            }
+
+            /// The larger of two.
+            #[must_use]
+            pub fn max(self, other: Self) -> Self {
+                Self(self.0.max(other.0))
+            }
+
+            /// The smaller of two.
+            #[must_use]
+            pub fn min(self, other: Self) -> Self {
+                Self(self.0.min(other.0))
+            }
+
+            /// Neither infinite nor NaN.
+            pub fn is_finite(self) -> bool {
+                self.0.is_finite()
+            }
+
+            /// Rounded to four significant digits, for people: "1.235 GB".
+            pub fn human(self) -> String {
+                text::human(self.0, Self::UNITS)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(&text::exact(self.0, Self::UNITS))
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = ParseQuantityError;
+
+            fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
+                text::parse(text, Self::UNITS, Self::EXAMPLE).map(Self)
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                text::deserialize(deserializer, Self::UNITS, Self::EXAMPLE).map(Self)
+            }
+        }
+
+        arithmetic::linear!($name);
+    };
+}
+
+quantity!(
+    /// A duration; base unit second.
+    Seconds, "0.5 s", unit::SECONDS
+);
+quantity!(
+    /// An amount of data in bytes.
+    Bytes, "25 MB", unit::BYTES
+);
+quantity!(
+    /// An amount of data in bits.
+    Bits, "2 Gbit", unit::BITS
+);
+quantity!(
+    /// A number of floating-point operations (a multiply-add is two).
+    Flops, "7.7 GFLOP", unit::FLOPS
+);
+quantity!(
+    /// A frequency; base unit hertz.
+    Hertz, "2.2 GHz", unit::HERTZ
+);
+quantity!(
+    /// A rate of computing.
+    FlopsPerSec, "13.45 TFLOP/s", unit::FLOPS_PER_SEC
+);
+quantity!(
+    /// A data rate in bits per second, as networks are sold.
+    BitsPerSec, "10 Gbit/s", unit::BITS_PER_SEC
+);
+quantity!(
+    /// A data rate in bytes per second, as memories are sold.
+    BytesPerSec, "416 GB/s", unit::BYTES_PER_SEC
+);
+quantity!(
+    /// Training samples per second.
+    SamplesPerSec, "512 samples/s", unit::SAMPLES_PER_SEC
+);
+
+arithmetic::rate!(Bytes, BytesPerSec);
+arithmetic::rate!(Bits, BitsPerSec);
+arithmetic::rate!(Flops, FlopsPerSec);
+
+impl Bytes {
+    /// The same data counted in bits.
+    pub const fn to_bits(self) -> Bits {
+        Bits(self.0 * 8.0)
+    }
+}
+
+impl Bits {
+    /// The same data counted in bytes.
+    pub const fn to_bytes(self) -> Bytes {
+        Bytes(self.0 / 8.0)
+    }
+}
+
+impl BitsPerSec {
+    /// The same rate counted in bytes.
+    pub const fn to_bytes_per_sec(self) -> BytesPerSec {
+        BytesPerSec(self.0 / 8.0)
+    }
+}
+
+impl BytesPerSec {
+    /// The same rate counted in bits.
+    pub const fn to_bits_per_sec(self) -> BitsPerSec {
+        BitsPerSec(self.0 * 8.0)
+    }
+}
+
+impl Hertz {
+    /// The computing rate of a unit that does `per_cycle` operations in every cycle.
+    pub fn at(self, per_cycle: f64) -> FlopsPerSec {
+        FlopsPerSec(self.0 * per_cycle)
+    }
+}
+
+impl SamplesPerSec {
+    /// `samples` processed in `time`.
+    pub fn of(samples: f64, time: Seconds) -> Self {
+        Self(samples / time.0)
+    }
+
+    /// The time that `samples` take at this rate.
+    pub fn time_for(self, samples: f64) -> Seconds {
+        Seconds(samples / self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests;
