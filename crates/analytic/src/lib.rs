@@ -1,1 +1,10 @@
-//! analytic
+//! The closed forms: pure functions of a scenario, exact to the published tables. One module per paper;
+//! [`layerwise`] is this project's own, the calibrated model that the papers' forms are limits of.
+//!
+//! No input or output, no clock, no threads, no logging.
+
+pub mod layerwise;
+pub mod placement;
+pub mod queue;
+mod step;
+pub mod zeng2023;

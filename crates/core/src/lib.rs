@@ -1,4 +1,16 @@
 //! What Stepcast talks about: quantities, models, devices, clusters, strategies, scenarios and
 //! predictions. No input or output, no clock, no threads, no logging: text in, values out.
 
+pub mod catalog;
+pub mod cluster;
+pub mod device;
+pub mod invalid;
+pub mod method;
+pub mod model;
+pub mod network;
+pub mod prediction;
 pub mod quantity;
+pub mod scenario;
+pub mod strategy;
+pub mod suggest;
+pub mod workload;

@@ -1,1 +1,11 @@
-//! study
+//! What people ask of the methods: a forecast with reasons, a scaling curve, a validation.
+
+mod advice;
+mod forecast;
+pub mod methods;
+mod scaling;
+pub mod validate;
+
+pub use advice::{Advice, WhatIf};
+pub use forecast::{Forecast, Training};
+pub use scaling::ScalingPoint;

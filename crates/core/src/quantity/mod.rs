@@ -60,6 +60,12 @@ macro_rules! quantity {
             }
         }
 
+        impl From<$name> for f64 {
+            fn from(quantity: $name) -> f64 {
+                quantity.0
+            }
+        }
+
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(&text::exact(self.0, Self::UNITS))
@@ -182,6 +188,14 @@ impl SamplesPerSec {
     pub fn time_for(self, samples: f64) -> Seconds {
         Seconds(samples / self.0)
     }
+}
+
+/// Serialises a quantity as its number of base units, for results whose keys name the unit.
+pub fn number<Q: Copy + Into<f64>, S: serde::Serializer>(
+    quantity: &Q,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((*quantity).into())
 }
 
 #[cfg(test)]

@@ -1,0 +1,296 @@
+//! Bulk-synchronous parameter-server training, layer by layer: this project's own closed form, made to be
+//! calibrated with a few figures per machine and none per model.
+//!
+//! Where it departs from Zeng 2023:
+//! * computing is three times the forward operations (backward costs twice the forward pass) at a share of
+//!   the peak rate, plus the work that every weight causes once a step, at a share of the memory rate;
+//! * every layer's gradient is pushed as soon as the backward pass has made it, on CPUs as on GPUs, so that
+//!   pushing overlaps computing; the link still serves pushes one by one, in the order they come;
+//! * bytes cost what framing leaves of the link rate, and are copied and serialised on the hosts.
+//!
+//! With one layer, no overlap is left and the queue is that of Algorithm 1. Cost: O(g·l·log(g·l)) for g
+//! groups and l layers.
+
+use crate::placement;
+use crate::queue::{self, Arrival};
+use crate::step::{self, Round, TransferCost};
+use stepcast_core::cluster::{Placement, WorkerGroup};
+use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::prediction::{GroupReport, Prediction, Warning};
+use stepcast_core::quantity::{Bytes, Flops, FlopsPerSec, Seconds};
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::Architecture;
+
+/// Share of the peak rate that is assumed where nothing was measured.
+pub const ASSUMED_EFFICIENCY: f64 = 0.5;
+
+/// Share of the memory rate that is assumed where nothing was measured.
+pub const ASSUMED_MEMORY_EFFICIENCY: f64 = 0.5;
+
+/// Bytes that move per weight and step: it is read forward and backward, its gradient written; the update
+/// reads weight, gradient and momentum and writes weight and momentum. Eight accesses of four bytes.
+pub const BYTES_PER_WEIGHT: f64 = 32.0;
+
+/// The share of [`BYTES_PER_WEIGHT`] that belongs to the forward pass.
+const FORWARD_ACCESSES: f64 = 1.0 / 8.0;
+
+/// Backward operations per forward operation: gradients of the inputs and of the weights.
+const BACKWARD_PER_FORWARD: f64 = 2.0;
+
+/// Slack costs a search per group; beyond this many groups it is left out.
+const MAX_GROUPS_WITH_SLACK: usize = 64;
+
+/// Layer-wise bulk-synchronous parameter server.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Layerwise;
+
+impl Method for Layerwise {
+    fn name(&self) -> &'static str {
+        "layerwise"
+    }
+
+    fn summary(&self) -> &'static str {
+        "bulk-synchronous parameter server, gradients pushed layer by layer while computing"
+    }
+
+    fn source(&self) -> &'static str {
+        "Stepcast, docs/methods/layerwise.md"
+    }
+
+    fn applies(&self, scenario: &Scenario) -> Result<(), Inapplicable> {
+        step::only_bulk_synchronous("the layer-wise model", scenario)
+    }
+
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable> {
+        self.applies(scenario)?;
+        let workers: Vec<Worker> =
+            (0..scenario.cluster.groups.len()).map(|index| Worker::of(scenario, index)).collect();
+        let round = round(scenario, &workers);
+        let with_slack = workers.len() <= MAX_GROUPS_WITH_SLACK;
+        let report = |(index, worker): (usize, &Worker)| GroupReport {
+            group: index,
+            count: worker.count,
+            compute: worker.host_to_device + worker.computing(),
+            ready: worker.host_to_device + worker.ready.first().copied().unwrap_or(Seconds::ZERO),
+            slack: with_slack.then(|| slack(scenario, &workers, index, round.total())),
+        };
+        let groups = workers.iter().enumerate().map(report).collect();
+        Ok(step::prediction(self.name(), scenario, &round, groups, assumptions(scenario)))
+    }
+}
+
+/// Times of alike workers in one step, before anybody waits for anybody.
+#[derive(Debug, Clone)]
+struct Worker {
+    group: usize,
+    count: u32,
+    host_to_device: Seconds,
+    /// When the gradients of each layer are ready, in backward order, from the start of computing.
+    ready: Vec<Seconds>,
+}
+
+impl Worker {
+    fn of(scenario: &Scenario, index: usize) -> Self {
+        let group = &scenario.cluster.groups[index];
+        let batch = f64::from(scenario.batch(index));
+        let per_flop = Seconds::new(batch) / rate(scenario, group).get();
+        let per_weight = Bytes::new(BYTES_PER_WEIGHT) / (group.device.memory_rate * memory_efficiency(group));
+        let forward = |flops: Flops, parameters: u64| {
+            per_flop * flops.get() + per_weight * (parameters as f64 * FORWARD_ACCESSES)
+        };
+        let backward = |flops: Flops, parameters: u64| {
+            per_flop * (flops.get() * BACKWARD_PER_FORWARD)
+                + per_weight * (parameters as f64 * (1.0 - FORWARD_ACCESSES))
+        };
+        let layers = &scenario.workload.layers;
+        let mut now: Seconds = layers.iter().map(|layer| forward(layer.forward, layer.parameters)).sum();
+        let ready = layers.iter().rev().map(|layer| {
+            now += backward(layer.forward, layer.parameters);
+            now
+        });
+        Self {
+            group: index,
+            count: group.count,
+            ready: ready.collect(),
+            host_to_device: step::host_to_device(scenario, index),
+        }
+    }
+
+    /// Forward and backward pass.
+    fn computing(&self) -> Seconds {
+        self.ready.last().copied().unwrap_or(Seconds::ZERO)
+    }
+
+    /// One of these workers, `factor` times as slow.
+    fn slowed(&self, factor: f64) -> Self {
+        Self { count: 1, ready: self.ready.iter().map(|&time| time * factor).collect(), ..self.clone() }
+    }
+}
+
+fn rate(scenario: &Scenario, group: &WorkerGroup) -> FlopsPerSec {
+    let peak = group.device.peak(scenario.strategy.precision).unwrap_or_else(|| group.device.fp32_peak());
+    peak * group.efficiency.or(group.device.efficiency).unwrap_or(ASSUMED_EFFICIENCY)
+}
+
+fn memory_efficiency(group: &WorkerGroup) -> f64 {
+    group.device.memory_efficiency.unwrap_or(ASSUMED_MEMORY_EFFICIENCY)
+}
+
+/// The layers, in backward order, that one server holds, and which share of each.
+struct Shard {
+    layers: Vec<(usize, f64)>,
+}
+
+fn shards(scenario: &Scenario) -> Vec<Shard> {
+    let layers = scenario.workload.layers.len();
+    let servers = scenario.cluster.servers;
+    let whole = |keep: &dyn Fn(usize) -> bool, share: f64| Shard {
+        layers: (0..layers).rev().filter(|&layer| keep(layer)).map(|layer| (layer, share)).collect(),
+    };
+    match servers.placement {
+        // All servers are alike: one stands for all.
+        Placement::Even => vec![whole(&|_| true, 1.0 / f64::from(servers.count))],
+        Placement::Greedy => {
+            let assignment = placement::greedy(&scenario.workload.layers, servers.count);
+            let used = assignment.iter().max().map_or(0, |server| server + 1);
+            (0..used).map(|server| whole(&|layer| assignment[layer] == server, 1.0)).collect()
+        }
+    }
+}
+
+fn round(scenario: &Scenario, workers: &[Worker]) -> Round {
+    let steps = step::steps_per_round(scenario.strategy.synchronisation);
+    if scenario.strategy.architecture == Architecture::StandAlone {
+        let worker = &workers[0];
+        return Round {
+            compute: worker.computing(),
+            host_to_device: worker.host_to_device,
+            ..Round::default()
+        };
+    }
+    let shards = shards(scenario);
+    let mut slowest = Round::default();
+    for shard in &shards {
+        let pushed = pushed(scenario, workers, shard, steps);
+        if pushed.total() > slowest.total() {
+            slowest = pushed;
+        }
+    }
+    let servers_pull = shards.iter().map(|shard| pulled(scenario, workers, shard));
+    let mut pull = servers_pull.fold(TransferCost::default(), larger);
+    if scenario.cluster.servers.count > 1 {
+        // A worker's own port carries the shares of all servers.
+        let everything =
+            Shard { layers: (0..scenario.workload.layers.len()).rev().map(|l| (l, 1.0)).collect() };
+        for worker in workers {
+            let one = [Worker { count: 1, ..worker.clone() }];
+            let own = Round { worker_link: true, ..pushed(scenario, &one, &everything, steps) };
+            if own.total() > slowest.total() {
+                slowest = own;
+            }
+            pull = larger(pull, pulled(scenario, &one, &everything));
+        }
+    }
+    let latency = TransferCost { fixed: scenario.cluster.network.latency, ..TransferCost::default() };
+    Round { push: slowest.push.plus(latency), pull: pull.plus(latency), ..slowest }
+}
+
+fn larger(a: TransferCost, b: TransferCost) -> TransferCost {
+    if b.total() > a.total() { b } else { a }
+}
+
+/// Cost of one worker's message with its share of a layer.
+fn message(scenario: &Scenario, worker: &Worker, layer: usize, share: f64) -> TransferCost {
+    let group = &scenario.cluster.groups[worker.group];
+    let size = scenario.workload.layers[layer].bytes() * share;
+    TransferCost { fixed: scenario.cluster.network.startup, ..step::payload(&scenario.cluster, group, size) }
+}
+
+/// From the start of computing until one server has everybody's gradients.
+fn pushed(scenario: &Scenario, workers: &[Worker], shard: &Shard, steps: f64) -> Round {
+    let layers = scenario.workload.layers.len();
+    let mut arrivals = Vec::with_capacity(workers.len() * shard.layers.len());
+    for (position, worker) in workers.iter().enumerate() {
+        let before = worker.host_to_device * steps + worker.computing() * (steps - 1.0);
+        for &(layer, share) in &shard.layers {
+            let cost = message(scenario, worker, layer, share);
+            arrivals.push(Arrival {
+                ready: before + worker.ready[layers - 1 - layer],
+                service: cost.total(),
+                count: worker.count,
+                owner: (position * layers + layer) as u32,
+            });
+        }
+    }
+    queue::sort(&mut arrivals);
+    let drained = queue::drain(&arrivals);
+    let owner = |arrival: &Arrival| (arrival.owner as usize / layers, arrival.owner as usize % layers);
+    let (Some(first), Some(last)) = (arrivals.get(drained.first), arrivals.last()) else {
+        return Round::default();
+    };
+    let host_to_device = workers[owner(first).0].host_to_device * steps;
+    let mut round = Round { host_to_device, compute: first.ready - host_to_device, ..Round::default() };
+    let share = shard.layers.first().map_or(1.0, |(_, share)| *share);
+    for arrival in &arrivals[drained.first..] {
+        let (position, layer) = owner(arrival);
+        let cost = message(scenario, &workers[position], layer, share);
+        let own = if position == owner(last).0 { 1.0 } else { 0.0 };
+        round.push = round.push.plus(cost.times(own));
+        round.queueing = round.queueing.plus(cost.times(f64::from(arrival.count) - own));
+    }
+    round
+}
+
+/// Everybody's pull of what one server holds.
+fn pulled(scenario: &Scenario, workers: &[Worker], shard: &Shard) -> TransferCost {
+    let mut total = TransferCost::default();
+    for worker in workers {
+        for &(layer, share) in &shard.layers {
+            total = total.plus(message(scenario, worker, layer, share).times(f64::from(worker.count)));
+        }
+    }
+    total
+}
+
+/// How much slower one worker of a group may compute before the round takes longer: the largest factor,
+/// by bisection, since the round never shrinks when a worker slows down.
+fn slack(scenario: &Scenario, workers: &[Worker], index: usize, round_time: Seconds) -> f64 {
+    if scenario.strategy.architecture == Architecture::StandAlone {
+        return 0.0;
+    }
+    let free = |factor: f64| {
+        let mut changed = workers.to_vec();
+        changed[index].count -= 1;
+        changed.push(workers[index].slowed(factor));
+        changed.retain(|worker| worker.count > 0);
+        round(scenario, &changed).total().get() <= round_time.get() * (1.0 + 1e-12)
+    };
+    let (mut low, mut high) = (1.0, 1.0 + round_time / workers[index].computing());
+    for _ in 0..20 {
+        let middle = 0.5 * (low + high);
+        if free(middle) { low = middle } else { high = middle }
+    }
+    low - 1.0
+}
+
+/// Says which efficiencies were assumed rather than given.
+fn assumptions(scenario: &Scenario) -> Vec<Warning> {
+    let mut assumed: Vec<&str> = Vec::new();
+    for group in &scenario.cluster.groups {
+        let known = group.efficiency.or(group.device.efficiency).is_some();
+        if !known && !assumed.contains(&group.device.name.as_str()) {
+            assumed.push(&group.device.name);
+        }
+    }
+    if assumed.is_empty() {
+        return Vec::new();
+    }
+    vec![Warning {
+        code: "assumed-efficiency",
+        message: format!(
+            "no efficiency is known for {}: {ASSUMED_EFFICIENCY} of the peak rate is assumed; \
+             measure one step and set `efficiency`",
+            assumed.join(", ")
+        ),
+    }]
+}

@@ -1,0 +1,73 @@
+//! Which server holds which layer.
+
+use stepcast_core::cluster::{Placement, Servers};
+use stepcast_core::quantity::Bytes;
+use stepcast_core::workload::{LayerWork, Workload};
+
+/// The server of every layer by the greedy rule: in forward order, to the server that holds least (the
+/// first of equals). O(layers · log servers).
+pub fn greedy(layers: &[LayerWork], servers: u32) -> Vec<u32> {
+    use std::cmp::Reverse;
+    use std::collections::BinaryHeap;
+    // More servers than layers stay empty.
+    let used = servers.min(layers.len() as u32);
+    let mut loads: BinaryHeap<Reverse<(u64, u32)>> = (0..used).map(|server| Reverse((0, server))).collect();
+    let mut assignment = Vec::with_capacity(layers.len());
+    for layer in layers {
+        let Some(Reverse((load, server))) = loads.pop() else { break };
+        assignment.push(server);
+        loads.push(Reverse((load + layer.parameters, server)));
+    }
+    assignment
+}
+
+/// Bytes held by the fullest server. All servers have the same link and see the same workers, so this one
+/// is the last to finish.
+pub fn largest_share(workload: &Workload, servers: Servers) -> Bytes {
+    if servers.count == 1 {
+        return workload.bytes();
+    }
+    match servers.placement {
+        Placement::Even => workload.bytes() / f64::from(servers.count),
+        Placement::Greedy => {
+            let assignment = greedy(&workload.layers, servers.count);
+            let mut loads = vec![Bytes::ZERO; servers.count.min(workload.layers.len() as u32) as usize];
+            for (layer, server) in workload.layers.iter().zip(assignment) {
+                loads[server as usize] += layer.bytes();
+            }
+            loads.into_iter().fold(Bytes::ZERO, Bytes::max)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepcast_core::model::{Counting, zoo};
+
+    #[test]
+    fn vgg11_on_two_servers_as_in_li_2020() {
+        // Errata 3.4: 406.65 and 100.18 MiB; fc1 shares a server with convolutions 1, 3, 5 and 7.
+        let model = zoo::build("vgg11").unwrap();
+        let workload = Workload::of(&model, Counting::default());
+        let assignment = greedy(&workload.layers, 2);
+        let mut mebibytes = [0.0; 2];
+        for (layer, server) in workload.layers.iter().zip(&assignment) {
+            mebibytes[*server as usize] += layer.bytes().get() / f64::from(1 << 20);
+        }
+        assert!((mebibytes[0] - 406.65).abs() < 0.01, "{mebibytes:?}");
+        assert!((mebibytes[1] - 100.18).abs() < 0.01, "{mebibytes:?}");
+        assert_eq!(&assignment[..9], [0, 1, 0, 1, 0, 1, 0, 1, 0]);
+    }
+
+    #[test]
+    fn more_servers_than_layers_leave_some_empty() {
+        let model = zoo::build("alexnet").unwrap();
+        let workload = Workload::of(&model, Counting::default());
+        let servers = Servers { count: 1000, placement: Placement::Greedy, bandwidth: None };
+        let largest = workload.layers.iter().map(|layer| layer.bytes()).fold(Bytes::ZERO, Bytes::max);
+        assert_eq!(largest_share(&workload, servers), largest);
+        let even = Servers { placement: Placement::Even, ..servers };
+        assert_eq!(largest_share(&workload, even), workload.bytes() / 1000.0);
+    }
+}

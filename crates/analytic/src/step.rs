@@ -1,0 +1,157 @@
+//! What the closed forms for bulk-synchronous parameter servers share: one round of compute, push and
+//! pull, told apart by cause, and the prediction made from it.
+
+use stepcast_core::cluster::{Cluster, WorkerGroup};
+use stepcast_core::method::Inapplicable;
+use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Warning};
+use stepcast_core::quantity::{Bytes, SamplesPerSec, Seconds};
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::{Architecture, Synchronisation};
+
+/// Cost of transfers, by cause.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct TransferCost {
+    /// Payload on the wire.
+    pub(crate) wire: Seconds,
+    /// Copying and serialising on the hosts.
+    pub(crate) host: Seconds,
+    /// Start-up and latency.
+    pub(crate) fixed: Seconds,
+}
+
+impl TransferCost {
+    pub(crate) fn total(self) -> Seconds {
+        self.wire + self.host + self.fixed
+    }
+
+    pub(crate) fn payload(self) -> Seconds {
+        self.wire + self.host
+    }
+
+    pub(crate) fn times(self, count: f64) -> Self {
+        Self { wire: self.wire * count, host: self.host * count, fixed: self.fixed * count }
+    }
+
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self { wire: self.wire + other.wire, host: self.host + other.host, fixed: self.fixed + other.fixed }
+    }
+}
+
+/// The path that decides how long a round takes. The times sum up to the round.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Round {
+    /// Computing that nothing hides.
+    pub(crate) compute: Seconds,
+    /// Copying batches to the device.
+    pub(crate) host_to_device: Seconds,
+    /// The push that ends last.
+    pub(crate) push: TransferCost,
+    /// Pushes of others that it waits for.
+    pub(crate) queueing: TransferCost,
+    /// All pulls.
+    pub(crate) pull: TransferCost,
+    /// Whether the workers' own links decide, rather than the servers'.
+    pub(crate) worker_link: bool,
+}
+
+impl Round {
+    pub(crate) fn total(&self) -> Seconds {
+        let transfers = self.push.total() + self.queueing.total() + self.pull.total();
+        self.compute + self.host_to_device + transfers
+    }
+
+    fn bottleneck(&self) -> Bottleneck {
+        let transfers = self.push.plus(self.queueing).plus(self.pull);
+        let computing = self.compute + self.host_to_device;
+        if computing >= transfers.total() {
+            return Bottleneck::Compute;
+        }
+        if transfers.fixed >= transfers.payload() {
+            return Bottleneck::FixedCost;
+        }
+        if transfers.host > transfers.wire {
+            return Bottleneck::HostCopy;
+        }
+        if self.worker_link { Bottleneck::WorkerLink } else { Bottleneck::ServerLink }
+    }
+}
+
+/// Number of steps between two synchronisations.
+pub(crate) fn steps_per_round(synchronisation: Synchronisation) -> f64 {
+    match synchronisation {
+        Synchronisation::LocalSgd(steps) => f64::from(steps),
+        _ => 1.0,
+    }
+}
+
+/// The prediction for `scenario` from one round of it.
+pub(crate) fn prediction(
+    method: &'static str,
+    scenario: &Scenario,
+    round: &Round,
+    groups: Vec<GroupReport>,
+    warnings: Vec<Warning>,
+) -> Prediction {
+    let steps = steps_per_round(scenario.strategy.synchronisation);
+    let iteration = round.total() / steps;
+    let samples = scenario.samples_per_step();
+    let throughput = SamplesPerSec::of(samples as f64, iteration);
+    let alone = |report: &GroupReport| f64::from(scenario.batch(report.group)) / report.compute.get();
+    let fastest = groups.iter().map(alone).fold(0.0, f64::max);
+    let together: f64 = groups.iter().map(|report| alone(report) * f64::from(report.count)).sum();
+    let part = |name, time: Seconds| Part { name, time: time / steps };
+    let startup = round.push.fixed + round.queueing.fixed + round.pull.fixed;
+    Prediction {
+        method,
+        workers: scenario.cluster.workers(),
+        iteration,
+        samples,
+        throughput,
+        speedup: throughput.get() / fastest,
+        scaling_factor: throughput.get() / together,
+        breakdown: vec![
+            part("compute", round.compute),
+            part("host-to-device", round.host_to_device),
+            part("push", round.push.payload()),
+            part("queueing", round.queueing.payload()),
+            part("pull", round.pull.payload()),
+            part("start-up", startup),
+        ],
+        bottleneck: round.bottleneck(),
+        groups,
+        warnings,
+    }
+}
+
+/// Refuses what only an asynchronous or all-reduce method models.
+pub(crate) fn only_bulk_synchronous(who: &str, scenario: &Scenario) -> Result<(), Inapplicable> {
+    let refuse = |what: &str, remedy: &str| {
+        Err(Inapplicable { reason: format!("{who} does not model {what}"), remedy: remedy.to_owned() })
+    };
+    match (scenario.strategy.architecture, scenario.strategy.synchronisation) {
+        (Architecture::AllReduce, _) => refuse("all-reduce", "use `architecture = \"parameter-server\"`"),
+        (_, Synchronisation::Async | Synchronisation::Ssp(_)) => {
+            refuse("asynchronous training", "use `synchronisation = \"bsp\"` or \"local-sgd(k)\"")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Cost of moving `size` between one worker of `group` and a server that it has to itself: the slower of
+/// the two ports carries the wire part. `fixed` is left to the caller, who knows the number of messages.
+pub(crate) fn payload(cluster: &Cluster, group: &WorkerGroup, size: Bytes) -> TransferCost {
+    let network = &cluster.network;
+    let server = cluster.servers.bandwidth.unwrap_or(network.bandwidth);
+    let worker = group.bandwidth.unwrap_or(network.bandwidth);
+    TransferCost {
+        wire: size.to_bits() / (server.min(worker) * network.efficiency),
+        host: network.host_rate.map_or(Seconds::ZERO, |rate| size / rate),
+        fixed: Seconds::ZERO,
+    }
+}
+
+/// Copying a batch to the device, where it has a link of its own.
+pub(crate) fn host_to_device(scenario: &Scenario, index: usize) -> Seconds {
+    let batch = scenario.workload.sample * f64::from(scenario.batch(index));
+    scenario.cluster.groups[index].device.host_link.map_or(Seconds::ZERO, |link| batch / link)
+}

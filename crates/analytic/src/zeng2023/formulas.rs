@@ -1,0 +1,86 @@
+//! The equations and algorithms of Zeng et al. 2023, "Modeling the Training Iteration Time for
+//! Heterogeneous Distributed Deep Learning Systems" (doi 10.1155/2023/2663115), as corrected by the
+//! errata: counts are per iteration, T_push and T_pull per worker (the prose calls them totals), and the
+//! n pulls of both algorithms stand outside their loops.
+
+use crate::queue::{self, Arrival};
+use stepcast_core::quantity::{Flops, FlopsPerSec, Hertz, Seconds};
+
+/// Operations of a model as Zeng counts them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Operations {
+    /// Forward pass of one sample (eq. 21).
+    pub forward: Flops,
+    /// Backward pass of one iteration (eqs. 22-24): operations per weight times weights. It does not
+    /// grow with the batch, and biases are not counted (Table 1 needs it so).
+    pub backward: Flops,
+}
+
+impl Operations {
+    /// Counts the backward pass as `flops_per_weight` × `weights`.
+    pub fn new(forward: Flops, weights: u64, flops_per_weight: f64) -> Self {
+        Self { forward, backward: Flops::new(weights as f64 * flops_per_weight) }
+    }
+
+    /// Eq. 27: all operations of one iteration.
+    pub fn iteration(&self, batch: u32) -> Flops {
+        self.forward * f64::from(batch) + self.backward
+    }
+
+    /// Line 3 of Algorithm 2: operations until the first of `pushes` segments can be sent.
+    pub fn until_first_push(&self, batch: u32, pushes: u32) -> Flops {
+        self.forward * f64::from(batch) + self.backward / f64::from(pushes)
+    }
+}
+
+/// The rate in eq. 28: one core at `clock` that does `simd` operations a cycle.
+pub fn cpu_rate(clock: Hertz, simd: f64) -> FlopsPerSec {
+    clock.at(simd)
+}
+
+/// The rate in eq. 33: `processors` at `clock`, each doing `fc` operations a cycle.
+pub fn gpu_rate(clock: Hertz, processors: u32, fc: f64) -> FlopsPerSec {
+    clock.at(f64::from(processors) * fc)
+}
+
+/// What one worker's transfers take: eqs. 30 and 31.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Transfers {
+    /// T_push.
+    pub push: Seconds,
+    /// T_pull.
+    pub pull: Seconds,
+}
+
+/// Eq. 29: `workers` of equal speed.
+pub fn equal_workers(compute: Seconds, transfers: Transfers, workers: u32) -> Seconds {
+    compute + transfers.push * f64::from(workers) + transfers.pull * f64::from(workers)
+}
+
+/// Algorithms 1 and 2: workers of unequal speed behind one server. `ready` is the computing time of each
+/// worker until it begins to push, in any order.
+pub fn unequal_workers(ready: &[Seconds], transfers: Transfers) -> Seconds {
+    let mut arrivals: Vec<Arrival> = ready.iter().map(|&ready| arrival(ready, transfers)).collect();
+    queue::sort(&mut arrivals);
+    queue::drain(&arrivals).end + transfers.pull * ready.len() as f64
+}
+
+fn arrival(ready: Seconds, transfers: Transfers) -> Arrival {
+    Arrival { ready, service: transfers.push, count: 1, owner: 0 }
+}
+
+/// Eq. 32: the fastest worker computes, and the link is busy from then on. None without workers.
+pub fn communication_bound(ready: &[Seconds], transfers: Transfers) -> Option<Seconds> {
+    let fastest = ready.iter().copied().reduce(Seconds::min)?;
+    let workers = ready.len() as f64;
+    Some(transfers.pull * workers + fastest + transfers.push * workers)
+}
+
+/// Whether eq. 32 is exact: with times sorted, T_i ≤ T_1 + (i − 1)·T_push for every i. The paper's own
+/// condition (communication longer than every computation) is sufficient but not necessary (errata 1.5).
+pub fn is_communication_bound(ready: &[Seconds], transfers: Transfers) -> bool {
+    let mut sorted = ready.to_vec();
+    sorted.sort_unstable_by(|a, b| a.get().total_cmp(&b.get()));
+    let Some(&fastest) = sorted.first() else { return false };
+    sorted.iter().enumerate().all(|(i, &time)| time <= fastest + transfers.push * i as f64)
+}

@@ -1,0 +1,200 @@
+//! Builds a model layer by layer; every layer is checked and counted as it is added.
+
+use super::cost::Cost;
+use super::infer::infer;
+use super::op::{Activation, Conv2d, Norm, Op, Padding, Pool};
+use super::shape::{Misfit, Shape, ShapeError};
+use super::{Adjustment, Layer, LayerId, Model, Published};
+use std::collections::HashSet;
+
+/// A model under construction.
+///
+/// A layer can only read layers that were added before it, so the order of adding is topological and a
+/// cycle cannot be written.
+#[derive(Debug, Clone)]
+pub struct Builder {
+    name: String,
+    source: String,
+    layers: Vec<Layer>,
+    names: HashSet<String>,
+    total: Cost,
+    adjustments: Vec<Adjustment>,
+    published: Published,
+}
+
+impl Builder {
+    /// An empty model.
+    pub fn new(name: impl Into<String>, source: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            source: source.into(),
+            layers: Vec::new(),
+            names: HashSet::new(),
+            total: Cost::default(),
+            adjustments: Vec::new(),
+            published: Published::default(),
+        }
+    }
+
+    /// Adds a tensor that is given from outside, with its dimensions for one sample.
+    pub fn input(&mut self, name: &str, dims: &[u64]) -> Result<LayerId, ShapeError> {
+        let output = Shape::new(dims).ok_or_else(|| {
+            let text = dims.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+            let reason = format!("[{text}] is not the shape of a tensor");
+            Misfit::of("shape", reason, "give at least one dimension, each at least 1").at(name)
+        })?;
+        self.push(name, Op::Input, &[], output, Cost::default())
+    }
+
+    /// Adds a layer that reads `inputs`, in this order.
+    pub fn add(
+        &mut self,
+        name: impl Into<String>,
+        op: Op,
+        inputs: &[LayerId],
+    ) -> Result<LayerId, ShapeError> {
+        let name = name.into();
+        let shapes = inputs
+            .iter()
+            .map(|&id| self.layers.get(id as usize).map(|layer| &layer.output))
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(|| {
+                Misfit::input("it reads a layer that does not exist", "add the layers it reads before it")
+                    .at(&name)
+            })?;
+        let (output, cost) = infer(&op, &shapes).map_err(|misfit| misfit.at(&name))?;
+        self.push(&name, op, inputs, output, cost)
+    }
+
+    /// The shape that a layer puts out.
+    pub fn shape(&self, id: LayerId) -> Option<&Shape> {
+        self.layers.get(id as usize).map(|layer| &layer.output)
+    }
+
+    /// States a departure of the published counts from the layout.
+    pub fn adjust(&mut self, adjustment: Adjustment) {
+        self.adjustments.push(adjustment);
+    }
+
+    /// States what was published besides the layout.
+    pub fn publish(&mut self, published: Published) {
+        self.published = published;
+    }
+
+    /// The finished model.
+    pub fn finish(self) -> Result<Model, ShapeError> {
+        let empty = || {
+            Misfit {
+                field: None,
+                reason: "the model has no layers".to_owned(),
+                remedy: "add layers".to_owned(),
+            }
+            .at(&self.name)
+        };
+        let input = self.layers.iter().find(|layer| layer.op == Op::Input).ok_or_else(empty)?;
+        let input = input.output.clone();
+        let elements = |counts: fn(&Layer) -> bool| {
+            self.layers
+                .iter()
+                .filter(|layer| counts(layer))
+                .try_fold(0_u64, |sum, layer| sum.checked_add(layer.output.elements()))
+                .ok_or_else(|| Misfit::overflow().at(&self.name))
+        };
+        Ok(Model {
+            input_elements: elements(|layer| layer.op == Op::Input)?,
+            activation_elements: elements(|layer| layer.op.keeps_output())?,
+            input,
+            name: self.name,
+            source: self.source,
+            layers: self.layers,
+            total: self.total,
+            adjustments: self.adjustments,
+            published: self.published,
+        })
+    }
+
+    fn push(
+        &mut self,
+        name: &str,
+        op: Op,
+        inputs: &[LayerId],
+        output: Shape,
+        cost: Cost,
+    ) -> Result<LayerId, ShapeError> {
+        let id = LayerId::try_from(self.layers.len()).map_err(|_| Misfit::overflow().at(name))?;
+        let total = self.total.checked_add(cost).ok_or_else(|| Misfit::overflow().at(name))?;
+        if !self.names.insert(name.to_owned()) {
+            let reason = "there is another layer of this name";
+            return Err(Misfit::of("name", reason, "give every layer a name of its own").at(name));
+        }
+        self.total = total;
+        self.layers.push(Layer { name: name.to_owned(), op, inputs: inputs.to_vec(), output, cost });
+        Ok(id)
+    }
+}
+
+/// Shorthand for common layers, each reading one layer.
+impl Builder {
+    /// Adds a convolution.
+    pub fn conv(
+        &mut self,
+        name: impl Into<String>,
+        conv: Conv2d,
+        from: LayerId,
+    ) -> Result<LayerId, ShapeError> {
+        self.add(name, Op::Conv2d(conv), &[from])
+    }
+
+    /// Adds a linear layer with a bias.
+    pub fn linear(
+        &mut self,
+        name: impl Into<String>,
+        out: u64,
+        from: LayerId,
+    ) -> Result<LayerId, ShapeError> {
+        self.add(name, Op::Linear { out, bias: true, tied: false }, &[from])
+    }
+
+    /// Adds a non-linearity.
+    pub fn activate(
+        &mut self,
+        name: impl Into<String>,
+        activation: Activation,
+        from: LayerId,
+    ) -> Result<LayerId, ShapeError> {
+        self.add(name, Op::Activate(activation), &[from])
+    }
+
+    /// Adds a batch normalisation with trained scale and shift.
+    pub fn batch_norm(&mut self, name: impl Into<String>, from: LayerId) -> Result<LayerId, ShapeError> {
+        self.add(name, Op::Normalise(Norm::Batch { affine: true }), &[from])
+    }
+
+    /// Adds a layer normalisation with trained scale and shift.
+    pub fn layer_norm(&mut self, name: impl Into<String>, from: LayerId) -> Result<LayerId, ShapeError> {
+        self.add(name, Op::Normalise(Norm::Layer { affine: true }), &[from])
+    }
+
+    /// Adds a pooling with a square window.
+    pub fn pool(
+        &mut self,
+        name: impl Into<String>,
+        kind: Pool,
+        (kernel, stride, padding): (u64, u64, u64),
+        from: LayerId,
+    ) -> Result<LayerId, ShapeError> {
+        let op = Op::Pool {
+            kind,
+            kernel: (kernel, kernel),
+            stride: (stride, stride),
+            padding: Padding::all(padding),
+            ceil: false,
+        };
+        self.add(name, op, &[from])
+    }
+
+    /// Adds the mean over the image, one number for each channel.
+    pub fn global_average(&mut self, name: impl Into<String>, from: LayerId) -> Result<LayerId, ShapeError> {
+        self.add(name, Op::AdaptivePool { kind: Pool::Average, size: (1, 1) }, &[from])
+    }
+}

@@ -1,0 +1,190 @@
+//! The neural network: a graph of layers with shapes, operation counts, parameters and gradients.
+//!
+//! A [`Model`] is built once, by [`Builder`] (which the zoo and the custom-model file use), with all
+//! shapes inferred and checked; afterwards it is read only. All counts are per sample: the batch is a
+//! matter of the strategy. A multiply-add counts as two operations.
+
+mod builder;
+mod cost;
+mod file;
+mod infer;
+mod op;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod window;
+pub mod zoo;
+
+pub use builder::Builder;
+pub use cost::{Cost, Counting};
+pub use file::{LayerFile, ModelFile, Pair};
+pub use op::{Activation, Conv2d, Norm, Op, Padding, Pool};
+pub use shape::{Shape, ShapeError};
+
+use crate::quantity::{Bytes, Flops};
+
+/// Index of a layer in its model.
+pub type LayerId = u32;
+
+/// One node of the graph.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layer {
+    /// Unique within the model; dots mark nesting: "layer1.0.conv2".
+    pub name: String,
+    /// What it computes.
+    pub op: Op,
+    /// The layers whose outputs it reads, in order.
+    pub inputs: Vec<LayerId>,
+    /// Shape of its output for one sample.
+    pub output: Shape,
+    /// Operations and parameters.
+    pub cost: Cost,
+}
+
+/// A gradient that the backward pass produces and the network has to carry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gradient {
+    /// "fc6.weight".
+    pub name: String,
+    /// The layer it belongs to.
+    pub layer: LayerId,
+    /// Number of elements.
+    pub elements: u64,
+}
+
+/// A stated departure of a published count from the layout it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adjustment {
+    /// Why the published count differs.
+    pub reason: &'static str,
+    /// Added to the forward operations of one sample.
+    pub forward: i64,
+    /// Added to the number of weights.
+    pub weights: i64,
+    /// Whether `forward` is the paper's count of pooling: left out when the layout's pooling is counted.
+    pub pooling: bool,
+}
+
+/// What a paper measured or typed instead of deriving it from the layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Published {
+    /// Number of pushes in one iteration (Zeng 2023, Table 1).
+    pub pushes: Option<u32>,
+    /// Parameters that the framework ships in one push or pull (Zeng 2023, Tables 6 and 7).
+    pub shipped: Option<u64>,
+    /// Forward operations used outside Table 1 (Zeng 2023, AlexNet).
+    pub forward: Option<u64>,
+}
+
+/// A neural network.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// Name in the zoo, or the user's own.
+    pub name: String,
+    /// Paper and, where they differ, the implementation whose layout this is.
+    pub source: String,
+    layers: Vec<Layer>,
+    input: Shape,
+    total: Cost,
+    input_elements: u64,
+    activation_elements: u64,
+    adjustments: Vec<Adjustment>,
+    published: Published,
+}
+
+/// Bytes of a 32-bit number.
+const ELEMENT: f64 = 4.0;
+
+impl Model {
+    /// All layers; each comes after those it reads.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// Shape of the first input.
+    pub fn input(&self) -> &Shape {
+        &self.input
+    }
+
+    /// Size of one sample, all inputs together, at 4 bytes an element.
+    pub fn input_bytes(&self) -> Bytes {
+        Bytes::new(self.input_elements as f64 * ELEMENT)
+    }
+
+    /// Forward operations of one sample, with the adjustments.
+    pub fn forward(&self, counting: Counting) -> Flops {
+        let adjustments = self
+            .adjustments
+            .iter()
+            .filter(|adjustment| !(adjustment.pooling && counting.pooling))
+            .map(|adjustment| i128::from(adjustment.forward));
+        Flops::new((i128::from(self.total.forward(counting)) + adjustments.sum::<i128>()).max(0) as f64)
+    }
+
+    /// Operations and parameters of all layers, without the adjustments.
+    pub fn cost(&self) -> Cost {
+        self.total
+    }
+
+    /// Number of weights, with the adjustments.
+    pub fn weights(&self) -> u64 {
+        let adjustments = self.adjustments.iter().map(|adjustment| i128::from(adjustment.weights));
+        let weights = (i128::from(self.total.weights) + adjustments.sum::<i128>()).max(0);
+        u64::try_from(weights).unwrap_or(u64::MAX)
+    }
+
+    /// Number of biases.
+    pub fn biases(&self) -> u64 {
+        self.total.biases
+    }
+
+    /// Number of elements of state that is not trained.
+    pub fn buffers(&self) -> u64 {
+        self.total.buffers
+    }
+
+    /// Number of trainable parameters: weights of the layout, without the adjustments, and biases.
+    pub fn parameters(&self) -> u64 {
+        self.total.weights.saturating_add(self.total.biases)
+    }
+
+    /// The gradients in the order in which the backward pass completes them: last layer first.
+    ///
+    /// Within a layer the weight comes before the bias, except in linear layers, as PyTorch hands them
+    /// over (its backward of `addmm` returns the bias first, those of convolution and normalisation the
+    /// weight). A weight shared by an embedding and a linear layer is complete with the embedding.
+    pub fn gradients(&self) -> Vec<Gradient> {
+        let mut gradients = Vec::new();
+        let mut id = self.layers.len() as LayerId;
+        for layer in self.layers.iter().rev() {
+            id -= 1;
+            let mut own = [("weight", layer.cost.weights), ("bias", layer.cost.biases)];
+            if matches!(layer.op, Op::Linear { .. }) {
+                own.reverse();
+            }
+            gradients.extend(own.into_iter().filter(|(_, elements)| *elements > 0).map(
+                |(kind, elements)| Gradient { name: format!("{}.{kind}", layer.name), layer: id, elements },
+            ));
+        }
+        gradients
+    }
+
+    /// What the backward pass of one sample needs of the forward pass, at 4 bytes an element.
+    ///
+    /// The inputs and the output of every layer, except of those that work in place (sums, ReLU, ReLU6,
+    /// dropout) or only look at their input in another way (flatten, sequences, tokens). The matrix inside
+    /// an attention is not kept, as in fused implementations.
+    pub fn activation_bytes(&self) -> Bytes {
+        Bytes::new(self.activation_elements as f64 * ELEMENT)
+    }
+
+    /// How published counts depart from the layout; empty unless the model is one of a paper.
+    pub fn adjustments(&self) -> &[Adjustment] {
+        &self.adjustments
+    }
+
+    /// What a paper states besides the layout.
+    pub fn published(&self) -> Published {
+        self.published
+    }
+}

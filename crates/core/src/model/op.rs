@@ -1,0 +1,293 @@
+//! The operations a layer can perform, and the cost conventions of the element-wise ones.
+//!
+//! Sizes of two-dimensional windows are pairs of height and width. How an operation acts on shapes is in
+//! `infer.rs`.
+
+/// What a layer computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// A tensor given from outside; its shape is the layer's output.
+    Input,
+    /// Two-dimensional convolution over an image.
+    Conv2d(Conv2d),
+    /// Matrix product over the last dimension of features or a sequence.
+    Linear {
+        /// Width of the output.
+        out: u64,
+        /// Whether a bias is added.
+        bias: bool,
+        /// Whether the weight is that of an embedding elsewhere, so that no parameter is new but the bias.
+        tied: bool,
+    },
+    /// Windows over an image.
+    Pool {
+        /// What is taken of a window.
+        kind: Pool,
+        /// Size of the window.
+        kernel: (u64, u64),
+        /// Step from window to window.
+        stride: (u64, u64),
+        /// What surrounds the image.
+        padding: Padding,
+        /// Whether a last window that does not fit wholly is used.
+        ceil: bool,
+    },
+    /// Windows over an image, chosen such that the output has a given size.
+    AdaptivePool {
+        /// What is taken of a window.
+        kind: Pool,
+        /// Size of the output.
+        size: (u64, u64),
+    },
+    /// Normalisation.
+    Normalise(Norm),
+    /// Non-linearity.
+    Activate(Activation),
+    /// Looks up a row for each token: `[tokens]` becomes `[tokens, width]`.
+    Embedding {
+        /// Rows of the table.
+        count: u64,
+        /// Width of a row.
+        width: u64,
+    },
+    /// Adds the first rows of a learned table to a sequence.
+    PositionEmbedding {
+        /// Rows of the table: the longest sequence.
+        count: u64,
+    },
+    /// Puts one learned token before a sequence.
+    ClassToken,
+    /// Scaled dot-product attention: softmax(Q·Kᵀ/√d)·V in every head.
+    ///
+    /// Reads queries, keys and values from three inputs, or from one that holds them side by side. The
+    /// projections before and after it are layers of their own.
+    Attention {
+        /// Number of heads.
+        heads: u64,
+        /// Whether a query only sees the keys up to its own place; only those pairs are counted then.
+        causal: bool,
+    },
+    /// Sum of tensors of one shape.
+    Add,
+    /// Product of two tensors; dimensions of size 1 in the second are spread (squeeze and excitation).
+    Multiply,
+    /// Joins tensors along their first dimension.
+    Concat,
+    /// All elements in one dimension.
+    Flatten,
+    /// Zeroes elements at random while training.
+    Dropout,
+    /// An image as a sequence of its pixels: `[c, h, w]` becomes `[h·w, c]`.
+    ToSequence,
+    /// One token of a sequence.
+    SelectToken {
+        /// Its place, from 0.
+        index: u64,
+    },
+    /// Shortcut without parameters: every `stride`-th pixel, with channels of zeros up to `out`
+    /// (He 2015, option A).
+    Shortcut {
+        /// Number of channels after it.
+        out: u64,
+        /// Step in both directions.
+        stride: u64,
+    },
+}
+
+impl Op {
+    /// Whether its output takes memory of its own until the backward pass.
+    pub(super) fn keeps_output(&self) -> bool {
+        !matches!(
+            self,
+            Self::Add
+                | Self::PositionEmbedding { .. }
+                | Self::Flatten
+                | Self::Dropout
+                | Self::ToSequence
+                | Self::SelectToken { .. }
+                | Self::Activate(Activation::Relu | Activation::Relu6)
+        )
+    }
+}
+
+/// Two-dimensional convolution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Conv2d {
+    /// Number of output channels.
+    pub out: u64,
+    /// Size of the window.
+    pub kernel: (u64, u64),
+    /// Step from window to window.
+    pub stride: (u64, u64),
+    /// What surrounds the image.
+    pub padding: Padding,
+    /// Distance between the elements of a window.
+    pub dilation: (u64, u64),
+    /// Groups of channels that do not see each other; as many as channels in a depth-wise convolution.
+    pub groups: u64,
+    /// Whether a bias is added.
+    pub bias: bool,
+}
+
+impl Conv2d {
+    /// A convolution with a square window, without padding, stride and bias.
+    pub const fn new(out: u64, kernel: u64) -> Self {
+        Self {
+            out,
+            kernel: (kernel, kernel),
+            stride: (1, 1),
+            padding: Padding::Valid,
+            dilation: (1, 1),
+            groups: 1,
+            bias: false,
+        }
+    }
+
+    /// With this step in both directions.
+    #[must_use]
+    pub const fn stride(self, stride: u64) -> Self {
+        Self { stride: (stride, stride), ..self }
+    }
+
+    /// With this padding on all four sides.
+    #[must_use]
+    pub const fn padding(self, padding: u64) -> Self {
+        Self { padding: Padding::all(padding), ..self }
+    }
+
+    /// With this many groups.
+    #[must_use]
+    pub const fn groups(self, groups: u64) -> Self {
+        Self { groups, ..self }
+    }
+
+    /// With a bias.
+    #[must_use]
+    pub const fn biased(self) -> Self {
+        Self { bias: true, ..self }
+    }
+}
+
+/// What surrounds an image before windows are laid over it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Padding {
+    /// Nothing.
+    Valid,
+    /// As much as makes the output as large as the input divided by the stride, rounded up (TensorFlow).
+    Same,
+    /// So many rows and columns.
+    Explicit {
+        /// Above.
+        top: u64,
+        /// Below.
+        bottom: u64,
+        /// On the left.
+        left: u64,
+        /// On the right.
+        right: u64,
+    },
+}
+
+impl Padding {
+    /// The same on all four sides.
+    pub const fn all(size: u64) -> Self {
+        Self::Explicit { top: size, bottom: size, left: size, right: size }
+    }
+}
+
+/// What pooling takes of a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pool {
+    /// The largest element.
+    Max,
+    /// The mean.
+    Average,
+}
+
+/// A normalisation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Norm {
+    /// Over the batch, for each channel (Ioffe and Szegedy 2015).
+    Batch {
+        /// Whether it scales and shifts with trained parameters.
+        affine: bool,
+    },
+    /// Over the last dimension (Ba et al. 2016).
+    Layer {
+        /// Whether it scales and shifts with trained parameters.
+        affine: bool,
+    },
+    /// Over neighbouring channels (Krizhevsky et al. 2012).
+    LocalResponse {
+        /// Number of channels that take part, with the channel itself.
+        depth: u64,
+    },
+}
+
+impl Norm {
+    /// Operations for each element.
+    ///
+    /// Mean 1, variance 3, subtraction and division 2, scale and shift 2. Local response: square and sum of
+    /// each neighbour, factor and offset, a power as a logarithm and an exponential, the product.
+    pub fn operations(self) -> u64 {
+        match self {
+            Self::Batch { affine } | Self::Layer { affine } => 6 + 2 * u64::from(affine),
+            Self::LocalResponse { depth } => depth.saturating_mul(2).saturating_add(2 + 2 * EXPONENTIAL + 1),
+        }
+    }
+}
+
+/// A non-linearity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activation {
+    /// 1/(1+e⁻ˣ).
+    Sigmoid,
+    /// (e²ˣ−1)/(e²ˣ+1).
+    Tanh,
+    /// max(x, 0).
+    Relu,
+    /// min(max(x, 0), 6).
+    Relu6,
+    /// ½x(1+tanh(√(2/π)(x+0.044715x³))).
+    Gelu,
+    /// x·sigmoid(x), also called swish.
+    Silu,
+    /// x·relu6(x+3)/6.
+    Hardswish,
+    /// Exponentials divided by their sum along the last dimension.
+    Softmax,
+}
+
+/// Operations of an exponential by its series of 20 terms: 1 + 4·20 (Zeng 2023, eq. 26).
+const EXPONENTIAL: u64 = 1 + 4 * 20;
+
+impl Activation {
+    /// Operations for each element, an exponential being 81 of them (Zeng 2023, eqs. 15, 25 and 26).
+    pub const fn operations(self) -> u64 {
+        match self {
+            Self::Sigmoid => EXPONENTIAL + 2,
+            Self::Tanh => EXPONENTIAL + 4,
+            Self::Relu => 1,
+            Self::Relu6 => 2,
+            Self::Gelu => Self::Tanh.operations() + 8,
+            Self::Silu => Self::Sigmoid.operations() + 1,
+            Self::Hardswish => Self::Relu6.operations() + 3,
+            // the largest element, its subtraction, the sum, the division
+            Self::Softmax => EXPONENTIAL + 4,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sigmoid_takes_83_operations() {
+        assert_eq!(Activation::Sigmoid.operations(), 83);
+        assert_eq!(Activation::Silu.operations(), 84);
+        assert_eq!(Activation::Gelu.operations(), 93);
+        assert_eq!(Activation::Softmax.operations(), 85);
+    }
+}

@@ -1,0 +1,124 @@
+//! Shapes of one sample's tensors, and what is said when a layer does not fit its input.
+
+use std::fmt;
+
+/// Dimensions of a tensor for one sample: `[channels, height, width]`, `[tokens, width]` or `[features]`.
+///
+/// No dimension is zero and the number of elements fits into 64 bits, so [`elements`](Self::elements) is exact.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Shape(Vec<u64>);
+
+impl Shape {
+    /// A shape of these dimensions, unless it has none, a zero one, or too many elements to count.
+    pub fn new(dims: impl Into<Vec<u64>>) -> Option<Self> {
+        let dims = dims.into();
+        let elements = dims.iter().try_fold(1_u64, |product, &dim| product.checked_mul(dim))?;
+        (!dims.is_empty() && elements > 0).then_some(Self(dims))
+    }
+
+    /// The dimensions, slowest first.
+    pub fn dims(&self) -> &[u64] {
+        &self.0
+    }
+
+    /// Number of elements.
+    pub fn elements(&self) -> u64 {
+        self.0.iter().product()
+    }
+
+    /// Channels, height and width, if this is an image.
+    pub fn image(&self) -> Option<(u64, u64, u64)> {
+        match self.0[..] {
+            [channels, height, width] => Some((channels, height, width)),
+            _ => None,
+        }
+    }
+
+    /// Tokens and width, if this is a sequence.
+    pub fn sequence(&self) -> Option<(u64, u64)> {
+        match self.0[..] {
+            [tokens, width] => Some((tokens, width)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, dim) in self.0.iter().enumerate() {
+            if position > 0 {
+                f.write_str("×")?;
+            }
+            write!(f, "{dim}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A layer that cannot be built.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("layer \"{layer}\": {reason}")]
+pub struct ShapeError {
+    /// Name of the layer.
+    pub layer: String,
+    /// The property of the layer that is at fault, if it is one.
+    pub field: Option<&'static str>,
+    /// What is wrong, with the sizes.
+    pub reason: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// A [`ShapeError`] whose layer is not known yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Misfit {
+    pub(super) field: Option<&'static str>,
+    pub(super) reason: String,
+    pub(super) remedy: String,
+}
+
+impl Misfit {
+    /// The fault of one property.
+    pub(super) fn of(field: &'static str, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { field: Some(field), reason: reason.into(), remedy: remedy.into() }
+    }
+
+    /// The fault of what the layer reads.
+    pub(super) fn input(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::of("inputs", reason, remedy)
+    }
+
+    /// A count beyond 64 bits.
+    pub(super) fn overflow() -> Self {
+        Self {
+            field: None,
+            reason: "it is too large: a count does not fit into 64 bits".to_owned(),
+            remedy: "check the sizes for a slip of the keyboard".to_owned(),
+        }
+    }
+
+    /// This fault, of that layer.
+    pub(super) fn at(self, layer: &str) -> ShapeError {
+        ShapeError { layer: layer.to_owned(), field: self.field, reason: self.reason, remedy: self.remedy }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_dimensions_with_crosses() {
+        assert_eq!(Shape::new([64, 55, 55]).unwrap().to_string(), "64×55×55");
+        assert_eq!(Shape::new([1000]).unwrap().to_string(), "1000");
+    }
+
+    #[test]
+    fn refuses_what_has_no_countable_elements() {
+        assert_eq!(Shape::new([]), None);
+        assert_eq!(Shape::new([3, 0, 4]), None);
+        assert_eq!(Shape::new([u64::MAX, 2]), None);
+        assert_eq!(Shape::new([u64::MAX]).map(|shape| shape.elements()), Some(u64::MAX));
+        assert_eq!(Shape::new([u64::MAX, 2, 0]), None);
+    }
+}

@@ -1,0 +1,197 @@
+//! Windows that slide over an image: how many fit, for convolution and pooling.
+
+use super::op::Padding;
+use super::shape::Misfit;
+
+/// A sliding window along both axes of an image.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    pub(super) kernel: (u64, u64),
+    pub(super) stride: (u64, u64),
+    pub(super) padding: Padding,
+    pub(super) dilation: (u64, u64),
+    pub(super) ceil: bool,
+}
+
+/// The same along one axis.
+#[derive(Debug, Clone, Copy)]
+struct Axis {
+    kernel: u64,
+    stride: u64,
+    dilation: u64,
+    padding: Option<(u64, u64)>,
+    ceil: bool,
+}
+
+impl Window {
+    /// Height and width of the output over an image of `size`.
+    pub(super) fn output(&self, size: (u64, u64)) -> Result<(u64, u64), Misfit> {
+        for (field, (height, width)) in
+            [("kernel", self.kernel), ("stride", self.stride), ("dilation", self.dilation)]
+        {
+            if height == 0 || width == 0 {
+                return Err(Misfit::of(
+                    field,
+                    format!("a {field} of {height}×{width} makes no window"),
+                    "use sizes of at least 1",
+                ));
+            }
+        }
+        let (vertical, horizontal) = match self.padding {
+            Padding::Same => (None, None),
+            Padding::Valid => (Some((0, 0)), Some((0, 0))),
+            Padding::Explicit { top, bottom, left, right } => (Some((top, bottom)), Some((left, right))),
+        };
+        let rows = Axis {
+            kernel: self.kernel.0,
+            stride: self.stride.0,
+            dilation: self.dilation.0,
+            padding: vertical,
+            ceil: self.ceil,
+        };
+        let columns = Axis {
+            kernel: self.kernel.1,
+            stride: self.stride.1,
+            dilation: self.dilation.1,
+            padding: horizontal,
+            ceil: self.ceil,
+        };
+        match (rows.output(size.0), columns.output(size.1)) {
+            (Some(height), Some(width)) => Ok((height, width)),
+            _ => Err(self.does_not_fit(size)),
+        }
+    }
+
+    fn does_not_fit(&self, (height, width): (u64, u64)) -> Misfit {
+        let padding = match self.padding {
+            Padding::Valid => "padding 0".to_owned(),
+            Padding::Same => "\"same\" padding".to_owned(),
+            Padding::Explicit { top, bottom, left, right }
+                if top == bottom && left == right && top == left =>
+            {
+                format!("padding {top}")
+            }
+            Padding::Explicit { top, bottom, left, right } if top == bottom && left == right => {
+                format!("padding {top}×{left}")
+            }
+            Padding::Explicit { top, bottom, left, right } => {
+                format!("padding {top}, {bottom}, {left}, {right}")
+            }
+        };
+        let dilation = match self.dilation {
+            (1, 1) => String::new(),
+            (rows, columns) => format!(" and dilation {rows}×{columns}"),
+        };
+        let (kernel_height, kernel_width) = self.kernel;
+        Misfit::of(
+            "kernel",
+            format!(
+                "kernel {kernel_height}×{kernel_width} does not fit into {height}×{width} with {padding}{dilation}"
+            ),
+            "use a smaller kernel, more padding, or fewer and smaller strides before it",
+        )
+    }
+}
+
+impl Axis {
+    /// Number of windows along `size`, if there is one.
+    fn output(&self, size: u64) -> Option<u64> {
+        let Some((before, after)) = self.padding else {
+            return Some(size.div_ceil(self.stride));
+        };
+        let reach = self.dilation.checked_mul(self.kernel - 1)?.checked_add(1)?;
+        let padded = size.checked_add(before)?.checked_add(after)?;
+        let room = padded.checked_sub(reach)?;
+        if !self.ceil {
+            return Some(room / self.stride + 1);
+        }
+        let windows = room.div_ceil(self.stride) + 1;
+        // a last window that would start beyond the image and the padding before it is dropped (PyTorch)
+        let beyond = (windows - 1).checked_mul(self.stride).is_none_or(|start| start >= size + before);
+        Some(if beyond { (windows - 1).max(1) } else { windows })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn square(kernel: u64, stride: u64, padding: Padding, ceil: bool) -> Window {
+        Window { kernel: (kernel, kernel), stride: (stride, stride), padding, dilation: (1, 1), ceil }
+    }
+
+    #[test]
+    fn first_layers_of_well_known_networks() {
+        let output = |window: Window, size| window.output((size, size)).unwrap().0;
+        assert_eq!(output(square(11, 4, Padding::all(2), false), 224), 55);
+        assert_eq!(output(square(7, 2, Padding::all(3), false), 224), 112);
+        assert_eq!(output(square(3, 2, Padding::Same, false), 32), 16);
+        assert_eq!(output(square(3, 2, Padding::Valid, true), 112), 56);
+        assert_eq!(output(square(3, 2, Padding::Valid, false), 112), 55);
+        assert_eq!(output(square(2, 2, Padding::Valid, true), 7), 4);
+        assert_eq!(output(square(1, 3, Padding::all(1), true), 2), 1);
+    }
+
+    #[test]
+    fn says_what_does_not_fit() {
+        let misfit = square(11, 4, Padding::Valid, false).output((7, 7)).unwrap_err();
+        assert_eq!(misfit.reason, "kernel 11×11 does not fit into 7×7 with padding 0");
+        let misfit = square(0, 4, Padding::Valid, false).output((7, 7)).unwrap_err();
+        assert_eq!(
+            (misfit.field, misfit.reason.as_str()),
+            (Some("kernel"), "a kernel of 0×0 makes no window")
+        );
+        assert_eq!(square(3, 0, Padding::Same, false).output((7, 7)).unwrap_err().field, Some("stride"));
+    }
+
+    #[test]
+    fn huge_sizes_are_errors_or_numbers() {
+        for padding in [Padding::Valid, Padding::Same, Padding::all(u64::MAX)] {
+            for kernel in [1, 2, u64::MAX] {
+                for ceil in [false, true] {
+                    let window = Window {
+                        kernel: (kernel, kernel),
+                        stride: (u64::MAX, 1),
+                        padding,
+                        dilation: (u64::MAX, 3),
+                        ceil,
+                    };
+                    let _ = window.output((u64::MAX, 5));
+                }
+            }
+        }
+    }
+
+    proptest! {
+        /// A window may start at every multiple of the stride from which it still ends inside the padded image.
+        #[test]
+        fn counts_the_valid_positions(
+            size in 1_u64..40, kernel in 1_u64..8, stride in 1_u64..6, dilation in 1_u64..4,
+            before in 0_u64..4, after in 0_u64..4,
+        ) {
+            let axis = Axis { kernel, stride, dilation, padding: Some((before, after)), ceil: false };
+            let padded = before + size + after;
+            let positions = (0..padded)
+                .step_by(stride as usize)
+                .filter(|start| start + dilation * (kernel - 1) < padded)
+                .count() as u64;
+            prop_assert_eq!(axis.output(size), (positions > 0).then_some(positions));
+        }
+
+        /// With `ceil` a last window may hang over the end, as long as it starts inside the image or before it.
+        #[test]
+        fn counts_the_positions_of_ceil_mode(
+            size in 1_u64..40, kernel in 1_u64..8, stride in 1_u64..6, padding in 0_u64..4,
+        ) {
+            let padding = padding.min(kernel / 2);
+            let axis = Axis { kernel, stride, dilation: 1, padding: Some((padding, padding)), ceil: true };
+            let padded = size + 2 * padding;
+            let whole = (0..padded).step_by(stride as usize).filter(|start| start + kernel <= padded).count() as u64;
+            let next = whole * stride;
+            let covered = (whole.max(1) - 1) * stride + kernel >= padded;
+            let hanging = u64::from(whole > 0 && !covered && next < size + padding);
+            prop_assert_eq!(axis.output(size), (whole > 0).then_some(whole + hanging));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Models by name: one file for each family, one list to register them.
+//!
+//! Layouts are those of the papers as the named implementation has them, with the names of its layers, so
+//! that gradients can be told by name. Class counts and input sizes are the usual ones (ImageNet: 1000
+//! classes, 224×224) unless the description says otherwise. Models called `zeng2023/…` are the layouts
+//! that Zeng 2023 counted, quirks included; they are for reproducing that paper.
+
+mod alexnet;
+mod overfeat;
+mod resnet;
+mod vgg;
+mod zeng2023;
+
+use super::{Builder, Model, ShapeError};
+use crate::suggest;
+
+/// A model of the zoo.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// Other names that are understood.
+    pub aliases: &'static [&'static str],
+    /// What it is, in one line.
+    pub description: &'static str,
+    /// Paper and, where they differ, the implementation whose layout this is.
+    pub source: &'static str,
+    layout: fn(Builder) -> Result<Model, ShapeError>,
+}
+
+impl Entry {
+    /// Builds the model. An error is a fault of the zoo itself; the tests build every entry.
+    pub fn build(&self) -> Result<Model, ShapeError> {
+        (self.layout)(Builder::new(self.name, self.source))
+    }
+}
+
+/// A name that is not in the zoo.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownModel {
+    /// The name asked for.
+    pub name: String,
+    /// The name that may have been meant.
+    pub suggestion: Option<&'static str>,
+    /// Why a model that is listed does not build: a fault of the zoo, never of its user.
+    pub fault: Option<Box<ShapeError>>,
+}
+
+impl std::fmt::Display for UnknownModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.fault {
+            None => write!(f, "there is no model \"{}\" in the zoo", self.name),
+            Some(fault) => write!(f, "the zoo's model \"{}\" is broken: {fault}", self.name),
+        }
+    }
+}
+
+impl std::error::Error for UnknownModel {}
+
+const FAMILIES: &[&[Entry]] =
+    &[alexnet::ENTRIES, overfeat::ENTRIES, vgg::ENTRIES, resnet::ENTRIES, zeng2023::ENTRIES];
+
+/// All models, family by family.
+pub fn entries() -> impl Iterator<Item = &'static Entry> {
+    FAMILIES.iter().copied().flatten()
+}
+
+/// The names of all models, without aliases.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    entries().map(|entry| entry.name)
+}
+
+/// The entry of this name or alias; case does not matter, nor `_` for `-`.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    let wanted = name.to_lowercase().replace('_', "-");
+    entries().find(|entry| entry.name == wanted || entry.aliases.contains(&wanted.as_str()))
+}
+
+/// Builds the model of this name or alias.
+pub fn build(name: &str) -> Result<Model, UnknownModel> {
+    let unknown = |suggestion, fault| UnknownModel { name: name.to_owned(), suggestion, fault };
+    let entry = find(name).ok_or_else(|| {
+        let known =
+            entries().flat_map(|entry| std::iter::once(entry.name).chain(entry.aliases.iter().copied()));
+        unknown(suggest::nearest(name, known), None)
+    })?;
+    entry.build().map_err(|fault| unknown(None, Some(Box::new(fault))))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! From the text of a scenario file to a scenario, every error with its place in the text.
+//!
+//! The text is parsed into plain structs; only when something is wrong is it parsed a second time, with
+//! spans, to find the place that a key path names.
+
+use super::{Scenario, ScenarioFile};
+use crate::invalid::{Invalid, KeyPath, Step};
+use crate::suggest;
+use serde::Deserialize;
+use std::ops::Range;
+use toml::Value;
+use toml::de::{DeTable, DeValue};
+
+/// The text of a scenario and what to call it.
+#[derive(Debug, Clone)]
+pub struct Document {
+    name: String,
+    text: String,
+}
+
+/// A value set from outside the file: `strategy.batch=64`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Override {
+    key: String,
+    value: Value,
+    text: String,
+}
+
+/// What is wrong with a document, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{origin}: {reason}; {remedy}")]
+pub struct DocumentError {
+    /// The file's name, or the override that brought the error in.
+    pub origin: String,
+    /// The file's text and the place in it, where the error is in the file.
+    pub place: Option<(String, Range<usize>)>,
+    /// The key path, where one is known.
+    pub path: KeyPath,
+    /// What is wrong.
+    pub reason: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+impl Override {
+    /// Reads `key=value`. The value is TOML, or else a string: `cluster.network=10gbe`.
+    pub fn parse(text: &str) -> Result<Self, DocumentError> {
+        let wrong = |reason: &str| DocumentError {
+            origin: text.to_owned(),
+            place: None,
+            path: KeyPath::root(),
+            reason: reason.to_owned(),
+            remedy: "write key=value, such as strategy.batch=64".to_owned(),
+        };
+        let (key, value) = text.split_once('=').ok_or_else(|| wrong("there is no \"=\""))?;
+        let key = key.trim();
+        if key.is_empty() || key.split('.').any(|part| part.trim().is_empty()) {
+            return Err(wrong("the key is empty or has an empty part"));
+        }
+        let parsed = toml::from_str::<toml::Table>(&format!("value = {value}")).ok();
+        let value = parsed
+            .filter(|table| table.len() == 1)
+            .and_then(|mut table| table.remove("value"))
+            .unwrap_or_else(|| Value::String(value.trim().to_owned()));
+        Ok(Self { key: key.to_owned(), value, text: text.to_owned() })
+    }
+
+    fn apply(&self, table: &mut toml::Table) -> Result<(), String> {
+        let parts: Vec<&str> = self.key.split('.').map(str::trim).collect();
+        set(table, &parts, &self.value)
+    }
+}
+
+impl Document {
+    /// A document called `name` in errors.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { name: name.into(), text: text.into() }
+    }
+
+    /// The scenario it describes, after the overrides.
+    pub fn scenario(&self, overrides: &[Override]) -> Result<Scenario, DocumentError> {
+        self.file(overrides)?.resolve().map_err(|invalid| self.explain_invalid(invalid, overrides))
+    }
+
+    fn file(&self, overrides: &[Override]) -> Result<ScenarioFile, DocumentError> {
+        let mut file: ScenarioFile = toml::from_str(&self.text).map_err(|error| self.explain_toml(&error))?;
+        if overrides.is_empty() {
+            return Ok(file);
+        }
+        let mut table: toml::Table = toml::from_str(&self.text).map_err(|error| self.explain_toml(&error))?;
+        for change in overrides {
+            let wrong = |(reason, remedy)| DocumentError {
+                origin: change.text.clone(),
+                place: None,
+                path: KeyPath::of(&change.key),
+                reason,
+                remedy,
+            };
+            let wrong_place = |reason| wrong((reason, "check the key against the scenario".to_owned()));
+            change.apply(&mut table).map_err(wrong_place)?;
+            file =
+                ScenarioFile::deserialize(table.clone()).map_err(|error| wrong(explain(error.message())))?;
+        }
+        Ok(file)
+    }
+
+    fn explain_toml(&self, error: &toml::de::Error) -> DocumentError {
+        let (reason, remedy) = explain(error.message());
+        let span = error.span().unwrap_or(0..0);
+        let place = Some((self.text.clone(), clamp(&self.text, span)));
+        DocumentError { origin: self.name.clone(), place, path: KeyPath::root(), reason, remedy }
+    }
+
+    fn explain_invalid(&self, invalid: Invalid, overrides: &[Override]) -> DocumentError {
+        let Invalid { path, reason, remedy } = invalid;
+        let keys: Vec<&str> = path.steps().iter().filter_map(key_of).collect();
+        let dotted = keys.join(".");
+        let blamed = overrides.iter().rev().find(|change| {
+            let plain: Vec<&str> =
+                change.key.split('.').filter(|part| part.parse::<usize>().is_err()).collect();
+            let plain = plain.join(".");
+            dotted.starts_with(&plain) || plain.starts_with(&dotted)
+        });
+        match blamed {
+            Some(change) => DocumentError { origin: change.text.clone(), place: None, path, reason, remedy },
+            None => {
+                let place = locate(&self.text, &path).map(|span| (self.text.clone(), span));
+                DocumentError { origin: self.name.clone(), place, path, reason, remedy }
+            }
+        }
+    }
+}
+
+fn key_of(step: &Step) -> Option<&str> {
+    match step {
+        Step::Key(key) => Some(key),
+        Step::Index(_) => None,
+    }
+}
+
+/// The place of a value, or of the nearest table around it.
+fn locate(text: &str, path: &KeyPath) -> Option<Range<usize>> {
+    let root = DeTable::parse(text).ok()?;
+    let mut span = None;
+    let mut tables = Some(root.get_ref());
+    let mut array = None;
+    for step in path.steps() {
+        let value = match step {
+            Step::Key(key) => {
+                let entry =
+                    tables.and_then(|table| table.iter().find(|(name, _)| name.get_ref() == key.as_str()));
+                entry.map(|(name, value)| (name.span(), value))
+            }
+            Step::Index(index) => array
+                .and_then(|array: &toml::de::DeArray<'_>| array.get(*index))
+                .map(|value| (value.span(), value)),
+        };
+        let Some((name, value)) = value else { break };
+        (tables, array) = (None, None);
+        span = Some(value.span());
+        match value.get_ref() {
+            DeValue::Table(table) => {
+                tables = Some(table);
+                span = Some(name);
+            }
+            DeValue::Array(inner) => array = Some(inner),
+            _ => {}
+        }
+    }
+    span.map(|span| clamp(text, span)).map(|span| first_line(text, span))
+}
+
+/// A span over several lines points at nothing in particular: its first line will do.
+fn first_line(text: &str, span: Range<usize>) -> Range<usize> {
+    let end = text[span.clone()].find('\n').map_or(span.end, |offset| span.start + offset);
+    span.start..end.max(span.start)
+}
+
+fn clamp(text: &str, span: Range<usize>) -> Range<usize> {
+    let start = text.floor_char_boundary(span.start.min(text.len()));
+    let end = text.ceil_char_boundary(span.end.clamp(start, text.len()));
+    start..end
+}
+
+/// Splits a deserialiser's message into reason and remedy, and adds the nearest known name.
+fn explain(message: &str) -> (String, String) {
+    let message = message.trim();
+    if let Some((unknown, expected)) = message.split_once(", expected ") {
+        let quoted = |text: &str| -> Vec<String> {
+            text.split('`').skip(1).step_by(2).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+        };
+        let (wrong, known) = (quoted(unknown), quoted(expected));
+        if let (Some(name), false) = (wrong.first(), known.is_empty()) {
+            let list = format!("known here: {}", known.join(", "));
+            let remedy = suggest::remedy(name, known.iter().map(String::as_str), &list);
+            return (unknown.to_owned(), remedy);
+        }
+        return (unknown.to_owned(), format!("write {expected}"));
+    }
+    match message.split_once("; ") {
+        Some((reason, remedy)) => (reason.to_owned(), remedy.to_owned()),
+        None => (message.to_owned(), "see docs/scenario.md for the format".to_owned()),
+    }
+}
+
+/// Sets `parts` below `table`. A key that meets an array of tables is set in all of them; one that meets
+/// the name of a catalog entry turns it into a table based on that entry.
+fn set(table: &mut toml::Table, parts: &[&str], value: &Value) -> Result<(), String> {
+    let Some((first, rest)) = parts.split_first() else { return Ok(()) };
+    if rest.is_empty() {
+        table.insert((*first).to_owned(), value.clone());
+        return Ok(());
+    }
+    let fresh = || match *first {
+        "workers" => Value::Array(vec![Value::Table(toml::Table::new())]),
+        _ => Value::Table(toml::Table::new()),
+    };
+    let slot = table.entry((*first).to_owned()).or_insert_with(fresh);
+    if let (Value::String(name), "device" | "network") = (&*slot, *first) {
+        *slot = Value::Table(toml::Table::from_iter([("base".to_owned(), Value::String(name.clone()))]));
+    }
+    descend(slot, first, rest, value)
+}
+
+fn descend(slot: &mut Value, name: &str, rest: &[&str], value: &Value) -> Result<(), String> {
+    match slot {
+        Value::Table(inner) => set(inner, rest, value),
+        Value::Array(items) => match rest.split_first().map(|(index, rest)| (index.parse::<usize>(), rest)) {
+            Some((Ok(index), rest)) => {
+                let length = items.len();
+                let item = items
+                    .get_mut(index)
+                    .ok_or_else(|| format!("`{name}` has no element {index} of {length}"))?;
+                if rest.is_empty() {
+                    *item = value.clone();
+                    return Ok(());
+                }
+                descend(item, name, rest, value)
+            }
+            _ => items.iter_mut().try_for_each(|item| descend(item, name, rest, value)),
+        },
+        _ => Err(format!("`{name}` is a value and has no `{}` below it", rest.join("."))),
+    }
+}

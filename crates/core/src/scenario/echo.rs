@@ -1,0 +1,113 @@
+//! A scenario written back as a file, every default filled in.
+
+use super::sections::{
+    ClusterSection, DataSection, DeviceSection, MethodsSection, ModelSection, NameOr, NetworkSection,
+    PriceSection, ServersSection, StrategySection, WorkersSection, ZengSection,
+};
+use super::{ModelSource, Scenario, ScenarioFile};
+use crate::cluster::WorkerGroup;
+use crate::device::Device;
+use crate::model::Counting;
+use crate::network::Network;
+
+impl Scenario {
+    /// The file that asks this question with nothing left to defaults or to the catalog.
+    pub fn to_file(&self) -> ScenarioFile {
+        let zeng = self.zeng2023;
+        ScenarioFile {
+            model: model(&self.model_source, self.counting),
+            cluster: ClusterSection {
+                workers: Some(self.cluster.groups.iter().map(workers).collect()),
+                network: Some(NameOr::Table(Box::new(network(&self.cluster.network)))),
+                servers: Some(ServersSection {
+                    count: Some(self.cluster.servers.count),
+                    placement: Some(self.cluster.servers.placement),
+                    bandwidth: self.cluster.servers.bandwidth,
+                }),
+            },
+            strategy: StrategySection {
+                architecture: Some(self.strategy.architecture),
+                synchronisation: Some(self.strategy.synchronisation),
+                batch: Some(self.strategy.batch),
+                precision: Some(self.strategy.precision),
+            },
+            data: self
+                .data
+                .map(|data| DataSection { samples: Some(data.samples), epochs: Some(data.epochs) }),
+            price: self.price.as_ref().map(|price| PriceSection {
+                worker_hour: Some(price.worker_hour),
+                server_hour: Some(price.server_hour),
+                currency: Some(price.currency.clone()),
+            }),
+            methods: MethodsSection {
+                zeng2023: Some(ZengSection {
+                    activation: None,
+                    flops_per_weight: Some(zeng.flops_per_weight),
+                    simd: Some(zeng.simd),
+                    fc: Some(zeng.fc),
+                    host_copy: Some(zeng.host_copy),
+                }),
+            },
+        }
+    }
+}
+
+fn model(source: &ModelSource, counting: Counting) -> ModelSection {
+    let kinds = [
+        ("bias", counting.bias),
+        ("activation", counting.activation),
+        ("pooling", counting.pooling),
+        ("normalisation", counting.normalisation),
+        ("elementwise", counting.elementwise),
+    ];
+    let count = kinds.iter().filter(|(_, counted)| *counted).map(|(name, _)| (*name).to_owned()).collect();
+    match source {
+        ModelSource::Zoo(name) => ModelSection { zoo: Some(name.clone()), custom: None, count: Some(count) },
+        ModelSource::Custom(file) => {
+            ModelSection { zoo: None, custom: Some(file.as_ref().clone()), count: Some(count) }
+        }
+    }
+}
+
+fn workers(group: &WorkerGroup) -> WorkersSection {
+    WorkersSection {
+        count: Some(group.count),
+        device: Some(NameOr::Table(Box::new(device(&group.device)))),
+        batch: group.batch,
+        efficiency: group.efficiency,
+        bandwidth: group.bandwidth,
+    }
+}
+
+fn device(device: &Device) -> DeviceSection {
+    DeviceSection {
+        base: None,
+        name: Some(device.name.clone()),
+        kind: Some(device.kind),
+        clock: Some(device.clock),
+        units: Some(device.units),
+        flops_per_cycle: Some(device.flops_per_cycle),
+        tf32: device.tf32,
+        fp16: device.fp16,
+        bf16: device.bf16,
+        memory: Some(device.memory),
+        memory_rate: Some(device.memory_rate),
+        host_link: device.host_link,
+        efficiency: device.efficiency,
+        memory_efficiency: device.memory_efficiency,
+        source: Some(device.source.clone()),
+    }
+}
+
+fn network(network: &Network) -> NetworkSection {
+    NetworkSection {
+        base: None,
+        name: Some(network.name.clone()),
+        bandwidth: Some(network.bandwidth),
+        latency: Some(network.latency),
+        efficiency: Some(network.efficiency),
+        startup: Some(network.startup),
+        host_rate: network.host_rate,
+        source: Some(network.source.clone()),
+    }
+}

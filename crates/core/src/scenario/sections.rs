@@ -1,0 +1,229 @@
+//! The tables of a scenario file. Structs stay plain, without flattening or tagged enums, because
+//! those lose the place of an error.
+
+use crate::cluster::Placement;
+use crate::device::{DeviceKind, Precision};
+use crate::model::{Activation, ModelFile};
+use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, Seconds};
+use crate::strategy::{Architecture, Synchronisation};
+use serde::de::value::MapAccessDeserializer;
+use serde::{Deserialize, Deserializer, Serialize, de};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// The name of a catalog entry, or a table that overrides or defines one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum NameOr<T> {
+    /// `device = "tesla-v100"`.
+    Name(String),
+    /// `device = { base = "tesla-v100", efficiency = 0.5 }`.
+    Table(Box<T>),
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for NameOr<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> de::Visitor<'de> for Visitor<T> {
+            type Value = NameOr<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a catalog entry, or a table")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
+                Ok(NameOr::Name(name.to_owned()))
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(|table| NameOr::Table(Box::new(table)))
+            }
+        }
+
+        deserializer.deserialize_any(Visitor(PhantomData))
+    }
+}
+
+/// Defines a table of optional keys.
+macro_rules! section {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+        pub struct $name {
+            $($(#[$field_doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)*
+        }
+    };
+}
+
+section!(
+    /// `[model]`: what is trained.
+    ModelSection {
+        /// Name of a model in the zoo.
+        zoo: String,
+        /// Layers of an own model.
+        custom: ModelFile,
+        /// What counts as work beside multiply-adds: "bias", "activation", "pooling", "normalisation",
+        /// "elementwise".
+        count: Vec<String>,
+    }
+);
+
+section!(
+    /// `[cluster]`: on what.
+    ClusterSection {
+        /// Groups of workers.
+        workers: Vec<WorkersSection>,
+        /// The network between all machines.
+        network: NameOr<NetworkSection>,
+        /// The parameter servers.
+        servers: ServersSection,
+    }
+);
+
+section!(
+    /// `[[cluster.workers]]`: workers that are all alike.
+    WorkersSection {
+        /// How many.
+        count: u32,
+        /// What they compute with.
+        device: NameOr<DeviceSection>,
+        /// Samples per worker and step, if not the strategy's.
+        batch: u32,
+        /// Share of the device's rate that they reach.
+        efficiency: f64,
+        /// Rate of their network port, if not the network's.
+        bandwidth: BitsPerSec,
+    }
+);
+
+section!(
+    /// A device that overrides a catalog entry (`base`) or defines an own one.
+    DeviceSection {
+        /// Catalog entry to start from.
+        base: String,
+        /// Full name.
+        name: String,
+        /// CPU or GPU.
+        kind: DeviceKind,
+        /// Clock rate.
+        clock: Hertz,
+        /// Cores or stream processors.
+        units: u32,
+        /// Single-precision operations of one unit in one cycle.
+        flops_per_cycle: f64,
+        /// Peak TF32 rate.
+        tf32: FlopsPerSec,
+        /// Peak FP16 rate.
+        fp16: FlopsPerSec,
+        /// Peak BF16 rate.
+        bf16: FlopsPerSec,
+        /// Device memory.
+        memory: Bytes,
+        /// Rate of the device memory.
+        memory_rate: BytesPerSec,
+        /// Rate of the link to the host.
+        host_link: BytesPerSec,
+        /// Share of the peak rate that training reaches.
+        efficiency: f64,
+        /// Share of the memory rate that the work on every weight reaches.
+        memory_efficiency: f64,
+        /// Where the figures come from.
+        source: String,
+    }
+);
+
+section!(
+    /// `[cluster.network]`: overrides a catalog entry (`base`) or defines an own network.
+    NetworkSection {
+        /// Catalog entry to start from.
+        base: String,
+        /// What it is called.
+        name: String,
+        /// Nominal rate in one direction.
+        bandwidth: BitsPerSec,
+        /// One-way latency.
+        latency: Seconds,
+        /// Share of the rate left for payload.
+        efficiency: f64,
+        /// Software start-up cost of every transfer.
+        startup: Seconds,
+        /// Rate at which hosts copy and serialise payload.
+        host_rate: BytesPerSec,
+        /// Where the figures come from.
+        source: String,
+    }
+);
+
+section!(
+    /// `[cluster.servers]`: the parameter servers.
+    ServersSection {
+        /// How many.
+        count: u32,
+        /// What each of them holds.
+        placement: Placement,
+        /// Rate of their network port, if not the network's.
+        bandwidth: BitsPerSec,
+    }
+);
+
+section!(
+    /// `[strategy]`: how.
+    StrategySection {
+        /// Who combines the gradients.
+        architecture: Architecture,
+        /// When workers wait for each other.
+        synchronisation: Synchronisation,
+        /// Samples per worker and step.
+        batch: u32,
+        /// Number format of the arithmetic.
+        precision: Precision,
+    }
+);
+
+section!(
+    /// `[data]`: gives the epoch time.
+    DataSection {
+        /// Samples in one epoch.
+        samples: u64,
+        /// Epochs to train.
+        epochs: u64,
+    }
+);
+
+section!(
+    /// `[price]`: gives the cost.
+    PriceSection {
+        /// One worker for one hour.
+        worker_hour: f64,
+        /// One server for one hour.
+        server_hour: f64,
+        /// The currency, as it is printed.
+        currency: String,
+    }
+);
+
+section!(
+    /// `[methods]`: inputs of single methods.
+    MethodsSection {
+        /// Zeng 2023.
+        zeng2023: ZengSection,
+    }
+);
+
+section!(
+    /// `[methods.zeng2023]`: what the paper takes as inputs beside the scenario.
+    ZengSection {
+        /// Activation whose cost stands in the backward count.
+        activation: Activation,
+        /// Backward operations per weight; overrides `activation`.
+        flops_per_weight: f64,
+        /// Operations of a CPU in one cycle.
+        simd: f64,
+        /// Operations of a stream processor in one cycle.
+        fc: f64,
+        /// Whether workers copy each batch from the host to the GPU before they compute.
+        host_copy: bool,
+    }
+);

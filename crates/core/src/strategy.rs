@@ -1,0 +1,110 @@
+//! How a model is trained: who exchanges what with whom, and when.
+
+use crate::device::Precision;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::fmt;
+use std::str::FromStr;
+
+/// Who combines the gradients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Architecture {
+    /// Servers hold the parameters; workers push gradients to them and pull parameters from them.
+    #[default]
+    ParameterServer,
+    /// Workers combine gradients among themselves.
+    AllReduce,
+    /// One worker, nothing to combine.
+    StandAlone,
+}
+
+/// When workers wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Synchronisation {
+    /// Bulk-synchronous: every step ends with a barrier.
+    #[default]
+    Bsp,
+    /// Never.
+    Async,
+    /// Stale-synchronous: no worker is more than this many steps ahead of the slowest.
+    Ssp(u32),
+    /// Bulk-synchronous every so many steps; in between, workers train on their own.
+    LocalSgd(u32),
+}
+
+impl fmt::Display for Synchronisation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bsp => f.write_str("bsp"),
+            Self::Async => f.write_str("async"),
+            Self::Ssp(bound) => write!(f, "ssp({bound})"),
+            Self::LocalSgd(steps) => write!(f, "local-sgd({steps})"),
+        }
+    }
+}
+
+impl FromStr for Synchronisation {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "\"{text}\" is not a synchronisation; use \"bsp\", \"async\", \"ssp(3)\" or \"local-sgd(8)\""
+            )
+        };
+        let argument = |name: &str| {
+            let inner = text.trim().strip_prefix(name)?.trim().strip_prefix('(')?.strip_suffix(')')?;
+            inner.trim().parse::<u32>().ok()
+        };
+        match text.trim() {
+            "bsp" => Ok(Self::Bsp),
+            "async" => Ok(Self::Async),
+            _ => match (argument("ssp"), argument("local-sgd")) {
+                (Some(bound), _) => Ok(Self::Ssp(bound)),
+                (_, Some(0)) => Err("local-sgd(0) never computes; use \"local-sgd(1)\" or more".to_owned()),
+                (_, Some(steps)) => Ok(Self::LocalSgd(steps)),
+                _ => Err(wrong()),
+            },
+        }
+    }
+}
+
+impl Serialize for Synchronisation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Synchronisation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// How a model is trained.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Strategy {
+    /// Who combines the gradients.
+    pub architecture: Architecture,
+    /// When workers wait for each other.
+    pub synchronisation: Synchronisation,
+    /// Samples per worker and step.
+    pub batch: u32,
+    /// Number format of the arithmetic; gradients travel as 32-bit numbers whatever it is.
+    pub precision: Precision,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn synchronisation_reads_what_it_writes() {
+        for text in ["bsp", "async", "ssp(3)", "local-sgd(8)"] {
+            assert_eq!(text.parse::<Synchronisation>().unwrap().to_string(), text);
+        }
+        for text in ["", "ssp", "ssp()", "ssp(-1)", "local-sgd(0)", "local-sgd(99999999999)", "bulk"] {
+            assert!(text.parse::<Synchronisation>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! "Did you mean": the known name nearest to a mistyped one.
+
+/// The candidate nearest to `name`, if any is near enough to be meant.
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = normal(name);
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::normalized_damerau_levenshtein(&wanted, &normal(candidate)), candidate))
+        .filter(|(likeness, _)| *likeness >= 0.5)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+/// "Did you mean `x`?", or else where the list is.
+pub fn remedy<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, otherwise: &str) -> String {
+    match nearest(name, candidates) {
+        Some(candidate) => format!("did you mean \"{candidate}\"? {otherwise}"),
+        None => otherwise.to_owned(),
+    }
+}
+
+fn normal(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_was_meant() {
+        let zoo = ["vgg16", "vgg19", "resnet50", "alexnet"];
+        assert_eq!(nearest("VGG-16", zoo), Some("vgg16"));
+        assert_eq!(nearest("resnet5", zoo), Some("resnet50"));
+        assert_eq!(nearest("transformer-xl", zoo), None);
+    }
+}

@@ -1,0 +1,104 @@
+//! A prediction with everything a reader needs to use it: the question, the reasons, the scaling curve.
+
+use crate::advice::{self, Advice};
+use crate::scaling::{self, ScalingPoint};
+use serde::Serialize;
+use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::prediction::{Prediction, Warning};
+use stepcast_core::quantity::{Bytes, Seconds, number};
+use stepcast_core::scenario::{Scenario, ScenarioFile};
+use stepcast_core::strategy::Architecture;
+
+/// Parameters, gradients and momentum, four bytes each.
+const STATE_BYTES_PER_PARAMETER: f64 = 12.0;
+
+/// What training the whole data set takes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Training {
+    /// One pass over the data.
+    #[serde(rename = "epoch_s", serialize_with = "number")]
+    pub epoch: Seconds,
+    /// All passes.
+    #[serde(rename = "total_s", serialize_with = "number")]
+    pub total: Seconds,
+    /// Cost of all passes, where prices are given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Currency of the cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
+}
+
+/// A prediction with its question and its reasons.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Forecast {
+    /// The question, every default filled in.
+    pub scenario: ScenarioFile,
+    /// The answer.
+    pub prediction: Prediction,
+    /// What limits the step and what would help.
+    pub advice: Advice,
+    /// The same for other numbers of workers.
+    pub scaling: Vec<ScalingPoint>,
+    /// Epoch time and cost, where a data set is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub training: Option<Training>,
+}
+
+impl Forecast {
+    /// Predicts `scenario` by `method`, for its own cluster and for every number of `workers`.
+    pub fn new(scenario: &Scenario, method: &dyn Method, workers: &[u32]) -> Result<Self, Inapplicable> {
+        let mut prediction = method.predict(scenario)?;
+        prediction.warnings.extend(memory_warnings(scenario));
+        Ok(Self {
+            advice: advice::advise(scenario, method, &prediction),
+            scaling: match scenario.strategy.architecture {
+                Architecture::StandAlone => Vec::new(),
+                _ => scaling::scaling(scenario, method, workers)?,
+            },
+            training: training(scenario, &prediction),
+            scenario: scenario.to_file(),
+            prediction,
+        })
+    }
+}
+
+fn training(scenario: &Scenario, prediction: &Prediction) -> Option<Training> {
+    let data = scenario.data?;
+    let epoch = prediction.throughput.time_for(data.samples as f64);
+    let total = epoch * data.epochs as f64;
+    let servers = match scenario.strategy.architecture {
+        Architecture::ParameterServer => f64::from(scenario.cluster.servers.count),
+        _ => 0.0,
+    };
+    let price = scenario.price.as_ref();
+    let per_hour = |price: &stepcast_core::scenario::Price| {
+        price.worker_hour * scenario.cluster.workers() as f64 + price.server_hour * servers
+    };
+    let cost = price.map(|price| per_hour(price) * (total / Seconds::new(3600.0)));
+    Some(Training { epoch, total, cost, currency: price.map(|price| price.currency.clone()) })
+}
+
+/// Says which devices are too small for the model's state and activations.
+fn memory_warnings(scenario: &Scenario) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> = Vec::new();
+    for (index, group) in scenario.cluster.groups.iter().enumerate() {
+        let state = Bytes::new(scenario.workload.parameters as f64 * STATE_BYTES_PER_PARAMETER);
+        let batch = scenario.batch(index);
+        let needed = state + scenario.workload.activations * f64::from(batch);
+        if needed <= group.device.memory {
+            continue;
+        }
+        let message = format!(
+            "a batch of {batch} needs about {} and the {} has {}: it may not fit",
+            needed.human(),
+            group.device.name,
+            group.device.memory.human()
+        );
+        let warning = Warning { code: "memory", message };
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    warnings
+}

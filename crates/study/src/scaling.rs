@@ -1,0 +1,46 @@
+//! The same question for other numbers of workers.
+
+use serde::Serialize;
+use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::prediction::Bottleneck;
+use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
+use stepcast_core::scenario::Scenario;
+
+/// One number of workers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ScalingPoint {
+    /// How many workers.
+    pub workers: u32,
+    /// Time of one step.
+    #[serde(rename = "iteration_s", serialize_with = "number")]
+    pub iteration: Seconds,
+    /// Samples per second of the whole cluster.
+    #[serde(rename = "throughput_samples_per_s", serialize_with = "number")]
+    pub throughput: SamplesPerSec,
+    /// Throughput against the fastest single worker, alone.
+    pub speedup: f64,
+    /// Throughput against the sum of what all workers would do alone.
+    pub scaling_factor: f64,
+    /// What limits the step.
+    pub bottleneck: Bottleneck,
+}
+
+/// Predicts the scenario for every number of workers, groups keeping their proportions.
+pub(crate) fn scaling(
+    scenario: &Scenario,
+    method: &dyn Method,
+    workers: &[u32],
+) -> Result<Vec<ScalingPoint>, Inapplicable> {
+    let point = |&workers: &u32| {
+        let prediction = method.predict(&scenario.on(scenario.cluster.resized(workers)))?;
+        Ok(ScalingPoint {
+            workers,
+            iteration: prediction.iteration,
+            throughput: prediction.throughput,
+            speedup: prediction.speedup,
+            scaling_factor: prediction.scaling_factor,
+            bottleneck: prediction.bottleneck,
+        })
+    };
+    workers.iter().map(point).collect()
+}
