@@ -37,8 +37,8 @@ const FORWARD_ACCESSES: f64 = 1.0 / 8.0;
 /// Backward operations per forward operation: gradients of the inputs and of the weights.
 const BACKWARD_PER_FORWARD: f64 = 2.0;
 
-/// Slack costs a search per group; beyond this many groups it is left out.
-const MAX_GROUPS_WITH_SLACK: usize = 64;
+/// Operations of a whole step per forward operation.
+pub const FLOPS_PER_FORWARD: f64 = 1.0 + BACKWARD_PER_FORWARD;
 
 /// Layer-wise bulk-synchronous parameter server.
 #[derive(Debug, Clone, Copy, Default)]
@@ -66,13 +66,13 @@ impl Method for Layerwise {
         let workers: Vec<Worker> =
             (0..scenario.cluster.groups.len()).map(|index| Worker::of(scenario, index)).collect();
         let round = round(scenario, &workers);
-        let with_slack = workers.len() <= MAX_GROUPS_WITH_SLACK;
         let report = |(index, worker): (usize, &Worker)| GroupReport {
             group: index,
             count: worker.count,
+            batch: scenario.batch(index),
             compute: worker.host_to_device + worker.computing(),
             ready: worker.host_to_device + worker.ready.first().copied().unwrap_or(Seconds::ZERO),
-            slack: with_slack.then(|| slack(scenario, &workers, index, round.total())),
+            slack: None,
         };
         let groups = workers.iter().enumerate().map(report).collect();
         Ok(step::prediction(self.name(), scenario, &round, groups, assumptions(scenario)))
@@ -119,11 +119,6 @@ impl Worker {
     /// Forward and backward pass.
     fn computing(&self) -> Seconds {
         self.ready.last().copied().unwrap_or(Seconds::ZERO)
-    }
-
-    /// One of these workers, `factor` times as slow.
-    fn slowed(&self, factor: f64) -> Self {
-        Self { count: 1, ready: self.ready.iter().map(|&time| time * factor).collect(), ..self.clone() }
     }
 }
 
@@ -250,27 +245,6 @@ fn pulled(scenario: &Scenario, workers: &[Worker], shard: &Shard) -> TransferCos
         }
     }
     total
-}
-
-/// How much slower one worker of a group may compute before the round takes longer: the largest factor,
-/// by bisection, since the round never shrinks when a worker slows down.
-fn slack(scenario: &Scenario, workers: &[Worker], index: usize, round_time: Seconds) -> f64 {
-    if scenario.strategy.architecture == Architecture::StandAlone {
-        return 0.0;
-    }
-    let free = |factor: f64| {
-        let mut changed = workers.to_vec();
-        changed[index].count -= 1;
-        changed.push(workers[index].slowed(factor));
-        changed.retain(|worker| worker.count > 0);
-        round(scenario, &changed).total().get() <= round_time.get() * (1.0 + 1e-12)
-    };
-    let (mut low, mut high) = (1.0, 1.0 + round_time / workers[index].computing());
-    for _ in 0..20 {
-        let middle = 0.5 * (low + high);
-        if free(middle) { low = middle } else { high = middle }
-    }
-    low - 1.0
 }
 
 /// Says which efficiencies were assumed rather than given.

@@ -94,16 +94,16 @@ pub(crate) fn prediction(
 ) -> Prediction {
     let steps = steps_per_round(scenario.strategy.synchronisation);
     let iteration = round.total() / steps;
-    let samples = scenario.samples_per_step();
+    let samples = groups.iter().map(|report| u64::from(report.count) * u64::from(report.batch)).sum::<u64>();
     let throughput = SamplesPerSec::of(samples as f64, iteration);
-    let alone = |report: &GroupReport| f64::from(scenario.batch(report.group)) / report.compute.get();
+    let alone = |report: &GroupReport| f64::from(report.batch) / report.compute.get();
     let fastest = groups.iter().map(alone).fold(0.0, f64::max);
     let together: f64 = groups.iter().map(|report| alone(report) * f64::from(report.count)).sum();
     let part = |name, time: Seconds| Part { name, time: time / steps };
     let startup = round.push.fixed + round.queueing.fixed + round.pull.fixed;
     Prediction {
         method,
-        workers: scenario.cluster.workers(),
+        workers: groups.iter().map(|report| u64::from(report.count)).sum(),
         iteration,
         samples,
         throughput,

@@ -36,6 +36,8 @@ pub struct GroupReport {
     pub group: usize,
     /// How many workers it has.
     pub count: u32,
+    /// Samples per worker and step.
+    pub batch: u32,
     /// Time of one whole step of computing, forward and backward.
     #[serde(rename = "compute_s", serialize_with = "number")]
     pub compute: Seconds,

@@ -91,12 +91,7 @@ fn with_bandwidth(cluster: &Cluster, factor: f64) -> Cluster {
 fn with_compute(cluster: &Cluster, factor: f64) -> Cluster {
     let mut cluster = cluster.clone();
     for group in &mut cluster.groups {
-        let device = &mut group.device;
-        device.clock = device.clock * factor;
-        device.memory_rate = device.memory_rate * factor;
-        for rate in [&mut device.tf32, &mut device.fp16, &mut device.bf16].into_iter().flatten() {
-            *rate = *rate * factor;
-        }
+        group.device = group.device.faster(factor);
     }
     cluster
 }

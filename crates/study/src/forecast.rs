@@ -2,6 +2,7 @@
 
 use crate::advice::{self, Advice};
 use crate::scaling::{self, ScalingPoint};
+use crate::slack;
 use serde::Serialize;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::prediction::{Prediction, Warning};
@@ -49,6 +50,7 @@ impl Forecast {
     /// Predicts `scenario` by `method`, for its own cluster and for every number of `workers`.
     pub fn new(scenario: &Scenario, method: &dyn Method, workers: &[u32]) -> Result<Self, Inapplicable> {
         let mut prediction = method.predict(scenario)?;
+        slack::fill(scenario, method, &mut prediction)?;
         prediction.warnings.extend(memory_warnings(scenario));
         Ok(Self {
             advice: advice::advise(scenario, method, &prediction),

@@ -4,6 +4,7 @@ mod advice;
 mod forecast;
 pub mod methods;
 mod scaling;
+mod slack;
 pub mod validate;
 
 pub use advice::{Advice, WhatIf};

@@ -8,7 +8,7 @@ use stepcast_core::cluster::WorkerGroup;
 use stepcast_core::device::DeviceKind;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::prediction::{GroupReport, Prediction, Warning};
-use stepcast_core::quantity::{Bytes, FlopsPerSec, Seconds};
+use stepcast_core::quantity::{FlopsPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
 
@@ -35,15 +35,15 @@ impl Method for Zeng2023 {
 
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable> {
         self.applies(scenario)?;
-        let workers: Vec<Worker> =
-            (0..scenario.cluster.groups.len()).map(|index| Worker::of(scenario, index)).collect();
+        let workers = workers(scenario);
         let (round, slack) = match scenario.strategy.architecture {
             Architecture::StandAlone => (alone(&workers[0]), vec![0.0]),
             _ => parameter_server(scenario, &workers),
         };
         let report = |(index, (worker, slack)): (usize, (&Worker, f64))| GroupReport {
             group: index,
-            count: scenario.cluster.groups[index].count,
+            count: worker.count,
+            batch: worker.batch,
             compute: worker.host_to_device + worker.step,
             ready: worker.host_to_device + worker.until_push,
             slack: Some(slack),
@@ -54,9 +54,13 @@ impl Method for Zeng2023 {
     }
 }
 
-/// Times of one worker in one step, before anybody waits for anybody.
+/// Times of one worker of a group in one step, before anybody waits for anybody.
 #[derive(Debug, Clone, Copy)]
 struct Worker {
+    /// How many are alike.
+    count: u32,
+    /// Samples of one step.
+    batch: u32,
     /// Copying the batch to the device.
     host_to_device: Seconds,
     /// Forward and backward pass (eqs. 28 and 33).
@@ -64,15 +68,18 @@ struct Worker {
     /// The part of it after which the worker begins to push: all of it on a CPU (Algorithm 1), up to the
     /// first gradient on a GPU (line 3 of Algorithm 2).
     until_push: Seconds,
+    /// One push or pull (eqs. 30 and 31) of what the fullest server holds.
+    to_server: TransferCost,
 }
 
-impl Worker {
-    fn of(scenario: &Scenario, index: usize) -> Self {
-        let group = &scenario.cluster.groups[index];
+/// The workers, one for each group; the only pass over the scenario's groups.
+fn workers(scenario: &Scenario) -> Vec<Worker> {
+    let workload = &scenario.workload;
+    let network = &scenario.cluster.network;
+    let share = placement::largest_share(workload, scenario.cluster.servers);
+    let operations = Operations::new(workload.forward, workload.weights, scenario.zeng2023.flops_per_weight);
+    let worker = |(index, group): (usize, &WorkerGroup)| {
         let batch = scenario.batch(index);
-        let workload = &scenario.workload;
-        let operations =
-            Operations::new(workload.forward, workload.weights, scenario.zeng2023.flops_per_weight);
         let rate = rate(scenario, group);
         let step = operations.iteration(batch) / rate;
         let until_push = match group.device.kind {
@@ -83,9 +90,14 @@ impl Worker {
             true => step::host_to_device(scenario, index),
             false => Seconds::ZERO,
         };
-        Self { host_to_device, step, until_push }
-    }
+        let fixed = network.latency + network.startup;
+        let to_server = TransferCost { fixed, ..step::payload(&scenario.cluster, group, share) };
+        Worker { count: group.count, batch, host_to_device, step, until_push, to_server }
+    };
+    scenario.cluster.groups.iter().enumerate().map(worker).collect()
+}
 
+impl Worker {
     /// Computing of a round of `steps` until the push begins.
     fn computing(&self, steps: f64) -> Seconds {
         self.step * (steps - 1.0) + self.until_push
@@ -94,6 +106,11 @@ impl Worker {
     /// When the push of a round of `steps` begins.
     fn ready(&self, steps: f64) -> Seconds {
         self.host_to_device * steps + self.computing(steps)
+    }
+
+    /// One push or pull of everything, `shares` times what the fullest server holds.
+    fn everything(&self, shares: f64) -> TransferCost {
+        TransferCost { fixed: self.to_server.fixed, ..self.to_server.times(shares) }
     }
 }
 
@@ -111,10 +128,9 @@ fn alone(worker: &Worker) -> Round {
     Round { compute: worker.step, host_to_device: worker.host_to_device, ..Round::default() }
 }
 
-/// One push or pull of `size` (eqs. 30 and 31) with its start-up cost.
-fn transfer(scenario: &Scenario, group: &WorkerGroup, size: Bytes) -> TransferCost {
-    let network = &scenario.cluster.network;
-    TransferCost { fixed: network.latency + network.startup, ..step::payload(&scenario.cluster, group, size) }
+/// All parameters against what the fullest server holds.
+fn shares(scenario: &Scenario) -> f64 {
+    scenario.workload.bytes() / placement::largest_share(&scenario.workload, scenario.cluster.servers)
 }
 
 /// The queue of both algorithms, and the slack of every group.
@@ -122,87 +138,85 @@ fn transfer(scenario: &Scenario, group: &WorkerGroup, size: Bytes) -> TransferCo
 /// With several servers the fullest one ends last, unless a worker's own port, which carries the shares of
 /// all servers, is slower still.
 fn parameter_server(scenario: &Scenario, workers: &[Worker]) -> (Round, Vec<f64>) {
-    let groups = &scenario.cluster.groups;
     let steps = step::steps_per_round(scenario.strategy.synchronisation);
-    let share = placement::largest_share(&scenario.workload, scenario.cluster.servers);
-    let to_server: Vec<TransferCost> = groups.iter().map(|group| transfer(scenario, group, share)).collect();
+    let several_servers = scenario.cluster.servers.count > 1;
+    let shares = shares(scenario);
 
-    let mut arrivals: Vec<Arrival> = Vec::with_capacity(groups.len());
+    let mut arrivals: Vec<Arrival> = Vec::with_capacity(workers.len());
     let mut pull = TransferCost::default();
     for (index, worker) in workers.iter().enumerate() {
-        let (ready, service, count) = (worker.ready(steps), to_server[index].total(), groups[index].count);
-        arrivals.push(Arrival { ready, service, count, owner: index as u32 });
-        pull = pull.plus(to_server[index].times(f64::from(count)));
+        let (ready, service) = (worker.ready(steps), worker.to_server.total());
+        arrivals.push(Arrival { ready, service, count: worker.count, owner: index as u32 });
+        pull = pull.plus(worker.to_server.times(f64::from(worker.count)));
     }
     queue::sort(&mut arrivals);
     let drained = queue::drain(&arrivals);
-    let starting = &workers[arrivals[drained.first].owner as usize];
+    let first = &workers[arrivals[drained.first].owner as usize];
+    let busy_since = arrivals[drained.first].ready;
+    // Everybody who comes in the last busy period, the one served last apart. Workers are visited in their own
+    // order, not in that of service, to go through memory in order.
+    let busy = workers.iter().filter(|worker| worker.ready(steps) >= busy_since);
+    let served = busy.map(|worker| worker.to_server.times(f64::from(worker.count)));
+    let push = arrivals.last().map_or(TransferCost::default(), |last| workers[last.owner as usize].to_server);
     let mut round = Round {
-        compute: starting.computing(steps),
-        host_to_device: starting.host_to_device * steps,
+        compute: first.computing(steps),
+        host_to_device: first.host_to_device * steps,
+        push,
+        queueing: served.fold(push.times(-1.0), TransferCost::plus),
         pull,
         ..Round::default()
     };
-    for arrival in &arrivals[drained.first..] {
-        let one = to_server[arrival.owner as usize];
-        round.queueing = round.queueing.plus(round.push).plus(one.times(f64::from(arrival.count) - 1.0));
-        round.push = one;
-    }
 
     let mut end = drained.end;
-    if scenario.cluster.servers.count > 1 {
-        let all = scenario.workload.bytes();
-        for (group, worker) in groups.iter().zip(workers) {
-            let own = transfer(scenario, group, all);
-            if worker.ready(steps) + own.total() > end {
-                end = worker.ready(steps) + own.total();
-                round = Round {
-                    compute: worker.computing(steps),
-                    host_to_device: worker.host_to_device * steps,
-                    push: own,
-                    queueing: TransferCost::default(),
-                    worker_link: true,
-                    ..round
-                };
-            }
-            if own.total() > round.pull.total() {
-                round.pull = own;
-                round.worker_link = true;
-            }
+    for worker in workers.iter().filter(|_| several_servers) {
+        let everything = worker.everything(shares);
+        if worker.ready(steps) + everything.total() > end {
+            end = worker.ready(steps) + everything.total();
+            round = Round {
+                compute: worker.computing(steps),
+                host_to_device: worker.host_to_device * steps,
+                push: everything,
+                queueing: TransferCost::default(),
+                worker_link: true,
+                ..round
+            };
+        }
+        if everything.total() > round.pull.total() {
+            round.pull = everything;
+            round.worker_link = true;
         }
     }
 
-    let mut slack = vec![0.0; groups.len()];
-    for (arrival, latest) in arrivals.iter().zip(queue::latest(&arrivals, end)) {
-        let owner = arrival.owner as usize;
-        let own_link = match scenario.cluster.servers.count {
-            1 => end,
-            _ => end - transfer(scenario, &groups[owner], scenario.workload.bytes()).total(),
-        };
-        let spare = latest.min(own_link) - arrival.ready;
-        slack[owner] = (spare / workers[owner].computing(steps)).max(0.0);
+    let mut latest = vec![Seconds::ZERO; workers.len()];
+    for (arrival, time) in arrivals.iter().zip(queue::latest(&arrivals, end)) {
+        latest[arrival.owner as usize] = time;
     }
-    (round, slack)
+    let slack = workers.iter().zip(latest).map(|(worker, latest)| {
+        let latest = if several_servers { latest.min(end - worker.everything(shares).total()) } else { latest };
+        ((latest - worker.ready(steps)) / worker.computing(steps)).max(0.0)
+    });
+    (round, slack.collect())
 }
 
 /// Algorithm 2 ignores that the last gradient cannot leave before the backward pass has made it. Where that
 /// bites, the prediction is too short (errata 1.5): a warning, not a change.
 fn premature_end(scenario: &Scenario, workers: &[Worker], round: &Round) -> Option<Warning> {
+    if scenario.strategy.architecture == Architecture::StandAlone {
+        return None;
+    }
     let steps = step::steps_per_round(scenario.strategy.synchronisation);
+    let shares = shares(scenario);
     let pushed = round.total() - round.pull.total();
-    let short = workers.iter().zip(&scenario.cluster.groups).find_map(|(worker, group)| {
-        let segment = step::payload(&scenario.cluster, group, scenario.workload.bytes()).total()
-            / f64::from(scenario.workload.tensors);
+    let (index, shortfall) = workers.iter().enumerate().find_map(|(index, worker)| {
+        let segment = worker.everything(shares).payload() / f64::from(scenario.workload.tensors);
         let earliest = (worker.host_to_device + worker.step) * steps + segment;
-        (earliest > pushed).then_some((earliest - pushed, &group.device.name))
-    });
-    let (shortfall, device) = short?;
-    (scenario.strategy.architecture == Architecture::ParameterServer).then(|| Warning {
-        code: "premature-end",
-        message: format!(
-            "Algorithm 2 lets the {device} finish its push {} before its backward pass can have ended; \
-             the real step is at least that much longer",
-            shortfall.human()
-        ),
-    })
+        (earliest > pushed).then_some((index, earliest - pushed))
+    })?;
+    let message = format!(
+        "Algorithm 2 lets the {} finish its push {} before its backward pass can have ended; the real step is \
+         at least that much longer",
+        scenario.cluster.groups[index].device.name,
+        shortfall.human()
+    );
+    Some(Warning { code: "premature-end", message })
 }

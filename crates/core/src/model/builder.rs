@@ -4,7 +4,7 @@ use super::cost::Cost;
 use super::infer::infer;
 use super::op::{Activation, Conv2d, Norm, Op, Padding, Pool};
 use super::shape::{Misfit, Shape, ShapeError};
-use super::{Adjustment, Layer, LayerId, Model, Published};
+use super::{Adjustment, Layer, LayerId, Model, Published, memory};
 use std::collections::HashSet;
 
 /// A model under construction.
@@ -93,16 +93,15 @@ impl Builder {
         };
         let input = self.layers.iter().find(|layer| layer.op == Op::Input).ok_or_else(empty)?;
         let input = input.output.clone();
-        let elements = |counts: fn(&Layer) -> bool| {
-            self.layers
-                .iter()
-                .filter(|layer| counts(layer))
-                .try_fold(0_u64, |sum, layer| sum.checked_add(layer.output.elements()))
-                .ok_or_else(|| Misfit::overflow().at(&self.name))
-        };
+        let overflow = || Misfit::overflow().at(&self.name);
+        let inputs = self.layers.iter().filter(|layer| layer.op == Op::Input);
+        let input_elements = inputs
+            .map(|layer| layer.output.elements())
+            .try_fold(0_u64, u64::checked_add)
+            .ok_or_else(overflow)?;
         Ok(Model {
-            input_elements: elements(|layer| layer.op == Op::Input)?,
-            activation_elements: elements(|layer| layer.op.keeps_output())?,
+            input_elements,
+            activation_bytes: memory::kept(&self.layers).ok_or_else(overflow)?,
             input,
             name: self.name,
             source: self.source,

@@ -1,7 +1,7 @@
 //! Models of one's own: the layers as a user writes them in TOML.
 //!
 //! ```toml
-//! [model]
+//! [model.custom]
 //! name = "small"
 //! input = [3, 32, 32]
 //! layers = [
@@ -28,6 +28,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 mod number;
+#[cfg(test)]
+mod tests;
+
 pub use number::Pair;
 
 /// A model as a user writes it.
@@ -152,7 +155,7 @@ const OPS: &[(&str, &[&str])] = &[
 ];
 
 impl ModelFile {
-    /// Checks the layers and counts them. The paths of errors are relative to `[model]`.
+    /// Checks the layers and counts them. The paths of errors are relative to the table it stands in.
     pub fn build(&self) -> Result<Model, Invalid> {
         let mut builder = Builder::new(&self.name, "the scenario");
         let at_input = |error: ShapeError| Invalid::new(KeyPath::of("input"), error.reason, error.remedy);

@@ -8,6 +8,7 @@ mod builder;
 mod cost;
 mod file;
 mod infer;
+mod memory;
 mod op;
 mod shape;
 #[cfg(test)]
@@ -87,7 +88,7 @@ pub struct Model {
     input: Shape,
     total: Cost,
     input_elements: u64,
-    activation_elements: u64,
+    activation_bytes: u64,
     adjustments: Vec<Adjustment>,
     published: Published,
 }
@@ -151,8 +152,9 @@ impl Model {
     /// The gradients in the order in which the backward pass completes them: last layer first.
     ///
     /// Within a layer the weight comes before the bias, except in linear layers, as PyTorch hands them
-    /// over (its backward of `addmm` returns the bias first, those of convolution and normalisation the
-    /// weight). A weight shared by an embedding and a linear layer is complete with the embedding.
+    /// over in 32 bits (its backward of `addmm` returns the bias first, those of convolution and
+    /// normalisation the weight). A weight shared by an embedding and a linear layer is complete with the
+    /// embedding.
     pub fn gradients(&self) -> Vec<Gradient> {
         let mut gradients = Vec::new();
         let mut id = self.layers.len() as LayerId;
@@ -169,13 +171,12 @@ impl Model {
         gradients
     }
 
-    /// What the backward pass of one sample needs of the forward pass, at 4 bytes an element.
+    /// What is kept of one sample's forward pass until its backward pass, at 4 bytes an element.
     ///
-    /// The inputs and the output of every layer, except of those that work in place (sums, ReLU, ReLU6,
-    /// dropout) or only look at their input in another way (flatten, sequences, tokens). The matrix inside
-    /// an attention is not kept, as in fused implementations.
+    /// Inputs and outputs that some gradient is formed from, each once; places of maxima and masks of
+    /// dropout besides. The head of `memory.rs` has the rules.
     pub fn activation_bytes(&self) -> Bytes {
-        Bytes::new(self.activation_elements as f64 * ELEMENT)
+        Bytes::new(self.activation_bytes as f64)
     }
 
     /// How published counts depart from the layout; empty unless the model is one of a paper.

@@ -94,22 +94,6 @@ pub enum Op {
     },
 }
 
-impl Op {
-    /// Whether its output takes memory of its own until the backward pass.
-    pub(super) fn keeps_output(&self) -> bool {
-        !matches!(
-            self,
-            Self::Add
-                | Self::PositionEmbedding { .. }
-                | Self::Flatten
-                | Self::Dropout
-                | Self::ToSequence
-                | Self::SelectToken { .. }
-                | Self::Activate(Activation::Relu | Activation::Relu6)
-        )
-    }
-}
-
 /// Two-dimensional convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conv2d {

@@ -1,1 +1,256 @@
+//! Graphs at random, and operations whose counts are known in closed form.
 
+use super::*;
+use proptest::prelude::*;
+
+fn one(op: Op, dims: &[u64]) -> Layer {
+    let mut builder = Builder::new("one", "test");
+    let input = builder.input("input", dims).unwrap();
+    builder.add("layer", op, &[input]).unwrap();
+    builder.finish().unwrap().layers[1].clone()
+}
+
+/// Two operations for each of channels · kernel · outputs, groups dividing the channels (Zeng 2023, eq. 21).
+#[test]
+fn convolutions_count_two_operations_for_each_product() {
+    let layer = one(Op::Conv2d(Conv2d::new(64, 11).stride(4).padding(2).biased()), &[3, 224, 224]);
+    assert_eq!(layer.output.to_string(), "64×55×55");
+    assert_eq!(layer.cost.multiply_add, 2 * 3 * 11 * 11 * 64 * 55 * 55);
+    assert_eq!((layer.cost.weights, layer.cost.biases), (3 * 11 * 11 * 64, 64));
+    assert_eq!(layer.cost.bias, 64 * 55 * 55);
+    let depth_wise = one(Op::Conv2d(Conv2d::new(32, 3).padding(1).groups(32)), &[32, 8, 8]);
+    assert_eq!((depth_wise.cost.multiply_add, depth_wise.cost.weights), (2 * 9 * 32 * 64, 9 * 32));
+}
+
+/// Q·Kᵀ and A·V take 2·s²·w operations each; with a causal mask s(s+1)/2 of the s² pairs remain.
+#[test]
+fn attention_counts_its_two_products() {
+    let full = one(Op::Attention { heads: 4, causal: false }, &[10, 3 * 64]);
+    assert_eq!(full.output.to_string(), "10×64");
+    assert_eq!(full.cost.multiply_add, 2 * (2 * 10 * 10 * 64));
+    assert_eq!(full.cost.activation, 85 * 4 * 100);
+    let causal = one(Op::Attention { heads: 4, causal: true }, &[10, 3 * 64]);
+    assert_eq!(causal.cost.multiply_add, 2 * (2 * 55 * 64));
+}
+
+#[test]
+fn shapes_are_carried_through() {
+    assert_eq!(one(Op::Flatten, &[256, 6, 6]).output.to_string(), "9216");
+    assert_eq!(one(Op::ToSequence, &[768, 14, 14]).output.to_string(), "196×768");
+    assert_eq!(one(Op::ClassToken, &[196, 768]).output.to_string(), "197×768");
+    assert_eq!(one(Op::SelectToken { index: 0 }, &[197, 768]).output.to_string(), "768");
+    assert_eq!(one(Op::Shortcut { out: 32, stride: 2 }, &[16, 33, 32]).output.to_string(), "32×17×16");
+    assert_eq!(one(Op::Embedding { count: 100, width: 8 }, &[5]).output.to_string(), "5×8");
+}
+
+#[test]
+fn adjustments_do_not_change_the_layout() {
+    let mut builder = Builder::new("adjusted", "test");
+    let input = builder.input("input", &[10]).unwrap();
+    builder.linear("fc", 5, input).unwrap();
+    builder.adjust(Adjustment { reason: "a slip", forward: -1000, weights: -8, pooling: false });
+    let model = builder.finish().unwrap();
+    assert_eq!(model.forward(Counting::default()), Flops::ZERO);
+    assert_eq!((model.weights(), model.parameters()), (42, 55));
+    assert_eq!(model.cost().multiply_add, 100);
+}
+
+#[test]
+fn the_sum_of_layers_may_not_overflow_either() {
+    let mut builder = Builder::new("large", "test");
+    let input = builder.input("input", &[1 << 31]).unwrap();
+    let first = builder.linear("first", 1 << 31, input).unwrap();
+    let error = builder.linear("second", 1 << 31, first).and_then(|x| builder.linear("third", 1 << 31, x));
+    let error = error.unwrap_err();
+    assert_eq!(error.layer, "second");
+    assert!(error.reason.contains("64 bits"), "{error}");
+}
+
+#[test]
+fn an_empty_model_and_a_foreign_layer_are_errors() {
+    let empty = Builder::new("nothing", "test").finish().unwrap_err();
+    assert_eq!(empty.reason, "the model has no layers");
+    let error = Builder::new("nothing", "test").linear("fc", 3, 7).unwrap_err();
+    assert_eq!(error.to_string(), "layer \"fc\": it reads a layer that does not exist");
+}
+
+/// Linear layers hand over their bias first, others their weight.
+#[test]
+fn gradients_come_last_layer_first() {
+    let names: Vec<_> = zoo::build("resnet18").unwrap().gradients().into_iter().map(|g| g.name).collect();
+    let first = ["fc.bias", "fc.weight", "layer4.1.bn2.weight", "layer4.1.bn2.bias", "layer4.1.conv2.weight"];
+    assert_eq!(names[..5], first);
+    assert_eq!(names.last().map(String::as_str), Some("conv1.weight"));
+}
+
+fn size() -> BoxedStrategy<u64> {
+    prop_oneof![
+        8 => 1_u64..5,
+        2 => Just(16),
+        1 => Just(0),
+        1 => Just(1 << 32),
+        1 => Just(i64::MAX as u64),
+        1 => Just(u64::MAX),
+    ]
+    .boxed()
+}
+
+fn pair() -> impl Strategy<Value = Pair> {
+    prop_oneof![
+        size().prop_map(|size| Pair { height: size, width: size }),
+        (size(), size()).prop_map(|(height, width)| Pair { height, width }),
+    ]
+}
+
+fn padding() -> impl Strategy<Value = Padding> {
+    prop_oneof![
+        Just(Padding::Same),
+        Just(Padding::Valid),
+        size().prop_map(Padding::all),
+        (size(), size(), size(), size()).prop_map(|(top, bottom, left, right)| Padding::Explicit {
+            top,
+            bottom,
+            left,
+            right
+        }),
+    ]
+}
+
+fn inputs() -> impl Strategy<Value = Option<Vec<String>>> {
+    let name = prop_oneof![
+        Just("input".to_owned()),
+        Just("nobody".to_owned()),
+        (0..8).prop_map(|n| format!("l{n}"))
+    ];
+    prop_oneof![3 => Just(None), 1 => prop::collection::vec(name, 0..4).prop_map(Some)]
+}
+
+/// A layer with all that its operation needs, in any size, reading anything.
+fn layer() -> BoxedStrategy<LayerFile> {
+    let window = || (size(), pair(), prop::option::of(pair()), prop::option::of(padding()), size());
+    let conv = window().prop_map(|(out, kernel, stride, padding, groups)| LayerFile {
+        op: "conv2d".to_owned(),
+        out: Some(out),
+        kernel: Some(kernel),
+        stride,
+        padding,
+        groups: Some(groups),
+        ..LayerFile::default()
+    });
+    let pool = window().prop_map(|(_, kernel, stride, padding, ceil)| LayerFile {
+        op: "max-pool".to_owned(),
+        kernel: Some(kernel),
+        stride,
+        padding,
+        ceil: Some(ceil % 2 == 0),
+        ..LayerFile::default()
+    });
+    let plain = prop::sample::select(vec![
+        "relu",
+        "softmax",
+        "batch-norm",
+        "layer-norm",
+        "add",
+        "multiply",
+        "concat",
+        "flatten",
+        "dropout",
+        "to-sequence",
+        "class-token",
+        "global-average-pool",
+        "no-such-op",
+    ])
+    .prop_map(|op| LayerFile { op: op.to_owned(), ..LayerFile::default() });
+    let sized = (
+        prop::sample::select(vec![
+            "linear",
+            "shortcut",
+            "embedding",
+            "attention",
+            "select-token",
+            "position-embedding",
+            "local-response-norm",
+            "adaptive-average-pool",
+        ]),
+        size(),
+        pair(),
+    )
+        .prop_map(|(op, number, pair)| {
+            let mut layer = LayerFile { op: op.to_owned(), ..LayerFile::default() };
+            match op {
+                "linear" | "shortcut" => layer.out = Some(number),
+                "embedding" => (layer.count, layer.width) = (Some(number), Some(pair.width)),
+                "attention" => (layer.heads, layer.causal) = (Some(number), Some(pair.width % 2 == 0)),
+                "select-token" => layer.index = Some(number),
+                "position-embedding" => layer.count = Some(number),
+                "local-response-norm" => layer.depth = Some(number),
+                _ => layer.size = Some(pair),
+            }
+            layer
+        });
+    // boxed, because nested alternatives are large on the stack of a test thread
+    let any = prop_oneof![conv.boxed(), pool.boxed(), plain.boxed(), sized.boxed()];
+    (any, inputs(), prop::option::of(0..8))
+        .prop_map(|(layer, inputs, name)| LayerFile { inputs, name: name.map(|n| format!("l{n}")), ..layer })
+        .boxed()
+}
+
+/// Layers that fit whatever comes before them, so that deep graphs are reached.
+fn fitting() -> impl Strategy<Value = LayerFile> {
+    prop_oneof![
+        (1_u64..9, 1_u64..4, 1_u64..3).prop_map(|(out, kernel, stride)| LayerFile {
+            op: "conv2d".to_owned(),
+            out: Some(out),
+            kernel: Some(Pair { height: kernel, width: 1 }),
+            stride: Some(Pair { height: 1, width: stride }),
+            padding: Some(Padding::Same),
+            ..LayerFile::default()
+        }),
+        prop::sample::select(vec!["relu", "gelu", "batch-norm", "dropout"])
+            .prop_map(|op| LayerFile { op: op.to_owned(), ..LayerFile::default() }),
+    ]
+}
+
+fn check(model: &Model) {
+    let elements: u64 = model.gradients().iter().map(|gradient| gradient.elements).sum();
+    assert_eq!(elements, model.parameters());
+    assert!(model.forward(Counting::ALL) >= model.forward(Counting::default()));
+    for (id, layer) in model.layers().iter().enumerate() {
+        assert!(layer.inputs.iter().all(|&input| (input as usize) < id));
+    }
+    assert!(model.activation_bytes().is_finite() && model.input_bytes() > Bytes::ZERO);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn no_file_makes_the_model_panic(
+        input in prop::collection::vec(size(), 0..4),
+        layers in prop::collection::vec(layer(), 0..7),
+    ) {
+        let file = ModelFile { name: "random".to_owned(), input, layers };
+        match file.build() {
+            Ok(model) => check(&model),
+            Err(invalid) => prop_assert!(!invalid.reason.is_empty() && !invalid.remedy.is_empty()),
+        }
+    }
+
+    #[test]
+    fn deep_files_build_and_come_back_from_text(
+        layers in prop::collection::vec(fitting(), 1..20), width in 1_u64..40,
+    ) {
+        let file = ModelFile { name: "deep".to_owned(), input: vec![3, 9, width], layers };
+        check(&file.build().unwrap());
+        let text = toml::to_string(&file).unwrap();
+        prop_assert_eq!(toml::from_str::<ModelFile>(&text).unwrap(), file);
+    }
+
+    /// Output i of an adaptive pooling covers the elements from ⌊i·n/out⌋ to ⌈(i+1)·n/out⌉.
+    #[test]
+    fn adaptive_pooling_counts_every_window(n in 1_u64..40, out in 1_u64..40) {
+        let windows: u64 = (0..out).map(|i| ((i + 1) * n).div_ceil(out) - i * n / out).sum();
+        let layer = one(Op::AdaptivePool { kind: Pool::Average, size: (out, 1) }, &[2, n, 3]);
+        prop_assert_eq!(layer.cost.pooling, 2 * windows * 3);
+    }
+}

@@ -41,7 +41,7 @@ fn refuses_what_has_no_or_another_unit() {
 
 #[test]
 fn bits_and_bytes_are_told_apart() {
-    assert_eq!("1 GB/s".parse::<BitsPerSec>().unwrap() / "1 Gb/s".parse::<BitsPerSec>().unwrap(), 8.0);
+    assert_eq!("1 GB/s".parse::<BitsPerSec>(), "8 Gb/s".parse::<BitsPerSec>());
     assert_eq!(Bytes::new(2.0).to_bits(), Bits::new(16.0));
     assert_eq!(BitsPerSec::new(8.0).to_bytes_per_sec(), BytesPerSec::new(1.0));
 }

@@ -118,10 +118,4 @@ impl Scenario {
     pub fn batch(&self, index: usize) -> u32 {
         self.cluster.groups[index].batch.unwrap_or(self.strategy.batch)
     }
-
-    /// Samples that all workers process in one step.
-    pub fn samples_per_step(&self) -> u64 {
-        let groups = self.cluster.groups.iter().enumerate();
-        groups.map(|(index, group)| u64::from(group.count) * u64::from(self.batch(index))).sum()
-    }
 }

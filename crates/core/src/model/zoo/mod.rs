@@ -6,12 +6,21 @@
 //! that Zeng 2023 counted, quirks included; they are for reproducing that paper.
 
 mod alexnet;
+mod bert;
+mod cifar;
+mod densenet;
+mod efficientnet;
+mod googlenet;
+mod gpt2;
+mod inception;
+mod mobilenet;
 mod overfeat;
 mod resnet;
 mod vgg;
+mod vit;
 mod zeng2023;
 
-use super::{Builder, Model, ShapeError};
+use super::{Activation, Builder, Conv2d, LayerId, Model, ShapeError};
 use crate::suggest;
 
 /// A model of the zoo.
@@ -57,8 +66,22 @@ impl std::fmt::Display for UnknownModel {
 
 impl std::error::Error for UnknownModel {}
 
-const FAMILIES: &[&[Entry]] =
-    &[alexnet::ENTRIES, overfeat::ENTRIES, vgg::ENTRIES, resnet::ENTRIES, zeng2023::ENTRIES];
+const FAMILIES: &[&[Entry]] = &[
+    alexnet::ENTRIES,
+    overfeat::ENTRIES,
+    vgg::ENTRIES,
+    resnet::ENTRIES,
+    googlenet::ENTRIES,
+    inception::ENTRIES,
+    densenet::ENTRIES,
+    mobilenet::ENTRIES,
+    efficientnet::ENTRIES,
+    vit::ENTRIES,
+    bert::ENTRIES,
+    gpt2::ENTRIES,
+    cifar::ENTRIES,
+    zeng2023::ENTRIES,
+];
 
 /// All models, family by family.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
@@ -87,5 +110,20 @@ pub fn build(name: &str) -> Result<Model, UnknownModel> {
     entry.build().map_err(|fault| unknown(None, Some(Box::new(fault))))
 }
 
+/// A convolution, batch normalisation and, if there is one, non-linearity, by the names of the three.
+fn conv_norm(
+    b: &mut Builder,
+    [conv_name, norm_name, activation_name]: [String; 3],
+    conv: Conv2d,
+    activation: Option<Activation>,
+    from: LayerId,
+) -> Result<LayerId, ShapeError> {
+    let x = b.conv(conv_name, conv, from)?;
+    let x = b.batch_norm(norm_name, x)?;
+    activation.map_or(Ok(x), |activation| b.activate(activation_name, activation, x))
+}
+
+#[cfg(test)]
+mod measured;
 #[cfg(test)]
 mod tests;

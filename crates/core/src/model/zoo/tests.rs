@@ -1,14 +1,115 @@
+//! The layouts against published parameters, multiply-adds and gradients.
+
 use super::*;
+use crate::model::Counting;
+
+/// Trainable parameters as torchvision and transformers report them, and the number of gradient tensors.
+const PARAMETERS: &[(&str, u64, usize)] = &[
+    ("alexnet", 61_100_840, 16),
+    ("vgg11", 132_863_336, 22),
+    ("vgg13", 133_047_848, 26),
+    ("vgg16", 138_357_544, 32),
+    ("vgg19", 143_667_240, 38),
+    ("resnet18", 11_689_512, 62),
+    ("resnet34", 21_797_672, 110),
+    ("resnet50", 25_557_032, 161),
+    ("resnet50-v1", 25_557_032, 161),
+    ("resnet101", 44_549_160, 314),
+    ("resnet152", 60_192_808, 467),
+    ("googlenet", 6_624_904, 173),
+    ("inception-v3", 23_834_568, 284),
+    ("densenet121", 7_978_856, 364),
+    ("mobilenet-v2", 3_504_872, 158),
+    ("efficientnet-b0", 5_288_548, 213),
+    ("vit-b-16", 86_567_656, 152),
+    ("bert-base", 109_482_240, 199),
+    ("bert-large", 335_141_888, 391),
+    ("bert-base-mlm", 109_514_298, 202),
+    ("gpt2", 124_439_808, 148),
+    ("gpt2-medium", 354_823_168, 292),
+    ("resnet32", 464_154, 95),
+    ("resnet56", 853_018, 167),
+    ("cifar-alexnet", 1_756_619, 10),
+];
+
+/// Multiply-adds in operations, to the integer.
+const FORWARD: &[(&str, u64)] = &[
+    ("overfeat", 5_602_807_808),
+    ("vgg16d", 30_940_528_640),
+    ("resnet18", 3_628_146_688),
+    ("resnet34", 7_327_522_816),
+    ("resnet50-v1", 7_715_946_496),
+    ("resnet50", 8_178_368_512),
+    ("resnet101-v1", 15_140_388_864),
+    ("resnet152-v1", 22_564_831_232),
+];
+
+/// Multiply-adds in 10⁹, half an operation each, as torchvision and the papers state them to their digits.
+const GIGA_MULTIPLY_ADDS: &[(&str, f64, f64)] = &[
+    ("alexnet", 0.714, 0.001),
+    ("vgg11", 7.609, 0.001),
+    ("vgg13", 11.308, 0.001),
+    ("vgg19", 19.632, 0.001),
+    ("resnet101", 7.801, 0.001),
+    ("resnet152", 11.514, 0.001),
+    ("googlenet", 1.498, 0.002),
+    ("inception-v3", 5.713, 0.002),
+    ("densenet121", 2.834, 0.002),
+    ("mobilenet-v2", 0.301, 0.002),
+    ("efficientnet-b0", 0.386, 0.002),
+    ("vit-b-16", 17.564, 0.004),
+];
+
 #[test]
-fn every_entry_builds() {
+fn parameters_and_gradients_are_those_of_the_implementations() {
+    for &(name, parameters, tensors) in PARAMETERS {
+        let model = build(name).unwrap();
+        assert_eq!(model.parameters(), parameters, "{name}: parameters");
+        assert_eq!(model.gradients().len(), tensors, "{name}: gradients");
+    }
+}
+
+#[test]
+fn multiply_adds_are_those_published() {
+    for &(name, operations) in FORWARD {
+        assert_eq!(build(name).unwrap().forward(Counting::default()).get() as u64, operations, "{name}");
+    }
+    for &(name, giga, tolerance) in GIGA_MULTIPLY_ADDS {
+        let counted = build(name).unwrap().forward(Counting::default()).get() / 2e9;
+        assert!((counted - giga).abs() <= tolerance, "{name}: {counted} instead of {giga}");
+    }
+}
+
+#[test]
+fn every_entry_builds_under_its_names() {
     for entry in entries() {
         let model = entry.build().unwrap_or_else(|error| panic!("{}: {error}", entry.name));
-        println!(
-            "{} {} {} {}",
-            entry.name,
-            model.parameters(),
-            model.gradients().len(),
-            model.forward(Default::default())
-        );
+        assert_eq!((model.name.as_str(), model.source.as_str()), (entry.name, entry.source));
+        for alias in entry.aliases {
+            assert_eq!(build(alias).unwrap().name, entry.name);
+        }
+        assert!(!entry.description.is_empty());
     }
+    let mut names: Vec<_> =
+        entries().flat_map(|entry| [entry.name].into_iter().chain(entry.aliases.iter().copied())).collect();
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "a name is taken twice");
+}
+
+#[test]
+fn gradients_hold_all_parameters() {
+    for entry in entries() {
+        let model = entry.build().unwrap();
+        let elements: u64 = model.gradients().iter().map(|gradient| gradient.elements).sum();
+        assert_eq!(elements, model.parameters(), "{}", entry.name);
+    }
+}
+
+#[test]
+fn names_are_found_loosely_and_suggested() {
+    assert_eq!(build("ViT_B_16").unwrap().name, "vit-b-16");
+    let unknown = build("resnet51").unwrap_err();
+    assert_eq!(unknown.to_string(), "there is no model \"resnet51\" in the zoo");
+    assert!(unknown.suggestion.is_some_and(|name| name.starts_with("resnet")), "{unknown:?}");
+    assert_eq!(build("quux").unwrap_err().suggestion, None);
 }
