@@ -9,6 +9,7 @@ pub mod method;
 pub mod model;
 pub mod network;
 pub mod prediction;
+pub mod profile;
 pub mod quantity;
 pub mod scenario;
 pub mod strategy;

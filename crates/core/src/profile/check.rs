@@ -1,0 +1,115 @@
+//! What a profile must fulfil before it can be replayed.
+
+use super::{FORMAT, Profile};
+
+/// Why a profile cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {reason}; {remedy}")]
+pub struct ProfileError {
+    /// "operations[3]", "steps[0].end[7]".
+    pub place: String,
+    /// What is wrong.
+    pub reason: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+impl ProfileError {
+    fn new(place: impl Into<String>, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { place: place.into(), reason: reason.into(), remedy: remedy.into() }
+    }
+}
+
+impl Profile {
+    /// Checks names, dependencies, times and sizes.
+    pub fn check(&self) -> Result<(), ProfileError> {
+        if self.format != FORMAT {
+            let reason = format!("\"{}\" is not a format that this version reads", self.format);
+            return Err(ProfileError::new("format", reason, format!("write \"{FORMAT}\"")));
+        }
+        if self.batch == 0 {
+            return Err(ProfileError::new("batch", "a step has at least one sample", "give the batch size"));
+        }
+        if self.operations.is_empty() || self.steps.is_empty() {
+            let remedy = "record at least one step with at least one operation";
+            return Err(ProfileError::new("profile", "it has no operations or no steps", remedy));
+        }
+        self.check_operations()?;
+        self.check_cycles()?;
+        self.check_steps()
+    }
+
+    fn check_operations(&self) -> Result<(), ProfileError> {
+        let mut names: Vec<&str> = self.operations.iter().map(|op| op.name.as_str()).collect();
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            let reason = format!("two operations are called \"{}\"", twice[0]);
+            return Err(ProfileError::new("operations", reason, "give every operation its own name"));
+        }
+        for (index, operation) in self.operations.iter().enumerate() {
+            let place = || format!("operations[{index}] (\"{}\")", operation.name);
+            if let Some(missing) = operation.after.iter().find(|after| **after as usize >= self.operations.len()) {
+                let reason = format!("it waits for operation {missing}, which does not exist");
+                return Err(ProfileError::new(place(), reason, "use indices of this profile's operations"));
+            }
+            if !operation.resource.is_transfer() && operation.bytes > 0 {
+                let remedy = "only downlink and uplink operations have a size";
+                return Err(ProfileError::new(place(), "it computes and yet has bytes", remedy));
+            }
+        }
+        Ok(())
+    }
+
+    /// Kahn's algorithm; what is left over waits for itself.
+    fn check_cycles(&self) -> Result<(), ProfileError> {
+        let mut waiting: Vec<usize> = self.operations.iter().map(|op| op.after.len()).collect();
+        let mut followers: Vec<Vec<u32>> = vec![Vec::new(); self.operations.len()];
+        for (index, operation) in self.operations.iter().enumerate() {
+            for &before in &operation.after {
+                followers[before as usize].push(index as u32);
+            }
+        }
+        let mut ready: Vec<usize> = (0..waiting.len()).filter(|&index| waiting[index] == 0).collect();
+        let mut done = 0;
+        while let Some(index) = ready.pop() {
+            done += 1;
+            for &follower in &followers[index] {
+                waiting[follower as usize] -= 1;
+                if waiting[follower as usize] == 0 {
+                    ready.push(follower as usize);
+                }
+            }
+        }
+        if done == self.operations.len() {
+            return Ok(());
+        }
+        let stuck = self.operations.iter().zip(&waiting).filter(|(_, waiting)| **waiting > 0);
+        let names: Vec<String> = stuck.take(5).map(|(operation, _)| format!("\"{}\"", operation.name)).collect();
+        let reason = format!("operations wait for each other in a circle: {}", names.join(", "));
+        Err(ProfileError::new("operations", reason, "remove one of the dependencies"))
+    }
+
+    fn check_steps(&self) -> Result<(), ProfileError> {
+        for (index, step) in self.steps.iter().enumerate() {
+            let wrong = |place: String, reason: &str, remedy: &str| Err(ProfileError::new(place, reason, remedy));
+            let count = self.operations.len();
+            if step.start.len() != count || step.end.len() != count {
+                let remedy = "give a start and an end for every operation";
+                return wrong(format!("steps[{index}]"), "it has not one time per operation", remedy);
+            }
+            for (operation, (start, end)) in step.start.iter().zip(&step.end).enumerate() {
+                let place = || format!("steps[{index}], \"{}\"", self.operations[operation].name);
+                if !start.is_finite() || !end.is_finite() {
+                    return wrong(place(), "a time is not finite", "check the recording");
+                }
+                if end < start {
+                    return wrong(place(), "it ends before it starts", "check the recording's clock");
+                }
+            }
+            if !(step.length.is_finite() && step.length > 0.0) {
+                return wrong(format!("steps[{index}].length"), "must be positive", "give the length of the step");
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! Speed of the engine, in operations that complete per second.
+
+#![allow(clippy::expect_used)]
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use stepcast_sim::{
+    Blind, Coordination, Discipline, LaneSpec, Limits, OpSpec, PoolSpec, Program, Requeue, Station,
+    StepGraph, StepWork, StreamOrder, Streams, run,
+};
+
+fn main() {
+    divan::main();
+}
+
+/// A chain of layers: for each a downlink transfer, forward and backward computing, an uplink transfer and an update.
+fn layered(operations: usize, workers: u32) -> Program {
+    let layers = operations / 5;
+    let mut specs = Vec::new();
+    let mut op = |name: String, lane: u16, after: Vec<u32>| {
+        specs.push(OpSpec { name, lane, after, releases: None });
+        specs.len() as u32 - 1
+    };
+    let down: Vec<u32> = (0..layers).map(|layer| op(format!("down {layer}"), 0, vec![])).collect();
+    let mut last = None;
+    for &transfer in &down {
+        last = Some(op(format!("forward {transfer}"), 1, last.into_iter().chain([transfer]).collect()));
+    }
+    for layer in (0..layers).rev() {
+        last = Some(op(format!("backward {layer}"), 1, last.into_iter().collect()));
+        let up = op(format!("up {layer}"), 2, last.into_iter().collect());
+        op(format!("update {layer}"), 3, vec![up]);
+    }
+    let graph = StepGraph::new(&specs, 4).expect("the graph is sound");
+    let streams = Streams { window: 28e6, requeue: Requeue::OnSelection, order: StreamOrder::Fifo };
+    let link = |pool| LaneSpec {
+        discipline: Discipline::Streams(streams),
+        station: Station::Pool(pool),
+        startup: 0.0,
+    };
+    let step = |seed: usize| StepWork {
+        work: (0..graph.len())
+            .map(|op| {
+                let spread = 0.5 + ((op * 7919 + seed * 104_729) % 1000) as f64 / 1000.0;
+                if matches!(graph.lane(op as u32), 0 | 2) { 1e5 * spread } else { 1e-3 * spread }
+            })
+            .collect(),
+        sources: graph.sources().to_vec(),
+    };
+    let mut lanes = Vec::new();
+    let mut lane_of = Vec::new();
+    for _ in 0..workers {
+        let first = lanes.len() as u32;
+        lanes.extend([link(0), LaneSpec::own(1.0), link(1), LaneSpec::own(1.0)]);
+        lane_of.push((first..first + 4).collect());
+    }
+    Program {
+        lanes,
+        lane_of,
+        pools: vec![PoolSpec { capacity: 1.25e9, cap: 1.25e9 }; 2],
+        ports: vec![],
+        steps: vec![(0..40).map(step).collect()],
+        kind: vec![0; workers as usize],
+        coordination: Coordination::Async,
+        silent_when_local: vec![false; 4],
+        graph,
+    }
+}
+
+#[divan::bench(sample_count = 20)]
+fn ten_workers_of_500_operations(bencher: Bencher<'_, '_>) {
+    let program = layered(500, 10);
+    bencher
+        .counter(ItemsCount::new(500 * 10 * 100u32))
+        .bench_local(|| run(&program, 1, Limits::steps(100), &mut Blind));
+}
+
+#[divan::bench(args = [16, 64, 256, 1024, 4096], sample_count = 10)]
+fn workers_of_100_operations(bencher: Bencher<'_, '_>, workers: u32) {
+    let program = layered(100, workers);
+    bencher
+        .counter(ItemsCount::new(100 * workers * 10))
+        .bench_local(|| run(&program, 1, Limits::steps(10), &mut Blind));
+}

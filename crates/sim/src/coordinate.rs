@@ -1,0 +1,126 @@
+//! When a worker that has ended a step may begin the next one.
+
+/// How workers wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coordination {
+    /// They do not.
+    Async,
+    /// Nobody is more than so many steps ahead of the slowest; 0 is bulk-synchronous.
+    Bounded(u32),
+    /// Bulk-synchronous every so many steps; the others are local.
+    Local(u32),
+}
+
+impl Coordination {
+    /// Whether step number `index` of a worker is without communication.
+    pub(crate) fn is_local(self, index: u64) -> bool {
+        match self {
+            Self::Local(steps) => (index + 1) % u64::from(steps.max(1)) != 0,
+            _ => false,
+        }
+    }
+}
+
+/// Who has come how far, and who waits.
+#[derive(Debug, Clone)]
+pub(crate) struct Coordinator {
+    rule: Coordination,
+    done: Vec<u64>,
+    slowest: u64,
+    at_slowest: usize,
+    blocked: Vec<u32>,
+}
+
+impl Coordinator {
+    pub(crate) fn new(rule: Coordination, workers: usize) -> Self {
+        Self {
+            rule,
+            done: vec![0; workers],
+            slowest: 0,
+            at_slowest: workers,
+            blocked: Vec::with_capacity(workers),
+        }
+    }
+
+    /// Steps that a worker has ended.
+    pub(crate) fn done(&self, worker: u32) -> u64 {
+        self.done[worker as usize]
+    }
+
+    /// Steps that the slowest worker has ended.
+    pub(crate) fn slowest(&self) -> u64 {
+        self.slowest
+    }
+
+    /// Workers that wait for others.
+    pub(crate) fn blocked(&self) -> &[u32] {
+        &self.blocked
+    }
+
+    fn may_go_on(&self, worker: u32) -> bool {
+        let done = self.done(worker);
+        match self.rule {
+            Coordination::Async => true,
+            Coordination::Bounded(bound) => done - self.slowest <= u64::from(bound),
+            Coordination::Local(steps) => done % u64::from(steps.max(1)) != 0 || done == self.slowest,
+        }
+    }
+
+    /// A worker has ended a step: appends the workers that may begin one now, in order of their numbers.
+    pub(crate) fn ended(&mut self, worker: u32, starting: &mut Vec<u32>) {
+        let before = self.done[worker as usize];
+        self.done[worker as usize] += 1;
+        self.blocked.push(worker);
+        if before == self.slowest {
+            self.at_slowest -= 1;
+            if self.at_slowest == 0 {
+                self.slowest = self.done.iter().copied().min().unwrap_or(0);
+                self.at_slowest = self.done.iter().filter(|done| **done == self.slowest).count();
+            }
+        }
+        let from = starting.len();
+        for position in (0..self.blocked.len()).rev() {
+            if self.may_go_on(self.blocked[position]) {
+                starting.push(self.blocked.swap_remove(position));
+            }
+        }
+        starting[from..].sort_unstable();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn released(coordinator: &mut Coordinator, worker: u32) -> Vec<u32> {
+        let mut starting = Vec::new();
+        coordinator.ended(worker, &mut starting);
+        starting
+    }
+
+    #[test]
+    fn bulk_synchronous_workers_start_together() {
+        let mut coordinator = Coordinator::new(Coordination::Bounded(0), 3);
+        assert_eq!(released(&mut coordinator, 2), []);
+        assert_eq!(released(&mut coordinator, 0), []);
+        assert_eq!(released(&mut coordinator, 1), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_bound_of_one_lets_the_fast_run_one_ahead() {
+        let mut coordinator = Coordinator::new(Coordination::Bounded(1), 2);
+        assert_eq!(released(&mut coordinator, 0), [0]);
+        assert_eq!(released(&mut coordinator, 0), []);
+        assert_eq!(released(&mut coordinator, 1), [0, 1]);
+    }
+
+    #[test]
+    fn local_steps_wait_for_nobody() {
+        let mut coordinator = Coordinator::new(Coordination::Local(2), 2);
+        assert!(Coordination::Local(2).is_local(0) && !Coordination::Local(2).is_local(1));
+        assert_eq!(released(&mut coordinator, 0), [0]);
+        assert_eq!(released(&mut coordinator, 0), []);
+        assert_eq!(released(&mut coordinator, 1), [1]);
+        assert_eq!(released(&mut coordinator, 1), [0, 1]);
+    }
+}

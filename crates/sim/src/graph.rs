@@ -1,0 +1,200 @@
+//! The graph of one step: operations on lanes, with dependencies, laid out for speed.
+//!
+//! Struct of arrays, `u32` ids, successors in compressed rows. All workers run the same graph; what differs
+//! between workers and steps is the amount of work, which is not here.
+
+/// Index of an operation in its graph.
+pub type OpId = u32;
+
+/// Index of a lane as a worker sees it: "my downlink", "my computing unit".
+pub type LocalLane = u16;
+
+/// One operation, as a builder describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpSpec {
+    /// For messages and timelines.
+    pub name: String,
+    /// What it occupies.
+    pub lane: LocalLane,
+    /// What it waits for.
+    pub after: Vec<OpId>,
+    /// The lock that is given back when it ends.
+    pub releases: Option<LocalLane>,
+}
+
+/// Why operations do not make a graph.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GraphError {
+    /// There is nothing to do.
+    #[error("a step needs at least one operation")]
+    Empty,
+    /// A dependency names no operation.
+    #[error("operation \"{name}\" waits for operation {missing}, which does not exist")]
+    Dangling {
+        /// Who waits.
+        name: String,
+        /// For what.
+        missing: OpId,
+    },
+    /// A lane is out of range.
+    #[error("operation \"{name}\" is on lane {lane}, which does not exist")]
+    NoSuchLane {
+        /// Whose lane.
+        name: String,
+        /// Which one.
+        lane: LocalLane,
+    },
+    /// Some operations wait for each other.
+    #[error("operations wait for each other in a circle: {}", .names.join(", "))]
+    Cycle {
+        /// Some of them.
+        names: Vec<String>,
+    },
+}
+
+/// The graph of one step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepGraph {
+    names: Vec<String>,
+    lanes: Vec<LocalLane>,
+    waiting: Vec<u32>,
+    releases: Vec<Option<LocalLane>>,
+    row: Vec<u32>,
+    successors: Vec<OpId>,
+    sources: Vec<OpId>,
+    local_lanes: u16,
+}
+
+impl StepGraph {
+    /// Checks and lays out the operations; `local_lanes` is how many lanes a worker has.
+    pub fn new(specs: &[OpSpec], local_lanes: u16) -> Result<Self, GraphError> {
+        if specs.is_empty() {
+            return Err(GraphError::Empty);
+        }
+        let mut counts = vec![0u32; specs.len() + 1];
+        for spec in specs {
+            let lanes = std::iter::once(spec.lane).chain(spec.releases);
+            if let Some(lane) = lanes.into_iter().find(|lane| *lane >= local_lanes) {
+                return Err(GraphError::NoSuchLane { name: spec.name.clone(), lane });
+            }
+            for &before in &spec.after {
+                let slot = counts.get_mut(before as usize + 1).filter(|_| (before as usize) < specs.len());
+                let dangling = || GraphError::Dangling { name: spec.name.clone(), missing: before };
+                *slot.ok_or_else(dangling)? += 1;
+            }
+        }
+        for index in 1..counts.len() {
+            counts[index] += counts[index - 1];
+        }
+        let row = counts.clone();
+        let mut next = counts;
+        let mut successors = vec![0; row[specs.len()] as usize];
+        for (index, spec) in specs.iter().enumerate() {
+            for &before in &spec.after {
+                let slot = &mut next[before as usize];
+                successors[*slot as usize] = index as OpId;
+                *slot += 1;
+            }
+        }
+        let waiting: Vec<u32> = specs.iter().map(|spec| spec.after.len() as u32).collect();
+        let graph = Self {
+            names: specs.iter().map(|spec| spec.name.clone()).collect(),
+            lanes: specs.iter().map(|spec| spec.lane).collect(),
+            sources: (0..specs.len() as OpId).filter(|&op| waiting[op as usize] == 0).collect(),
+            releases: specs.iter().map(|spec| spec.releases).collect(),
+            waiting,
+            row,
+            successors,
+            local_lanes,
+        };
+        graph.check_cycles()?;
+        Ok(graph)
+    }
+
+    fn check_cycles(&self) -> Result<(), GraphError> {
+        let mut waiting = self.waiting.clone();
+        let mut ready = self.sources.clone();
+        let mut done = 0;
+        while let Some(op) = ready.pop() {
+            done += 1;
+            for &next in self.successors(op) {
+                waiting[next as usize] -= 1;
+                if waiting[next as usize] == 0 {
+                    ready.push(next);
+                }
+            }
+        }
+        if done == self.len() {
+            return Ok(());
+        }
+        let stuck = (0..self.len()).filter(|&op| waiting[op] > 0).take(5);
+        Err(GraphError::Cycle { names: stuck.map(|op| self.names[op].clone()).collect() })
+    }
+
+    /// Number of operations.
+    #[expect(clippy::len_without_is_empty, reason = "a graph is never empty")]
+    pub fn len(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// Lanes of one worker.
+    pub fn local_lanes(&self) -> u16 {
+        self.local_lanes
+    }
+
+    /// Name of an operation.
+    pub fn name(&self, op: OpId) -> &str {
+        &self.names[op as usize]
+    }
+
+    /// The lane of an operation.
+    pub fn lane(&self, op: OpId) -> LocalLane {
+        self.lanes[op as usize]
+    }
+
+    /// Operations that wait for nothing, in order.
+    pub fn sources(&self) -> &[OpId] {
+        &self.sources
+    }
+
+    /// Operations that wait for this one.
+    pub fn successors(&self, op: OpId) -> &[OpId] {
+        &self.successors[self.row[op as usize] as usize..self.row[op as usize + 1] as usize]
+    }
+
+    pub(crate) fn waiting(&self) -> &[u32] {
+        &self.waiting
+    }
+
+    pub(crate) fn releases(&self, op: OpId) -> Option<LocalLane> {
+        self.releases[op as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn op(name: &str, after: &[OpId]) -> OpSpec {
+        OpSpec { name: name.to_owned(), lane: 0, after: after.to_vec(), releases: None }
+    }
+
+    #[test]
+    fn lays_out_successors() {
+        let graph = StepGraph::new(&[op("a", &[]), op("b", &[0]), op("c", &[0, 1])], 1).unwrap();
+        assert_eq!(graph.successors(0), [1, 2]);
+        assert_eq!(graph.successors(1), [2]);
+        assert_eq!(graph.sources(), [0]);
+    }
+
+    #[test]
+    fn refuses_what_cannot_run() {
+        assert_eq!(StepGraph::new(&[], 1), Err(GraphError::Empty));
+        let cycle = StepGraph::new(&[op("a", &[]), op("b", &[2]), op("c", &[1])], 1).unwrap_err();
+        assert_eq!(cycle, GraphError::Cycle { names: vec!["b".into(), "c".into()] });
+        let dangling = StepGraph::new(&[op("a", &[7])], 1).unwrap_err();
+        assert_eq!(dangling, GraphError::Dangling { name: "a".into(), missing: 7 });
+        let lane = StepGraph::new(&[OpSpec { lane: 3, ..op("a", &[]) }], 1).unwrap_err();
+        assert_eq!(lane, GraphError::NoSuchLane { name: "a".into(), lane: 3 });
+    }
+}

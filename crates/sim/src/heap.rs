@@ -1,0 +1,137 @@
+//! An indexed binary heap: every slot has at most one pending event, which can be re-timed in place.
+//!
+//! Sharing changes re-time one event per resource instead of leaving dead ones behind. Ties are broken by the
+//! sequence number, so the order of events never depends on the shape of the heap.
+
+/// When an event is due; earlier sequence numbers go first among equals.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Due {
+    pub(crate) time: f64,
+    pub(crate) sequence: u64,
+}
+
+impl Due {
+    fn before(self, other: Self) -> bool {
+        self.time < other.time || (self.time == other.time && self.sequence < other.sequence)
+    }
+}
+
+const ABSENT: u32 = u32::MAX;
+
+/// Pending events by slot.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Heap {
+    /// Slot and due time together, so that sifting touches one array.
+    entries: Vec<(Due, u32)>,
+    /// Where the event of each slot stands.
+    position: Vec<u32>,
+}
+
+impl Heap {
+    pub(crate) fn new(slots: usize) -> Self {
+        Self { entries: Vec::with_capacity(slots), position: vec![ABSENT; slots] }
+    }
+
+    /// The earliest event.
+    pub(crate) fn first(&self) -> Option<(Due, u32)> {
+        self.entries.first().copied()
+    }
+
+    /// Sets or moves the event of a slot.
+    pub(crate) fn set(&mut self, slot: u32, due: Due) {
+        let at = self.position[slot as usize];
+        if at == ABSENT {
+            self.entries.push((due, slot));
+            self.up(self.entries.len() - 1);
+            return;
+        }
+        let at = at as usize;
+        let earlier = due.before(self.entries[at].0);
+        self.entries[at].0 = due;
+        if earlier { self.up(at) } else { self.down(at) }
+    }
+
+    /// Takes the event of a slot away.
+    pub(crate) fn remove(&mut self, slot: u32) {
+        let at = self.position[slot as usize];
+        if at == ABSENT {
+            return;
+        }
+        self.position[slot as usize] = ABSENT;
+        let at = at as usize;
+        let Some(last) = self.entries.pop() else { return };
+        if at < self.entries.len() {
+            let earlier = last.0.before(self.entries[at].0);
+            self.entries[at] = last;
+            if earlier { self.up(at) } else { self.down(at) }
+        }
+    }
+
+    fn up(&mut self, mut at: usize) {
+        let entry = self.entries[at];
+        while at > 0 {
+            let parent = (at - 1) / 2;
+            if !entry.0.before(self.entries[parent].0) {
+                break;
+            }
+            self.place(at, self.entries[parent]);
+            at = parent;
+        }
+        self.place(at, entry);
+    }
+
+    fn down(&mut self, mut at: usize) {
+        let entry = self.entries[at];
+        loop {
+            let mut child = 2 * at + 1;
+            if child >= self.entries.len() {
+                break;
+            }
+            if child + 1 < self.entries.len() && self.entries[child + 1].0.before(self.entries[child].0) {
+                child += 1;
+            }
+            if !self.entries[child].0.before(entry.0) {
+                break;
+            }
+            self.place(at, self.entries[child]);
+            at = child;
+        }
+        self.place(at, entry);
+    }
+
+    fn place(&mut self, at: usize, entry: (Due, u32)) {
+        self.entries[at] = entry;
+        self.position[entry.1 as usize] = at as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against the slow twin: a table that is searched.
+        #[test]
+        fn behaves_like_a_table(changes in prop::collection::vec((0u32..12, prop::option::of(0u8..6)), 1..200)) {
+            let mut heap = Heap::new(12);
+            let mut table: Vec<Option<Due>> = vec![None; 12];
+            for (sequence, (slot, time)) in changes.into_iter().enumerate() {
+                match time {
+                    Some(time) => {
+                        let due = Due { time: f64::from(time), sequence: sequence as u64 };
+                        heap.set(slot, due);
+                        table[slot as usize] = Some(due);
+                    }
+                    None => {
+                        heap.remove(slot);
+                        table[slot as usize] = None;
+                    }
+                }
+                let entries = table.iter().enumerate().filter_map(|(slot, due)| due.map(|due| (due, slot as u32)));
+                let first = entries.reduce(|a, b| if b.0.before(a.0) { b } else { a });
+                prop_assert_eq!(heap.first(), first);
+            }
+        }
+    }
+}

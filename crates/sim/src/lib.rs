@@ -1,0 +1,22 @@
+//! The event engine: executes step graphs on lanes, pools and links, for any number of workers.
+//!
+//! No input or output, no clock, no threads, no logging. The same program and seed give the same events.
+
+mod coordinate;
+mod engine;
+mod graph;
+mod heap;
+mod lane;
+mod network;
+mod observe;
+mod pool;
+mod program;
+mod sample;
+
+pub use coordinate::Coordination;
+pub use engine::{End, Limits, Outcome, run};
+pub use graph::{GraphError, LocalLane, OpId, OpSpec, StepGraph};
+pub use lane::{Discipline, LaneSpec, Requeue, Station, StreamOrder, Streams};
+pub use network::{MAX_PORTS, Route, max_min};
+pub use observe::{Blind, ChunkRecord, Observer, StepRecord, Steps, Timeline};
+pub use program::{PoolSpec, Program, ProgramError, StepWork};

@@ -1,0 +1,109 @@
+//! What the engine executes: a step graph, the machines it runs on, and how much work every operation is.
+
+use crate::coordinate::Coordination;
+use crate::graph::StepGraph;
+use crate::lane::{LaneSpec, Station};
+
+/// Equally shared resource: with n customers each gets min(`cap`, `capacity` / n).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PoolSpec {
+    /// Units of work a second, all customers together.
+    pub capacity: f64,
+    /// Units of work a second, one customer alone.
+    pub cap: f64,
+}
+
+/// Work of every operation, by measured step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepWork {
+    /// Units of work by operation: seconds on a lane of rate 1, bytes on a link.
+    pub work: Vec<f64>,
+    /// The order in which operations without prerequisites are asked for.
+    pub sources: Vec<u32>,
+}
+
+/// A program for the engine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Program {
+    /// Operations and dependencies of a step.
+    pub graph: StepGraph,
+    /// All lanes.
+    pub lanes: Vec<LaneSpec>,
+    /// Which lane a worker's local lane is: `lane_of[worker][local]`.
+    pub lane_of: Vec<Vec<u32>>,
+    /// Equally shared pools.
+    pub pools: Vec<PoolSpec>,
+    /// Capacities of ports.
+    pub ports: Vec<f64>,
+    /// Steps to draw from, one list for each kind of worker.
+    pub steps: Vec<Vec<StepWork>>,
+    /// The kind of every worker.
+    pub kind: Vec<usize>,
+    /// When workers wait for each other.
+    pub coordination: Coordination,
+    /// Local lanes that are silent in steps without synchronisation (local SGD).
+    pub silent_when_local: Vec<bool>,
+}
+
+/// Why a program cannot run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ProgramError(pub String);
+
+impl Program {
+    /// Number of workers.
+    pub fn workers(&self) -> usize {
+        self.lane_of.len()
+    }
+
+    /// Checks that all indices and amounts make sense.
+    pub fn check(&self) -> Result<(), ProgramError> {
+        let wrong = |reason: String| Err(ProgramError(reason));
+        if self.lane_of.is_empty() || self.kind.len() != self.lane_of.len() {
+            return wrong("a program needs workers, each of a kind".to_owned());
+        }
+        if self.lane_of.iter().any(|row| row.len() != usize::from(self.graph.local_lanes())) {
+            return wrong("every worker needs all local lanes".to_owned());
+        }
+        if self.lane_of.iter().flatten().any(|&lane| lane as usize >= self.lanes.len()) {
+            return wrong("a worker uses a lane that does not exist".to_owned());
+        }
+        if self.kind.iter().any(|&kind| self.steps.get(kind).is_none_or(Vec::is_empty)) {
+            return wrong("a kind of worker has no steps to draw from".to_owned());
+        }
+        if self.silent_when_local.len() != usize::from(self.graph.local_lanes()) {
+            return wrong("every local lane is either silent in local steps or not".to_owned());
+        }
+        for step in self.steps.iter().flatten() {
+            if step.work.len() != self.graph.len()
+                || step.work.iter().any(|work| !(0.0..f64::INFINITY).contains(work))
+            {
+                return wrong("every operation of every step needs a finite amount of work".to_owned());
+            }
+            let mut sources = step.sources.clone();
+            sources.sort_unstable();
+            if sources != self.graph.sources() {
+                return wrong("a step's sources are not those of the graph".to_owned());
+            }
+        }
+        for lane in &self.lanes {
+            let sound = match lane.station {
+                Station::Own(rate) => rate > 0.0 && rate.is_finite(),
+                Station::Pool(pool) => (pool as usize) < self.pools.len(),
+                Station::Links(route) => {
+                    !route.ports().is_empty()
+                        && route.ports().iter().all(|&port| (port as usize) < self.ports.len())
+                }
+            };
+            if !sound || !(0.0..f64::INFINITY).contains(&lane.startup) {
+                return wrong("a lane has no station, or one without a rate".to_owned());
+            }
+        }
+        let positive = |rate: f64| rate > 0.0 && !rate.is_nan();
+        let pools = self.pools.iter().all(|pool| positive(pool.capacity) && positive(pool.cap));
+        if !pools || !self.ports.iter().all(|&capacity| positive(capacity) && capacity.is_finite()) {
+            return wrong("a pool or port has no capacity".to_owned());
+        }
+        Ok(())
+    }
+}
