@@ -6,7 +6,7 @@
 //! O(log resources). Nothing is allocated per event once queues have grown to their largest.
 
 use crate::coordinate::Coordinator;
-use crate::graph::OpId;
+use crate::graph::{LocalLane, OpId};
 use crate::heap::{Due, Heap};
 use crate::lane::{Discipline, Job, Lane, Station};
 use crate::network::Network;
@@ -104,16 +104,23 @@ struct Engine<'a, O> {
     heap: Heap,
     coordinator: Coordinator,
     sampler: Sampler,
+    /// Work of all steps of all kinds, one after the other.
+    work: Vec<f64>,
+    /// Where each kind's steps begin there.
+    kind_base: Vec<usize>,
+    /// Lane of every worker's local lane.
+    lane_of: Vec<u32>,
     /// Per worker and operation: prerequisites still missing.
     waiting: Vec<u32>,
-    /// Per worker: the step drawn, its operations left, its beginning, and updates made before it.
-    step: Vec<u32>,
+    /// Per worker: where the work of the step drawn begins, its operations left, its beginning, and updates made
+    /// before it.
+    step: Vec<usize>,
     left: Vec<u32>,
     began: Vec<f64>,
     updates_before: Vec<u64>,
     local: Vec<bool>,
     /// Jobs that have ended but whose successors have not been told; empty between events.
-    ended: Vec<u32>,
+    ended: Vec<(u32, OpId)>,
     starting: Vec<u32>,
     stopped: u32,
 }
@@ -121,6 +128,9 @@ struct Engine<'a, O> {
 impl<'a, O: Observer> Engine<'a, O> {
     fn new(program: &'a Program, seed: u64, limits: Limits, observer: &'a mut O) -> Self {
         let workers = program.workers();
+        let operations = program.graph.len();
+        let sizes = program.steps.iter().map(|steps| steps.len() * operations);
+        let kind_base = sizes.scan(0, |base, size| Some(std::mem::replace(base, *base + size))).collect();
         let slots = program.lanes.len() + program.pools.len() + 1;
         Self {
             program,
@@ -137,7 +147,10 @@ impl<'a, O: Observer> Engine<'a, O> {
             heap: Heap::new(slots),
             coordinator: Coordinator::new(program.coordination, workers),
             sampler: Sampler::new(seed, workers),
-            waiting: vec![0; workers * program.graph.len()],
+            work: program.steps.iter().flatten().flat_map(|step| step.work.iter().copied()).collect(),
+            kind_base,
+            lane_of: program.lane_of.iter().flatten().copied().collect(),
+            waiting: vec![0; workers * operations],
             step: vec![0; workers],
             left: vec![0; workers],
             began: vec![0.0; workers],
@@ -174,10 +187,10 @@ impl<'a, O: Observer> Engine<'a, O> {
         let pools = self.pools.len();
         let slot = slot as usize;
         if slot < lanes {
-            self.heap.remove(slot as u32);
             let starting = self.lanes[slot].active.as_mut().filter(|chunk| chunk.starting);
             if let Some(chunk) = starting {
                 chunk.starting = false;
+                self.heap.remove(slot as u32);
                 self.serve(slot as u32);
             } else {
                 self.chunk_ended(slot as u32);
@@ -241,11 +254,10 @@ impl<'a, O: Observer> Engine<'a, O> {
 
     fn chunk_ended(&mut self, lane: u32) {
         let Some(chunk) = self.lanes[lane as usize].complete(self.now) else { return };
-        let operations = self.program.graph.len() as u32;
-        let (worker, op) = (chunk.job.id / operations, chunk.job.id % operations);
+        let (worker, op) = (chunk.job.worker, chunk.job.op);
         self.observer.chunk(worker, op, lane, chunk.since, self.now);
         if !chunk.more {
-            self.ended.push(chunk.job.id);
+            self.ended.push((worker, op));
             self.tell_successors();
         }
         self.lanes[lane as usize].active = None;
@@ -259,21 +271,22 @@ impl<'a, O: Observer> Engine<'a, O> {
         }
         if self.lanes[lane as usize].select(self.now).is_some() {
             self.serve(lane);
+        } else {
+            self.heap.remove(lane);
         }
     }
 
     /// Works off all operations that have ended, and those that end at once because of it.
     fn tell_successors(&mut self) {
-        let program = self.program;
-        let operations = program.graph.len() as u32;
-        while let Some(id) = self.ended.pop() {
-            let (worker, op) = (id / operations, id % operations);
+        let graph = &self.program.graph;
+        while let Some((worker, op)) = self.ended.pop() {
             self.operations += 1;
-            if let Some(local) = program.graph.releases(op) {
-                self.release(program.lane_of[worker as usize][usize::from(local)]);
+            if let Some(local) = graph.releases(op) {
+                self.release(self.lane(worker, local));
             }
-            for &next in program.graph.successors(op) {
-                let waiting = &mut self.waiting[(worker * operations + next) as usize];
+            let row = worker as usize * graph.len();
+            for &next in graph.successors(op) {
+                let waiting = &mut self.waiting[row + next as usize];
                 *waiting -= 1;
                 if *waiting == 0 {
                     self.enqueue(worker, next);
@@ -286,13 +299,15 @@ impl<'a, O: Observer> Engine<'a, O> {
         }
     }
 
-    fn work(&self, worker: u32, op: OpId) -> f64 {
-        let program = self.program;
-        let local = usize::from(program.graph.lane(op));
-        if self.local[worker as usize] && program.silent_when_local[local] {
+    fn lane(&self, worker: u32, local: LocalLane) -> u32 {
+        self.lane_of[worker as usize * usize::from(self.program.graph.local_lanes()) + usize::from(local)]
+    }
+
+    fn work(&self, worker: u32, op: OpId, local: LocalLane) -> f64 {
+        if self.local[worker as usize] && self.program.silent_when_local[usize::from(local)] {
             return 0.0;
         }
-        program.steps[program.kind[worker as usize]][self.step[worker as usize] as usize].work[op as usize]
+        self.work[self.step[worker as usize] + op as usize]
     }
 
     /// An operation is ready: it is served at once if its lane is idle.
@@ -305,9 +320,9 @@ impl<'a, O: Observer> Engine<'a, O> {
 
     /// Puts an operation into its lane's queue; those of locks and barriers may end at once.
     fn queue_up(&mut self, worker: u32, op: OpId) -> u32 {
-        let id = worker * self.program.graph.len() as u32 + op;
-        let lane = self.program.lane_of[worker as usize][usize::from(self.program.graph.lane(op))];
-        let job = Job { id, remaining: self.work(worker, op), served_before: false };
+        let local = self.program.graph.lane(op);
+        let lane = self.lane(worker, local);
+        let job = Job { worker, op, remaining: self.work(worker, op, local), served_before: false };
         let state = &mut self.lanes[lane as usize];
         match state.spec.discipline {
             Discipline::Lock if state.active.is_none() => self.acquire(lane, job),
@@ -315,7 +330,7 @@ impl<'a, O: Observer> Engine<'a, O> {
                 state.push(job);
                 if state.waiting() >= parties as usize {
                     while let Some(job) = self.lanes[lane as usize].pop() {
-                        self.ended.push(job.id);
+                        self.ended.push((job.worker, job.op));
                     }
                 }
             }
@@ -327,7 +342,7 @@ impl<'a, O: Observer> Engine<'a, O> {
     fn acquire(&mut self, lane: u32, job: Job) {
         let held = crate::lane::Chunk { job, amount: 0.0, since: self.now, starting: false, more: false };
         self.lanes[lane as usize].active = Some(held);
-        self.ended.push(job.id);
+        self.ended.push((job.worker, job.op));
     }
 
     fn release(&mut self, lane: u32) {
@@ -367,14 +382,15 @@ impl<'a, O: Observer> Engine<'a, O> {
         self.updates_before[index] = self.updates;
         self.local[index] = program.coordination.is_local(self.coordinator.done(worker));
         let choices = &program.steps[program.kind[index]];
-        self.step[index] = self.sampler.below(worker, choices.len() as u32);
+        let step = self.sampler.below(worker, choices.len() as u32) as usize;
+        self.step[index] = self.kind_base[program.kind[index]] + step * operations;
         // All are in their queues before the first is served: what is sent first must find the others waiting.
-        let sources = &choices[self.step[index] as usize].sources;
+        let sources = &choices[step].sources;
         for &source in sources {
             self.queue_up(worker, source);
         }
         for &source in sources {
-            let lane = program.lane_of[index][usize::from(program.graph.lane(source))];
+            let lane = self.lane(worker, program.graph.lane(source));
             if self.lanes[lane as usize].active.is_none() {
                 self.go_on(lane);
             }
@@ -382,11 +398,9 @@ impl<'a, O: Observer> Engine<'a, O> {
     }
 
     fn stuck(&self) -> Vec<(u32, String)> {
-        let operations = self.program.graph.len() as u32;
-        let jobs =
-            self.lanes.iter().flat_map(Lane::jobs).map(|job| (job.id / operations, job.id % operations));
-        let mut names: Vec<(u32, String)> =
-            jobs.map(|(worker, op)| (worker, self.program.graph.name(op).to_owned())).take(16).collect();
+        let jobs = self.lanes.iter().flat_map(Lane::jobs);
+        let name = |job: &Job| (job.worker, self.program.graph.name(job.op).to_owned());
+        let mut names: Vec<(u32, String)> = jobs.map(name).take(16).collect();
         let blocked = self.coordinator.blocked().iter().map(|&worker| (worker, "the next step".to_owned()));
         names.extend(blocked.take(16));
         names

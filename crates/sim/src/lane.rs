@@ -3,6 +3,7 @@
 //! A lane is private to a worker (its computing unit, its connection to a server) or shared by all (a server that
 //! works off requests one by one, a lock, a barrier). What serves the head of the queue is the lane's [`Station`].
 
+use crate::graph::OpId;
 use crate::network::Route;
 use std::collections::VecDeque;
 
@@ -83,8 +84,8 @@ impl LaneSpec {
 /// An operation of a worker, waiting in a lane.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Job {
-    /// worker · operations + operation.
-    pub(crate) id: u32,
+    pub(crate) worker: u32,
+    pub(crate) op: OpId,
     pub(crate) remaining: f64,
     pub(crate) served_before: bool,
 }
