@@ -125,14 +125,18 @@ pub(crate) fn prediction(
 
 /// Refuses what only an asynchronous or all-reduce method models.
 pub(crate) fn only_bulk_synchronous(who: &str, scenario: &Scenario) -> Result<(), Inapplicable> {
-    let refuse = |what: &str, remedy: &str| {
-        Err(Inapplicable { reason: format!("{who} does not model {what}"), remedy: remedy.to_owned() })
+    let refuse = |key, what: &str, remedy: &str| {
+        Err(Inapplicable { key, reason: format!("{who} does not model {what}"), remedy: remedy.to_owned() })
     };
     match (scenario.strategy.architecture, scenario.strategy.synchronisation) {
-        (Architecture::AllReduce, _) => refuse("all-reduce", "use `architecture = \"parameter-server\"`"),
-        (_, Synchronisation::Async | Synchronisation::Ssp(_)) => {
-            refuse("asynchronous training", "use `synchronisation = \"bsp\"` or \"local-sgd(k)\"")
+        (Architecture::AllReduce, _) => {
+            refuse("strategy.architecture", "all-reduce", "use `architecture = \"parameter-server\"`")
         }
+        (_, Synchronisation::Async | Synchronisation::Ssp(_)) => refuse(
+            "strategy.synchronisation",
+            "asynchronous training",
+            "use `synchronisation = \"bsp\"` or \"local-sgd(k)\"",
+        ),
         _ => Ok(()),
     }
 }

@@ -7,6 +7,8 @@ use crate::scenario::Scenario;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Inapplicable {
+    /// The key of the scenario that asks it: "strategy.architecture".
+    pub key: &'static str,
     /// What the scenario asks that the method does not model.
     pub reason: String,
     /// What to change, or which method to take instead.

@@ -15,7 +15,7 @@ impl Coordination {
     /// Whether step number `index` of a worker is without communication.
     pub(crate) fn is_local(self, index: u64) -> bool {
         match self {
-            Self::Local(steps) => (index + 1) % u64::from(steps.max(1)) != 0,
+            Self::Local(steps) => !(index + 1).is_multiple_of(u64::from(steps.max(1))),
             _ => false,
         }
     }
@@ -62,7 +62,9 @@ impl Coordinator {
         match self.rule {
             Coordination::Async => true,
             Coordination::Bounded(bound) => done - self.slowest <= u64::from(bound),
-            Coordination::Local(steps) => done % u64::from(steps.max(1)) != 0 || done == self.slowest,
+            Coordination::Local(steps) => {
+                !done.is_multiple_of(u64::from(steps.max(1))) || done == self.slowest
+            }
         }
     }
 

@@ -12,7 +12,7 @@ pub(crate) struct Due {
 
 impl Due {
     fn before(self, other: Self) -> bool {
-        self.time < other.time || (self.time == other.time && self.sequence < other.sequence)
+        self.time < other.time || (self.time <= other.time && self.sequence < other.sequence)
     }
 }
 

@@ -153,7 +153,7 @@ impl Network {
         let left = |flow: &Flow| if flow.remaining > 0.0 { flow.remaining / flow.rate } else { 0.0 };
         let entries = self.flows.iter().enumerate().map(|(index, flow)| (index, left(flow)));
         entries.reduce(|a, b| {
-            let earlier = b.1 < a.1 || (b.1 == a.1 && self.flows[b.0].sequence < self.flows[a.0].sequence);
+            let earlier = b.1 < a.1 || (b.1 <= a.1 && self.flows[b.0].sequence < self.flows[a.0].sequence);
             if earlier { b } else { a }
         })
     }

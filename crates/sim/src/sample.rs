@@ -25,7 +25,7 @@ impl Sampler {
             return 0;
         }
         let random = self.workers[worker as usize].next_u64() >> 32;
-        (random * u64::from(count) >> 32) as u32
+        ((random * u64::from(count)) >> 32) as u32
     }
 }
 

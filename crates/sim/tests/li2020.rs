@@ -116,7 +116,7 @@ fn every_case_is_exact() {
             let is_it = |chunk: &&stepcast_sim::ChunkRecord| {
                 chunk.worker == worker && program.graph.name(chunk.op) == op && chunk.until <= first_end
             };
-            let last = timeline.chunks.iter().filter(is_it).next_back().unwrap();
+            let last = timeline.chunks.iter().rfind(is_it).unwrap();
             let expected = rational(expected);
             assert!(
                 (last.until - expected).abs() < 1e-12 * (1.0 + expected),

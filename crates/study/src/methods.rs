@@ -15,15 +15,12 @@ pub fn find(name: &str) -> Option<&'static dyn Method> {
     all().iter().copied().find(|method| method.name() == name)
 }
 
-/// The first method that models what the scenario asks, or why none does.
+/// The first method that models what the scenario asks, or why the preferred one does not.
 pub fn choose(scenario: &Scenario) -> Result<&'static dyn Method, Inapplicable> {
-    let mut refusal = None;
-    for method in all() {
-        match method.applies(scenario) {
-            Ok(()) => return Ok(*method),
-            Err(why) => refusal = refusal.or(Some(why)),
-        }
+    let preferred = all()[0];
+    let applying = all().iter().copied().find(|method| method.applies(scenario).is_ok());
+    match applying {
+        Some(method) => Ok(method),
+        None => preferred.applies(scenario).map(|()| preferred),
     }
-    Err(refusal
-        .unwrap_or_else(|| Inapplicable { reason: "there are no methods".into(), remedy: String::new() }))
 }

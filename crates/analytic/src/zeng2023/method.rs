@@ -192,7 +192,8 @@ fn parameter_server(scenario: &Scenario, workers: &[Worker]) -> (Round, Vec<f64>
         latest[arrival.owner as usize] = time;
     }
     let slack = workers.iter().zip(latest).map(|(worker, latest)| {
-        let latest = if several_servers { latest.min(end - worker.everything(shares).total()) } else { latest };
+        let latest =
+            if several_servers { latest.min(end - worker.everything(shares).total()) } else { latest };
         ((latest - worker.ready(steps)) / worker.computing(steps)).max(0.0)
     });
     (round, slack.collect())

@@ -41,7 +41,12 @@ impl Builder {
         let output = Shape::new(dims).ok_or_else(|| {
             let text = dims.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
             let reason = format!("[{text}] is not the shape of a tensor");
-            Misfit::of("shape", reason, "give at least one dimension, each at least 1").at(name)
+            Misfit::of(
+                "shape",
+                reason,
+                "give at least one dimension, each at least 1, their product below 2^64",
+            )
+            .at(name)
         })?;
         self.push(name, Op::Input, &[], output, Cost::default())
     }

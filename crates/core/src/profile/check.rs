@@ -48,7 +48,9 @@ impl Profile {
         }
         for (index, operation) in self.operations.iter().enumerate() {
             let place = || format!("operations[{index}] (\"{}\")", operation.name);
-            if let Some(missing) = operation.after.iter().find(|after| **after as usize >= self.operations.len()) {
+            if let Some(missing) =
+                operation.after.iter().find(|after| **after as usize >= self.operations.len())
+            {
                 let reason = format!("it waits for operation {missing}, which does not exist");
                 return Err(ProfileError::new(place(), reason, "use indices of this profile's operations"));
             }
@@ -84,14 +86,16 @@ impl Profile {
             return Ok(());
         }
         let stuck = self.operations.iter().zip(&waiting).filter(|(_, waiting)| **waiting > 0);
-        let names: Vec<String> = stuck.take(5).map(|(operation, _)| format!("\"{}\"", operation.name)).collect();
+        let names: Vec<String> =
+            stuck.take(5).map(|(operation, _)| format!("\"{}\"", operation.name)).collect();
         let reason = format!("operations wait for each other in a circle: {}", names.join(", "));
         Err(ProfileError::new("operations", reason, "remove one of the dependencies"))
     }
 
     fn check_steps(&self) -> Result<(), ProfileError> {
         for (index, step) in self.steps.iter().enumerate() {
-            let wrong = |place: String, reason: &str, remedy: &str| Err(ProfileError::new(place, reason, remedy));
+            let wrong =
+                |place: String, reason: &str, remedy: &str| Err(ProfileError::new(place, reason, remedy));
             let count = self.operations.len();
             if step.start.len() != count || step.end.len() != count {
                 let remedy = "give a start and an end for every operation";
@@ -107,7 +111,11 @@ impl Profile {
                 }
             }
             if !(step.length.is_finite() && step.length > 0.0) {
-                return wrong(format!("steps[{index}].length"), "must be positive", "give the length of the step");
+                return wrong(
+                    format!("steps[{index}].length"),
+                    "must be positive",
+                    "give the length of the step",
+                );
             }
         }
         Ok(())

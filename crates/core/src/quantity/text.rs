@@ -144,6 +144,9 @@ pub(super) fn human(value: f64, units: &[Unit]) -> String {
     let rounded: f64 = format!("{value:.3e}").parse().unwrap_or(value);
     let unit = best_unit(rounded, units);
     let scaled = rounded / power_of_ten(unit.exponent);
+    if scaled.abs() >= 1e7 || (scaled != 0.0 && scaled.abs() < 1e-3) {
+        return format!("{scaled:.3e} {}", unit.name);
+    }
     let whole_digits = if scaled == 0.0 { 1 } else { scaled.abs().log10().floor() as i32 + 1 };
     let decimals = (4 - whole_digits).clamp(0, 3) as usize;
     let text = format!("{scaled:.decimals$}");

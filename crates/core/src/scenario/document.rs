@@ -5,6 +5,7 @@
 
 use super::{Scenario, ScenarioFile};
 use crate::invalid::{Invalid, KeyPath, Step};
+use crate::method::Inapplicable;
 use crate::suggest;
 use serde::Deserialize;
 use std::ops::Range;
@@ -82,6 +83,11 @@ impl Document {
         self.file(overrides)?.resolve().map_err(|invalid| self.explain_invalid(invalid, overrides))
     }
 
+    /// The error that a method's refusal is, with the place of what it refuses.
+    pub fn refused(&self, why: Inapplicable, overrides: &[Override]) -> DocumentError {
+        self.explain_invalid(Invalid::new(KeyPath::of(why.key), why.reason, why.remedy), overrides)
+    }
+
     fn file(&self, overrides: &[Override]) -> Result<ScenarioFile, DocumentError> {
         let mut file: ScenarioFile = toml::from_str(&self.text).map_err(|error| self.explain_toml(&error))?;
         if overrides.is_empty() {
@@ -114,12 +120,9 @@ impl Document {
     fn explain_invalid(&self, invalid: Invalid, overrides: &[Override]) -> DocumentError {
         let Invalid { path, reason, remedy } = invalid;
         let keys: Vec<&str> = path.steps().iter().filter_map(key_of).collect();
-        let dotted = keys.join(".");
         let blamed = overrides.iter().rev().find(|change| {
-            let plain: Vec<&str> =
-                change.key.split('.').filter(|part| part.parse::<usize>().is_err()).collect();
-            let plain = plain.join(".");
-            dotted.starts_with(&plain) || plain.starts_with(&dotted)
+            let parts = change.key.split('.').map(str::trim).filter(|part| part.parse::<usize>().is_err());
+            parts.zip(&keys).all(|(set, wrong)| set == *wrong)
         });
         match blamed {
             Some(change) => DocumentError { origin: change.text.clone(), place: None, path, reason, remedy },
@@ -195,11 +198,44 @@ fn explain(message: &str) -> (String, String) {
             let remedy = suggest::remedy(name, known.iter().map(String::as_str), &list);
             return (unknown.to_owned(), remedy);
         }
-        return (unknown.to_owned(), format!("write {expected}"));
+        return (plain_found(unknown), format!("write {}", plain_expected(expected)));
+    }
+    let known = [
+        ("duplicate key", "the key stands here twice", "keep one of the two"),
+        ("recurs", "it is nested too deeply", "a scenario has only a few levels"),
+        ("overflowed", "the number is too large", "use a smaller one"),
+        ("missing field", message, "add it; docs/scenario.md has the format"),
+    ];
+    if let Some((_, reason, remedy)) = known.iter().find(|(word, ..)| message.contains(word)) {
+        return ((*reason).to_owned(), (*remedy).to_owned());
     }
     match message.split_once("; ") {
         Some((reason, remedy)) => (reason.to_owned(), remedy.to_owned()),
         None => (message.to_owned(), "see docs/scenario.md for the format".to_owned()),
+    }
+}
+
+/// What was found, without the words of the deserialiser.
+fn plain_found(found: &str) -> String {
+    let words =
+        [("invalid type: map", "invalid type: table"), ("invalid type: sequence", "invalid type: array")];
+    let found = words.iter().find(|(serde, _)| *serde == found).map_or(found, |(_, plain)| plain);
+    found.trim_end_matches(" as i128").trim_end_matches(" as u128").to_owned()
+}
+
+/// What was expected, without the words of the deserialiser.
+fn plain_expected(expected: &str) -> &str {
+    match expected {
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" => "a whole number that is not negative",
+        "f64" => "a number",
+        "a sequence" => "an array",
+        "a map" => "a table",
+        "key" => "lines such as `zoo = \"vgg16\"` below [model]",
+        "literal string" => "a value after the `=`",
+        "max recursion depth met" => "fewer levels",
+        _ if expected.starts_with("struct ") => "a table",
+        _ => expected,
     }
 }
 

@@ -24,6 +24,10 @@ const DEFAULT_BATCH: u32 = 32;
 const MAX_SERVERS: u32 = 100_000;
 const MAX_BATCH: u32 = 100_000_000;
 
+/// Positive figures outside this range, in base units, are slips of the keyboard; inside it, no product or
+/// quotient of a method can overflow or vanish.
+const PLAUSIBLE: std::ops::RangeInclusive<f64> = 1e-15..=1e24;
+
 impl ScenarioFile {
     /// Fills in defaults, looks up names and checks every value.
     pub fn resolve(self) -> Result<Scenario, Invalid> {
@@ -78,7 +82,7 @@ fn model(section: ModelSection) -> Result<(Model, ModelSource, Counting), Invali
     match (section.zoo, section.custom) {
         (Some(name), None) => {
             let model = zoo::build(&name).map_err(|error| {
-                let remedy = suggest::remedy(&name, zoo::names(), "run `stepcast models` for the list");
+                let remedy = suggest::remedy(&name, error.suggestion, "run `stepcast models` for the list");
                 Invalid::new(KeyPath::of("zoo"), error.to_string(), remedy)
             })?;
             Ok((model, ModelSource::Zoo(name), counting))
@@ -279,7 +283,7 @@ fn servers(section: ServersSection) -> Result<Servers, Invalid> {
     let count = section.count.unwrap_or(1);
     if !(1..=MAX_SERVERS).contains(&count) {
         let reason = format!("{count} servers are outside 1 to {MAX_SERVERS}");
-        return Err(Invalid::new(KeyPath::of("count"), reason, "use at least one server"));
+        return Err(Invalid::new(KeyPath::of("count"), reason, format!("use 1 to {MAX_SERVERS} servers")));
     }
     optional(section.bandwidth, |rate| positive("bandwidth", rate.get(), "a rate such as \"25 Gbit/s\""))?;
     Ok(Servers { count, placement: section.placement.unwrap_or_default(), bandwidth: section.bandwidth })
@@ -356,11 +360,22 @@ fn optional<T>(value: Option<T>, check: impl Fn(T) -> Result<(), Invalid>) -> Re
 }
 
 fn positive(key: &str, value: f64, example: &str) -> Result<(), Invalid> {
-    bounded(key, value, example, value > 0.0, "positive")
+    bounded(key, value, example, value > 0.0, "positive")?;
+    plausible(key, value, example)
 }
 
 fn not_negative(key: &str, value: f64, example: &str) -> Result<(), Invalid> {
-    bounded(key, value, example, value >= 0.0, "zero or more")
+    bounded(key, value, example, value >= 0.0, "zero or more")?;
+    if value > 0.0 { plausible(key, value, example) } else { Ok(()) }
+}
+
+fn plausible(key: &str, value: f64, example: &str) -> Result<(), Invalid> {
+    if PLAUSIBLE.contains(&value) {
+        return Ok(());
+    }
+    let size = if value > 1.0 { "large" } else { "small" };
+    let reason = format!("{value:e} in base units is too {size} to be meant");
+    Err(Invalid::new(KeyPath::of(key), reason, format!("use {example}")))
 }
 
 fn bounded(key: &str, value: f64, example: &str, holds: bool, wanted: &str) -> Result<(), Invalid> {

@@ -38,8 +38,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         layout: |builder| layout(builder, C),
     },
     Entry {
-        name: "vgg16d",
-        aliases: &["vgg16"],
+        name: "vgg16",
+        aliases: &["vgg16d"],
         description: "VGG with 16 layers, configuration D",
         source: SOURCE,
         layout: |builder| layout(builder, D),

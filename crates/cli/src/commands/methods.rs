@@ -1,0 +1,31 @@
+//! `stepcast methods`: the ways to predict.
+
+use super::json;
+use crate::Answer;
+use crate::render::Screen;
+use crate::render::table::{Column, Table};
+use serde::Serialize;
+use stepcast_study::methods;
+
+#[derive(Serialize)]
+struct MethodRow {
+    name: &'static str,
+    summary: &'static str,
+    source: &'static str,
+}
+
+pub(super) fn run(as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    let rows: Vec<MethodRow> = methods::all()
+        .iter()
+        .map(|method| MethodRow { name: method.name(), summary: method.summary(), source: method.source() })
+        .collect();
+    if as_json {
+        return json(&rows);
+    }
+    let mut table = Table::new([Column::Name("method"), Column::Words("models"), Column::Words("source")]);
+    for row in rows {
+        table.row([row.name.to_owned(), row.summary.to_owned(), row.source.to_owned()]);
+    }
+    let note = "`--method auto` takes the first that applies to the scenario.";
+    Ok(format!("{}\n{}", table.render(screen), screen.paragraph(2, note)).into())
+}

@@ -1,0 +1,32 @@
+//! One file for each command: from flags to an answer.
+
+mod devices;
+mod methods;
+mod models;
+mod networks;
+mod predict;
+mod validate;
+
+use crate::Answer;
+use crate::args::{Cli, Command};
+use crate::render::Screen;
+use serde::Serialize;
+
+/// Runs the command that was asked for.
+pub(crate) fn run(cli: &Cli, screen: &Screen) -> anyhow::Result<Answer> {
+    match &cli.command {
+        Command::Predict(flags) => predict::run(flags, cli.json, screen),
+        Command::Models { command } => models::run(command.as_ref(), cli.json, screen),
+        Command::Devices { name } => devices::run(name.as_deref(), cli.json, screen),
+        Command::Networks { name } => networks::run(name.as_deref(), cli.json, screen),
+        Command::Methods => methods::run(cli.json, screen),
+        Command::Validate { set } => validate::run(set.as_deref(), cli.json, screen),
+    }
+}
+
+/// The machine's version of an answer.
+fn json(value: &impl Serialize) -> anyhow::Result<Answer> {
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    Ok(text.into())
+}

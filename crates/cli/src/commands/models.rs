@@ -1,0 +1,163 @@
+//! `stepcast models`: the zoo, and one model of it in detail.
+
+use super::json;
+use crate::Answer;
+use crate::args::Models;
+use crate::render::error::Complaint;
+use crate::render::{Screen, model};
+use anyhow::Context;
+use serde::Serialize;
+use stepcast_core::model::zoo::{self, Entry};
+use stepcast_core::model::{Counting, Layer, Model};
+use stepcast_core::suggest;
+
+pub(super) fn run(command: Option<&Models>, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    match command {
+        None => list(as_json, screen),
+        Some(Models::Show { name, layers }) => show(name, *layers, as_json, screen),
+    }
+}
+
+/// The only command that builds the whole zoo.
+fn list(as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    let build = |entry: &'static Entry| {
+        entry
+            .build()
+            .map(|model| (entry, model))
+            .with_context(|| format!("the zoo's {} is broken", entry.name))
+    };
+    let models: Vec<(&Entry, Model)> = zoo::entries().map(build).collect::<Result<_, _>>()?;
+    if as_json {
+        return json(&models.iter().map(|(entry, model)| Totals::of(entry, model)).collect::<Vec<_>>());
+    }
+    Ok(model::list(&models, screen).into())
+}
+
+fn show(name: &str, layers: bool, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    let entry = zoo::find(name).ok_or_else(|| {
+        let known =
+            zoo::entries().flat_map(|entry| std::iter::once(entry.name).chain(entry.aliases.iter().copied()));
+        let remedy = suggest::remedy(name, known, "run `stepcast models` for the list");
+        Complaint::new(format!("there is no model \"{name}\" in the zoo"), remedy)
+    })?;
+    let built = entry.build().with_context(|| format!("the zoo's {} is broken", entry.name))?;
+    if as_json {
+        let layers = layers.then(|| built.layers().iter().map(LayerRow::of).collect());
+        return json(&Details { totals: Totals::of(entry, &built), by_kind: Kinds::of(&built), layers });
+    }
+    Ok(model::show(entry, &built, layers, screen).into())
+}
+
+/// One model for programs.
+#[derive(Serialize)]
+struct Totals<'a> {
+    name: &'a str,
+    aliases: &'a [&'a str],
+    description: &'a str,
+    source: &'a str,
+    input: &'a [u64],
+    parameters: u64,
+    weights: u64,
+    biases: u64,
+    buffers: u64,
+    /// Multiply-adds, two operations each, with the adjustments of a paper.
+    forward_flop: f64,
+    gradient_tensors: usize,
+    gradient_bytes: u64,
+    input_bytes: f64,
+    activation_bytes: f64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    adjustments: Vec<AdjustmentRow<'a>>,
+}
+
+impl<'a> Totals<'a> {
+    fn of(entry: &'a Entry, model: &'a Model) -> Self {
+        let adjustments = model.adjustments().iter().map(|adjustment| AdjustmentRow {
+            reason: adjustment.reason,
+            forward_flop: adjustment.forward,
+            weights: adjustment.weights,
+        });
+        Self {
+            name: entry.name,
+            aliases: entry.aliases,
+            description: entry.description,
+            source: entry.source,
+            input: model.input().dims(),
+            parameters: model.parameters(),
+            weights: model.weights(),
+            biases: model.biases(),
+            buffers: model.buffers(),
+            forward_flop: model.forward(Counting::default()).get(),
+            gradient_tensors: model.gradients().len(),
+            gradient_bytes: model.parameters().saturating_mul(4),
+            input_bytes: model.input_bytes().get(),
+            activation_bytes: model.activation_bytes().get(),
+            adjustments: adjustments.collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct AdjustmentRow<'a> {
+    reason: &'a str,
+    forward_flop: i64,
+    weights: i64,
+}
+
+#[derive(Serialize)]
+struct Details<'a> {
+    #[serde(flatten)]
+    totals: Totals<'a>,
+    /// Forward operations of the layout, without adjustments, by kind.
+    by_kind: Kinds,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layers: Option<Vec<LayerRow<'a>>>,
+}
+
+#[derive(Serialize)]
+struct Kinds {
+    multiply_add: u64,
+    bias: u64,
+    activation: u64,
+    pooling: u64,
+    normalisation: u64,
+    elementwise: u64,
+}
+
+impl Kinds {
+    fn of(model: &Model) -> Self {
+        let cost = model.cost();
+        Self {
+            multiply_add: cost.multiply_add,
+            bias: cost.bias,
+            activation: cost.activation,
+            pooling: cost.pooling,
+            normalisation: cost.normalisation,
+            elementwise: cost.elementwise,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct LayerRow<'a> {
+    name: &'a str,
+    op: String,
+    inputs: &'a [u32],
+    output: &'a [u64],
+    /// Operations of all kinds.
+    forward_flop: u64,
+    parameters: u64,
+}
+
+impl<'a> LayerRow<'a> {
+    fn of(layer: &'a Layer) -> Self {
+        Self {
+            name: &layer.name,
+            op: model::operation(&layer.op),
+            inputs: &layer.inputs,
+            output: layer.output.dims(),
+            forward_flop: layer.cost.forward(Counting::ALL),
+            parameters: layer.cost.weights.saturating_add(layer.cost.biases),
+        }
+    }
+}

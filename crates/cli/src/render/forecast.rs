@@ -1,0 +1,255 @@
+//! A forecast as text: what is predicted, by what, and why.
+
+use super::table::{Column, Table, bar};
+use super::{Screen, count, duration, grouped, name, percent, ratio, several};
+use stepcast_core::method::Method;
+use stepcast_core::prediction::{Bottleneck, Prediction, Warning};
+use stepcast_core::scenario::{ModelSource, Scenario};
+use stepcast_core::strategy::Architecture;
+use stepcast_study::{Advice, Forecast, ScalingPoint, WhatIf};
+
+/// Slack below this rounds to nothing.
+const NO_SLACK: f64 = 0.0005;
+/// Beyond this, slack is told as a factor.
+const MUCH_SLACK: f64 = 10.0;
+/// Cells of the widest bar.
+const BAR: usize = 24;
+
+/// The whole forecast, its last line ended.
+pub(crate) fn render(
+    scenario: &Scenario,
+    method: &dyn Method,
+    forecast: &Forecast,
+    screen: &Screen,
+) -> String {
+    let prediction = &forecast.prediction;
+    let mut sections = vec![
+        headline(scenario, method, screen),
+        figures(scenario, forecast, screen),
+        section("Where the time goes", breakdown(prediction, screen), screen),
+        section("Workers", workers(scenario, prediction, screen), screen),
+    ];
+    if !forecast.scaling.is_empty() {
+        let table = scaling(&forecast.scaling, prediction.workers, screen);
+        sections.push(section("Scaling", table, screen));
+    }
+    sections.push(section("Bottleneck", bottleneck(prediction, &forecast.advice, screen), screen));
+    if !forecast.advice.what_if.is_empty() {
+        sections.push(section("What would help", what_if(&forecast.advice.what_if, screen), screen));
+    }
+    if !prediction.warnings.is_empty() {
+        sections.push(section("Warnings", warnings(&prediction.warnings, screen), screen));
+    }
+    sections.join("\n")
+}
+
+fn section(title: &str, body: String, screen: &Screen) -> String {
+    format!("{}\n{body}", screen.title(title))
+}
+
+fn headline(scenario: &Scenario, method: &dyn Method, screen: &Screen) -> String {
+    let strategy = &scenario.strategy;
+    let cluster = &scenario.cluster;
+    let architecture = match strategy.architecture {
+        Architecture::ParameterServer => several(u64::from(cluster.servers.count), "parameter server"),
+        Architecture::AllReduce => "all-reduce".to_owned(),
+        Architecture::StandAlone => "stand-alone".to_owned(),
+    };
+    let model = match &scenario.model_source {
+        ModelSource::Zoo(model) => model,
+        ModelSource::Custom(file) => &file.name,
+    };
+    let title = format!("{} on {}", name(model), several(cluster.workers(), "worker"));
+    let network = match strategy.architecture {
+        Architecture::StandAlone => String::new(),
+        _ => format!(", {} ({})", name(&cluster.network.name), cluster.network.bandwidth.human()),
+    };
+    let setting = format!(
+        "{architecture}{network}, {}, batch {}",
+        strategy.synchronisation,
+        count(strategy.batch.into())
+    );
+    let by = format!("Predicted by {}: {}.", method.name(), method.summary());
+    format!("{}\n{}{}", screen.strong(&title), screen.paragraph(0, &setting), screen.paragraph(0, &by))
+}
+
+fn figures(scenario: &Scenario, forecast: &Forecast, screen: &Screen) -> String {
+    let prediction = &forecast.prediction;
+    let mut table = Table::new([Column::Name(""), Column::Name(""), Column::Words("")]);
+    let mut row = |title: &str, value: String, note: String| table.row([title.to_owned(), value, note]);
+    row("step time", prediction.iteration.human(), several(prediction.samples, "sample"));
+    row("throughput", grouped(prediction.throughput.human()), String::new());
+    row("speed-up", ratio(prediction.speedup), "over the fastest worker alone".to_owned());
+    row(
+        "scaling factor",
+        percent(prediction.scaling_factor),
+        "of what the workers would do without communication".to_owned(),
+    );
+    if let (Some(training), Some(data)) = (&forecast.training, scenario.data) {
+        row("epoch", duration(training.epoch), several(data.samples, "sample"));
+        if data.epochs > 1 {
+            row("training", duration(training.total), several(data.epochs, "epoch"));
+        }
+        if let Some(cost) = training.cost {
+            let currency = name(training.currency.as_deref().unwrap_or_default());
+            let what = if data.epochs > 1 { several(data.epochs, "epoch") } else { "one epoch".to_owned() };
+            row("cost", format!("{} {currency}", money(cost)), what);
+        }
+    }
+    table.render(screen)
+}
+
+/// Two decimals, thousands separated; more decimals for less than a cent.
+fn money(amount: f64) -> String {
+    if !amount.is_finite() || amount >= 1e15 {
+        return format!("{amount:.3e}");
+    }
+    if amount > 0.0 && amount < 0.01 {
+        return format!("{amount:.2e}");
+    }
+    let cents = (amount * 100.0).round() as u64;
+    format!("{}.{:02}", count(cents / 100), cents % 100)
+}
+
+fn breakdown(prediction: &Prediction, screen: &Screen) -> String {
+    let mut table =
+        Table::new([Column::Name("part"), Column::Number("time"), Column::Number("share"), Column::Name("")]);
+    for part in prediction.breakdown.iter().filter(|part| part.time.get() > 0.0) {
+        let share = part.time / prediction.iteration;
+        table.row([part.name.to_owned(), part.time.human(), percent(share), bar(share, BAR)]);
+    }
+    table.render(screen)
+}
+
+fn workers(scenario: &Scenario, prediction: &Prediction, screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::Number("group"),
+        Column::Words("workers"),
+        Column::Number("batch"),
+        Column::Number("compute"),
+        Column::Number("1st gradient"),
+        Column::Words("slack"),
+    ]);
+    for report in &prediction.groups {
+        let device = scenario.cluster.groups.get(report.group).map(|group| name(&group.device.name));
+        table.row([
+            report.group.to_string(),
+            format!("{} × {}", count(report.count.into()), device.unwrap_or_default()),
+            count(report.batch.into()),
+            report.compute.human(),
+            report.ready.human(),
+            slack(report.slack),
+        ]);
+    }
+    table.render(screen)
+}
+
+/// How much slower a worker may be before the step gets longer.
+fn slack(share: Option<f64>) -> String {
+    match share {
+        None => "not told by this method".to_owned(),
+        Some(share) if share < NO_SLACK => "none: any delay costs".to_owned(),
+        Some(share) if share < MUCH_SLACK => format!("{} slower costs nothing", percent(share)),
+        Some(share) => format!("{}× the time costs nothing", ratio(1.0 + share)),
+    }
+}
+
+fn limit(bottleneck: Bottleneck) -> &'static str {
+    match bottleneck {
+        Bottleneck::Compute => "computing",
+        Bottleneck::ServerLink => "server link",
+        Bottleneck::WorkerLink => "worker links",
+        Bottleneck::FixedCost => "start-up, latency",
+        Bottleneck::HostCopy => "copying on hosts",
+    }
+}
+
+fn scaling(points: &[ScalingPoint], own: u64, screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::Number("workers"),
+        Column::Number("step time"),
+        Column::Number("throughput"),
+        Column::Number("speed-up"),
+        Column::Number("scaling factor"),
+        Column::Name("bottleneck"),
+        Column::Name(""),
+    ]);
+    for point in points {
+        table.row([
+            count(point.workers.into()),
+            point.iteration.human(),
+            grouped(point.throughput.human()),
+            ratio(point.speedup),
+            percent(point.scaling_factor),
+            limit(point.bottleneck).to_owned(),
+            if u64::from(point.workers) == own { "◂ this cluster".to_owned() } else { String::new() },
+        ]);
+    }
+    table.render(screen)
+}
+
+fn bottleneck(prediction: &Prediction, advice: &Advice, screen: &Screen) -> String {
+    let mut text = screen.paragraph(2, &advice.sentence);
+    if let Some(rate) = advice.balanced_bandwidth {
+        let sentence = match prediction.bottleneck {
+            Bottleneck::Compute => format!("Communication becomes the bottleneck below {}.", rate.human()),
+            _ => format!("Computing becomes the bottleneck above {}.", rate.human()),
+        };
+        text.push_str(&screen.paragraph(2, &sentence));
+    }
+    text
+}
+
+fn what_if(changes: &[WhatIf], screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::Name("change"),
+        Column::Number("step time"),
+        Column::Number("throughput"),
+        Column::Number("gain"),
+    ]);
+    for change in changes {
+        let gain = percent(change.gain);
+        // Neither "+0.0 %" nor "-0.0 %" says more than nothing.
+        let gain = match gain.trim_start_matches('-') {
+            "0.0 %" | "< 0.1 %" => "none".to_owned(),
+            _ if change.gain > 0.0 => format!("+{gain}"),
+            _ => gain.replace('-', "−"),
+        };
+        table.row([
+            change.change.to_owned(),
+            change.iteration.human(),
+            grouped(change.throughput.human()),
+            gain,
+        ]);
+    }
+    table.render(screen)
+}
+
+fn warnings(warnings: &[Warning], screen: &Screen) -> String {
+    let lines = warnings.iter().map(|warning| {
+        let message: String = warning.message.chars().filter(|c| !c.is_control()).collect();
+        let text = screen.paragraph(4, &format!("{}: {message}", warning.code));
+        format!("  {} {}", screen.bad("!"), text.trim_start())
+    });
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_has_two_decimals_unless_it_is_tiny() {
+        assert_eq!(money(0.0), "0.00");
+        assert_eq!(money(1234.567), "1,234.57");
+        assert_eq!(money(0.0012), "1.20e-3");
+        assert_eq!(money(f64::INFINITY), "inf");
+    }
+
+    #[test]
+    fn slack_is_told_in_words() {
+        assert_eq!(slack(Some(0.4)), "40 % slower costs nothing");
+        assert_eq!(slack(Some(0.0)), "none: any delay costs");
+        assert_eq!(slack(Some(19.0)), "20.0× the time costs nothing");
+    }
+}

@@ -1,0 +1,124 @@
+//! How the program behaves towards files, pipes, terminals and programs.
+
+#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::io::Read;
+use std::process::{Command as Process, Stdio};
+
+fn stepcast(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("stepcast").unwrap();
+    command.args(arguments);
+    command
+}
+
+fn refused(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(output.stdout.is_empty(), "{stderr}");
+    assert_eq!(stderr.lines().filter(|line| line.starts_with("error")).count(), 1, "{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    stderr
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = Process::new(assert_cmd::cargo::cargo_bin("stepcast"))
+        .args(["validate", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(stderr, "");
+}
+
+#[test]
+fn what_is_no_scenario_file_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    assert!(refused(&mut stepcast(&["predict", path])).contains("is a directory"));
+    assert!(refused(&mut stepcast(&["predict", "no-such-file.toml"])).contains("--> no-such-file.toml"));
+    let large = folder.path().join("large.toml");
+    std::fs::write(&large, vec![b'#'; (16 << 20) + 1]).unwrap();
+    let large = large.to_str().unwrap();
+    assert!(refused(&mut stepcast(&["predict", large])).contains("larger than 16 MiB"));
+    let stderr = refused(stepcast(&["predict", "-"]).write_stdin(vec![b'\n', 0xff, 0xfe]));
+    assert!(stderr.contains("not UTF-8") && stderr.contains("<stdin>:2"), "{stderr}");
+    assert!(refused(stepcast(&["predict", "-"]).write_stdin("zoo = 1")).contains("<stdin>:1:1"));
+}
+
+#[test]
+fn standard_input_is_a_scenario() {
+    let text = include_str!("../../../examples/quickstart.toml");
+    let piped = stepcast(&["predict", "-"]).write_stdin(text).output().unwrap();
+    let built_in = stepcast(&["predict"]).output().unwrap();
+    assert_eq!(piped.stdout, built_in.stdout);
+}
+
+#[test]
+fn the_same_question_gives_the_same_bytes() {
+    let ask = || stepcast(&["predict", "--json", "--workers", "1..64"]).output().unwrap().stdout;
+    assert_eq!(ask(), ask());
+}
+
+#[test]
+fn every_json_is_json() {
+    for arguments in [
+        vec!["predict", "--json"],
+        vec!["models", "--json"],
+        vec!["models", "show", "resnet50", "--layers", "--json"],
+        vec!["devices", "--json"],
+        vec!["devices", "tesla-t4", "--json"],
+        vec!["networks", "--json"],
+        vec!["networks", "10gbe", "--json"],
+        vec!["methods", "--json"],
+        vec!["validate", "zeng2023", "--json"],
+    ] {
+        let output = stepcast(&arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}");
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(value.is_object() || value.is_array(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn there_are_no_escape_sequences_without_a_terminal() {
+    for arguments in [vec!["predict"], vec!["models"], vec!["validate"], vec!["predict", "--set", "x=1"]] {
+        let output = stepcast(&arguments).output().unwrap();
+        assert!(!output.stdout.contains(&0x1b) && !output.stderr.contains(&0x1b), "{arguments:?}");
+    }
+}
+
+#[test]
+fn names_of_a_scenario_cannot_control_the_terminal() {
+    let text = "[model]\nzoo = \"vgg16\"\n[[cluster.workers]]\ncount = 2\n\
+                device = { base = \"tesla-t4\", name = \"\\u001b[2Jx\" }\n";
+    let output = stepcast(&["predict", "-"]).write_stdin(text).output().unwrap();
+    assert!(output.status.success());
+    assert!(!output.stdout.contains(&0x1b), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    for command in ["predict", "models", "devices", "networks", "methods", "validate"] {
+        let output = stepcast(&[command, "--help"]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && text.contains("Examples:\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    }
+}
+
+#[test]
+fn a_million_workers_are_predicted() {
+    let arguments = ["predict", "--set", "cluster.workers=[{ count = 1_000_000 }]", "--json"];
+    let output = stepcast(&arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["prediction"]["workers"], 1_000_000);
+}
