@@ -14,31 +14,13 @@
 use crate::placement;
 use crate::queue::{self, Arrival};
 use crate::step::{self, Round, TransferCost};
-use stepcast_core::cluster::{Placement, WorkerGroup};
+use stepcast_core::cluster::Placement;
+use stepcast_core::compute::{self, Speed};
 use stepcast_core::method::{Inapplicable, Method};
-use stepcast_core::prediction::{GroupReport, Prediction, Warning};
-use stepcast_core::quantity::{Bytes, Flops, FlopsPerSec, Seconds};
+use stepcast_core::prediction::{GroupReport, Prediction};
+use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
-
-/// Share of the peak rate that is assumed where nothing was measured.
-pub const ASSUMED_EFFICIENCY: f64 = 0.5;
-
-/// Share of the memory rate that is assumed where nothing was measured.
-pub const ASSUMED_MEMORY_EFFICIENCY: f64 = 0.5;
-
-/// Bytes that move per weight and step: it is read forward and backward, its gradient written; the update
-/// reads weight, gradient and momentum and writes weight and momentum. Eight accesses of four bytes.
-pub const BYTES_PER_WEIGHT: f64 = 32.0;
-
-/// The share of [`BYTES_PER_WEIGHT`] that belongs to the forward pass.
-const FORWARD_ACCESSES: f64 = 1.0 / 8.0;
-
-/// Backward operations per forward operation: gradients of the inputs and of the weights.
-const BACKWARD_PER_FORWARD: f64 = 2.0;
-
-/// Operations of a whole step per forward operation.
-pub const FLOPS_PER_FORWARD: f64 = 1.0 + BACKWARD_PER_FORWARD;
 
 /// Layer-wise bulk-synchronous parameter server.
 #[derive(Debug, Clone, Copy, Default)]
@@ -75,7 +57,13 @@ impl Method for Layerwise {
             slack: None,
         };
         let groups = workers.iter().enumerate().map(report).collect();
-        Ok(step::prediction(self.name(), scenario, &round, groups, assumptions(scenario)))
+        Ok(step::prediction(
+            self.name(),
+            scenario,
+            &round,
+            groups,
+            compute::assumptions(scenario).into_iter().collect(),
+        ))
     }
 }
 
@@ -91,28 +79,18 @@ struct Worker {
 
 impl Worker {
     fn of(scenario: &Scenario, index: usize) -> Self {
-        let group = &scenario.cluster.groups[index];
-        let batch = f64::from(scenario.batch(index));
-        let per_flop = Seconds::new(batch) / rate(scenario, group).get();
-        let per_weight = Bytes::new(BYTES_PER_WEIGHT) / (group.device.memory_rate * memory_efficiency(group));
-        let forward = |flops: Flops, parameters: u64| {
-            per_flop * flops.get() + per_weight * (parameters as f64 * FORWARD_ACCESSES)
-        };
-        let backward = |flops: Flops, parameters: u64| {
-            per_flop * (flops.get() * BACKWARD_PER_FORWARD)
-                + per_weight * (parameters as f64 * (1.0 - FORWARD_ACCESSES))
-        };
+        let speed = Speed::of(scenario, index);
         let layers = &scenario.workload.layers;
-        let mut now: Seconds = layers.iter().map(|layer| forward(layer.forward, layer.parameters)).sum();
+        let mut now: Seconds = layers.iter().map(|layer| speed.forward(layer)).sum();
         let ready = layers.iter().rev().map(|layer| {
-            now += backward(layer.forward, layer.parameters);
+            now += speed.backward(layer);
             now
         });
         Self {
             group: index,
-            count: group.count,
+            count: scenario.cluster.groups[index].count,
             ready: ready.collect(),
-            host_to_device: step::host_to_device(scenario, index),
+            host_to_device: compute::host_to_device(scenario, index),
         }
     }
 
@@ -120,15 +98,6 @@ impl Worker {
     fn computing(&self) -> Seconds {
         self.ready.last().copied().unwrap_or(Seconds::ZERO)
     }
-}
-
-fn rate(scenario: &Scenario, group: &WorkerGroup) -> FlopsPerSec {
-    let peak = group.device.peak(scenario.strategy.precision).unwrap_or_else(|| group.device.fp32_peak());
-    peak * group.efficiency.or(group.device.efficiency).unwrap_or(ASSUMED_EFFICIENCY)
-}
-
-fn memory_efficiency(group: &WorkerGroup) -> f64 {
-    group.device.memory_efficiency.unwrap_or(ASSUMED_MEMORY_EFFICIENCY)
 }
 
 /// The layers, in backward order, that one server holds, and which share of each.
@@ -245,26 +214,4 @@ fn pulled(scenario: &Scenario, workers: &[Worker], shard: &Shard) -> TransferCos
         }
     }
     total
-}
-
-/// Says which efficiencies were assumed rather than given.
-fn assumptions(scenario: &Scenario) -> Vec<Warning> {
-    let mut assumed: Vec<&str> = Vec::new();
-    for group in &scenario.cluster.groups {
-        let known = group.efficiency.or(group.device.efficiency).is_some();
-        if !known && !assumed.contains(&group.device.name.as_str()) {
-            assumed.push(&group.device.name);
-        }
-    }
-    if assumed.is_empty() {
-        return Vec::new();
-    }
-    vec![Warning {
-        code: "assumed-efficiency",
-        message: format!(
-            "no efficiency is known for {}: {ASSUMED_EFFICIENCY} of the peak rate is assumed; \
-             measure one step and set `efficiency`",
-            assumed.join(", ")
-        ),
-    }]
 }

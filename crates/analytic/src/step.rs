@@ -153,9 +153,3 @@ pub(crate) fn payload(cluster: &Cluster, group: &WorkerGroup, size: Bytes) -> Tr
         fixed: Seconds::ZERO,
     }
 }
-
-/// Copying a batch to the device, where it has a link of its own.
-pub(crate) fn host_to_device(scenario: &Scenario, index: usize) -> Seconds {
-    let batch = scenario.workload.sample * f64::from(scenario.batch(index));
-    scenario.cluster.groups[index].device.host_link.map_or(Seconds::ZERO, |link| batch / link)
-}

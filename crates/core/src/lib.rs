@@ -3,6 +3,7 @@
 
 pub mod catalog;
 pub mod cluster;
+pub mod compute;
 pub mod device;
 pub mod invalid;
 pub mod method;

@@ -5,6 +5,7 @@ use crate::placement;
 use crate::queue::{self, Arrival};
 use crate::step::{self, Round, TransferCost};
 use stepcast_core::cluster::WorkerGroup;
+use stepcast_core::compute;
 use stepcast_core::device::DeviceKind;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::prediction::{GroupReport, Prediction, Warning};
@@ -87,7 +88,7 @@ fn workers(scenario: &Scenario) -> Vec<Worker> {
             DeviceKind::Gpu => operations.until_first_push(batch, workload.tensors) / rate,
         };
         let host_to_device = match scenario.zeng2023.host_copy {
-            true => step::host_to_device(scenario, index),
+            true => compute::host_to_device(scenario, index),
             false => Seconds::ZERO,
         };
         let fixed = network.latency + network.startup;

@@ -6,7 +6,7 @@ use super::{FORMAT, Profile};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {reason}; {remedy}")]
 pub struct ProfileError {
-    /// "operations[3]", "steps[0].end[7]".
+    /// `operations[3]`, `steps[0].end[7]`.
     pub place: String,
     /// What is wrong.
     pub reason: String,

@@ -7,8 +7,9 @@
 use super::ValidationError;
 use super::data::{Cell, Config, Measured};
 use serde::Serialize;
-use stepcast_analytic::layerwise::{BYTES_PER_WEIGHT, FLOPS_PER_FORWARD, Layerwise};
+use stepcast_analytic::layerwise::Layerwise;
 use stepcast_core::catalog;
+use stepcast_core::compute::{BYTES_PER_WEIGHT, FLOPS_PER_FORWARD};
 use stepcast_core::method::Method;
 use stepcast_core::quantity::{BytesPerSec, Seconds, number};
 use stepcast_core::scenario::{
