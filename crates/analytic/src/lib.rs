@@ -3,7 +3,10 @@
 //!
 //! No input or output, no clock, no threads, no logging.
 
+pub mod cynthia2019;
 pub mod layerwise;
+pub mod lin2018;
+pub mod phases;
 pub mod placement;
 pub mod queue;
 mod step;

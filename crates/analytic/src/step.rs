@@ -128,6 +128,13 @@ pub(crate) fn only_bulk_synchronous(who: &str, scenario: &Scenario) -> Result<()
     let refuse = |key, what: &str, remedy: &str| {
         Err(Inapplicable { key, reason: format!("{who} does not model {what}"), remedy: remedy.to_owned() })
     };
+    if scenario.profile().is_some() {
+        return Err(Inapplicable {
+            key: "model.profile",
+            reason: format!("{who} needs operation counts, and a profile has none"),
+            remedy: "use `--method simulate`, or name a model with `zoo`".to_owned(),
+        });
+    }
     match (scenario.strategy.architecture, scenario.strategy.synchronisation) {
         (Architecture::AllReduce, _) => {
             refuse("strategy.architecture", "all-reduce", "use `architecture = \"parameter-server\"`")

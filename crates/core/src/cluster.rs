@@ -16,6 +16,8 @@ pub struct WorkerGroup {
     pub batch: Option<u32>,
     /// Share of the device's rate that they reach; otherwise what the method takes for the device.
     pub efficiency: Option<f64>,
+    /// Computing speed against what the device, or the profile, says.
+    pub speed: f64,
     /// Rate of their network port where it differs from the network's.
     pub bandwidth: Option<BitsPerSec>,
 }

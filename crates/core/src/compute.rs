@@ -40,11 +40,11 @@ impl Speed {
     pub fn of(scenario: &Scenario, index: usize) -> Self {
         let group = &scenario.cluster.groups[index];
         let peak = group.device.peak(scenario.strategy.precision).unwrap_or_else(|| group.device.fp32_peak());
-        let rate = peak * efficiency(group).unwrap_or(ASSUMED_EFFICIENCY);
+        let rate = peak * (efficiency(group).unwrap_or(ASSUMED_EFFICIENCY) * group.speed);
         let memory = group.device.memory_efficiency.unwrap_or(ASSUMED_MEMORY_EFFICIENCY);
         Self {
             per_flop: Seconds::new(f64::from(scenario.batch(index))) / rate.get(),
-            per_weight: Bytes::new(BYTES_PER_WEIGHT) / (group.device.memory_rate * memory),
+            per_weight: Bytes::new(BYTES_PER_WEIGHT) / (group.device.memory_rate * (memory * group.speed)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What one sample of a model asks of a cluster: the numbers every method starts from.
 
 use crate::model::{Counting, Model};
+use crate::profile::{Profile, Resource};
 use crate::quantity::{Bytes, Flops};
 
 /// Bytes of one parameter or gradient element on the wire.
@@ -67,6 +68,29 @@ impl Workload {
             tensors: model.published().pushes.unwrap_or(model.gradients().len() as u32).max(1),
             sample: model.input_bytes(),
             activations: model.activation_bytes(),
+            layers,
+        }
+    }
+
+    /// The traffic of a profile. Operations are not known: times are.
+    pub fn of_profile(profile: &Profile) -> Self {
+        let downlinks =
+            profile.operations.iter().filter(|op| op.resource == Resource::Downlink && op.bytes > 0);
+        let layers = downlinks.map(|op| LayerWork {
+            name: op.name.clone(),
+            forward: Flops::ZERO,
+            parameters: op.bytes.div_ceil(ELEMENT as u64),
+        });
+        let layers: Vec<LayerWork> = layers.collect();
+        let parameters = layers.iter().map(|layer| layer.parameters).sum();
+        let uplinks = profile.operations.iter().filter(|op| op.resource == Resource::Uplink && op.bytes > 0);
+        Self {
+            forward: Flops::ZERO,
+            weights: parameters,
+            parameters,
+            tensors: (uplinks.count() as u32).max(1),
+            sample: Bytes::ZERO,
+            activations: Bytes::ZERO,
             layers,
         }
     }

@@ -7,6 +7,7 @@ mod engine;
 mod graph;
 mod heap;
 mod lane;
+pub mod measure;
 mod network;
 mod observe;
 mod pool;

@@ -122,7 +122,7 @@ fn rate(scenario: &Scenario, group: &WorkerGroup) -> FlopsPerSec {
         DeviceKind::Cpu => cpu_rate(device.clock, scenario.zeng2023.simd),
         DeviceKind::Gpu => gpu_rate(device.clock, device.units, scenario.zeng2023.fc),
     };
-    rate * group.efficiency.unwrap_or(1.0)
+    rate * (group.efficiency.unwrap_or(1.0) * group.speed)
 }
 
 fn alone(worker: &Worker) -> Round {

@@ -4,7 +4,7 @@ use super::table::{Column, Table, bar};
 use super::{Screen, count, duration, grouped, name, percent, ratio, several};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, Prediction, Warning};
-use stepcast_core::scenario::{ModelSource, Scenario};
+use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
 use stepcast_study::{Advice, Forecast, ScalingPoint, WhatIf};
 
@@ -55,10 +55,7 @@ fn headline(scenario: &Scenario, method: &dyn Method, screen: &Screen) -> String
         Architecture::AllReduce => "all-reduce".to_owned(),
         Architecture::StandAlone => "stand-alone".to_owned(),
     };
-    let model = match &scenario.model_source {
-        ModelSource::Zoo(model) => model,
-        ModelSource::Custom(file) => &file.name,
-    };
+    let model = scenario.name();
     let title = format!("{} on {}", name(model), several(cluster.workers(), "worker"));
     let network = match strategy.architecture {
         Architecture::StandAlone => String::new(),

@@ -3,7 +3,7 @@
 //! The text is parsed into plain structs; only when something is wrong is it parsed a second time, with
 //! spans, to find the place that a key path names.
 
-use super::{Scenario, ScenarioFile};
+use super::{Files, NoFiles, Scenario, ScenarioFile};
 use crate::invalid::{Invalid, KeyPath, Step};
 use crate::method::Inapplicable;
 use crate::suggest;
@@ -80,7 +80,16 @@ impl Document {
 
     /// The scenario it describes, after the overrides.
     pub fn scenario(&self, overrides: &[Override]) -> Result<Scenario, DocumentError> {
-        self.file(overrides)?.resolve().map_err(|invalid| self.explain_invalid(invalid, overrides))
+        self.scenario_with(&NoFiles, overrides)
+    }
+
+    /// As [`scenario`](Self::scenario); files that the scenario names are taken from `files`.
+    pub fn scenario_with(
+        &self,
+        files: &dyn Files,
+        overrides: &[Override],
+    ) -> Result<Scenario, DocumentError> {
+        self.file(overrides)?.resolve_with(files).map_err(|invalid| self.explain_invalid(invalid, overrides))
     }
 
     /// The error that a method's refusal is, with the place of what it refuses.

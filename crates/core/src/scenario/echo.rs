@@ -15,7 +15,7 @@ impl Scenario {
     pub fn to_file(&self) -> ScenarioFile {
         let zeng = self.zeng2023;
         ScenarioFile {
-            model: model(&self.model_source, self.counting),
+            model: model(&self.source, self.counting),
             cluster: ClusterSection {
                 workers: Some(self.cluster.groups.iter().map(workers).collect()),
                 network: Some(NameOr::Table(Box::new(network(&self.cluster.network)))),
@@ -61,11 +61,11 @@ fn model(source: &ModelSource, counting: Counting) -> ModelSection {
         ("elementwise", counting.elementwise),
     ];
     let count = kinds.iter().filter(|(_, counted)| *counted).map(|(name, _)| (*name).to_owned()).collect();
+    let section = ModelSection { count: Some(count), ..ModelSection::default() };
     match source {
-        ModelSource::Zoo(name) => ModelSection { zoo: Some(name.clone()), custom: None, count: Some(count) },
-        ModelSource::Custom(file) => {
-            ModelSection { zoo: None, custom: Some(file.as_ref().clone()), count: Some(count) }
-        }
+        ModelSource::Zoo(name) => ModelSection { zoo: Some(name.clone()), ..section },
+        ModelSource::Custom(file) => ModelSection { custom: Some(file.as_ref().clone()), ..section },
+        ModelSource::Profile { path, .. } => ModelSection { profile: Some(path.clone()), ..section },
     }
 }
 
@@ -75,6 +75,7 @@ fn workers(group: &WorkerGroup) -> WorkersSection {
         device: Some(NameOr::Table(Box::new(device(&group.device)))),
         batch: group.batch,
         efficiency: group.efficiency,
+        speed: Some(group.speed),
         bandwidth: group.bandwidth,
     }
 }

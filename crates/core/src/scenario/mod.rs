@@ -18,7 +18,9 @@ pub use sections::{
 };
 
 use crate::cluster::Cluster;
-use crate::model::{Activation, Counting, Model, ModelFile};
+use crate::invalid::{Invalid, KeyPath};
+use crate::model::{Activation, Counting, ModelFile};
+use crate::profile::Profile;
 use crate::strategy::Strategy;
 use crate::workload::Workload;
 use std::sync::Arc;
@@ -33,6 +35,30 @@ pub enum ModelSource {
     Zoo(String),
     /// Layers given in the scenario.
     Custom(Arc<ModelFile>),
+    /// Measured steps.
+    Profile {
+        /// The file they came from.
+        path: String,
+        /// The steps.
+        profile: Arc<Profile>,
+    },
+}
+
+/// Where the files that a scenario names come from. Reading them is for others: this crate does no input.
+pub trait Files {
+    /// The profile called `path` in the scenario.
+    fn profile(&self, path: &str) -> Result<Profile, Invalid>;
+}
+
+/// No files can be had.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoFiles;
+
+impl Files for NoFiles {
+    fn profile(&self, path: &str) -> Result<Profile, Invalid> {
+        let reason = format!("the profile \"{path}\" cannot be read from here");
+        Err(Invalid::new(KeyPath::root(), reason, "give the scenario as a file"))
+    }
 }
 
 /// The data set: gives the epoch time.
@@ -87,10 +113,8 @@ impl Default for ZengOptions {
 /// A resolved question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
-    /// The neural network.
-    pub model: Arc<Model>,
-    /// Where it came from.
-    pub model_source: ModelSource,
+    /// What is trained, and where it came from.
+    pub source: ModelSource,
     /// Which operations count as work.
     pub counting: Counting,
     /// What the model asks of the cluster.
@@ -112,6 +136,23 @@ impl Scenario {
     #[must_use]
     pub fn on(&self, cluster: Cluster) -> Self {
         Self { cluster, ..self.clone() }
+    }
+
+    /// What is trained, by name.
+    pub fn name(&self) -> &str {
+        match &self.source {
+            ModelSource::Zoo(name) => name,
+            ModelSource::Custom(file) => &file.name,
+            ModelSource::Profile { profile, .. } => &profile.name,
+        }
+    }
+
+    /// The measured steps, where the scenario is made from them.
+    pub fn profile(&self) -> Option<&Profile> {
+        match &self.source {
+            ModelSource::Profile { profile, .. } => Some(profile),
+            _ => None,
+        }
     }
 
     /// Samples per worker and step in the group at `index`.

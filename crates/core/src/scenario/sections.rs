@@ -64,6 +64,8 @@ section!(
         zoo: String,
         /// Layers of an own model.
         custom: ModelFile,
+        /// File with measured steps of one worker, beside the scenario.
+        profile: String,
         /// What counts as work beside multiply-adds: "bias", "activation", "pooling", "normalisation",
         /// "elementwise".
         count: Vec<String>,
@@ -93,6 +95,8 @@ section!(
         batch: u32,
         /// Share of the device's rate that they reach.
         efficiency: f64,
+        /// Computing speed against what the device, or the profile, says: 0.5 is half as fast.
+        speed: f64,
         /// Rate of their network port, if not the network's.
         bandwidth: BitsPerSec,
     }

@@ -1,0 +1,48 @@
+//! Cynthia (Zheng et al. 2019), as Li et al. 2020 quote it: throughput from the network utilisation of one worker.
+//!
+//! ```text
+//! W·K / (T_p · max(1, W·U₁) + 2·T_C)
+//! ```
+//!
+//! T_p is the time to process a batch of K samples, T_C the time to transmit the model once, U₁ the share of time during
+//! which one worker uses the network. Saturation multiplies T_p, not T_C, so the limit is K / (T_p·U₁) rather than
+//! K / (2·T_C): dimensionally odd, kept as published (errata 3.5).
+
+use crate::phases::Phases;
+use stepcast_core::quantity::Seconds;
+
+/// Steps per second of all workers together; `utilisation` is U₁, 2·T_C / (T_p + 2·T_C) where it was not measured.
+pub fn steps_per_second(process: Seconds, transmit: Seconds, utilisation: Option<f64>, workers: u32) -> f64 {
+    let both_ways = transmit * 2.0;
+    let utilisation = utilisation.unwrap_or_else(|| both_ways / (process + both_ways));
+    let workers = f64::from(workers);
+    workers / (process * (workers * utilisation).max(1.0) + both_ways).get()
+}
+
+/// With the phases of one step; the variant of Li 2020 section 4.4 (`half`) halves T_C, in U₁ too.
+pub fn from_phases(phases: &Phases, workers: u32, half: bool) -> f64 {
+    let transmit = (phases.down + phases.up) * if half { 0.25 } else { 0.5 };
+    steps_per_second(phases.compute, transmit, None, workers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn golden_values_of_the_errata() {
+        // K = 32, T_p = 6, T_C = 4: samples per second.
+        let golden = [
+            (1, 2.285_714_285_714_285_6),
+            (2, 4.307_692_307_692_307_5),
+            (3, 5.25),
+            (4, 5.894_736_842_105_263),
+        ];
+        for (workers, expected) in golden {
+            let rate = 32.0 * steps_per_second(Seconds::new(6.0), Seconds::new(4.0), None, workers);
+            assert!((rate / expected - 1.0).abs() < 1e-12, "{workers}: {rate}");
+        }
+        let half = 32.0 * steps_per_second(Seconds::new(6.0), Seconds::new(2.0), None, 3);
+        assert!((half / 8.571_428_571_428_571 - 1.0).abs() < 1e-12);
+    }
+}

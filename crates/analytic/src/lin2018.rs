@@ -1,0 +1,57 @@
+//! Lin et al. 2018, as Li et al. 2020 describe it: asynchronous training as a closed queueing network.
+//!
+//! Each worker is a customer who goes round: downlink, computing, uplink, update. Downlink and uplink are stations that
+//! serve all customers at once (processor sharing); computing and updating delay nobody else. Exact mean-value analysis
+//! gives the throughput. Whether Lin et al. use exactly this is not known (errata 3.5).
+
+use crate::phases::Phases;
+use stepcast_core::quantity::Seconds;
+
+/// Rounds per second of `workers` customers: demands of the shared stations, and the delay beside them.
+pub fn mean_value_analysis(stations: &[Seconds], delay: Seconds, workers: u32) -> f64 {
+    let mut queues = vec![0.0; stations.len()];
+    let mut rate = 0.0;
+    for customers in 1..=workers {
+        let residence = |(demand, queue): (&Seconds, &f64)| demand.get() * (1.0 + queue);
+        let cycle: f64 = delay.get() + stations.iter().zip(&queues).map(residence).sum::<f64>();
+        rate = f64::from(customers) / cycle;
+        for (demand, queue) in stations.iter().zip(&mut queues) {
+            *queue = rate * demand.get() * (1.0 + *queue);
+        }
+    }
+    rate
+}
+
+/// Steps per second of all workers together.
+pub fn steps_per_second(phases: &Phases, workers: u32) -> f64 {
+    mean_value_analysis(&[phases.down, phases.up], phases.compute + phases.update, workers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn golden_values_of_the_errata() {
+        let stations = [Seconds::new(4.0); 2];
+        let golden = [
+            0.066_666_666_666_666_67,
+            0.116_731_517_509_727_63,
+            0.152_041_017_550_778_92,
+            0.175_879_440_557_015_13,
+        ];
+        for (workers, expected) in (1..).zip(golden) {
+            let rate = mean_value_analysis(&stations, Seconds::new(7.0), workers);
+            assert!((rate / expected - 1.0).abs() < 1e-12, "{workers}: {rate}");
+        }
+        let three = [Seconds::new(4.0), Seconds::new(4.0), Seconds::new(1.0)];
+        let rate = mean_value_analysis(&three, Seconds::new(6.0), 8);
+        assert!((rate / 0.215_127_935_225_169_65 - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn saturates_at_the_slowest_station() {
+        let rate = mean_value_analysis(&[Seconds::new(4.0), Seconds::new(3.0)], Seconds::new(7.0), 1000);
+        assert!((rate - 0.25).abs() < 1e-3);
+    }
+}

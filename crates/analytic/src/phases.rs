@@ -1,0 +1,76 @@
+//! The four phases of an asynchronous step, as coarse models see it: one after the other, nothing overlapping.
+
+use crate::step;
+use stepcast_core::compute::Speed;
+use stepcast_core::profile::{Profile, Resource};
+use stepcast_core::quantity::{BitsPerSec, Bytes, Seconds};
+use stepcast_core::scenario::Scenario;
+
+/// Durations of the phases of one step of one worker that is alone.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Phases {
+    /// Pulling the parameters.
+    pub down: Seconds,
+    /// Computing the gradients.
+    pub compute: Seconds,
+    /// Pushing the gradients.
+    pub up: Seconds,
+    /// Applying them at the server.
+    pub update: Seconds,
+}
+
+impl Phases {
+    /// From the mean of a profile's steps; transfers at `rate`.
+    pub fn of_profile(profile: &Profile, rate: BitsPerSec) -> Self {
+        let steps = profile.steps.len() as f64;
+        let busy = |resource: Resource| {
+            let operations = profile.operations.iter().enumerate().filter(|(_, op)| op.resource == resource);
+            let total: Seconds = operations
+                .flat_map(|(index, _)| profile.steps.iter().map(move |step| step.duration(index)))
+                .sum();
+            total / steps
+        };
+        Self {
+            down: profile.bytes(Resource::Downlink).to_bits() / rate,
+            compute: busy(Resource::Worker),
+            up: profile.bytes(Resource::Uplink).to_bits() / rate,
+            update: busy(Resource::Server),
+        }
+    }
+
+    /// The mean worker of a scenario.
+    pub fn of(scenario: &Scenario) -> Self {
+        let cluster = &scenario.cluster;
+        let workers = cluster.workers() as f64;
+        let mut mean =
+            Self { down: Seconds::ZERO, compute: Seconds::ZERO, up: Seconds::ZERO, update: Seconds::ZERO };
+        for (index, group) in cluster.groups.iter().enumerate() {
+            let share = f64::from(group.count) / workers;
+            let transfer = |bytes: Bytes| {
+                step::payload(cluster, group, bytes).total()
+                    + cluster.network.latency
+                    + cluster.network.startup
+            };
+            let (down, compute, up, update) = match scenario.profile() {
+                Some(profile) => {
+                    let phases = Self::of_profile(profile, cluster.network.bandwidth);
+                    let scale = f64::from(scenario.batch(index)) / f64::from(profile.batch) / group.speed;
+                    let (down, up) = (profile.bytes(Resource::Downlink), profile.bytes(Resource::Uplink));
+                    (transfer(down), phases.compute * scale, transfer(up), phases.update)
+                }
+                None => {
+                    let speed = Speed::of(scenario, index);
+                    let layers = scenario.workload.layers.iter();
+                    let compute = layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum();
+                    let once = transfer(scenario.workload.bytes());
+                    (once, compute, once, Seconds::ZERO)
+                }
+            };
+            mean.down += down * share;
+            mean.compute += compute * share;
+            mean.up += up * share;
+            mean.update += update * share;
+        }
+        mean
+    }
+}

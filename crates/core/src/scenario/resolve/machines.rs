@@ -1,0 +1,184 @@
+//! Workers, devices, network and servers.
+
+use super::below;
+use super::check::{self, not_negative, optional, positive};
+use crate::catalog;
+use crate::cluster::{Cluster, Servers, WorkerGroup};
+use crate::device::Device;
+use crate::invalid::{Invalid, KeyPath};
+use crate::network::Network;
+use crate::quantity::Seconds;
+use crate::scenario::MAX_WORKERS;
+use crate::scenario::sections::{
+    ClusterSection, DeviceSection, NameOr, NetworkSection, ServersSection, WorkersSection,
+};
+
+const DEFAULT_DEVICE: &str = "tesla-v100-sxm2-16gb";
+const DEFAULT_NETWORK: &str = "10gbe";
+const DEFAULT_WORKERS: u32 = 4;
+const MAX_SERVERS: u32 = 100_000;
+
+pub(super) fn cluster(section: ClusterSection) -> Result<Cluster, Invalid> {
+    let sections = section.workers.unwrap_or_else(|| vec![WorkersSection::default()]);
+    if sections.is_empty() {
+        return Err(Invalid::new(
+            KeyPath::of("workers"),
+            "the cluster has no workers",
+            "add a [[cluster.workers]] table",
+        ));
+    }
+    let mut groups = Vec::with_capacity(sections.len());
+    let mut total = 0;
+    for (index, section) in sections.into_iter().enumerate() {
+        let at = |invalid: Invalid| invalid.below(KeyPath::of("workers").index(index));
+        let group = workers(section).map_err(at)?;
+        total += u64::from(group.count);
+        if total > MAX_WORKERS {
+            return Err(at(Invalid::new(
+                KeyPath::of("count"),
+                format!(
+                    "the cluster has {total} workers or more, and {MAX_WORKERS} is the most that is supported"
+                ),
+                "use fewer workers",
+            )));
+        }
+        groups.push(group);
+    }
+    Ok(Cluster {
+        groups,
+        network: network(section.network.unwrap_or(NameOr::Name(DEFAULT_NETWORK.to_owned())))
+            .map_err(below("network"))?,
+        servers: servers(section.servers.unwrap_or_default()).map_err(below("servers"))?,
+    })
+}
+
+fn workers(section: WorkersSection) -> Result<WorkerGroup, Invalid> {
+    let count = section.count.unwrap_or(DEFAULT_WORKERS);
+    if count == 0 {
+        return Err(Invalid::new(
+            KeyPath::of("count"),
+            "a group without workers",
+            "use at least 1, or remove the group",
+        ));
+    }
+    let group = WorkerGroup {
+        count,
+        device: device(section.device.unwrap_or(NameOr::Name(DEFAULT_DEVICE.to_owned())))
+            .map_err(below("device"))?,
+        batch: section.batch,
+        efficiency: section.efficiency,
+        speed: section.speed.unwrap_or(1.0),
+        bandwidth: section.bandwidth,
+    };
+    if let Some(batch) = group.batch {
+        check::batch(batch)?;
+    }
+    positive("speed", group.speed, "a factor such as 0.5")?;
+    optional(group.efficiency, |value| positive("efficiency", value, "a share such as 0.5"))?;
+    optional(group.bandwidth, |rate| positive("bandwidth", rate.get(), "a rate such as \"10 Gbit/s\""))?;
+    Ok(group)
+}
+
+fn device(given: NameOr<DeviceSection>) -> Result<Device, Invalid> {
+    let section = match given {
+        NameOr::Name(id) => return catalog::device(&id),
+        NameOr::Table(section) => *section,
+    };
+    let base = section.base.as_deref().map(catalog::device).transpose().map_err(below("base"))?;
+    let missing = |key: &str| {
+        Invalid::new(
+            KeyPath::root(),
+            format!("the device has neither a `base` nor a `{key}`"),
+            format!("add `{key}`, or `base = \"{DEFAULT_DEVICE}\"` to start from a catalog entry"),
+        )
+    };
+    let base = base.as_ref();
+    let device = Device {
+        name: section
+            .name
+            .or_else(|| base.map(|b| b.name.clone()))
+            .unwrap_or_else(|| "custom device".to_owned()),
+        kind: section.kind.or(base.map(|b| b.kind)).ok_or_else(|| missing("kind"))?,
+        clock: section.clock.or(base.map(|b| b.clock)).ok_or_else(|| missing("clock"))?,
+        units: section.units.or(base.map(|b| b.units)).ok_or_else(|| missing("units"))?,
+        flops_per_cycle: section.flops_per_cycle.or(base.map(|b| b.flops_per_cycle)).unwrap_or(2.0),
+        tf32: section.tf32.or(base.and_then(|b| b.tf32)),
+        fp16: section.fp16.or(base.and_then(|b| b.fp16)),
+        bf16: section.bf16.or(base.and_then(|b| b.bf16)),
+        memory: section.memory.or(base.map(|b| b.memory)).ok_or_else(|| missing("memory"))?,
+        memory_rate: section
+            .memory_rate
+            .or(base.map(|b| b.memory_rate))
+            .ok_or_else(|| missing("memory-rate"))?,
+        host_link: section.host_link.or(base.and_then(|b| b.host_link)),
+        efficiency: section.efficiency.or(base.and_then(|b| b.efficiency)),
+        memory_efficiency: section.memory_efficiency.or(base.and_then(|b| b.memory_efficiency)),
+        source: section
+            .source
+            .or_else(|| base.map(|b| b.source.clone()))
+            .unwrap_or_else(|| "scenario".to_owned()),
+    };
+    positive("clock", device.clock.get(), "a frequency such as \"1.5 GHz\"")?;
+    positive("units", f64::from(device.units), "the number of cores or stream processors")?;
+    positive("flops-per-cycle", device.flops_per_cycle, "a number such as 2")?;
+    positive("memory", device.memory.get(), "a size such as \"16 GB\"")?;
+    positive("memory-rate", device.memory_rate.get(), "a rate such as \"900 GB/s\"")?;
+    optional(device.tf32, |rate| positive("tf32", rate.get(), "a rate such as \"156 TFLOP/s\""))?;
+    optional(device.fp16, |rate| positive("fp16", rate.get(), "a rate such as \"312 TFLOP/s\""))?;
+    optional(device.bf16, |rate| positive("bf16", rate.get(), "a rate such as \"312 TFLOP/s\""))?;
+    optional(device.host_link, |rate| positive("host-link", rate.get(), "a rate such as \"16 GB/s\""))?;
+    optional(device.efficiency, |value| positive("efficiency", value, "a share such as 0.5"))?;
+    optional(device.memory_efficiency, |value| positive("memory-efficiency", value, "a share such as 0.5"))?;
+    Ok(device)
+}
+
+fn network(given: NameOr<NetworkSection>) -> Result<Network, Invalid> {
+    let section = match given {
+        NameOr::Name(id) => return catalog::network(&id),
+        NameOr::Table(section) => *section,
+    };
+    let base = section.base.as_deref().map(catalog::network).transpose().map_err(below("base"))?;
+    let base = base.as_ref();
+    let bandwidth = section.bandwidth.or(base.map(|b| b.bandwidth)).ok_or_else(|| {
+        Invalid::new(
+            KeyPath::root(),
+            "the network has neither a `base` nor a `bandwidth`",
+            format!("add `bandwidth = \"10 Gbit/s\"`, or `base = \"{DEFAULT_NETWORK}\"` to start from a catalog entry"),
+        )
+    })?;
+    let network = Network {
+        name: section
+            .name
+            .or_else(|| base.map(|b| b.name.clone()))
+            .unwrap_or_else(|| "custom network".to_owned()),
+        bandwidth,
+        latency: section.latency.or(base.map(|b| b.latency)).unwrap_or(Seconds::ZERO),
+        efficiency: section.efficiency.or(base.map(|b| b.efficiency)).unwrap_or(1.0),
+        startup: section.startup.or(base.map(|b| b.startup)).unwrap_or(Seconds::ZERO),
+        host_rate: section.host_rate.or(base.and_then(|b| b.host_rate)),
+        source: section
+            .source
+            .or_else(|| base.map(|b| b.source.clone()))
+            .unwrap_or_else(|| "scenario".to_owned()),
+    };
+    positive("bandwidth", network.bandwidth.get(), "a rate such as \"10 Gbit/s\"")?;
+    not_negative("latency", network.latency.get(), "a time such as \"50 us\"")?;
+    not_negative("startup", network.startup.get(), "a time such as \"1 ms\"")?;
+    positive("efficiency", network.efficiency, "a share such as 0.94")?;
+    if network.efficiency > 1.0 {
+        let reason = format!("{} is more than the whole of the bandwidth", network.efficiency);
+        return Err(Invalid::new(KeyPath::of("efficiency"), reason, "use a share of at most 1"));
+    }
+    optional(network.host_rate, |rate| positive("host-rate", rate.get(), "a rate such as \"8 GB/s\""))?;
+    Ok(network)
+}
+
+fn servers(section: ServersSection) -> Result<Servers, Invalid> {
+    let count = section.count.unwrap_or(1);
+    if !(1..=MAX_SERVERS).contains(&count) {
+        let reason = format!("{count} servers are outside 1 to {MAX_SERVERS}");
+        return Err(Invalid::new(KeyPath::of("count"), reason, format!("use 1 to {MAX_SERVERS} servers")));
+    }
+    optional(section.bandwidth, |rate| positive("bandwidth", rate.get(), "a rate such as \"25 Gbit/s\""))?;
+    Ok(Servers { count, placement: section.placement.unwrap_or_default(), bandwidth: section.bandwidth })
+}

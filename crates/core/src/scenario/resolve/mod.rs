@@ -1,0 +1,129 @@
+//! From what a user wrote to a checked scenario: defaults, catalog look-ups, ranges.
+
+mod check;
+mod machines;
+mod model;
+
+use super::sections::{DataSection, PriceSection, StrategySection, ZengSection};
+use super::{DataSet, Files, ModelSource, NoFiles, Price, Scenario, ScenarioFile, ZengOptions};
+use crate::device::Device;
+use crate::invalid::{Invalid, KeyPath};
+use crate::strategy::{Architecture, Strategy};
+use check::{not_negative, positive};
+use std::sync::Arc;
+
+const DEFAULT_BATCH: u32 = 32;
+
+impl ScenarioFile {
+    /// Fills in defaults, looks up names and checks every value. Scenarios that name other files need
+    /// [`resolve_with`](Self::resolve_with).
+    pub fn resolve(self) -> Result<Scenario, Invalid> {
+        self.resolve_with(&NoFiles)
+    }
+
+    /// As [`resolve`](Self::resolve); files that the scenario names are taken from `files`.
+    pub fn resolve_with(self, files: &dyn Files) -> Result<Scenario, Invalid> {
+        let model::Trained { source, counting, workload } =
+            model::model(self.model, files).map_err(below("model"))?;
+        let cluster = machines::cluster(self.cluster).map_err(below("cluster"))?;
+        let usual_batch = match &source {
+            ModelSource::Profile { profile, .. } => profile.batch,
+            _ => DEFAULT_BATCH,
+        };
+        let strategy = strategy(self.strategy, usual_batch).map_err(below("strategy"))?;
+        for (index, group) in cluster.groups.iter().enumerate() {
+            if group.device.peak(strategy.precision).is_none() {
+                return Err(no_such_precision(index, &group.device, strategy));
+            }
+        }
+        if strategy.architecture == Architecture::StandAlone && cluster.workers() != 1 {
+            let reason =
+                format!("stand-alone training has one worker, and the cluster has {}", cluster.workers());
+            let path = KeyPath::of("strategy.architecture");
+            return Err(Invalid::new(
+                path,
+                reason,
+                "use \"parameter-server\" or \"all-reduce\", or one worker",
+            ));
+        }
+        if workload.parameters == 0 {
+            let path = KeyPath::of("model");
+            return Err(Invalid::new(
+                path,
+                "the model has no parameters to train",
+                "add a layer with weights",
+            ));
+        }
+        Ok(Scenario {
+            source,
+            counting,
+            workload: Arc::new(workload),
+            cluster,
+            strategy,
+            data: self.data.map(data).transpose().map_err(below("data"))?,
+            price: self.price.map(price).transpose().map_err(below("price"))?,
+            zeng2023: zeng2023(self.methods.zeng2023.unwrap_or_default())
+                .map_err(below("methods.zeng2023"))?,
+        })
+    }
+}
+
+fn below(parent: &'static str) -> impl Fn(Invalid) -> Invalid {
+    move |invalid| invalid.below(KeyPath::of(parent))
+}
+
+fn strategy(section: StrategySection, usual_batch: u32) -> Result<Strategy, Invalid> {
+    let batch = section.batch.unwrap_or(usual_batch);
+    check::batch(batch)?;
+    Ok(Strategy {
+        architecture: section.architecture.unwrap_or_default(),
+        synchronisation: section.synchronisation.unwrap_or_default(),
+        batch,
+        precision: section.precision.unwrap_or_default(),
+    })
+}
+
+fn data(section: DataSection) -> Result<DataSet, Invalid> {
+    let missing =
+        || Invalid::new(KeyPath::root(), "the data set has no `samples`", "add `samples = 1281167`");
+    let samples = section.samples.ok_or_else(missing)?;
+    let epochs = section.epochs.unwrap_or(1);
+    for (key, value) in [("samples", samples), ("epochs", epochs)] {
+        if value == 0 {
+            return Err(Invalid::new(KeyPath::of(key), "must be at least 1", "use a positive number"));
+        }
+    }
+    Ok(DataSet { samples, epochs })
+}
+
+fn price(section: PriceSection) -> Result<Price, Invalid> {
+    let worker_hour = section.worker_hour.unwrap_or(0.0);
+    let server_hour = section.server_hour.unwrap_or(0.0);
+    not_negative("worker-hour", worker_hour, "a price such as 0.9")?;
+    not_negative("server-hour", server_hour, "a price such as 0.2")?;
+    Ok(Price { worker_hour, server_hour, currency: section.currency.unwrap_or_else(|| "USD".to_owned()) })
+}
+
+fn zeng2023(section: ZengSection) -> Result<ZengOptions, Invalid> {
+    let default = ZengOptions::default();
+    let from_activation = section.activation.map(ZengOptions::flops_per_weight_of);
+    let options = ZengOptions {
+        flops_per_weight: section.flops_per_weight.or(from_activation).unwrap_or(default.flops_per_weight),
+        simd: section.simd.unwrap_or(default.simd),
+        fc: section.fc.unwrap_or(default.fc),
+        host_copy: section.host_copy.unwrap_or(default.host_copy),
+    };
+    not_negative("flops-per-weight", options.flops_per_weight, "a number such as 85")?;
+    positive("simd", options.simd, "a number such as 2")?;
+    positive("fc", options.fc, "1, or 2 with fused multiply-add")?;
+    Ok(options)
+}
+
+fn no_such_precision(index: usize, device: &Device, strategy: Strategy) -> Invalid {
+    let precision = format!("{:?}", strategy.precision).to_lowercase();
+    Invalid::new(
+        KeyPath::of("cluster.workers").index(index),
+        format!("the {} has no {precision} rate", device.name),
+        format!("use `precision = \"fp32\"`, or give the device a `{precision}` rate"),
+    )
+}

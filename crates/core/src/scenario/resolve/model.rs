@@ -1,0 +1,75 @@
+//! What is trained: a model of the zoo, an own one, or a profile.
+
+use super::below;
+use crate::invalid::{Invalid, KeyPath};
+use crate::model::{Counting, zoo};
+use crate::scenario::sections::ModelSection;
+use crate::scenario::{Files, ModelSource};
+use crate::workload::Workload;
+use std::sync::Arc;
+
+/// What is trained, what counts as work, and what it asks of a cluster.
+pub(super) struct Trained {
+    pub(super) source: ModelSource,
+    pub(super) counting: Counting,
+    pub(super) workload: Workload,
+}
+
+pub(super) fn model(section: ModelSection, files: &dyn Files) -> Result<Trained, Invalid> {
+    let counting = counting(section.count.unwrap_or_default())?;
+    let trained = |source, workload| Ok(Trained { source, counting, workload });
+    match (section.zoo, section.custom, section.profile) {
+        (Some(name), None, None) => {
+            let model = zoo::build(&name).map_err(|error| {
+                let list = "run `stepcast models` for the list";
+                let remedy = match error.suggestion {
+                    Some(suggestion) => format!("did you mean \"{suggestion}\"? {list}"),
+                    None => list.to_owned(),
+                };
+                Invalid::new(KeyPath::of("zoo"), error.to_string(), remedy)
+            })?;
+            trained(ModelSource::Zoo(name), Workload::of(&model, counting))
+        }
+        (None, Some(file), None) => {
+            let model = file.build().map_err(below("custom"))?;
+            trained(ModelSource::Custom(Arc::new(file)), Workload::of(&model, counting))
+        }
+        (None, None, Some(path)) => {
+            let profile = files.profile(&path).map_err(below("profile"))?;
+            let workload = Workload::of_profile(&profile);
+            trained(ModelSource::Profile { path, profile: Arc::new(profile) }, workload)
+        }
+        (None, None, None) => Err(Invalid::new(
+            KeyPath::root(),
+            "no model is named",
+            "add `zoo = \"vgg16\"` (run `stepcast models` for the list), a `[model.custom]` table or a `profile`",
+        )),
+        (zoo, custom, _) => {
+            let second = if zoo.is_some() && custom.is_some() { "custom" } else { "profile" };
+            let reason = "more than one of `zoo`, `custom` and `profile` says what is trained";
+            Err(Invalid::new(KeyPath::of(second), reason, "keep one of them"))
+        }
+    }
+}
+
+fn counting(names: Vec<String>) -> Result<Counting, Invalid> {
+    let mut counting = Counting::default();
+    for (index, name) in names.iter().enumerate() {
+        let slot = match name.as_str() {
+            "bias" => &mut counting.bias,
+            "activation" => &mut counting.activation,
+            "pooling" => &mut counting.pooling,
+            "normalisation" => &mut counting.normalisation,
+            "elementwise" => &mut counting.elementwise,
+            _ => {
+                return Err(Invalid::new(
+                    KeyPath::of("count").index(index),
+                    format!("\"{name}\" is no kind of operation"),
+                    "use \"bias\", \"activation\", \"pooling\", \"normalisation\" or \"elementwise\"",
+                ));
+            }
+        };
+        *slot = true;
+    }
+    Ok(counting)
+}

@@ -1,0 +1,117 @@
+//! Figures from the steps of a run.
+
+use crate::observe::StepRecord;
+
+/// The part of a run that counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Window {
+    /// From when, in simulated seconds.
+    pub since: f64,
+    /// Until when.
+    pub until: f64,
+}
+
+impl Window {
+    /// From when every worker has ended `warm_up` steps until the first worker has ended its last one (errata 3.3). None
+    /// if that is nothing.
+    pub fn after(records: &[StepRecord], workers: usize, warm_up: u64) -> Option<Self> {
+        let mut ended = vec![0u64; workers];
+        let mut warm = 0.0f64;
+        let mut last = vec![0.0f64; workers];
+        for record in records {
+            let worker = record.worker as usize;
+            ended[worker] += 1;
+            last[worker] = record.until;
+            if ended[worker] == warm_up {
+                warm = warm.max(record.until);
+            }
+        }
+        let until = last.into_iter().fold(f64::INFINITY, f64::min);
+        let everybody_warm = ended.iter().all(|&steps| steps > warm_up);
+        (everybody_warm && until > warm).then_some(Self { since: warm, until })
+    }
+
+    /// Steps per second within it, those at its edges counted by the share that lies inside.
+    pub fn steps_per_second(&self, records: &[StepRecord]) -> f64 {
+        let share = |record: &StepRecord| {
+            let inside = record.until.min(self.until) - record.since.max(self.since);
+            let length = record.until - record.since;
+            if length > 0.0 { (inside / length).clamp(0.0, 1.0) } else { 0.0 }
+        };
+        records.iter().map(share).sum::<f64>() / (self.until - self.since)
+    }
+
+    /// The steps that end within it.
+    pub fn ending<'a>(&'a self, records: &'a [StepRecord]) -> impl Iterator<Item = &'a StepRecord> {
+        records.iter().filter(|record| record.until > self.since && record.until <= self.until)
+    }
+}
+
+/// Mean of independent runs with the half-width of its confidence interval at 95 %, by Student's t.
+pub fn mean_and_half_width(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    if values.len() < 2 {
+        return (mean, f64::INFINITY);
+    }
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean, student_t(values.len() - 1) * (variance / n).sqrt())
+}
+
+/// The 97.5 % quantile of Student's t (tabulated up to 30 degrees of freedom, then by its expansion in 1/n).
+fn student_t(freedom: usize) -> f64 {
+    const TABLE: [f64; 30] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
+        2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048,
+        2.045, 2.042,
+    ];
+    match TABLE.get(freedom.saturating_sub(1)) {
+        Some(quantile) => *quantile,
+        None => 1.96 + 2.37 / freedom as f64,
+    }
+}
+
+/// The value below which a share of the (unsorted) values lies, by linear interpolation.
+pub fn quantile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let Some(last) = values.len().checked_sub(1) else { return f64::NAN };
+    let position = share.clamp(0.0, 1.0) * last as f64;
+    let below = position.floor() as usize;
+    let above = (below + 1).min(last);
+    values[below] + (values[above] - values[below]) * (position - below as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(worker: u32, ends: &[f64]) -> Vec<StepRecord> {
+        let since = std::iter::once(0.0).chain(ends.iter().copied());
+        since.zip(ends).map(|(since, &until)| StepRecord { worker, since, until, stale: 0 }).collect()
+    }
+
+    #[test]
+    fn edges_count_by_their_share() {
+        let records = steps(0, &[1.0, 2.0, 3.0, 4.0]);
+        let window = Window { since: 0.5, until: 3.5 };
+        assert!((window.steps_per_second(&records) - 1.0).abs() < 1e-12);
+        assert_eq!(window.ending(&records).count(), 3);
+    }
+
+    #[test]
+    fn the_window_begins_when_all_are_warm_and_ends_with_the_first() {
+        let mut records = steps(0, &[1.0, 2.0, 3.0]);
+        records.extend(steps(1, &[1.5, 3.5, 5.0]));
+        assert_eq!(Window::after(&records, 2, 1), Some(Window { since: 1.5, until: 3.0 }));
+        assert_eq!(Window::after(&records, 2, 3), None);
+    }
+
+    #[test]
+    fn quantiles_and_intervals() {
+        assert!((quantile(&mut [3.0, 1.0, 2.0], 0.5) - 2.0).abs() < 1e-12);
+        assert!((quantile(&mut [0.0, 10.0], 0.25) - 2.5).abs() < 1e-12);
+        let (mean, half) = mean_and_half_width(&[1.0, 2.0, 3.0]);
+        // t(2) · sd / √n = 4.303 · 1 / √3
+        assert!((mean - 2.0).abs() < 1e-12 && (half - 2.484).abs() < 1e-3);
+    }
+}
