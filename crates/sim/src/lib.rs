@@ -12,6 +12,7 @@ mod network;
 mod observe;
 mod pool;
 mod program;
+mod replay;
 mod sample;
 
 pub use coordinate::Coordination;
@@ -21,3 +22,4 @@ pub use lane::{Discipline, LaneSpec, Requeue, Station, StreamOrder, Streams};
 pub use network::{MAX_PORTS, Route, max_min};
 pub use observe::{Blind, ChunkRecord, Observer, StepRecord, Steps, Timeline};
 pub use program::{PoolSpec, Program, ProgramError, StepWork};
+pub use replay::{ParseLane, Parsing, Replay, ReplayWorker, TransferOrder};

@@ -1,0 +1,27 @@
+//! Reads recorded training steps into profiles, and profiles from and to files.
+//!
+//! [`tensorflow`] reads the `RunMetadata` of a TensorFlow parameter-server job. What a recording lacks is
+//! repaired where that is honest and said in [`Imported::notes`]; what cannot be repaired is a [`TraceError`].
+//! Nothing read from a file can make this crate panic, and what it holds in memory is bounded by
+//! [`MAX_UNPACKED`].
+
+mod error;
+mod json;
+mod read;
+mod tensorflow;
+
+pub use error::TraceError;
+pub use json::{parse_profile, print_profile, read_profile, write_profile};
+pub use read::MAX_UNPACKED;
+pub use tensorflow::{from_run_metadata, tensorflow};
+
+use stepcast_core::profile::Profile;
+
+/// A profile, and what had to be done to the recording to get it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Imported {
+    /// The profile; it has passed `Profile::check`.
+    pub profile: Profile,
+    /// What was repaired, left out or looks odd: one sentence each, for people to read.
+    pub notes: Vec<String>,
+}

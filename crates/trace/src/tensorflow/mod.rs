@@ -1,0 +1,268 @@
+//! TensorFlow: `RunMetadata` of the steps of one worker and its parameter servers.
+//!
+//! `proto` declares what is read, `records` sorts out the records of a step, `graph` makes one graph of
+//! operations and transfers out of the graphs of the devices, `times` puts the two together. What an import
+//! corrects is described in `docs/profile.md`.
+
+mod graph;
+mod place;
+mod proto;
+mod records;
+#[cfg(test)]
+mod tests;
+mod times;
+
+use crate::read::{self, Blob, MAX_UNPACKED};
+use crate::{Imported, TraceError};
+use graph::{Graph, Vertex};
+use place::Place;
+use prost::Message;
+use proto::{GraphDef, RunMetadata};
+use records::{Key, Recorded, Seen};
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
+use stepcast_core::profile::{FORMAT, Operation, Profile, Step};
+
+/// A step that lacks more than this share of what the other steps recorded is left out.
+const MOST_MISSING: f64 = 0.25;
+
+/// Reads the steps at `steps`: a `RunMetadata` file, a folder of them, or an archive (`.tar`, `.tar.gz`,
+/// `.tar.xz`). The graphs come from the `RunMetadata` at `graphs`, or from the first step that has them.
+/// `batch` is the number of samples of one step, which a recording does not tell.
+pub fn tensorflow(steps: &Path, graphs: Option<&Path>, batch: u32) -> Result<Imported, TraceError> {
+    let blobs = read::recordings(steps, MAX_UNPACKED)?;
+    let graphs = graphs.map(|path| read::single(path, MAX_UNPACKED)).transpose()?;
+    let named: Vec<(&str, &[u8])> =
+        blobs.iter().map(|Blob { name, bytes }| (name.as_str(), &bytes[..])).collect();
+    let graphs = graphs.as_ref().map(|Blob { name, bytes }| (name.as_str(), &bytes[..]));
+    let file =
+        steps.file_name().map_or_else(|| "steps".to_owned(), |name| name.to_string_lossy().into_owned());
+    import(&named, graphs, batch, &file, &steps.display().to_string())
+}
+
+/// Does what [`tensorflow`] does, with the bytes of each step's `RunMetadata` and of the one with the graphs.
+pub fn from_run_metadata(steps: &[&[u8]], graphs: Option<&[u8]>, batch: u32) -> Result<Imported, TraceError> {
+    let names: Vec<String> = (0..steps.len()).map(|index| format!("step {index}")).collect();
+    let named: Vec<(&str, &[u8])> = names.iter().map(String::as_str).zip(steps.iter().copied()).collect();
+    import(&named, graphs.map(|bytes| ("graphs", bytes)), batch, "steps", "steps")
+}
+
+/// `file` names the profile and its source; `place` is what errors about all steps name.
+fn import(
+    steps: &[(&str, &[u8])],
+    graphs: Option<(&str, &[u8])>,
+    batch: u32,
+    file: &str,
+    place: &str,
+) -> Result<Imported, TraceError> {
+    let mut notes = Vec::new();
+    let mut seen = Seen::default();
+    let mut definitions: Vec<GraphDef> = Vec::new();
+    if let Some((name, bytes)) = graphs {
+        definitions = decode(name, bytes)?.partition_graphs;
+    }
+    let mut recorded = Vec::new();
+    for (name, bytes) in steps {
+        let metadata = decode(name, bytes)?;
+        match metadata
+            .step_stats
+            .as_ref()
+            .and_then(|stats| records::collect(read::short(name), stats, &mut seen))
+        {
+            Some(step) => recorded.push(step),
+            None => notes.push(format!("{} has no records and was left out", read::short(name))),
+        }
+        if definitions.is_empty() {
+            definitions = metadata.partition_graphs;
+        }
+    }
+    seen.report(&mut notes);
+    recorded.sort_by(|a, b| (a.first, &a.name).cmp(&(b.first, &b.name)));
+    let graph = Graph::new(&definitions, &mut notes);
+    let (worker, servers) = processes(&seen, &recorded, place, &mut notes)?;
+    if graph.is_empty() {
+        let remedy = "record one step with output_partition_graphs=True and give its file as the graphs";
+        let place = graphs.map_or(place, |(name, _)| name);
+        return Err(TraceError::new(place, "it has no partition graphs", remedy));
+    }
+    let lengths = times::lengths(&recorded, &mut notes);
+    let kept = keep_complete(&recorded, &lengths, place, &mut notes)?;
+    let mut vertices = operations(&graph, &kept, worker, &servers, place, &mut notes)?;
+    let mut filled = times::fill(&vertices, &kept, &mut notes)?;
+    sort_by_start(&mut vertices, &mut filled);
+    let operations = vertices.into_iter().map(|vertex| finish(vertex, &kept, &seen, &mut notes)).collect();
+
+    let profile = Profile {
+        format: FORMAT.to_owned(),
+        name: file.split('.').next().unwrap_or(file).to_owned(),
+        source: format!("TensorFlow RunMetadata, {file}"),
+        batch,
+        operations,
+        steps: filled,
+    };
+    profile.check().map_err(|error| TraceError::profile(place, error))?;
+    Ok(Imported { profile, notes })
+}
+
+fn decode(name: &str, bytes: &[u8]) -> Result<RunMetadata, TraceError> {
+    RunMetadata::decode(bytes).map_err(|error| {
+        let reason = format!("it is not a whole RunMetadata message ({error})");
+        TraceError::new(name, reason, "check that the file was written completely, or leave it out")
+    })
+}
+
+/// The worker that is imported, and all servers.
+fn processes(
+    seen: &Seen,
+    steps: &[Recorded],
+    place: &str,
+    notes: &mut Vec<String>,
+) -> Result<(Place, BTreeSet<Place>), TraceError> {
+    if steps.is_empty() {
+        let remedy = "record steps with trace_level=FULL_TRACE";
+        return Err(TraceError::new(place, "no step has records of a worker or a server", remedy));
+    }
+    let mut all = seen.places.clone();
+    for key in steps.iter().flat_map(|step| step.records.keys()) {
+        if let Key::Tensor(edge) = key {
+            all.extend(edge.places().map(|(from, to)| [from, to]).into_iter().flatten());
+        }
+    }
+    let mut workers = seen.places.iter().filter(|place| matches!(place, Place::Worker(_)));
+    let Some(&worker) = workers.next() else {
+        let reason = "no operation of a worker was recorded";
+        return Err(TraceError::new(place, reason, "record steps of a job whose devices are in /job:worker"));
+    };
+    let others = workers.count();
+    if others > 0 {
+        notes.push(format!("{others} further workers were recorded; only {worker} was imported"));
+    }
+    Ok((worker, all.into_iter().filter(|place| matches!(place, Place::Server(_))).collect()))
+}
+
+/// Steps, with their lengths, that recorded most of what half of the steps recorded.
+fn keep_complete<'a>(
+    steps: &'a [Recorded],
+    lengths: &[f64],
+    place: &str,
+    notes: &mut Vec<String>,
+) -> Result<Vec<(&'a Recorded, f64)>, TraceError> {
+    let usual = usual(steps.iter(), steps.len());
+    let mut kept = Vec::new();
+    for (step, &length) in steps.iter().zip(lengths) {
+        let missing = usual.iter().filter(|key| !step.records.contains_key(**key)).count();
+        if missing as f64 <= MOST_MISSING * usual.len() as f64 {
+            kept.push((step, length));
+        } else {
+            let all = usual.len();
+            notes.push(format!("{} lacks {missing} of {all} usual records and was left out", step.name));
+        }
+    }
+    if kept.is_empty() {
+        let reason = "the steps did different things: none has most of what half of them recorded";
+        return Err(TraceError::new(place, reason, "import steps of one kind at a time"));
+    }
+    Ok(kept)
+}
+
+/// What at least half of the steps recorded.
+fn usual<'a>(steps: impl Iterator<Item = &'a Recorded>, count: usize) -> HashSet<&'a Key> {
+    records::frequencies(steps)
+        .into_iter()
+        .filter(|(_, times)| 2 * times >= count)
+        .map(|(key, _)| key)
+        .collect()
+}
+
+/// The operations of the profile, and a look at whether graph and records belong together.
+fn operations(
+    graph: &Graph,
+    kept: &[(&Recorded, f64)],
+    worker: Place,
+    servers: &BTreeSet<Place>,
+    place: &str,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Vertex>, TraceError> {
+    let usual = usual(kept.iter().map(|(step, _)| *step), kept.len());
+    let vertices = graph.operations(worker, servers, |key| usual.contains(key));
+    let known: HashSet<&Key> = vertices.iter().map(|vertex| &vertex.key).collect();
+    let concerns = |key: &Key| match key {
+        // The executor's own bookkeeping; it is in no graph.
+        Key::Node(_, name) if name == "_SOURCE" || name == "_SINK" => false,
+        Key::Node(place, _) => *place == worker || servers.contains(place),
+        Key::Tensor(edge) => edge.places().is_some_and(|(from, to)| from == worker || to == worker),
+    };
+    let (mut matched, mut unmatched, mut rare) = (0_usize, 0_usize, 0_usize);
+    for (key, _) in records::frequencies(kept.iter().map(|(step, _)| *step)) {
+        if known.contains(key) {
+            matched += 1;
+        } else if concerns(key) {
+            *(if usual.contains(key) { &mut unmatched } else { &mut rare }) += 1;
+        }
+    }
+    if unmatched > matched {
+        let reason = format!("{unmatched} of {} recorded names are not in the graphs", matched + unmatched);
+        return Err(TraceError::new(place, reason, "give the graphs that belong to these steps"));
+    }
+    if unmatched > 0 {
+        notes
+            .push(format!("{unmatched} things were recorded that are not in the graphs; they were left out"));
+    }
+    if rare > 0 {
+        notes
+            .push(format!("{rare} things were recorded in fewer than half of the steps; they were left out"));
+    }
+    if !vertices.iter().any(|vertex| vertex.resource.is_transfer()) {
+        let reason = "no tensor moves between the worker and a server";
+        let remedy = "record a job with variables on /job:ps, and give its graphs with _Send and _Recv nodes";
+        return Err(TraceError::new(place, reason, remedy));
+    }
+    Ok(vertices)
+}
+
+/// Orders operations by their mean start, so that transfers asked for first come first.
+fn sort_by_start(vertices: &mut Vec<Vertex>, steps: &mut [Step]) {
+    let sum = |index: usize| steps.iter().map(|step| step.start[index]).sum::<f64>();
+    let sums: Vec<f64> = (0..vertices.len()).map(sum).collect();
+    let mut order: Vec<usize> = (0..vertices.len()).collect();
+    order.sort_by(|&a, &b| sums[a].total_cmp(&sums[b]).then(a.cmp(&b)));
+    let mut position = vec![0; order.len()];
+    for (new, &old) in order.iter().enumerate() {
+        position[old] = new;
+    }
+    for vertex in vertices.iter_mut() {
+        vertex.after.iter_mut().for_each(|before| *before = position[*before]);
+        vertex.after.sort_unstable();
+    }
+    *vertices = order.iter().map(|&old| vertices[old].clone()).collect();
+    for step in steps {
+        step.start = order.iter().map(|&old| step.start[old]).collect();
+        step.end = order.iter().map(|&old| step.end[old]).collect();
+    }
+}
+
+/// A vertex as the profile writes it, with its size.
+fn finish(vertex: Vertex, kept: &[(&Recorded, f64)], seen: &Seen, notes: &mut Vec<String>) -> Operation {
+    let mut bytes = 0;
+    if vertex.resource.is_transfer() {
+        let sizes: BTreeSet<u64> = kept
+            .iter()
+            .filter_map(|(step, _)| step.records.get(&vertex.key))
+            .map(|record| record.bytes)
+            .collect();
+        if sizes.len() > 1 {
+            notes.push(format!("the size of {} differs between steps; the largest was taken", vertex.name));
+        }
+        bytes = sizes.last().copied().unwrap_or_else(|| {
+            let made = vertex.source.as_ref().and_then(|(place, name, slot)| {
+                let outputs = seen.outputs.get(&(*place, name.clone()))?;
+                outputs.iter().find(|(output, _)| output == slot).map(|(_, bytes)| *bytes)
+            });
+            let how = made.map_or("taken as zero", |_| "taken from the operation that makes it");
+            notes.push(format!("{} was never recorded as received; its size was {how}", vertex.name));
+            made.unwrap_or(0)
+        });
+    }
+    let after = vertex.after.iter().map(|&before| before as u32).collect();
+    Operation { name: vertex.name, resource: vertex.resource, bytes, after, server: vertex.server }
+}

@@ -1,0 +1,176 @@
+//! The parts of TensorFlow's messages that are read; all other fields are skipped.
+//!
+//! `RunMetadata` holds what one `session.run` did: the records of every device, and the graphs as they were cut
+//! into one partition per device.
+
+use prost::Message;
+use std::collections::BTreeMap;
+
+/// What one step recorded.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct RunMetadata {
+    #[prost(message, optional, tag = "1")]
+    pub(super) step_stats: Option<StepStats>,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) partition_graphs: Vec<GraphDef>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct StepStats {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) devices: Vec<DeviceStepStats>,
+}
+
+/// Records of one device. A device may come twice: once with its operations, once with what it received.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct DeviceStepStats {
+    #[prost(string, tag = "1")]
+    pub(super) device: String,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) records: Vec<NodeExecStats>,
+}
+
+/// One operation, or one received tensor. Those have no nanoseconds.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct NodeExecStats {
+    /// The node, or "RecvTensor".
+    #[prost(string, tag = "1")]
+    pub(super) node_name: String,
+    #[prost(int64, tag = "2")]
+    pub(super) all_start_micros: i64,
+    #[prost(int64, tag = "4")]
+    pub(super) op_end_rel_micros: i64,
+    #[prost(int64, tag = "5")]
+    pub(super) all_end_rel_micros: i64,
+    #[prost(message, repeated, tag = "7")]
+    pub(super) output: Vec<NodeOutput>,
+    /// Of a received tensor: "[sizeB] [rate] tensor from device to device".
+    #[prost(string, tag = "8")]
+    pub(super) timeline_label: String,
+    #[prost(int64, tag = "13")]
+    pub(super) all_start_nanos: i64,
+    #[prost(int64, tag = "16")]
+    pub(super) all_end_rel_nanos: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct NodeOutput {
+    #[prost(int32, tag = "1")]
+    pub(super) slot: i32,
+    #[prost(message, optional, tag = "3")]
+    pub(super) tensor: Option<TensorDescription>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TensorDescription {
+    #[prost(int32, tag = "1")]
+    pub(super) dtype: i32,
+    #[prost(message, optional, tag = "2")]
+    pub(super) shape: Option<Shape>,
+    #[prost(message, optional, tag = "4")]
+    pub(super) allocation: Option<AllocationDescription>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Shape {
+    #[prost(message, repeated, tag = "2")]
+    pub(super) dimensions: Vec<Dimension>,
+    #[prost(bool, tag = "3")]
+    pub(super) unknown_rank: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Dimension {
+    #[prost(int64, tag = "1")]
+    pub(super) size: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct AllocationDescription {
+    #[prost(int64, tag = "1")]
+    pub(super) requested_bytes: i64,
+}
+
+/// The graph of one device.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct GraphDef {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) nodes: Vec<NodeDef>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct NodeDef {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(string, tag = "2")]
+    pub(super) op: String,
+    /// "x", "x:1" for another output than the first, "^x" for a control dependency.
+    #[prost(string, repeated, tag = "3")]
+    pub(super) inputs: Vec<String>,
+    #[prost(string, tag = "4")]
+    pub(super) device: String,
+    #[prost(btree_map = "string, message", tag = "5")]
+    pub(super) attributes: BTreeMap<String, AttrValue>,
+}
+
+impl NodeDef {
+    /// A text attribute, empty if there is none.
+    pub(super) fn text(&self, attribute: &str) -> &str {
+        self.attributes
+            .get(attribute)
+            .and_then(|value| std::str::from_utf8(&value.bytes).ok())
+            .unwrap_or_default()
+    }
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct AttrValue {
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) bytes: Vec<u8>,
+}
+
+impl TensorDescription {
+    /// Payload in bytes from shape and element type, where both are known and elements have a fixed size.
+    pub(super) fn payload(&self) -> Option<u64> {
+        let shape = self.shape.as_ref().filter(|shape| !shape.unknown_rank)?;
+        let elements = shape
+            .dimensions
+            .iter()
+            .try_fold(1_u64, |product, dimension| product.checked_mul(u64::try_from(dimension.size).ok()?))?;
+        elements.checked_mul(element_size(self.dtype)?)
+    }
+}
+
+/// Bytes of one element of TensorFlow's `DataType`; references to a type are 100 above it.
+fn element_size(dtype: i32) -> Option<u64> {
+    match dtype % 100 {
+        4 | 6 | 10 | 11 | 12 => Some(1),
+        5 | 14 | 15 | 16 | 17 | 19 => Some(2),
+        1 | 3 | 13 | 22 => Some(4),
+        2 | 8 | 9 | 23 => Some(8),
+        18 => Some(16),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn description(dtype: i32, sizes: &[i64]) -> TensorDescription {
+        let dimensions = sizes.iter().map(|&size| Dimension { size }).collect();
+        TensorDescription { dtype, shape: Some(Shape { dimensions, unknown_rank: false }), allocation: None }
+    }
+
+    #[test]
+    fn payload_is_shape_times_element() {
+        assert_eq!(description(1, &[5, 5, 3, 64]).payload(), Some(19_200));
+        assert_eq!(description(101, &[64]).payload(), Some(256));
+        assert_eq!(description(9, &[]).payload(), Some(8));
+        assert_eq!(description(1, &[0]).payload(), Some(0));
+        assert_eq!(description(7, &[2]).payload(), None, "strings have no fixed size");
+        assert_eq!(description(1, &[-1, 2]).payload(), None);
+        assert_eq!(description(1, &[i64::MAX, i64::MAX]).payload(), None);
+        assert_eq!(TensorDescription { shape: None, ..description(1, &[]) }.payload(), None);
+    }
+}

@@ -1,0 +1,171 @@
+//! What one step recorded: when each operation ran and each tensor moved.
+
+use super::place::{Edge, Place, is_kernel_stream};
+use super::proto::{NodeExecStats, NodeOutput, StepStats};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// What was recorded.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Key {
+    /// A node of the graph that ran somewhere.
+    Node(Place, String),
+    /// A tensor that was received.
+    Tensor(Edge),
+}
+
+/// When it was; nanoseconds since the clock's origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Interval {
+    pub(super) start: i128,
+    pub(super) end: i128,
+    /// Of a tensor.
+    pub(super) bytes: u64,
+}
+
+/// The records of one step.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    /// The file it came from.
+    pub(super) name: String,
+    pub(super) records: HashMap<Key, Interval>,
+    /// First start and last end of everything that was recorded.
+    pub(super) first: i128,
+    pub(super) last: i128,
+}
+
+/// What is learned from all steps together, beside their times.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Payload of each output of each node, where a step says so.
+    pub(super) outputs: HashMap<(Place, String), Vec<(i32, u64)>>,
+    /// Records of the same thing in the same step, beyond the first.
+    pub(super) repeated: usize,
+    /// Records that end before they start.
+    pub(super) reversed: usize,
+    /// Records without a start.
+    pub(super) undated: usize,
+    /// RecvTensor records whose label could not be read.
+    pub(super) unlabelled: usize,
+    /// Devices whose records are not used.
+    pub(super) ignored_devices: BTreeSet<String>,
+    /// Processes with operations.
+    pub(super) places: BTreeSet<Place>,
+}
+
+/// Sorts out the records of one step; none if it recorded nothing of use.
+pub(super) fn collect(name: &str, stats: &StepStats, seen: &mut Seen) -> Option<Recorded> {
+    let mut found =
+        Recorded { name: name.to_owned(), records: HashMap::new(), first: i128::MAX, last: i128::MIN };
+    for device in &stats.devices {
+        let place = Place::of(&device.device).filter(|_| !is_kernel_stream(&device.device));
+        let Some(place) = place else {
+            seen.ignored_devices.insert(device.device.clone());
+            continue;
+        };
+        for record in &device.records {
+            if let Some((key, interval)) = read(place, record, seen) {
+                found.insert(key, interval, seen);
+            }
+        }
+    }
+    (!found.records.is_empty()).then_some(found)
+}
+
+/// The one record; none if it cannot be used.
+fn read(place: Place, record: &NodeExecStats, seen: &mut Seen) -> Option<(Key, Interval)> {
+    let (start, length) = if record.all_start_nanos > 0 {
+        (i128::from(record.all_start_nanos), i128::from(record.all_end_rel_nanos))
+    } else {
+        let length =
+            if record.all_end_rel_micros == 0 { record.op_end_rel_micros } else { record.all_end_rel_micros };
+        (i128::from(record.all_start_micros) * 1000, i128::from(length) * 1000)
+    };
+    if start <= 0 {
+        seen.undated += 1;
+        return None;
+    }
+    if length < 0 {
+        seen.reversed += 1;
+    }
+    let end = start + length.max(0);
+    if record.node_name == "RecvTensor" {
+        let Some(edge) = Edge::of_label(&record.timeline_label) else {
+            seen.unlabelled += 1;
+            return None;
+        };
+        return Some((Key::Tensor(edge), Interval { start, end, bytes: requested(&record.output) }));
+    }
+    seen.places.insert(place);
+    let outputs = seen.outputs.entry((place, record.node_name.clone())).or_default();
+    for output in &record.output {
+        let payload = output.tensor.as_ref().and_then(|tensor| tensor.payload());
+        if let (Some(bytes), false) = (payload, outputs.iter().any(|(slot, _)| *slot == output.slot)) {
+            outputs.push((output.slot, bytes));
+        }
+    }
+    Some((Key::Node(place, record.node_name.clone()), Interval { start, end, bytes: 0 }))
+}
+
+/// The payload that a RecvTensor record states.
+fn requested(outputs: &[NodeOutput]) -> u64 {
+    let stated = outputs.iter().filter_map(|output| output.tensor.as_ref()?.allocation.as_ref());
+    stated.map(|allocation| u64::try_from(allocation.requested_bytes).unwrap_or(0)).max().unwrap_or(0)
+}
+
+impl Recorded {
+    /// Adds a record. A second record of a tensor widens the first: asked for once, there when the last part
+    /// is. A second record of a node (a loop) lengthens the first: it was busy that much longer.
+    fn insert(&mut self, key: Key, interval: Interval, seen: &mut Seen) {
+        self.first = self.first.min(interval.start);
+        self.last = self.last.max(interval.end);
+        let is_tensor = matches!(key, Key::Tensor(_));
+        match self.records.entry(key) {
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                entry.insert(interval);
+            }
+            std::collections::hash_map::Entry::Occupied(mut entry) => {
+                seen.repeated += 1;
+                let known = entry.get_mut();
+                if *known == interval {
+                    return;
+                }
+                let busy = (known.end - known.start) + (interval.end - interval.start);
+                known.start = known.start.min(interval.start);
+                known.end = if is_tensor { known.end.max(interval.end) } else { known.start + busy };
+                known.bytes = known.bytes.max(interval.bytes);
+            }
+        }
+    }
+}
+
+impl Seen {
+    /// Says what was odd about the records.
+    pub(super) fn report(&self, notes: &mut Vec<String>) {
+        let mut say = |count: usize, what: &str| {
+            if count > 0 {
+                notes.push(format!("{count} {what}"));
+            }
+        };
+        say(self.repeated, "records were of something already recorded in the same step; they were joined");
+        say(self.reversed, "records ended before they started; they count as instantaneous");
+        say(self.undated, "records had no start and were left out");
+        say(self.unlabelled, "RecvTensor records had no readable label and were left out");
+        for device in &self.ignored_devices {
+            let why = if is_kernel_stream(device) {
+                "its operations have the times at which the host launched them, not those of the kernels"
+            } else {
+                "it belongs neither to /job:worker nor to /job:ps"
+            };
+            notes.push(format!("records of {device} were not used: {why}"));
+        }
+    }
+}
+
+/// How often each thing was recorded, in a fixed order.
+pub(super) fn frequencies<'a>(steps: impl Iterator<Item = &'a Recorded>) -> BTreeMap<&'a Key, usize> {
+    let mut counts = BTreeMap::new();
+    for key in steps.flat_map(|step| step.records.keys()) {
+        *counts.entry(key).or_insert(0) += 1;
+    }
+    counts
+}
