@@ -7,16 +7,22 @@ use stepcast_core::workload::{LayerWork, Workload};
 /// The server of every layer by the greedy rule: in forward order, to the server that holds least (the
 /// first of equals). O(layers · log servers).
 pub fn greedy(layers: &[LayerWork], servers: u32) -> Vec<u32> {
+    let sizes: Vec<u64> = layers.iter().map(|layer| layer.parameters).collect();
+    greedy_sizes(&sizes, servers)
+}
+
+/// The same for anything that has a size.
+pub fn greedy_sizes(sizes: &[u64], servers: u32) -> Vec<u32> {
     use std::cmp::Reverse;
     use std::collections::BinaryHeap;
-    // More servers than layers stay empty.
-    let used = servers.min(layers.len() as u32);
+    // Servers beyond the number of tensors stay empty.
+    let used = servers.min(sizes.len() as u32);
     let mut loads: BinaryHeap<Reverse<(u64, u32)>> = (0..used).map(|server| Reverse((0, server))).collect();
-    let mut assignment = Vec::with_capacity(layers.len());
-    for layer in layers {
+    let mut assignment = Vec::with_capacity(sizes.len());
+    for &size in sizes {
         let Some(Reverse((load, server))) = loads.pop() else { break };
         assignment.push(server);
-        loads.push(Reverse((load + layer.parameters, server)));
+        loads.push(Reverse((load + size, server)));
     }
     assignment
 }

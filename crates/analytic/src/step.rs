@@ -120,6 +120,7 @@ pub(crate) fn prediction(
         bottleneck: round.bottleneck(),
         groups,
         warnings,
+        simulation: None,
     }
 }
 

@@ -27,6 +27,8 @@ pub enum Bottleneck {
     FixedCost,
     /// Copying and serialising on the hosts.
     HostCopy,
+    /// The servers' computing units.
+    Server,
 }
 
 /// One group of workers within a step.
@@ -58,6 +60,53 @@ pub struct Warning {
     pub message: String,
 }
 
+/// How a figure spreads.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Spread {
+    /// 5 % lie below.
+    pub low: f64,
+    /// Half lie below.
+    pub median: f64,
+    /// 5 % lie above.
+    pub high: f64,
+}
+
+/// How busy a resource is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Usage {
+    /// "server 0, downlink".
+    pub resource: String,
+    /// Share of its capacity that is used.
+    pub share: f64,
+}
+
+/// What only a simulation knows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Simulation {
+    /// Mean throughput lies between these with 95 % confidence.
+    pub throughput_interval: [f64; 2],
+    /// Independent runs.
+    pub runs: usize,
+    /// Steps that were simulated, all workers and runs together.
+    pub steps: u64,
+    /// Length of a step in seconds.
+    pub step_s: Spread,
+    /// Updates of others between a worker's pull and its own update.
+    pub staleness: Spread,
+    /// Mean of the staleness.
+    pub mean_staleness: f64,
+    /// How often each staleness occurs, from 0 on, as a share; what is beyond the last is with it.
+    pub staleness_histogram: Vec<f64>,
+    /// Samples that enter the parameters between a worker's pull and its update, its own included.
+    pub effective_minibatch: f64,
+    /// Share of a step during which the worker does not compute.
+    pub exposed_communication: f64,
+    /// Resources, the busiest first.
+    pub usage: Vec<Usage>,
+    /// Why the runs ended.
+    pub end: String,
+}
+
 /// The answer of one method to one scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prediction {
@@ -85,6 +134,9 @@ pub struct Prediction {
     pub groups: Vec<GroupReport>,
     /// What the reader must know to judge the figures.
     pub warnings: Vec<Warning>,
+    /// What only a simulation knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulation: Option<Box<Simulation>>,
 }
 
 impl Prediction {

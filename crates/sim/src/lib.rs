@@ -14,6 +14,7 @@ mod pool;
 mod program;
 mod replay;
 mod sample;
+mod synthesise;
 
 pub use coordinate::Coordination;
 pub use engine::{End, Limits, Outcome, run};
@@ -23,3 +24,4 @@ pub use network::{MAX_PORTS, Route, max_min};
 pub use observe::{Blind, ChunkRecord, Observer, StepRecord, Steps, Timeline};
 pub use program::{PoolSpec, Program, ProgramError, StepWork};
 pub use replay::{ParseLane, Parsing, Replay, ReplayWorker, TransferOrder};
+pub use synthesise::synthesise;

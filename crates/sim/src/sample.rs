@@ -27,6 +27,14 @@ impl Sampler {
         let random = self.workers[worker as usize].next_u64() >> 32;
         ((random * u64::from(count)) >> 32) as u32
     }
+
+    /// A number whose logarithm is normal around 0 with the given standard deviation (Box and Muller).
+    pub(crate) fn lognormal(&mut self, worker: u32, spread: f64) -> f64 {
+        let generator = &mut self.workers[worker as usize];
+        let mut uniform = || ((generator.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+        let (radius, angle) = ((-2.0 * uniform().ln()).sqrt(), std::f64::consts::TAU * uniform());
+        (spread * radius * angle.cos()).exp()
+    }
 }
 
 fn split_mix(mut x: u64) -> u64 {

@@ -72,6 +72,10 @@ fn sentence(scenario: &Scenario, prediction: &Prediction) -> String {
             "Start-up and latency of transfers are the bottleneck: they take {:.0} % of the step.",
             percent(prediction.part("start-up"))
         ),
+        Bottleneck::Server => format!(
+            "Updating at the servers is the bottleneck: workers wait {:.0} % of the time.",
+            percent(communicating)
+        ),
         Bottleneck::HostCopy => {
             format!("Copying on the hosts is the bottleneck: transfers take {link:.0} % of the step.")
         }

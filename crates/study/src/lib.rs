@@ -4,6 +4,7 @@ mod advice;
 mod forecast;
 pub mod methods;
 mod scaling;
+pub mod simulate;
 mod slack;
 pub mod validate;
 

@@ -1,5 +1,6 @@
 //! The list of all methods: to add one, add a line.
 
+use crate::simulate::Simulate;
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_analytic::zeng2023::Zeng2023;
 use stepcast_core::method::{Inapplicable, Method};
@@ -7,7 +8,7 @@ use stepcast_core::scenario::Scenario;
 
 /// Every method, the one to prefer first.
 pub fn all() -> &'static [&'static dyn Method] {
-    &[&Layerwise, &Zeng2023]
+    &[&Layerwise, &Zeng2023, &Simulate]
 }
 
 /// The method called `name`.

@@ -2,7 +2,7 @@
 
 use super::sections::{
     ClusterSection, DataSection, DeviceSection, MethodsSection, ModelSection, NameOr, NetworkSection,
-    PriceSection, ServersSection, StrategySection, WorkersSection, ZengSection,
+    PriceSection, ServersSection, SimulateSection, StrategySection, WorkersSection, ZengSection,
 };
 use super::{ModelSource, Scenario, ScenarioFile};
 use crate::cluster::WorkerGroup;
@@ -13,7 +13,7 @@ use crate::network::Network;
 impl Scenario {
     /// The file that asks this question with nothing left to defaults or to the catalog.
     pub fn to_file(&self) -> ScenarioFile {
-        let zeng = self.zeng2023;
+        let (zeng, simulate) = (self.zeng2023, self.simulate);
         ScenarioFile {
             model: model(&self.source, self.counting),
             cluster: ClusterSection {
@@ -46,6 +46,18 @@ impl Scenario {
                     simd: Some(zeng.simd),
                     fc: Some(zeng.fc),
                     host_copy: Some(zeng.host_copy),
+                }),
+                simulate: Some(SimulateSection {
+                    runs: Some(simulate.runs),
+                    steps: Some(simulate.steps),
+                    warm_up: Some(simulate.warm_up),
+                    seed: Some(simulate.seed),
+                    window: simulate.window,
+                    flow_control: Some(simulate.window.is_some()),
+                    parse_fixed: Some(simulate.parse_fixed),
+                    parse_rate: simulate.parse_rate,
+                    parse_while_computing: Some(simulate.parse_while_computing),
+                    jitter: Some(simulate.jitter),
                 }),
             },
         }

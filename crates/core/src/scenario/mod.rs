@@ -14,13 +14,14 @@ pub use document::{Document, DocumentError, Override};
 pub use file::ScenarioFile;
 pub use sections::{
     ClusterSection, DataSection, DeviceSection, MethodsSection, ModelSection, NameOr, NetworkSection,
-    PriceSection, ServersSection, StrategySection, WorkersSection, ZengSection,
+    PriceSection, ServersSection, SimulateSection, StrategySection, WorkersSection, ZengSection,
 };
 
 use crate::cluster::Cluster;
 use crate::invalid::{Invalid, KeyPath};
 use crate::model::{Activation, Counting, ModelFile};
 use crate::profile::Profile;
+use crate::quantity::{Bytes, BytesPerSec, Seconds};
 use crate::strategy::Strategy;
 use crate::workload::Workload;
 use std::sync::Arc;
@@ -110,6 +111,45 @@ impl Default for ZengOptions {
     }
 }
 
+/// How asynchronous and other training is simulated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SimulateOptions {
+    /// Independent runs.
+    pub runs: u32,
+    /// Steps of the slowest worker in each run.
+    pub steps: u32,
+    /// Steps of every worker that do not count (Li 2020: 50 of 1000).
+    pub warm_up: u32,
+    /// Where random numbers begin.
+    pub seed: u64,
+    /// Bytes after which a stream is preempted, once; none with flow control off (Li 2020, section 3.2.2).
+    pub window: Option<Bytes>,
+    /// Parsing of what has arrived: cost of a transfer (Li 2020, section 3.2.1).
+    pub parse_fixed: Seconds,
+    /// Rate of parsing; none: no cost.
+    pub parse_rate: Option<BytesPerSec>,
+    /// Whether receivers parse on the unit that computes.
+    pub parse_while_computing: bool,
+    /// Spread of computing times where a single step has to stand for all: standard deviation against the mean.
+    pub jitter: f64,
+}
+
+impl Default for SimulateOptions {
+    fn default() -> Self {
+        Self {
+            runs: 8,
+            steps: 1000,
+            warm_up: 50,
+            seed: 1,
+            window: Some(Bytes::new(28e6)),
+            parse_fixed: Seconds::ZERO,
+            parse_rate: None,
+            parse_while_computing: false,
+            jitter: 0.05,
+        }
+    }
+}
+
 /// A resolved question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
@@ -129,6 +169,8 @@ pub struct Scenario {
     pub price: Option<Price>,
     /// Inputs of Zeng 2023.
     pub zeng2023: ZengOptions,
+    /// Inputs of the simulation.
+    pub simulate: SimulateOptions,
 }
 
 impl Scenario {

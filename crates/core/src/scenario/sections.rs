@@ -213,6 +213,34 @@ section!(
     MethodsSection {
         /// Zeng 2023.
         zeng2023: ZengSection,
+        /// The event engine.
+        simulate: SimulateSection,
+    }
+);
+
+section!(
+    /// `[methods.simulate]`: how the event engine runs.
+    SimulateSection {
+        /// Independent runs.
+        runs: u32,
+        /// Steps of the slowest worker in each run.
+        steps: u32,
+        /// Steps of every worker that do not count.
+        warm_up: u32,
+        /// Where random numbers begin.
+        seed: u64,
+        /// Bytes after which a stream is preempted, once.
+        window: Bytes,
+        /// Whether streams are preempted at all.
+        flow_control: bool,
+        /// Parsing of what has arrived: cost of a transfer.
+        parse_fixed: Seconds,
+        /// Rate of parsing.
+        parse_rate: BytesPerSec,
+        /// Whether receivers parse on the unit that computes.
+        parse_while_computing: bool,
+        /// Spread of computing times where a single step has to stand for all.
+        jitter: f64,
     }
 );
 

@@ -4,8 +4,10 @@ mod check;
 mod machines;
 mod model;
 
-use super::sections::{DataSection, PriceSection, StrategySection, ZengSection};
-use super::{DataSet, Files, ModelSource, NoFiles, Price, Scenario, ScenarioFile, ZengOptions};
+use super::sections::{DataSection, PriceSection, SimulateSection, StrategySection, ZengSection};
+use super::{
+    DataSet, Files, ModelSource, NoFiles, Price, Scenario, ScenarioFile, SimulateOptions, ZengOptions,
+};
 use crate::device::Device;
 use crate::invalid::{Invalid, KeyPath};
 use crate::strategy::{Architecture, Strategy};
@@ -64,6 +66,8 @@ impl ScenarioFile {
             price: self.price.map(price).transpose().map_err(below("price"))?,
             zeng2023: zeng2023(self.methods.zeng2023.unwrap_or_default())
                 .map_err(below("methods.zeng2023"))?,
+            simulate: simulate(self.methods.simulate.unwrap_or_default())
+                .map_err(below("methods.simulate"))?,
         })
     }
 }
@@ -116,6 +120,40 @@ fn zeng2023(section: ZengSection) -> Result<ZengOptions, Invalid> {
     not_negative("flops-per-weight", options.flops_per_weight, "a number such as 85")?;
     positive("simd", options.simd, "a number such as 2")?;
     positive("fc", options.fc, "1, or 2 with fused multiply-add")?;
+    Ok(options)
+}
+
+fn simulate(section: SimulateSection) -> Result<SimulateOptions, Invalid> {
+    let default = SimulateOptions::default();
+    let options = SimulateOptions {
+        runs: section.runs.unwrap_or(default.runs),
+        steps: section.steps.unwrap_or(default.steps),
+        warm_up: section.warm_up.unwrap_or(default.warm_up),
+        seed: section.seed.unwrap_or(default.seed),
+        window: section.window.or(default.window).filter(|_| section.flow_control.unwrap_or(true)),
+        parse_fixed: section.parse_fixed.unwrap_or(default.parse_fixed),
+        parse_rate: section.parse_rate.or(default.parse_rate),
+        parse_while_computing: section.parse_while_computing.unwrap_or(default.parse_while_computing),
+        jitter: section.jitter.unwrap_or(default.jitter),
+    };
+    for (key, value, most) in [("runs", options.runs, 1000), ("steps", options.steps, 1_000_000)] {
+        if !(1..=most).contains(&value) {
+            let reason = format!("must be between 1 and {most}, but is {value}");
+            return Err(Invalid::new(KeyPath::of(key), reason, "use a number such as 10"));
+        }
+    }
+    if options.warm_up >= options.steps {
+        let reason = format!("{} of {} steps would not leave any to count", options.warm_up, options.steps);
+        return Err(Invalid::new(KeyPath::of("warm-up"), reason, "use fewer than `steps`"));
+    }
+    if let Some(window) = options.window {
+        positive("window", window.get(), "a size such as \"28 MB\"")?;
+    }
+    not_negative("parse-fixed", options.parse_fixed.get(), "a time such as \"0.3 ms\"")?;
+    if let Some(rate) = options.parse_rate {
+        positive("parse-rate", rate.get(), "a rate such as \"4 GB/s\"")?;
+    }
+    not_negative("jitter", options.jitter, "a share such as 0.05")?;
     Ok(options)
 }
 

@@ -1,0 +1,71 @@
+//! A profile without a trace: the steps that a model would show on a device.
+//!
+//! Each layer is five operations: its parameters come down, forward, backward, its gradients go up, the server applies
+//! them (for free: nothing is known about servers). Computing times are those of [`Speed`]. A single step would keep all
+//! workers in lock-step for ever (errata 3.3), so a number of them is made, computing times spread around the model's.
+
+use crate::sample::Sampler;
+use stepcast_core::compute::Speed;
+use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
+use stepcast_core::scenario::Scenario;
+
+/// Steps that are made.
+const STEPS: usize = 64;
+
+/// The steps of a worker of the group at `index` of `scenario`.
+pub fn synthesise(scenario: &Scenario, index: usize) -> Profile {
+    let layers = &scenario.workload.layers;
+    let speed = Speed::of(scenario, index);
+    let mut operations: Vec<Operation> = Vec::new();
+    let mut times: Vec<f64> = Vec::new();
+    let mut add = |name: String, resource, bytes, after: Vec<u32>, time: f64| {
+        operations.push(Operation { name, resource, bytes, after, server: 0 });
+        times.push(time);
+        operations.len() as u32 - 1
+    };
+    let mut last: Option<u32> = None;
+    for layer in layers {
+        let bytes = layer.bytes().get() as u64;
+        let down = add(format!("{}, parameters", layer.name), Resource::Downlink, bytes, vec![], 0.0);
+        let after = last.into_iter().chain([down]).collect();
+        let forward = speed.forward(layer).get();
+        last = Some(add(format!("{}, forward", layer.name), Resource::Worker, 0, after, forward));
+    }
+    for layer in layers.iter().rev() {
+        let bytes = layer.bytes().get() as u64;
+        let after = last.into_iter().collect();
+        let backward = speed.backward(layer).get();
+        let computed = add(format!("{}, backward", layer.name), Resource::Worker, 0, after, backward);
+        let up = add(format!("{}, gradients", layer.name), Resource::Uplink, bytes, vec![computed], 0.0);
+        add(format!("{}, update", layer.name), Resource::Server, 0, vec![up], 0.0);
+        last = Some(computed);
+    }
+    let mut sampler = Sampler::new(scenario.simulate.seed, 1);
+    let spread = (1.0 + scenario.simulate.jitter.powi(2)).ln().sqrt();
+    let steps = (0..STEPS).map(|_| {
+        // One factor for the whole step: what slows a worker down slows all of its layers down.
+        let factor = sampler.lognormal(0, spread);
+        step(&times, factor)
+    });
+    Profile {
+        format: FORMAT.to_owned(),
+        name: scenario.name().to_owned(),
+        source: "made from a model and a device".to_owned(),
+        batch: scenario.batch(index),
+        steps: steps.collect(),
+        operations,
+    }
+}
+
+/// Operations one after the other; only their durations count.
+fn step(times: &[f64], factor: f64) -> Step {
+    let mut now = 0.0;
+    let mut start = Vec::with_capacity(times.len());
+    let mut end = Vec::with_capacity(times.len());
+    for time in times {
+        start.push(now);
+        now += time * factor;
+        end.push(now);
+    }
+    Step { start, end, length: now.max(f64::MIN_POSITIVE) }
+}

@@ -1,0 +1,102 @@
+//! Method `simulate`: the event engine on a profile, measured or made from a model (Li 2020 and beyond).
+//!
+//! Runs are independent and go in parallel; their order does not matter, so the figures are the same on any number of
+//! cores.
+
+mod figures;
+mod question;
+
+use figures::Figures;
+use question::Question;
+use rayon::prelude::*;
+use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::prediction::Prediction;
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::Architecture;
+use stepcast_sim::{Limits, Program, Timeline, run};
+
+pub use question::lane_names;
+
+/// Operations that one prediction may simulate, all runs together; steps are cut down to it.
+const BUDGET: u64 = 40_000_000;
+
+/// Workers beyond which a simulation is refused: closed forms answer at once.
+const MAX_WORKERS: u64 = 16_384;
+
+/// The event engine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Simulate;
+
+impl Method for Simulate {
+    fn name(&self) -> &'static str {
+        "simulate"
+    }
+
+    fn summary(&self) -> &'static str {
+        "parameter server, any synchronisation, by events on a profile or a model's layers"
+    }
+
+    fn source(&self) -> &'static str {
+        "Li et al. 2020, doi 10.1145/3358960.3379141, and docs/methods/simulate.md"
+    }
+
+    fn applies(&self, scenario: &Scenario) -> Result<(), Inapplicable> {
+        let refuse = |key, reason: &str, remedy: &str| {
+            Err(Inapplicable { key, reason: reason.to_owned(), remedy: remedy.to_owned() })
+        };
+        match scenario.strategy.architecture {
+            Architecture::AllReduce => refuse(
+                "strategy.architecture",
+                "the simulation has no all-reduce",
+                "use \"parameter-server\"",
+            ),
+            Architecture::StandAlone => refuse(
+                "strategy.architecture",
+                "there is nothing to simulate with a worker that is alone",
+                "use `--method layerwise`",
+            ),
+            _ if scenario.cluster.workers() > MAX_WORKERS => refuse(
+                "cluster.workers",
+                "more than 16384 workers are too many to simulate",
+                "use `--method zeng2023`, or fewer workers",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable> {
+        self.applies(scenario)?;
+        let question = Question::of(scenario)?;
+        let (steps, warm_up) = steps(scenario, question.program.graph.len() as u64);
+        let limits = Limits::until_slowest(steps);
+        let seeds =
+            (0..u64::from(scenario.simulate.runs)).map(|run| scenario.simulate.seed.wrapping_add(run));
+        let seeds: Vec<u64> = seeds.collect();
+        let runs: Vec<Figures> = seeds
+            .into_par_iter()
+            .map(|seed| Figures::of_run(&question.program, seed, limits, warm_up))
+            .collect::<Result<_, _>>()
+            .map_err(question::broken)?;
+        Ok(question.prediction(scenario, &runs))
+    }
+}
+
+/// Steps of the slowest worker and those that do not count, within the budget.
+fn steps(scenario: &Scenario, operations: u64) -> (u64, u64) {
+    let options = scenario.simulate;
+    let per_step = operations * scenario.cluster.workers() * u64::from(options.runs);
+    let affordable = (BUDGET / per_step.max(1)).max(20);
+    let steps = u64::from(options.steps).min(affordable);
+    let warm_up = (u64::from(options.warm_up) * steps).div_ceil(u64::from(options.steps));
+    (steps, warm_up.min(steps - 1))
+}
+
+/// The first `steps` steps of every worker of one run, with the program they ran.
+pub fn timeline(scenario: &Scenario, steps: u64) -> Result<(Program, Timeline), Inapplicable> {
+    Simulate.applies(scenario)?;
+    let question = Question::of(scenario)?;
+    let mut timeline = Timeline::default();
+    run(&question.program, scenario.simulate.seed, Limits::steps(steps), &mut timeline)
+        .map_err(question::broken)?;
+    Ok((question.program, timeline))
+}

@@ -1,0 +1,306 @@
+//! From a scenario to a program, and from the figures of its runs to a prediction.
+
+use super::figures::Figures;
+use std::borrow::Cow;
+use stepcast_analytic::placement;
+use stepcast_core::cluster::Placement;
+use stepcast_core::compute;
+use stepcast_core::method::Inapplicable;
+use stepcast_core::prediction::{
+    Bottleneck, GroupReport, Part, Prediction, Simulation, Spread, Usage, Warning,
+};
+use stepcast_core::profile::{Profile, Resource};
+use stepcast_core::quantity::{BitsPerSec, BytesPerSec, SamplesPerSec, Seconds};
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::Synchronisation;
+use stepcast_sim::measure::{mean_and_half_width, quantile};
+use stepcast_sim::{
+    Coordination, ParseLane, Parsing, Program, ProgramError, Replay, ReplayWorker, Requeue, StreamOrder,
+    Streams, TransferOrder, synthesise,
+};
+
+/// Fewer measured steps than this do not show how steps vary.
+const FEW_STEPS: usize = 10;
+
+/// A scenario made ready to run.
+pub(super) struct Question {
+    pub(super) program: Program,
+    /// Computing of one step, by group.
+    compute: Vec<Seconds>,
+    warnings: Vec<Warning>,
+}
+
+/// A program that the engine refuses is a fault of this crate or a profile beyond reason.
+pub(super) fn broken(error: ProgramError) -> Inapplicable {
+    Inapplicable { key: "model", reason: error.to_string(), remedy: "check the profile".to_owned() }
+}
+
+impl Question {
+    pub(super) fn of(scenario: &Scenario) -> Result<Self, Inapplicable> {
+        let mut warnings = Vec::new();
+        let profile: Cow<'_, Profile> = match scenario.profile() {
+            Some(profile) => Cow::Borrowed(profile),
+            None => {
+                warnings.extend(compute::assumptions(scenario));
+                Cow::Owned(synthesise(scenario, 0))
+            }
+        };
+        if scenario.profile().is_some() && profile.steps.len() < FEW_STEPS {
+            let message = format!(
+                "the profile has {} steps: too few to show how they vary, and equal steps keep workers in lock-step",
+                profile.steps.len()
+            );
+            warnings.push(Warning { code: "few-steps", message });
+        }
+        let replay = replay(scenario, &profile);
+        let busy = busy(&profile);
+        let group_slowness =
+            (0..scenario.cluster.groups.len()).map(|index| slowness(scenario, &profile, index));
+        let compute = group_slowness.map(|slowness| busy * slowness).collect();
+        let cycle = |error: stepcast_sim::GraphError| Inapplicable {
+            key: "model",
+            reason: error.to_string(),
+            remedy: "check the profile".to_owned(),
+        };
+        let program = replay.program(&profile).map_err(cycle)?;
+        Ok(Self { program, compute, warnings })
+    }
+
+    pub(super) fn prediction(self, scenario: &Scenario, runs: &[Figures]) -> Prediction {
+        let batch = mean_batch(scenario);
+        let workers = scenario.cluster.workers();
+        let rates: Vec<f64> = runs.iter().map(|figures| figures.steps_per_second * batch).collect();
+        let (throughput, half_width) = mean_and_half_width(&rates);
+        let throughput = SamplesPerSec::new(throughput);
+        let samples: u64 = (0..scenario.cluster.groups.len())
+            .map(|index| u64::from(scenario.cluster.groups[index].count) * u64::from(scenario.batch(index)))
+            .sum();
+        let iteration = throughput.time_for(samples as f64);
+        let alone = |index: usize| f64::from(scenario.batch(index)) / self.compute[index].get();
+        let groups = 0..scenario.cluster.groups.len();
+        let fastest = groups.clone().map(alone).fold(0.0, f64::max);
+        let together: f64 =
+            groups.clone().map(|index| alone(index) * f64::from(scenario.cluster.groups[index].count)).sum();
+        let usage = usage(scenario, runs);
+        let (bottleneck, computing) = bottleneck(scenario, runs);
+        let compute = iteration * computing;
+        let groups = groups.map(|index| GroupReport {
+            group: index,
+            count: scenario.cluster.groups[index].count,
+            batch: scenario.batch(index),
+            compute: self.compute[index],
+            ready: Seconds::ZERO,
+            slack: None,
+        });
+        let mut lengths: Vec<f64> =
+            runs.iter().flat_map(|figures| figures.step_lengths.iter().copied()).collect();
+        let mut stale: Vec<f64> = runs.iter().flat_map(|figures| figures.staleness.iter().copied()).collect();
+        let mean_staleness = stale.iter().sum::<f64>() / stale.len().max(1) as f64;
+        let simulation = Simulation {
+            throughput_interval: [(throughput.get() - half_width).max(0.0), throughput.get() + half_width],
+            runs: runs.len(),
+            steps: runs.iter().map(|figures| figures.steps).sum(),
+            step_s: spread(&mut lengths),
+            staleness: spread(&mut stale),
+            mean_staleness,
+            staleness_histogram: histogram(&stale),
+            effective_minibatch: batch * (1.0 + mean_staleness),
+            exposed_communication: 1.0 - computing,
+            usage,
+            end: runs.first().map_or(String::new(), |figures| figures.end.clone()),
+        };
+        Prediction {
+            method: "simulate",
+            workers,
+            iteration,
+            samples,
+            throughput,
+            speedup: throughput.get() / fastest,
+            scaling_factor: throughput.get() / together,
+            breakdown: vec![
+                Part { name: "compute", time: compute },
+                Part { name: "waiting", time: iteration - compute },
+            ],
+            bottleneck,
+            groups: groups.collect(),
+            warnings: self.warnings,
+            simulation: Some(Box::new(simulation)),
+        }
+    }
+}
+
+/// Samples of a mean worker's step.
+fn mean_batch(scenario: &Scenario) -> f64 {
+    let total: f64 = (0..scenario.cluster.groups.len())
+        .map(|index| f64::from(scenario.cluster.groups[index].count) * f64::from(scenario.batch(index)))
+        .sum();
+    total / scenario.cluster.workers() as f64
+}
+
+/// Computing of a mean measured step.
+fn busy(profile: &Profile) -> Seconds {
+    let worker = profile.operations.iter().enumerate().filter(|(_, op)| op.resource == Resource::Worker);
+    let total: Seconds =
+        worker.flat_map(|(op, _)| profile.steps.iter().map(move |step| step.duration(op))).sum();
+    total / profile.steps.len() as f64
+}
+
+/// Computing time of a group against the profile's: by batch and speed, or by what the device makes of the model.
+fn slowness(scenario: &Scenario, profile: &Profile, index: usize) -> f64 {
+    if scenario.profile().is_some() {
+        let batch = f64::from(scenario.batch(index)) / f64::from(profile.batch);
+        return batch / scenario.cluster.groups[index].speed;
+    }
+    let step = |index: usize| -> Seconds {
+        let speed = compute::Speed::of(scenario, index);
+        scenario.workload.layers.iter().map(|layer| speed.forward(layer) + speed.backward(layer)).sum()
+    };
+    step(index) / step(0)
+}
+
+fn replay(scenario: &Scenario, profile: &Profile) -> Replay {
+    let cluster = &scenario.cluster;
+    let network = &cluster.network;
+    let payload = |rate: BitsPerSec| (rate * network.efficiency).to_bytes_per_sec();
+    let mut workers = Vec::with_capacity(cluster.workers() as usize);
+    for (index, group) in cluster.groups.iter().enumerate() {
+        let port = payload(group.bandwidth.unwrap_or(network.bandwidth));
+        let worker = ReplayWorker { slowness: slowness(scenario, profile, index), port };
+        workers.extend(std::iter::repeat_n(worker, group.count as usize));
+    }
+    let options = scenario.simulate;
+    let per_byte =
+        |rate: Option<BytesPerSec>| rate.map_or(Seconds::ZERO, |rate| Seconds::new(1.0 / rate.get()));
+    Replay {
+        workers,
+        servers: cluster.servers.count,
+        server_of: servers(profile, cluster.servers.count, cluster.servers.placement),
+        server_port: payload(cluster.servers.bandwidth.unwrap_or(network.bandwidth)),
+        startup: network.latency + network.startup,
+        parsing: Parsing {
+            per_byte: per_byte(options.parse_rate) + per_byte(network.host_rate),
+            fixed: options.parse_fixed,
+            lane: if options.parse_while_computing { ParseLane::Shared } else { ParseLane::Own },
+        },
+        streams: Streams {
+            window: options.window.map_or(f64::INFINITY, |window| window.get()),
+            requeue: Requeue::OnSelection,
+            order: StreamOrder::Fifo,
+        },
+        order: TransferOrder::Recorded,
+        coordination: match scenario.strategy.synchronisation {
+            Synchronisation::Bsp => Coordination::Bounded(0),
+            Synchronisation::Async => Coordination::Async,
+            Synchronisation::Ssp(bound) => Coordination::Bounded(bound),
+            Synchronisation::LocalSgd(steps) => Coordination::Local(steps),
+        },
+    }
+}
+
+/// The server of every operation: parameters by the placement rule in the order in which they come down, gradients with
+/// the parameters of the same size, server operations with the transfer next to them.
+fn servers(profile: &Profile, servers: u32, rule: Placement) -> Vec<u32> {
+    let count = profile.operations.len();
+    let mut server_of = vec![0; count];
+    if servers == 1 {
+        return server_of;
+    }
+    let downlinks: Vec<usize> =
+        (0..count).filter(|&op| profile.operations[op].resource == Resource::Downlink).collect();
+    let sizes: Vec<u64> = downlinks.iter().map(|&op| profile.operations[op].bytes).collect();
+    let placed = match rule {
+        Placement::Greedy => placement::greedy_sizes(&sizes, servers),
+        // Whole tensors are the finest that a replay can place.
+        Placement::Even => placement::greedy_sizes(&sizes, servers),
+    };
+    let mut free: Vec<(u64, u32)> = Vec::new();
+    for (&op, &server) in downlinks.iter().zip(&placed) {
+        server_of[op] = server;
+        free.push((profile.operations[op].bytes, server));
+    }
+    for op in (0..count).filter(|&op| profile.operations[op].resource == Resource::Uplink) {
+        let twin = free.iter().rposition(|(bytes, _)| *bytes == profile.operations[op].bytes);
+        server_of[op] = twin.map_or(0, |twin| free.swap_remove(twin).1);
+    }
+    for op in 0..count {
+        let operation = &profile.operations[op];
+        if operation.resource != Resource::Server {
+            continue;
+        }
+        let before = operation
+            .after
+            .iter()
+            .copied()
+            .find(|&before| profile.operations[before as usize].resource == Resource::Uplink);
+        let behind =
+            || downlinks.iter().copied().find(|&down| profile.operations[down].after.contains(&(op as u32)));
+        server_of[op] = before
+            .map(|before| server_of[before as usize])
+            .or_else(|| behind().map(|down| server_of[down]))
+            .unwrap_or(0);
+    }
+    server_of
+}
+
+fn spread(values: &mut [f64]) -> Spread {
+    Spread { low: quantile(values, 0.05), median: quantile(values, 0.5), high: quantile(values, 0.95) }
+}
+
+/// Shares of 0, 1, 2 …, at most 64 of them.
+fn histogram(stale: &[f64]) -> Vec<f64> {
+    let most = stale.iter().copied().fold(0.0, f64::max).min(63.0) as usize;
+    let mut shares = vec![0.0; most + 1];
+    for value in stale {
+        shares[(*value as usize).min(most)] += 1.0 / stale.len() as f64;
+    }
+    shares
+}
+
+fn mean(runs: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
+    runs.iter().map(of).sum::<f64>() / runs.len().max(1) as f64
+}
+
+fn usage(scenario: &Scenario, runs: &[Figures]) -> Vec<Usage> {
+    let mut usage =
+        vec![Usage { resource: "workers".to_owned(), share: mean(runs, |figures| figures.workers_busy) }];
+    for server in 0..scenario.cluster.servers.count as usize {
+        for (direction, name) in ["downlink", "uplink"].into_iter().enumerate() {
+            let share = mean(runs, |figures| figures.links_used[2 * server + direction]);
+            usage.push(Usage { resource: format!("server {server}, {name}"), share });
+        }
+    }
+    usage.push(Usage {
+        resource: "server computing".to_owned(),
+        share: mean(runs, |figures| figures.servers_busy),
+    });
+    usage.sort_by(|a, b| b.share.total_cmp(&a.share));
+    usage
+}
+
+/// What is busiest, and the share of time during which workers compute.
+fn bottleneck(scenario: &Scenario, runs: &[Figures]) -> (Bottleneck, f64) {
+    let computing = mean(runs, |figures| figures.workers_busy);
+    let links = (0..2 * scenario.cluster.servers.count as usize)
+        .map(|link| mean(runs, |figures| figures.links_used[link]))
+        .fold(0.0, f64::max);
+    let servers = mean(runs, |figures| figures.servers_busy);
+    let which = if computing >= links.max(servers) {
+        Bottleneck::Compute
+    } else if links >= servers {
+        Bottleneck::ServerLink
+    } else {
+        Bottleneck::Server
+    };
+    (which, computing)
+}
+
+/// What the lanes of a worker are, for timelines.
+pub fn lane_names(servers: u32) -> Vec<String> {
+    let mut names = vec!["worker".to_owned(), "worker, parsing".to_owned()];
+    for server in 0..servers {
+        for lane in ["downlink", "uplink", "computing", "parsing"] {
+            names.push(format!("server {server}, {lane}"));
+        }
+    }
+    names
+}
