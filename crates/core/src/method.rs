@@ -26,6 +26,11 @@ pub trait Method: Sync {
     /// Where it comes from.
     fn source(&self) -> &'static str;
 
+    /// Whether an answer takes microseconds, so that others may ask many times to find something out.
+    fn is_quick(&self) -> bool {
+        true
+    }
+
     /// Whether the method models what the scenario asks.
     fn applies(&self, scenario: &Scenario) -> Result<(), Inapplicable>;
 

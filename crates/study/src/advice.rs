@@ -137,7 +137,7 @@ fn what_if(scenario: &Scenario, method: &dyn Method, now: &Prediction) -> Vec<Wh
 /// The rate at which computing and communicating take equally long, by bisection over eight decades: more
 /// bandwidth never lengthens communication.
 fn balanced_bandwidth(scenario: &Scenario, method: &dyn Method) -> Option<BitsPerSec> {
-    if scenario.strategy.architecture == Architecture::StandAlone {
+    if scenario.strategy.architecture == Architecture::StandAlone || !method.is_quick() {
         return None;
     }
     let compute_bound = |exponent: f64| {

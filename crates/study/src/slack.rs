@@ -17,7 +17,7 @@ pub(crate) fn fill(
     method: &dyn Method,
     prediction: &mut Prediction,
 ) -> Result<(), Inapplicable> {
-    if prediction.groups.len() > MAX_GROUPS {
+    if prediction.groups.len() > MAX_GROUPS || !method.is_quick() {
         return Ok(());
     }
     for index in 0..prediction.groups.len() {

@@ -158,6 +158,7 @@ fn limit(bottleneck: Bottleneck) -> &'static str {
         Bottleneck::WorkerLink => "worker links",
         Bottleneck::FixedCost => "start-up, latency",
         Bottleneck::HostCopy => "copying on hosts",
+        Bottleneck::Server => "server computing",
     }
 }
 

@@ -40,6 +40,10 @@ impl Method for Simulate {
         "Li et al. 2020, doi 10.1145/3358960.3379141, and docs/methods/simulate.md"
     }
 
+    fn is_quick(&self) -> bool {
+        false
+    }
+
     fn applies(&self, scenario: &Scenario) -> Result<(), Inapplicable> {
         let refuse = |key, reason: &str, remedy: &str| {
             Err(Inapplicable { key, reason: reason.to_owned(), remedy: remedy.to_owned() })
