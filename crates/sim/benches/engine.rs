@@ -46,6 +46,7 @@ fn layered(operations: usize, workers: u32) -> Program {
             })
             .collect(),
         sources: graph.sources().to_vec(),
+        rank: vec![],
     };
     let mut lanes = Vec::new();
     let mut lane_of = Vec::new();
@@ -59,6 +60,7 @@ fn layered(operations: usize, workers: u32) -> Program {
         lane_of,
         pools: vec![PoolSpec { capacity: 1.25e9, cap: 1.25e9 }; 2],
         ports: vec![],
+        tcp: None,
         steps: vec![(0..40).map(step).collect()],
         kind: vec![0; workers as usize],
         coordination: Coordination::Async,

@@ -14,6 +14,9 @@ use crate::observe::Observer;
 use crate::pool::Pool;
 use crate::program::{Program, ProgramError};
 use crate::sample::Sampler;
+use crate::tcp::Tcp;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 
 /// When a simulation ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,6 +73,8 @@ pub struct Outcome {
     pub pool_used: Vec<f64>,
     /// Share of each port's capacity that was used.
     pub port_used: Vec<f64>,
+    /// Share of the server's port that TCP used, down and up.
+    pub tcp_used: [f64; 2],
 }
 
 /// Runs a program from the beginning, workers starting together.
@@ -89,6 +94,32 @@ pub fn run<O: Observer>(
     Ok(engine.outcome(end))
 }
 
+/// An operation on a lane where nobody waits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Delayed {
+    until: f64,
+    sequence: u64,
+    worker: u32,
+    op: OpId,
+    lane: u32,
+    since: f64,
+}
+
+impl Eq for Delayed {}
+
+impl PartialOrd for Delayed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Delayed {
+    /// The one that ends first is the greatest.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.until.total_cmp(&self.until).then(other.sequence.cmp(&self.sequence))
+    }
+}
+
 struct Engine<'a, O> {
     program: &'a Program,
     limits: Limits,
@@ -106,6 +137,8 @@ struct Engine<'a, O> {
     sampler: Sampler,
     /// Work of all steps of all kinds, one after the other.
     work: Vec<f64>,
+    /// Ranks, likewise; empty where no lane is ranked.
+    rank: Vec<u32>,
     /// Where each kind's steps begin there.
     kind_base: Vec<usize>,
     /// Lane of every worker's local lane.
@@ -122,6 +155,11 @@ struct Engine<'a, O> {
     /// Jobs that have ended but whose successors have not been told; empty between events.
     ended: Vec<(u32, OpId)>,
     starting: Vec<u32>,
+    tcp: Option<Tcp>,
+    /// Lanes that are TCP connections.
+    tcp_lanes: Vec<u32>,
+    /// Operations on lanes where nobody waits.
+    delayed: BinaryHeap<Delayed>,
     stopped: u32,
 }
 
@@ -130,8 +168,9 @@ impl<'a, O: Observer> Engine<'a, O> {
         let workers = program.workers();
         let operations = program.graph.len();
         let sizes = program.steps.iter().map(|steps| steps.len() * operations);
+        let mut sampler = Sampler::new(seed, workers);
         let kind_base = sizes.scan(0, |base, size| Some(std::mem::replace(base, *base + size))).collect();
-        let slots = program.lanes.len() + program.pools.len() + 1;
+        let slots = program.lanes.len() + program.pools.len() + 3;
         Self {
             program,
             limits,
@@ -146,8 +185,8 @@ impl<'a, O: Observer> Engine<'a, O> {
             network: Network::new(program.ports.clone()),
             heap: Heap::new(slots),
             coordinator: Coordinator::new(program.coordination, workers),
-            sampler: Sampler::new(seed, workers),
             work: program.steps.iter().flatten().flat_map(|step| step.work.iter().copied()).collect(),
+            rank: program.steps.iter().flatten().flat_map(|step| step.rank.iter().copied()).collect(),
             kind_base,
             lane_of: program.lane_of.iter().flatten().copied().collect(),
             waiting: vec![0; workers * operations],
@@ -158,6 +197,12 @@ impl<'a, O: Observer> Engine<'a, O> {
             local: vec![false; workers],
             ended: Vec::new(),
             starting: Vec::new(),
+            tcp: program.tcp.map(|spec| Tcp::new(spec, workers, &mut sampler)),
+            tcp_lanes: (0..program.lanes.len() as u32)
+                .filter(|&lane| matches!(program.lanes[lane as usize].station, Station::Tcp { .. }))
+                .collect(),
+            delayed: BinaryHeap::new(),
+            sampler,
             stopped: 0,
         }
     }
@@ -201,12 +246,67 @@ impl<'a, O: Observer> Engine<'a, O> {
             if let Some(lane) = lane {
                 self.chunk_ended(lane);
             }
-        } else {
+        } else if slot == lanes + pools {
             let lane = self.network.pop(self.now);
             self.retime_network();
             if let Some(lane) = lane {
                 self.chunk_ended(lane);
             }
+        } else if slot == lanes + pools + 1 {
+            self.tick();
+        } else if let Some(delayed) = self.delayed.pop() {
+            self.retime_delayed();
+            self.observer.chunk(delayed.worker, delayed.op, delayed.lane, delayed.since, self.now);
+            self.ended.push((delayed.worker, delayed.op));
+            self.tell_successors();
+        }
+    }
+
+    /// A tick of the TCP connections: what arrives is given to the lanes' chunks.
+    fn tick(&mut self) {
+        let slot = (self.lanes.len() + self.pools.len() + 1) as u32;
+        self.heap.remove(slot);
+        let Some(mut tcp) = self.tcp.take() else { return };
+        tcp.tick(self.now, &mut self.sampler);
+        self.tcp = Some(tcp);
+        for index in 0..self.tcp_lanes.len() {
+            self.receive(self.tcp_lanes[index]);
+        }
+        self.schedule_tick();
+    }
+
+    fn schedule_tick(&mut self) {
+        let Some(tcp) = self.tcp.as_ref().filter(|tcp| tcp.is_busy()) else { return };
+        let time = self.now + tcp.tick_length();
+        let slot = (self.lanes.len() + self.pools.len() + 1) as u32;
+        if !self.heap.contains(slot) {
+            self.sequence += 1;
+            self.heap.set(slot, Due { time, sequence: self.sequence });
+        }
+    }
+
+    fn receive(&mut self, lane: u32) {
+        let Station::Tcp { worker, up } = self.lanes[lane as usize].spec.station else { return };
+        let Some(tcp) = &self.tcp else { return };
+        let mut bytes = tcp.delivered(worker, up);
+        let arrived = tcp.has_arrived(worker, up);
+        // Whole bytes are long through when only rounding is left.
+        while let Some(chunk) = &mut self.lanes[lane as usize].active {
+            let taken = bytes.min(chunk.amount);
+            chunk.amount -= taken;
+            bytes -= taken;
+            if chunk.amount > 1e-3 && !(arrived && chunk.amount < 5.0) {
+                break;
+            }
+            self.chunk_ended(lane);
+        }
+    }
+
+    fn retime_delayed(&mut self) {
+        let slot = (self.lanes.len() + self.pools.len() + 2) as u32;
+        match self.delayed.peek() {
+            Some(next) => self.heap.set(slot, Due { time: next.until, sequence: next.sequence }),
+            None => self.heap.remove(slot),
         }
     }
 
@@ -245,6 +345,8 @@ impl<'a, O: Observer> Engine<'a, O> {
                 self.pools[pool as usize].add(self.now, lane, sequence, chunk.amount);
                 self.retime_pool(pool as usize);
             }
+            // What arrives decides: see `receive`.
+            Station::Tcp { .. } => {}
             Station::Links(route) => {
                 self.network.add(self.now, lane, sequence, chunk.amount, route);
                 self.retime_network();
@@ -266,7 +368,8 @@ impl<'a, O: Observer> Engine<'a, O> {
 
     /// Selects the next chunk of an idle lane that serves.
     fn go_on(&mut self, lane: u32) {
-        if matches!(self.lanes[lane as usize].spec.discipline, Discipline::Lock | Discipline::Barrier(_)) {
+        let discipline = self.lanes[lane as usize].spec.discipline;
+        if matches!(discipline, Discipline::Lock | Discipline::Barrier(_) | Discipline::Delay) {
             return;
         }
         if self.lanes[lane as usize].select(self.now).is_some() {
@@ -322,7 +425,9 @@ impl<'a, O: Observer> Engine<'a, O> {
     fn queue_up(&mut self, worker: u32, op: OpId) -> u32 {
         let local = self.program.graph.lane(op);
         let lane = self.lane(worker, local);
-        let job = Job { worker, op, remaining: self.work(worker, op, local), served_before: false };
+        let remaining = self.work(worker, op, local);
+        let rank = self.rank.get(self.step[worker as usize] + op as usize).copied().unwrap_or(0);
+        let job = Job { worker, op, remaining, rank, served_before: false };
         let state = &mut self.lanes[lane as usize];
         match state.spec.discipline {
             Discipline::Lock if state.active.is_none() => self.acquire(lane, job),
@@ -334,7 +439,20 @@ impl<'a, O: Observer> Engine<'a, O> {
                     }
                 }
             }
-            _ => state.push(job),
+            Discipline::Delay => {
+                self.sequence += 1;
+                let (since, until) = (self.now, self.now + job.remaining);
+                let sequence = self.sequence;
+                self.delayed.push(Delayed { until, sequence, worker, op, lane, since });
+                self.retime_delayed();
+            }
+            _ => {
+                state.push(job);
+                if let (Station::Tcp { worker, up }, Some(tcp)) = (state.spec.station, &mut self.tcp) {
+                    tcp.offer(self.now, worker, up, job.remaining, &mut self.sampler);
+                    self.schedule_tick();
+                }
+            }
         }
         lane
     }
@@ -417,6 +535,10 @@ impl<'a, O: Observer> Engine<'a, O> {
             steps: (0..self.program.workers() as u32).map(|worker| self.coordinator.done(worker)).sum(),
             lane_busy: self.lanes.iter().map(|lane| share(lane.busy, time)).collect(),
             pool_used: self.pools.iter().map(|pool| share(pool.used, pool.capacity() * time)).collect(),
+            tcp_used: self
+                .tcp
+                .as_ref()
+                .map_or([0.0; 2], |tcp| tcp.carried.map(|bytes| share(bytes, tcp.rate() * time))),
             port_used: ports.map(|(used, capacity)| share(*used, capacity * time)).collect(),
         }
     }

@@ -51,6 +51,11 @@ impl Heap {
         if earlier { self.up(at) } else { self.down(at) }
     }
 
+    /// Whether a slot has an event.
+    pub(crate) fn contains(&self, slot: u32) -> bool {
+        self.position[slot as usize] != ABSENT
+    }
+
     /// Takes the event of a slot away.
     pub(crate) fn remove(&mut self, slot: u32) {
         let at = self.position[slot as usize];

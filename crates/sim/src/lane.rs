@@ -16,6 +16,13 @@ pub enum Station {
     Pool(u32),
     /// Links, shared max-min fairly.
     Links(Route),
+    /// A TCP connection of a worker.
+    Tcp {
+        /// Whose.
+        worker: u32,
+        /// To the server, or from it.
+        up: bool,
+    },
 }
 
 /// When the rest of a preempted stream rejoins the queue (errata 3.2, ambiguity a).
@@ -55,6 +62,10 @@ pub struct Streams {
 pub enum Discipline {
     /// One after the other.
     Fifo,
+    /// One after the other, of those that wait the one with the lowest rank in its step first.
+    Ranked,
+    /// All at once: each operation takes its own time, and nobody waits.
+    Delay,
     /// One after the other, long ones in two parts.
     Streams(Streams),
     /// An operation ends as soon as it holds the lock; the lock is free again when an operation that releases it ends.
@@ -87,6 +98,7 @@ pub(crate) struct Job {
     pub(crate) worker: u32,
     pub(crate) op: OpId,
     pub(crate) remaining: f64,
+    pub(crate) rank: u32,
     pub(crate) served_before: bool,
 }
 
@@ -124,7 +136,14 @@ impl Lane {
             self.spec.discipline,
             Discipline::Streams(Streams { order: StreamOrder::NewFirst, .. }) if job.served_before
         );
-        if overtaken { self.second.push_back(job) } else { self.queue.push_back(job) }
+        if overtaken {
+            self.second.push_back(job);
+        } else if self.spec.discipline == Discipline::Ranked {
+            let behind = self.queue.partition_point(|other| other.rank <= job.rank);
+            self.queue.insert(behind, job);
+        } else {
+            self.queue.push_back(job);
+        }
     }
 
     pub(crate) fn waiting(&self) -> usize {

@@ -15,6 +15,7 @@ mod program;
 mod replay;
 mod sample;
 mod synthesise;
+mod tcp;
 
 pub use coordinate::Coordination;
 pub use engine::{End, Limits, Outcome, run};
@@ -23,5 +24,6 @@ pub use lane::{Discipline, LaneSpec, Requeue, Station, StreamOrder, Streams};
 pub use network::{MAX_PORTS, Route, max_min};
 pub use observe::{Blind, ChunkRecord, Observer, StepRecord, Steps, Timeline};
 pub use program::{PoolSpec, Program, ProgramError, StepWork};
-pub use replay::{ParseLane, Parsing, Replay, ReplayWorker, TransferOrder};
+pub use replay::{LocalLanes, ParseLane, Parsing, Replay, ReplayWorker, TransferOrder, Transport};
 pub use synthesise::synthesise;
+pub use tcp::TcpSpec;

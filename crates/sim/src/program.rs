@@ -3,6 +3,7 @@
 use crate::coordinate::Coordination;
 use crate::graph::StepGraph;
 use crate::lane::{LaneSpec, Station};
+use crate::tcp::TcpSpec;
 
 /// Equally shared resource: with n customers each gets min(`cap`, `capacity` / n).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,6 +21,8 @@ pub struct StepWork {
     pub work: Vec<f64>,
     /// The order in which operations without prerequisites are asked for.
     pub sources: Vec<u32>,
+    /// Whom a ranked lane serves first among those that wait, the lowest; empty where no lane is ranked.
+    pub rank: Vec<u32>,
 }
 
 /// A program for the engine.
@@ -35,6 +38,8 @@ pub struct Program {
     pub pools: Vec<PoolSpec>,
     /// Capacities of ports.
     pub ports: Vec<f64>,
+    /// TCP connections, where they are modelled.
+    pub tcp: Option<TcpSpec>,
     /// Steps to draw from, one list for each kind of worker.
     pub steps: Vec<Vec<StepWork>>,
     /// The kind of every worker.
@@ -80,6 +85,9 @@ impl Program {
             {
                 return wrong("every operation of every step needs a finite amount of work".to_owned());
             }
+            if !step.rank.is_empty() && step.rank.len() != self.graph.len() {
+                return wrong("a step ranks some operations and not others".to_owned());
+            }
             let mut sources = step.sources.clone();
             sources.sort_unstable();
             if sources != self.graph.sources() {
@@ -90,6 +98,7 @@ impl Program {
             let sound = match lane.station {
                 Station::Own(rate) => rate > 0.0 && rate.is_finite(),
                 Station::Pool(pool) => (pool as usize) < self.pools.len(),
+                Station::Tcp { worker, .. } => self.tcp.is_some() && (worker as usize) < self.workers(),
                 Station::Links(route) => {
                     !route.ports().is_empty()
                         && route.ports().iter().all(|&port| (port as usize) < self.ports.len())

@@ -9,6 +9,7 @@ use crate::graph::{GraphError, OpSpec, StepGraph};
 use crate::lane::{Discipline, LaneSpec, Station, Streams};
 use crate::network::Route;
 use crate::program::{PoolSpec, Program, StepWork};
+use crate::tcp::TcpSpec;
 use stepcast_core::profile::{Profile, Resource, Step};
 use stepcast_core::quantity::{BytesPerSec, Seconds};
 
@@ -16,10 +17,10 @@ use stepcast_core::quantity::{BytesPerSec, Seconds};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ParseLane {
     /// On the unit that also computes.
-    #[default]
     Shared,
-    /// On a unit of its own, one transfer after the other.
-    Own,
+    /// Beside it: nobody waits for anybody's parsing.
+    #[default]
+    Beside,
 }
 
 /// Cost of parsing a transfer: fixed + per byte.
@@ -31,6 +32,15 @@ pub struct Parsing {
     pub fixed: Seconds,
     /// Where.
     pub lane: ParseLane,
+}
+
+/// How transfers share the network.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Transport {
+    /// Links are shared fairly at all times; streams share a connection (Li 2020, section 3).
+    Fair(Streams),
+    /// TCP connections find their rates (one server; all ports alike).
+    Tcp(TcpSpec),
 }
 
 /// In which order downlink transfers are asked for.
@@ -71,50 +81,71 @@ pub struct Replay {
     pub startup: Seconds,
     /// Cost of parsing a transfer.
     pub parsing: Parsing,
-    /// How streams share a connection.
-    pub streams: Streams,
+    /// How transfers share the network.
+    pub transport: Transport,
+    /// Bytes that a transfer carries beside its payload.
+    pub header: f64,
     /// Order of downlink transfers.
     pub order: TransferOrder,
     /// When workers wait for each other.
     pub coordination: Coordination,
 }
 
-/// Lanes of one worker, in the order of its local lanes.
-struct Lanes {
-    servers: u16,
+/// Local lanes of one worker: its computing lanes, its parser, then downlink, uplink, computing and parsing of every
+/// server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalLanes {
+    /// Computing lanes: as many operations as ran at once in the recording.
+    pub computing: u16,
+    /// Servers.
+    pub servers: u16,
 }
 
-impl Lanes {
-    const WORKER: u16 = 0;
-    const WORKER_PARSER: u16 = 1;
+impl LocalLanes {
     const PER_SERVER: u16 = 4;
 
-    fn down(server: u32) -> u16 {
-        2 + server as u16 * Self::PER_SERVER
+    /// Where the worker parses.
+    pub fn parser(self) -> u16 {
+        self.computing
     }
 
-    fn up(server: u32) -> u16 {
-        Self::down(server) + 1
+    /// Connection from a server.
+    pub fn down(self, server: u32) -> u16 {
+        self.computing + 1 + server as u16 * Self::PER_SERVER
     }
 
-    fn server(server: u32) -> u16 {
-        Self::down(server) + 2
+    /// Connection to a server.
+    pub fn up(self, server: u32) -> u16 {
+        self.down(server) + 1
     }
 
-    fn server_parser(server: u32) -> u16 {
-        Self::down(server) + 3
+    /// Computing of a server for this worker.
+    pub fn server(self, server: u32) -> u16 {
+        self.down(server) + 2
     }
 
-    fn count(&self) -> u16 {
-        2 + self.servers * Self::PER_SERVER
+    /// Where a server parses.
+    pub fn server_parser(self, server: u32) -> u16 {
+        self.down(server) + 3
+    }
+
+    /// How many there are.
+    pub fn count(self) -> u16 {
+        self.computing + 1 + self.servers * Self::PER_SERVER
     }
 }
 
 impl Replay {
+    /// The local lanes of every worker.
+    pub fn local_lanes(&self, profile: &Profile) -> LocalLanes {
+        let computing = computing_lanes(profile).into_iter().max().map_or(1, |lane| lane + 1);
+        LocalLanes { computing, servers: self.servers as u16 }
+    }
+
     /// The program.
     pub fn program(&self, profile: &Profile) -> Result<Program, GraphError> {
-        let lanes = Lanes { servers: self.servers as u16 };
-        let graph = self.graph(profile, &lanes)?;
+        let lanes = self.local_lanes(profile);
+        let graph = self.graph(profile, lanes)?;
         let mut slownesses: Vec<f64> = self.workers.iter().map(|worker| worker.slowness).collect();
         slownesses.sort_unstable_by(f64::total_cmp);
         slownesses.dedup();
@@ -128,21 +159,26 @@ impl Replay {
             steps: steps.collect(),
             kind: self.workers.iter().map(kind).collect(),
             coordination: self.coordination,
-            silent_when_local: (0..lanes.count()).map(|lane| lane > Lanes::WORKER_PARSER).collect(),
+            silent_when_local: (0..lanes.count()).map(|lane| lane > lanes.parser()).collect(),
             lanes: Vec::new(),
             lane_of: Vec::new(),
             pools: Vec::new(),
             ports: Vec::new(),
+            tcp: None,
             graph,
         };
-        self.connect(&mut program, &lanes);
+        match self.transport {
+            Transport::Fair(streams) => self.connect_fairly(&mut program, lanes, streams),
+            Transport::Tcp(spec) => self.connect_by_tcp(&mut program, lanes, spec),
+        }
         Ok(program)
     }
 
     /// Operations 0..n are the profile's; then one that parses for every transfer, in order; then what comes between
-    /// steps.
-    fn graph(&self, profile: &Profile, lanes: &Lanes) -> Result<StepGraph, GraphError> {
+    /// steps. Downlink transfers wait for nothing: servers hold all parameters ready.
+    fn graph(&self, profile: &Profile, lanes: LocalLanes) -> Result<StepGraph, GraphError> {
         let count = profile.operations.len() as u32;
+        let computing = computing_lanes(profile);
         let transfers = profile.operations.iter().enumerate().filter(|(_, op)| op.resource.is_transfer());
         let mut parser_of: Vec<Option<u32>> = vec![None; count as usize];
         for (parser, (index, _)) in (count..).zip(transfers) {
@@ -152,17 +188,14 @@ impl Replay {
         let mut specs: Vec<OpSpec> = Vec::new();
         for (index, operation) in profile.operations.iter().enumerate() {
             let server = self.server_of[index];
-            specs.push(OpSpec {
-                name: operation.name.clone(),
-                lane: match operation.resource {
-                    Resource::Worker => Lanes::WORKER,
-                    Resource::Downlink => Lanes::down(server),
-                    Resource::Uplink => Lanes::up(server),
-                    Resource::Server => Lanes::server(server),
-                },
-                after: operation.after.iter().copied().map(arrived).collect(),
-                releases: None,
-            });
+            let (lane, waits) = match operation.resource {
+                Resource::Worker => (computing[index], true),
+                Resource::Downlink => (lanes.down(server), false),
+                Resource::Uplink => (lanes.up(server), true),
+                Resource::Server => (lanes.server(server), true),
+            };
+            let after = operation.after.iter().copied().filter(|_| waits).map(arrived).collect();
+            specs.push(OpSpec { name: operation.name.clone(), lane, after, releases: None });
         }
         for (index, operation) in profile.operations.iter().enumerate() {
             if parser_of[index].is_none() {
@@ -170,10 +203,10 @@ impl Replay {
             }
             let server = self.server_of[index];
             let lane = match (operation.resource, self.parsing.lane) {
-                (Resource::Downlink, ParseLane::Shared) => Lanes::WORKER,
-                (Resource::Downlink, ParseLane::Own) => Lanes::WORKER_PARSER,
-                (_, ParseLane::Shared) => Lanes::server(server),
-                (_, ParseLane::Own) => Lanes::server_parser(server),
+                (Resource::Downlink, ParseLane::Shared) => 0,
+                (Resource::Downlink, ParseLane::Beside) => lanes.parser(),
+                (_, ParseLane::Shared) => lanes.server(server),
+                (_, ParseLane::Beside) => lanes.server_parser(server),
             };
             let name = format!("parse {}", operation.name);
             specs.push(OpSpec { name, lane, after: vec![index as u32], releases: None });
@@ -183,7 +216,7 @@ impl Replay {
             is_last[before as usize] = false;
         }
         let after = (0..specs.len() as u32).filter(|&op| is_last[op as usize]).collect();
-        specs.push(OpSpec { name: "between steps".to_owned(), lane: Lanes::WORKER, after, releases: None });
+        specs.push(OpSpec { name: "between steps".to_owned(), lane: 0, after, releases: None });
         StepGraph::new(&specs, lanes.count())
     }
 
@@ -191,42 +224,75 @@ impl Replay {
         let mut work = Vec::with_capacity(graph.len());
         for (index, operation) in profile.operations.iter().enumerate() {
             work.push(match operation.resource {
-                Resource::Downlink | Resource::Uplink => operation.size().get(),
+                Resource::Downlink | Resource::Uplink => operation.size().get() + self.header,
                 Resource::Worker => step.duration(index).get() * slowness,
                 Resource::Server => step.duration(index).get(),
             });
         }
-        for operation in profile.operations.iter().filter(|op| op.resource.is_transfer()) {
+        let mut first_request = f64::INFINITY;
+        for (index, operation) in
+            profile.operations.iter().enumerate().filter(|(_, op)| op.resource.is_transfer())
+        {
             let parsing = self.parsing.per_byte * operation.size().get() + self.parsing.fixed;
             work.push(parsing.get());
-        }
-        let end = step.end.iter().copied().fold(0.0, f64::max);
-        work.push((step.length - end).max(0.0));
-        StepWork { work, sources: self.sources(profile, graph, step) }
-    }
-
-    /// Sources in the order in which they are asked for; those that compute keep their recorded times.
-    fn sources(&self, profile: &Profile, graph: &StepGraph, step: &Step) -> Vec<u32> {
-        let mut sources = graph.sources().to_vec();
-        let recorded = |op: u32| step.start.get(op as usize).copied().unwrap_or(0.0);
-        sources.sort_by(|&a, &b| recorded(a).total_cmp(&recorded(b)));
-        let needed = match self.order {
-            TransferOrder::Recorded => return sources,
-            TransferOrder::Reverse => {
-                sources.reverse();
-                return sources;
+            if operation.resource == Resource::Downlink {
+                first_request = first_request.min(step.start[index]);
             }
-            TransferOrder::FewestBefore => needed(profile, |_| 1.0),
-            TransferOrder::EarliestNeeded => needed(profile, |op| step.duration(op).get()),
-        };
-        let key = |op: u32| needed.get(op as usize).copied().unwrap_or(0.0);
-        sources.sort_by(|&a, &b| key(a).total_cmp(&key(b)));
-        sources
+        }
+        // What a recording does not explain: until transfers are asked for, and from the last operation to the next step.
+        let end = step.end.iter().copied().fold(0.0, f64::max);
+        let before = if first_request.is_finite() { first_request } else { 0.0 };
+        work.push((step.length - end).max(0.0) + before);
+        let rank = self.ranks(profile, graph, step);
+        let mut sources = graph.sources().to_vec();
+        sources.sort_by_key(|&op| rank[op as usize]);
+        StepWork { work, sources, rank }
     }
 
-    /// Lanes and what serves them. With one server and workers' ports at least as fast as its own, a pool does what
-    /// max-min sharing would do, faster.
-    fn connect(&self, program: &mut Program, lanes: &Lanes) {
+    /// The order in which operations that wait for the same lane are served. Computing: in the order of the recording.
+    /// Transfers: in the order in which they arrived, which is the order in which they were sent; or as prescribed.
+    fn ranks(&self, profile: &Profile, graph: &StepGraph, step: &Step) -> Vec<u32> {
+        let count = profile.operations.len();
+        let needed = match self.order {
+            TransferOrder::Recorded | TransferOrder::Reverse => None,
+            TransferOrder::FewestBefore => Some(needed(profile, |_| 1.0)),
+            TransferOrder::EarliestNeeded => Some(needed(profile, |op| step.duration(op).get())),
+        };
+        let key = |op: usize| match (profile.operations[op].resource, &needed, self.order) {
+            (Resource::Downlink, Some(needed), _) => needed[op],
+            (Resource::Downlink, None, TransferOrder::Reverse) => -step.end[op],
+            (Resource::Downlink | Resource::Uplink, _, _) => step.end[op],
+            _ => step.start[op],
+        };
+        let mut order: Vec<usize> = (0..count).collect();
+        order.sort_by(|&a, &b| key(a).total_cmp(&key(b)));
+        let mut rank = vec![count as u32; graph.len()];
+        for (position, op) in order.into_iter().enumerate() {
+            rank[op] = position as u32;
+        }
+        rank
+    }
+
+    /// Computing and parsing of one worker and of the servers for it, with `connections` between.
+    fn lanes(&self, lanes: LocalLanes, connections: impl Fn(u32, bool) -> LaneSpec) -> Vec<LaneSpec> {
+        let computing = LaneSpec { discipline: Discipline::Ranked, ..LaneSpec::own(1.0) };
+        let parsing = LaneSpec { discipline: Discipline::Delay, ..LaneSpec::own(1.0) };
+        let mut specs = vec![computing; usize::from(lanes.computing)];
+        specs.push(parsing);
+        for server in 0..self.servers {
+            specs.extend([connections(server, false), connections(server, true), computing, parsing]);
+        }
+        specs
+    }
+
+    fn add_worker(program: &mut Program, specs: Vec<LaneSpec>) {
+        let first = program.lanes.len() as u32;
+        program.lanes.extend(specs);
+        program.lane_of.push((first..program.lanes.len() as u32).collect());
+    }
+
+    /// With one server and workers' ports at least as fast as its own, a pool does what max-min sharing would do, faster.
+    fn connect_fairly(&self, program: &mut Program, lanes: LocalLanes, streams: Streams) {
         let server_port = self.server_port.get();
         let simple = self.servers == 1 && self.workers.iter().all(|worker| worker.port >= self.server_port);
         if simple {
@@ -240,27 +306,52 @@ impl Replay {
             if !simple {
                 program.ports.extend([worker.port.get(); 2]);
             }
-            let first = program.lanes.len() as u32;
-            program.lanes.extend([LaneSpec::own(1.0), LaneSpec::own(1.0)]);
-            for server in 0..self.servers {
-                for direction in 0..2 {
-                    let station = match simple {
-                        true => Station::Pool(direction),
-                        false => {
-                            Station::Links(Route::new(&[2 * server + direction, worker_port + direction]))
-                        }
-                    };
-                    program.lanes.push(LaneSpec {
-                        discipline: Discipline::Streams(self.streams),
-                        station,
-                        startup: self.startup.get(),
-                    });
-                }
-                program.lanes.extend([LaneSpec::own(1.0), LaneSpec::own(1.0)]);
-            }
-            program.lane_of.push((first..first + u32::from(lanes.count())).collect());
+            let specs = self.lanes(lanes, |server, up| LaneSpec {
+                discipline: Discipline::Streams(streams),
+                station: match simple {
+                    true => Station::Pool(u32::from(up)),
+                    false => {
+                        Station::Links(Route::new(&[2 * server + u32::from(up), worker_port + u32::from(up)]))
+                    }
+                },
+                startup: self.startup.get(),
+            });
+            Self::add_worker(program, specs);
         }
     }
+
+    fn connect_by_tcp(&self, program: &mut Program, lanes: LocalLanes, spec: TcpSpec) {
+        program.tcp = Some(spec);
+        for worker in 0..self.workers.len() as u32 {
+            let specs = self.lanes(lanes, |_, up| LaneSpec {
+                discipline: if up { Discipline::Fifo } else { Discipline::Ranked },
+                station: Station::Tcp { worker, up },
+                startup: 0.0,
+            });
+            Self::add_worker(program, specs);
+        }
+    }
+}
+
+/// The computing lane of every worker operation: as many lanes as operations ran at once in the first recorded step, each
+/// operation on the first that was free.
+fn computing_lanes(profile: &Profile) -> Vec<u16> {
+    let mut lanes = vec![0; profile.operations.len()];
+    let Some(step) = profile.steps.first() else { return lanes };
+    let is_worker = |&op: &usize| profile.operations[op].resource == Resource::Worker;
+    let mut order: Vec<usize> = (0..profile.operations.len()).filter(is_worker).collect();
+    order.sort_by(|&a, &b| step.start[a].total_cmp(&step.start[b]));
+    let mut free_at: Vec<f64> = vec![0.0];
+    for op in order {
+        let free = free_at.iter().position(|free| *free <= step.start[op]);
+        let lane = free.unwrap_or(free_at.len());
+        if lane == free_at.len() {
+            free_at.push(0.0);
+        }
+        free_at[lane] = step.end[op];
+        lanes[op] = lane as u16;
+    }
+    lanes
 }
 
 /// For every operation: the least cost of worker operations that must run before its first use can.

@@ -28,12 +28,15 @@ impl Sampler {
         ((random * u64::from(count)) >> 32) as u32
     }
 
-    /// A number whose logarithm is normal around 0 with the given standard deviation (Box and Muller).
-    pub(crate) fn lognormal(&mut self, worker: u32, spread: f64) -> f64 {
-        let generator = &mut self.workers[worker as usize];
-        let mut uniform = || ((generator.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
-        let (radius, angle) = ((-2.0 * uniform().ln()).sqrt(), std::f64::consts::TAU * uniform());
-        (spread * radius * angle.cos()).exp()
+    /// A number between 0 and 1.
+    pub(crate) fn uniform(&mut self, worker: u32) -> f64 {
+        ((self.workers[worker as usize].next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    /// A normal number (Box and Muller).
+    pub(crate) fn normal(&mut self, worker: u32) -> f64 {
+        let radius = (-2.0 * self.uniform(worker).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.uniform(worker)).cos()
     }
 }
 

@@ -44,7 +44,7 @@ pub fn synthesise(scenario: &Scenario, index: usize) -> Profile {
     let spread = (1.0 + scenario.simulate.jitter.powi(2)).ln().sqrt();
     let steps = (0..STEPS).map(|_| {
         // One factor for the whole step: what slows a worker down slows all of its layers down.
-        let factor = sampler.lognormal(0, spread);
+        let factor = (spread * sampler.normal(0)).exp();
         step(&times, factor)
     });
     Profile {

@@ -13,7 +13,7 @@ fn op(name: &str, lane: u16, after: &[u32]) -> OpSpec {
 }
 
 fn fixed(graph: &StepGraph, work: &[f64]) -> StepWork {
-    StepWork { work: work.to_vec(), sources: graph.sources().to_vec() }
+    StepWork { work: work.to_vec(), sources: graph.sources().to_vec(), rank: vec![] }
 }
 
 /// Pull (shared equally), compute, push (one after the other): Zeng 2023. Pushes take `push`, a pull `pull`, of a
@@ -35,6 +35,7 @@ fn zeng(compute: &[f64], push: f64, pull: f64, coordination: Coordination) -> Pr
         lane_of,
         pools: vec![PoolSpec { capacity: 1.0, cap: 1.0 }],
         ports: vec![],
+        tcp: None,
         steps: compute.iter().map(|&time| vec![fixed(&graph, &[pull, time, push])]).collect(),
         kind: (0..compute.len()).collect(),
         coordination,
@@ -98,6 +99,7 @@ proptest! {
             lane_of: (0..workers as u32).map(|worker| vec![worker]).collect(),
             pools: vec![PoolSpec { capacity: 2.0, cap: 2.0 }],
             ports: vec![],
+            tcp: None,
             steps: vec![vec![fixed(&graph, &sizes)]],
             kind: vec![0; workers],
             coordination: Coordination::Async,
@@ -123,6 +125,7 @@ fn sequence(workers: usize, times: &[[f64; 4]]) -> Program {
         lane_of: (0..workers as u32).map(|worker| (4 * worker..4 * worker + 4).collect()).collect(),
         pools: vec![PoolSpec { capacity: 1.0, cap: 1.0 }; 2],
         ports: vec![],
+        tcp: None,
         steps: vec![times.iter().map(|work| fixed(&graph, work)).collect()],
         kind: vec![0; workers],
         coordination: Coordination::Async,
@@ -208,6 +211,7 @@ fn locks(first: [u16; 2]) -> Program {
         lane_of: vec![vec![0, 1, 2], vec![u32::from(first[0]), u32::from(first[1]), 3]],
         pools: vec![],
         ports: vec![],
+        tcp: None,
         steps: vec![vec![fixed(&graph, &[0.0, 1.0, 0.0, 1.0, 0.0])]],
         kind: vec![0; 2],
         coordination: Coordination::Async,
@@ -239,6 +243,7 @@ fn a_barrier_lets_all_go_together() {
         lane_of: (1..4).map(|lane| vec![lane, 0]).collect(),
         pools: vec![],
         ports: vec![],
+        tcp: None,
         steps: [1.0, 2.0, 5.0].iter().map(|&time| vec![fixed(&graph, &[time, 0.0, 1.0])]).collect(),
         kind: vec![0, 1, 2],
         coordination: Coordination::Async,

@@ -1,6 +1,7 @@
 //! What people ask of the methods: a forecast with reasons, a scaling curve, a validation.
 
 mod advice;
+pub mod compare;
 mod forecast;
 pub mod methods;
 mod scaling;

@@ -1,6 +1,7 @@
 //! The list of all methods: to add one, add a line.
 
 use crate::simulate::Simulate;
+use stepcast_analytic::baselines::{Cynthia2019, Lin2018};
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_analytic::zeng2023::Zeng2023;
 use stepcast_core::method::{Inapplicable, Method};
@@ -8,7 +9,15 @@ use stepcast_core::scenario::Scenario;
 
 /// Every method, the one to prefer first.
 pub fn all() -> &'static [&'static dyn Method] {
-    &[&Layerwise, &Zeng2023, &Simulate]
+    &[
+        &Layerwise,
+        &Zeng2023,
+        &Simulate,
+        // To be compared with: rougher than what stands before them.
+        &Cynthia2019 { half: false },
+        &Cynthia2019 { half: true },
+        &Lin2018,
+    ]
 }
 
 /// The method called `name`.

@@ -1,7 +1,7 @@
 //! The figures of one run.
 
 use stepcast_sim::measure::Window;
-use stepcast_sim::{End, Limits, Program, ProgramError, Station, Steps, run};
+use stepcast_sim::{End, Limits, LocalLanes, Program, ProgramError, Station, Steps, run};
 
 /// The figures of one run.
 pub(super) struct Figures {
@@ -19,6 +19,7 @@ pub(super) struct Figures {
 impl Figures {
     pub(super) fn of_run(
         program: &Program,
+        lanes: LocalLanes,
         seed: u64,
         limits: Limits,
         warm_up: u64,
@@ -28,30 +29,33 @@ impl Figures {
         let records = &steps.records;
         let all = Window { since: 0.0, until: outcome.time };
         let window = Window::after(records, program.workers(), warm_up).unwrap_or(all);
-        // Local lanes: the worker, its parser, then downlink, uplink, computing and parsing of each server.
-        let servers = (usize::from(program.graph.local_lanes()) - 2) / 4;
-        let busy = |local: usize| {
-            let lanes = program.lane_of.iter().map(|lanes| outcome.lane_busy[lanes[local] as usize]);
+        let busy = |local: u16| {
+            let lanes =
+                program.lane_of.iter().map(|lanes| outcome.lane_busy[lanes[usize::from(local)] as usize]);
             lanes.sum::<f64>() / program.workers() as f64
         };
-        let link = |server: usize, direction: usize| {
-            let lane = program.lane_of[0][2 + 4 * server + direction] as usize;
+        let link = |local: u16| {
+            let lane = program.lane_of[0][usize::from(local)] as usize;
             match program.lanes[lane].station {
                 Station::Pool(pool) => outcome.pool_used[pool as usize],
                 Station::Links(route) => {
                     route.ports().first().map_or(0.0, |&port| outcome.port_used[port as usize])
                 }
+                Station::Tcp { up, .. } => outcome.tcp_used[usize::from(up)],
                 Station::Own(_) => outcome.lane_busy[lane],
             }
         };
+        let servers = 0..u32::from(lanes.servers);
         Ok(Self {
             steps_per_second: window.steps_per_second(records),
             steps: outcome.steps,
             step_lengths: window.ending(records).map(|record| record.until - record.since).collect(),
             staleness: window.ending(records).map(|record| record.stale as f64).collect(),
-            workers_busy: busy(0),
-            servers_busy: (0..servers).map(|server| busy(4 + 4 * server)).fold(0.0, f64::max),
-            links_used: (0..servers).flat_map(|server| [link(server, 0), link(server, 1)]).collect(),
+            workers_busy: (0..lanes.computing).map(busy).fold(0.0, f64::max),
+            servers_busy: servers.clone().map(|server| busy(lanes.server(server))).fold(0.0, f64::max),
+            links_used: servers
+                .flat_map(|server| [link(lanes.down(server)), link(lanes.up(server))])
+                .collect(),
             end: describe(&outcome.end),
         })
     }

@@ -15,10 +15,8 @@ use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
 use stepcast_sim::{Limits, Program, Timeline, run};
 
-pub use question::lane_names;
-
 /// Operations that one prediction may simulate, all runs together; steps are cut down to it.
-const BUDGET: u64 = 40_000_000;
+const BUDGET: u64 = 10_000_000;
 
 /// Workers beyond which a simulation is refused: closed forms answer at once.
 const MAX_WORKERS: u64 = 16_384;
@@ -78,7 +76,7 @@ impl Method for Simulate {
         let seeds: Vec<u64> = seeds.collect();
         let runs: Vec<Figures> = seeds
             .into_par_iter()
-            .map(|seed| Figures::of_run(&question.program, seed, limits, warm_up))
+            .map(|seed| Figures::of_run(&question.program, question.lanes, seed, limits, warm_up))
             .collect::<Result<_, _>>()
             .map_err(question::broken)?;
         Ok(question.prediction(scenario, &runs))
@@ -95,12 +93,23 @@ fn steps(scenario: &Scenario, operations: u64) -> (u64, u64) {
     (steps, warm_up.min(steps - 1))
 }
 
-/// The first `steps` steps of every worker of one run, with the program they ran.
-pub fn timeline(scenario: &Scenario, steps: u64) -> Result<(Program, Timeline), Inapplicable> {
+/// A run to look at.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    /// What was run.
+    pub program: Program,
+    /// Names of every worker's local lanes.
+    pub lane_names: Vec<String>,
+    /// What happened.
+    pub timeline: Timeline,
+}
+
+/// The first `steps` steps of every worker of one run.
+pub fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Inapplicable> {
     Simulate.applies(scenario)?;
     let question = Question::of(scenario)?;
     let mut timeline = Timeline::default();
     run(&question.program, scenario.simulate.seed, Limits::steps(steps), &mut timeline)
         .map_err(question::broken)?;
-    Ok((question.program, timeline))
+    Ok(Recording { lane_names: question::lane_names(question.lanes), program: question.program, timeline })
 }

@@ -15,8 +15,8 @@ use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Synchronisation;
 use stepcast_sim::measure::{mean_and_half_width, quantile};
 use stepcast_sim::{
-    Coordination, ParseLane, Parsing, Program, ProgramError, Replay, ReplayWorker, Requeue, StreamOrder,
-    Streams, TransferOrder, synthesise,
+    Coordination, LocalLanes, ParseLane, Parsing, Program, ProgramError, Replay, ReplayWorker, Requeue,
+    StreamOrder, Streams, TransferOrder, Transport, synthesise,
 };
 
 /// Fewer measured steps than this do not show how steps vary.
@@ -25,6 +25,7 @@ const FEW_STEPS: usize = 10;
 /// A scenario made ready to run.
 pub(super) struct Question {
     pub(super) program: Program,
+    pub(super) lanes: LocalLanes,
     /// Computing of one step, by group.
     compute: Vec<Seconds>,
     warnings: Vec<Warning>,
@@ -63,7 +64,7 @@ impl Question {
             remedy: "check the profile".to_owned(),
         };
         let program = replay.program(&profile).map_err(cycle)?;
-        Ok(Self { program, compute, warnings })
+        Ok(Self { lanes: replay.local_lanes(&profile), program, compute, warnings })
     }
 
     pub(super) fn prediction(self, scenario: &Scenario, runs: &[Figures]) -> Prediction {
@@ -180,13 +181,14 @@ fn replay(scenario: &Scenario, profile: &Profile) -> Replay {
         parsing: Parsing {
             per_byte: per_byte(options.parse_rate) + per_byte(network.host_rate),
             fixed: options.parse_fixed,
-            lane: if options.parse_while_computing { ParseLane::Shared } else { ParseLane::Own },
+            lane: if options.parse_while_computing { ParseLane::Shared } else { ParseLane::Beside },
         },
-        streams: Streams {
+        transport: Transport::Fair(Streams {
             window: options.window.map_or(f64::INFINITY, |window| window.get()),
             requeue: Requeue::OnSelection,
             order: StreamOrder::Fifo,
-        },
+        }),
+        header: 0.0,
         order: TransferOrder::Recorded,
         coordination: match scenario.strategy.synchronisation {
             Synchronisation::Bsp => Coordination::Bounded(0),
@@ -295,9 +297,10 @@ fn bottleneck(scenario: &Scenario, runs: &[Figures]) -> (Bottleneck, f64) {
 }
 
 /// What the lanes of a worker are, for timelines.
-pub fn lane_names(servers: u32) -> Vec<String> {
-    let mut names = vec!["worker".to_owned(), "worker, parsing".to_owned()];
-    for server in 0..servers {
+pub(super) fn lane_names(lanes: LocalLanes) -> Vec<String> {
+    let mut names: Vec<String> = (0..lanes.computing).map(|lane| format!("worker, thread {lane}")).collect();
+    names.push("worker, parsing".to_owned());
+    for server in 0..lanes.servers {
         for lane in ["downlink", "uplink", "computing", "parsing"] {
             names.push(format!("server {server}, {lane}"));
         }

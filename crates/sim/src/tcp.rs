@@ -1,0 +1,356 @@
+//! TCP connections between workers and one server, as a fluid: what fair sharing leaves out.
+//!
+//! Real connections do not share a link equally at once. A connection that was idle has a small window and finds its
+//! rate again in round trips; round trips are as long as the queues they pass; acknowledgements of a download queue
+//! behind other workers' uploads. These forces decide whether asynchronous workers stay in lock-step or spread out.
+//!
+//! Every worker has two connections, down and up. Time goes in ticks. In every tick
+//! 1. acknowledgements return after the delay of the way back, and windows grow: by what is acknowledged in slow start,
+//!    which ends when the round trip has grown by `hystart`; by CUBIC afterwards (RFC 9438: C = 0.4, β = 0.7);
+//! 2. senders put data into the first queue on their way, as the window and the host's limit on queued data allow;
+//! 3. queues are served: the server's port first-in first-out, a worker's own port, and the switch's port towards the
+//!    server, where what exceeds the queue is lost and halts the window's growth.
+//!
+//! Ports have token buckets: after idling they pass `burst` bytes at once. All ports have the same rate.
+
+use crate::sample::Sampler;
+
+/// Bytes of a segment's payload.
+const SEGMENT: f64 = 1448.0;
+
+/// CUBIC's constants.
+const CUBIC_C: f64 = 0.4;
+const CUBIC_BETA: f64 = 0.7;
+
+/// Most that a host queues for one connection beside the window: two buffers of generic segmentation offload.
+const OFFLOAD: f64 = 65_536.0;
+
+/// A network of TCP connections.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TcpSpec {
+    /// Rate of every port, for payload.
+    pub rate: f64,
+    /// Round trip when nothing is queued.
+    pub round_trip: f64,
+    /// Longest queue of a port, in seconds at its rate.
+    pub queue: f64,
+    /// Bytes that a port passes at once after idling.
+    pub burst: f64,
+    /// Idle time after which a window is halved, and again after every further one.
+    pub idle: f64,
+    /// Growth of the round trip that ends slow start.
+    pub hystart: f64,
+    /// Window with which connections enter the simulation.
+    pub first_window: f64,
+    /// Spread of those windows: standard deviation of the logarithm.
+    pub first_window_spread: f64,
+    /// Time for which hosts queue data at the pacing rate.
+    pub host_queue: f64,
+    /// Share of upload queues that acknowledgements of downloads wait behind.
+    pub acknowledgements_queued: f64,
+    /// Spread of the weights with which connections share queues, down and up: standard deviation of the logarithm.
+    pub spread: [f64; 2],
+    /// How far a connection's weight resembles its last one.
+    pub memory: f64,
+    /// Length of a tick.
+    pub tick: f64,
+}
+
+/// One connection.
+#[derive(Debug, Clone)]
+struct Connection {
+    /// To be sent.
+    backlog: f64,
+    /// In the queue of the sender's port.
+    local: f64,
+    /// In the queue of the switch's port towards the server (uploads only).
+    switch: f64,
+    /// Delivered, not yet acknowledged.
+    unacknowledged: f64,
+    window: f64,
+    threshold: f64,
+    largest_window: f64,
+    /// Beginning of CUBIC's current epoch, and its two figures.
+    epoch: Option<f64>,
+    inflection: f64,
+    origin: f64,
+    last_sent: f64,
+    round_trip: f64,
+    recovers_at: f64,
+    weight: f64,
+    normal: f64,
+    /// Tokens of the worker's own port (uploads only).
+    tokens: f64,
+    /// What came through that port in the last tick.
+    arrived: f64,
+    /// What its receiver got in the last tick.
+    delivered: f64,
+}
+
+impl Connection {
+    fn queued(&self) -> f64 {
+        self.local + self.switch + self.unacknowledged
+    }
+
+    fn is_busy(&self) -> bool {
+        self.backlog > 0.0 || self.queued() >= 1.0
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.window < self.threshold
+    }
+
+    /// The window grows by what is acknowledged, if it was what held the sender back.
+    fn grow(&mut self, now: f64, acknowledged: f64, round_trip: f64, spec: &TcpSpec) {
+        let in_flight = self.queued() + acknowledged;
+        if self.in_slow_start() {
+            if in_flight >= 0.5 * self.window {
+                self.window = (self.window + acknowledged).min(self.threshold);
+                if round_trip > spec.hystart + spec.round_trip && self.window > 16.0 * SEGMENT {
+                    self.threshold = self.window;
+                }
+            }
+        } else if in_flight >= self.window - SEGMENT {
+            let epoch = match self.epoch {
+                Some(epoch) => epoch,
+                None => {
+                    let below = (self.largest_window - self.window).max(0.0);
+                    self.inflection = (below / SEGMENT / CUBIC_C).cbrt();
+                    self.origin = self.largest_window.max(self.window);
+                    self.epoch = Some(now);
+                    now
+                }
+            };
+            let since = now - epoch + round_trip - self.inflection;
+            let target = (self.origin + CUBIC_C * since.powi(3) * SEGMENT).min(1.5 * self.window);
+            let share = acknowledged / self.window;
+            // Never slower than the additive increase that CUBIC's decrease is fair to (RFC 9438, section 4.3).
+            let additive = 3.0 * (1.0 - CUBIC_BETA) / (1.0 + CUBIC_BETA) * SEGMENT;
+            self.window += ((target - self.window).max(0.0)).max(additive) * share;
+        }
+    }
+
+    fn lose(&mut self, now: f64) {
+        self.recovers_at = now + self.round_trip;
+        let fast_convergence = 0.5 * (1.0 + CUBIC_BETA);
+        self.largest_window =
+            if self.window < self.largest_window { fast_convergence * self.window } else { self.window };
+        self.window = (CUBIC_BETA * self.window).max(2.0 * SEGMENT);
+        self.threshold = self.window;
+        self.epoch = None;
+    }
+}
+
+/// All connections of all workers.
+#[derive(Debug, Clone)]
+pub(crate) struct Tcp {
+    spec: TcpSpec,
+    down: Vec<Connection>,
+    up: Vec<Connection>,
+    /// Tokens of the server's port and of the switch's port towards it.
+    tokens: [f64; 2],
+    last_tick: f64,
+    /// Bytes that left the server's port and the switch's.
+    pub(crate) carried: [f64; 2],
+}
+
+impl Tcp {
+    pub(crate) fn new(spec: TcpSpec, workers: usize, sampler: &mut Sampler) -> Self {
+        let mut connection = |worker: usize| Connection {
+            backlog: 0.0,
+            local: 0.0,
+            switch: 0.0,
+            unacknowledged: 0.0,
+            window: spec.first_window * (spec.first_window_spread * sampler.normal(worker as u32)).exp(),
+            threshold: f64::INFINITY,
+            largest_window: 0.0,
+            epoch: None,
+            inflection: 0.0,
+            origin: 0.0,
+            last_sent: 0.0,
+            round_trip: 0.001,
+            recovers_at: f64::NEG_INFINITY,
+            weight: 1.0,
+            normal: sampler.normal(worker as u32),
+            tokens: spec.burst,
+            arrived: 0.0,
+            delivered: 0.0,
+        };
+        Self {
+            spec,
+            down: (0..workers).map(&mut connection).collect(),
+            up: (0..workers).map(&mut connection).collect(),
+            tokens: [spec.burst; 2],
+            last_tick: 0.0,
+            carried: [0.0; 2],
+        }
+    }
+
+    pub(crate) fn rate(&self) -> f64 {
+        self.spec.rate
+    }
+
+    pub(crate) fn tick_length(&self) -> f64 {
+        self.spec.tick
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        self.down.iter().chain(&self.up).any(Connection::is_busy)
+    }
+
+    /// Gives a connection more to send. One that was idle begins anew.
+    pub(crate) fn offer(&mut self, now: f64, worker: u32, up: bool, bytes: f64, sampler: &mut Sampler) {
+        let spec = self.spec;
+        let connection = if up { &mut self.up[worker as usize] } else { &mut self.down[worker as usize] };
+        if !connection.is_busy() {
+            let idle = now - connection.last_sent;
+            let timeout = spec.idle + connection.round_trip;
+            if idle > timeout {
+                connection.threshold = connection.threshold.max(0.75 * connection.window);
+                let halvings = ((idle - timeout) / timeout).ceil().min(60.0);
+                connection.window = (connection.window * 0.5f64.powf(halvings)).max(10.0 * SEGMENT);
+                connection.epoch = None;
+            }
+            connection.epoch = connection.epoch.map(|epoch| epoch + idle);
+            let fresh = (1.0 - spec.memory * spec.memory).sqrt();
+            connection.normal = spec.memory * connection.normal + fresh * sampler.normal(worker);
+            connection.weight = (spec.spread[usize::from(up)] * connection.normal).exp();
+        }
+        connection.backlog += bytes;
+    }
+
+    /// Bytes that arrived in the last tick.
+    pub(crate) fn delivered(&self, worker: u32, up: bool) -> f64 {
+        let connections = if up { &self.up } else { &self.down };
+        connections[worker as usize].delivered
+    }
+
+    /// Whether nothing of a connection is on its way.
+    pub(crate) fn has_arrived(&self, worker: u32, up: bool) -> bool {
+        let connection = if up { &self.up[worker as usize] } else { &self.down[worker as usize] };
+        connection.backlog <= 0.0 && connection.local + connection.switch < 1.0
+    }
+
+    /// One tick that ends at `now`.
+    pub(crate) fn tick(&mut self, now: f64, sampler: &mut Sampler) {
+        let Self { spec, down, up, tokens, .. } = self;
+        let (rate, tick) = (spec.rate, spec.tick);
+        let amount = rate * tick;
+        // Buckets fill while nothing happens.
+        let skipped = rate * (now - self.last_tick - tick).max(0.0);
+        self.last_tick = now;
+        tokens.iter_mut().for_each(|tokens| *tokens = (*tokens + skipped).min(spec.burst));
+        let server_queue: f64 = down.iter().map(|connection| connection.local).sum();
+        let switch_queue: f64 = up.iter().map(|connection| connection.switch).sum();
+        for (down, up) in down.iter_mut().zip(up.iter_mut()) {
+            up.tokens = (up.tokens + skipped).min(spec.burst);
+            let returning = spec.acknowledgements_queued * (switch_queue + up.local) / rate;
+            let weight = down.weight;
+            send(down, now, [server_queue / rate, returning], weight, spec);
+            let there = (up.local + switch_queue) / rate;
+            send(up, now, [there, server_queue / rate], 1.0, spec);
+        }
+
+        self.carried[0] += serve_server(down, amount, &mut tokens[0], spec);
+        self.carried[1] += serve_uploads(up, amount, &mut tokens[1], now, spec, sampler);
+    }
+}
+
+/// One tick of a sender: `delays` are those of the way there and of the way back.
+fn send(connection: &mut Connection, now: f64, delays: [f64; 2], weight: f64, spec: &TcpSpec) {
+    let [there, back] = delays;
+    let round_trip = spec.round_trip + there + back;
+    connection.round_trip +=
+        (round_trip - connection.round_trip) * spec.tick / (spec.tick + 4.0 * round_trip.max(0.002));
+    if !connection.is_busy() {
+        return;
+    }
+    let acknowledged = connection.unacknowledged * (1.0 - (-spec.tick / (spec.round_trip + back)).exp());
+    connection.unacknowledged -= acknowledged;
+    let slow_start = connection.in_slow_start();
+    connection.grow(now, acknowledged, round_trip, spec);
+    let pace =
+        if slow_start { 2.0 } else { 1.2 } * connection.window / connection.round_trip.max(spec.round_trip);
+    let host_limit = (2.0 * OFFLOAD).max(pace * spec.host_queue).min(4e6) * weight;
+    let allowed = (connection.window - connection.queued()).min(host_limit - connection.local);
+    let sent = allowed.min(connection.backlog).max(0.0);
+    if sent > 0.0 {
+        connection.backlog -= sent;
+        if connection.backlog < 1e-6 {
+            connection.backlog = 0.0;
+        }
+        connection.local += sent;
+        connection.last_sent = now;
+    }
+}
+
+/// Takes from a token bucket what a port can pass, and fills it by what it could have passed.
+fn pass(waiting: f64, amount: f64, tokens: &mut f64, spec: &TcpSpec) -> f64 {
+    let passed = waiting.min(amount + *tokens);
+    *tokens = (*tokens + amount - passed).clamp(0.0, spec.burst);
+    passed
+}
+
+/// The server's port: first in, first out, so everybody's share is that of the queue.
+fn serve_server(down: &mut [Connection], amount: f64, tokens: &mut f64, spec: &TcpSpec) -> f64 {
+    let queue: f64 = down.iter().map(|connection| connection.local).sum();
+    let served = pass(queue, amount, tokens, spec);
+    let share = if queue > 0.0 { served / queue } else { 0.0 };
+    for connection in down {
+        let passed = connection.local * share;
+        connection.local -= passed;
+        connection.unacknowledged += passed;
+        connection.delivered = passed;
+    }
+    served
+}
+
+/// Workers' own ports, then the switch's port towards the server; what exceeds its queue is lost and sent again.
+fn serve_uploads(
+    up: &mut [Connection],
+    amount: f64,
+    tokens: &mut f64,
+    now: f64,
+    spec: &TcpSpec,
+    sampler: &mut Sampler,
+) -> f64 {
+    let mut arrived = 0.0;
+    for connection in up.iter_mut() {
+        connection.arrived = pass(connection.local, amount, &mut connection.tokens, spec);
+        connection.local -= connection.arrived;
+        connection.switch += connection.arrived;
+        connection.delivered = 0.0;
+        arrived += connection.arrived;
+    }
+    let queue: f64 = up.iter().map(|connection| connection.switch).sum();
+    let served = pass(queue, amount, tokens, spec);
+    let mut left = served;
+    // By weight, in rounds, since nobody can be served more than he has queued.
+    for _ in 0..3 {
+        let weighted: f64 = up.iter().map(|connection| connection.switch * connection.weight).sum();
+        if weighted <= 0.0 || left <= 1e-9 {
+            break;
+        }
+        let per_weight = left / weighted;
+        for connection in up.iter_mut() {
+            let passed = (connection.switch * connection.weight * per_weight).min(connection.switch);
+            connection.switch -= passed;
+            connection.unacknowledged += passed;
+            connection.delivered += passed;
+            left -= passed;
+        }
+    }
+    let excess = queue - served - (spec.queue * spec.rate + spec.burst);
+    if excess > 0.0 && arrived > 0.0 {
+        for (worker, connection) in up.iter_mut().enumerate() {
+            let lost = (excess * connection.arrived / arrived).min(connection.switch);
+            connection.switch -= lost;
+            connection.backlog += lost;
+            let noticed = 1.0 - (-lost / SEGMENT).exp();
+            if lost > 0.0 && now > connection.recovers_at && sampler.uniform(worker as u32) < noticed {
+                connection.lose(now);
+            }
+        }
+    }
+    served
+}
