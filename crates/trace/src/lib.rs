@@ -5,6 +5,7 @@
 //! Nothing read from a file can make this crate panic, and what it holds in memory is bounded by
 //! [`MAX_UNPACKED`].
 
+pub mod chrome;
 mod error;
 mod json;
 mod read;
@@ -15,6 +16,8 @@ pub use json::{parse_profile, print_profile, read_profile, write_profile};
 pub use read::MAX_UNPACKED;
 pub use tensorflow::{from_run_metadata, tensorflow};
 
+use std::path::Path;
+
 use stepcast_core::profile::Profile;
 
 /// A profile, and what had to be done to the recording to get it.
@@ -24,4 +27,9 @@ pub struct Imported {
     pub profile: Profile,
     /// What was repaired, left out or looks odd: one sentence each, for people to read.
     pub notes: Vec<String>,
+}
+
+/// The content of a file, unpacked if it is compressed, at most [`MAX_UNPACKED`] bytes.
+pub fn unpacked(path: &Path) -> Result<Vec<u8>, TraceError> {
+    read::content(path, MAX_UNPACKED)
 }

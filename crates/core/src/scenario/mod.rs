@@ -111,6 +111,17 @@ impl Default for ZengOptions {
     }
 }
 
+/// How simulated transfers share the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// Equally at all times (Li 2020, section 3.1).
+    #[default]
+    Fair,
+    /// As TCP connections find their rates, with windows, round trips and queues.
+    Tcp,
+}
+
 /// How asynchronous and other training is simulated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SimulateOptions {
@@ -132,6 +143,10 @@ pub struct SimulateOptions {
     pub parse_while_computing: bool,
     /// Spread of computing times where a single step has to stand for all: standard deviation against the mean.
     pub jitter: f64,
+    /// How transfers share the network.
+    pub transport: Transport,
+    /// Longest queue of a port, in time at its rate; for TCP.
+    pub queue: Seconds,
 }
 
 impl Default for SimulateOptions {
@@ -146,6 +161,8 @@ impl Default for SimulateOptions {
             parse_rate: None,
             parse_while_computing: false,
             jitter: 0.05,
+            transport: Transport::Fair,
+            queue: Seconds::new(0.05),
         }
     }
 }

@@ -11,7 +11,8 @@ use question::Question;
 use rayon::prelude::*;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::prediction::Prediction;
-use stepcast_core::scenario::Scenario;
+use stepcast_core::quantity::BitsPerSec;
+use stepcast_core::scenario::{Scenario, Transport};
 use stepcast_core::strategy::Architecture;
 use stepcast_sim::{Limits, Program, Timeline, run};
 
@@ -57,6 +58,11 @@ impl Method for Simulate {
                 "there is nothing to simulate with a worker that is alone",
                 "use `--method layerwise`",
             ),
+            _ if scenario.simulate.transport == Transport::Tcp && !ports_are_alike(scenario) => refuse(
+                "methods.simulate.transport",
+                "TCP is modelled for one server and ports of one rate",
+                "use `transport = \"fair\"`, or one server and no `bandwidth` of its own for any group",
+            ),
             _ if scenario.cluster.workers() > MAX_WORKERS => refuse(
                 "cluster.workers",
                 "more than 16384 workers are too many to simulate",
@@ -81,6 +87,14 @@ impl Method for Simulate {
             .map_err(question::broken)?;
         Ok(question.prediction(scenario, &runs))
     }
+}
+
+fn ports_are_alike(scenario: &Scenario) -> bool {
+    let cluster = &scenario.cluster;
+    let own = |rate: Option<BitsPerSec>| rate.is_some_and(|rate| rate != cluster.network.bandwidth);
+    cluster.servers.count == 1
+        && !own(cluster.servers.bandwidth)
+        && !cluster.groups.iter().any(|group| own(group.bandwidth))
 }
 
 /// Steps of the slowest worker and those that do not count, within the budget.

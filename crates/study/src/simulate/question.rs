@@ -11,12 +11,12 @@ use stepcast_core::prediction::{
 };
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::{BitsPerSec, BytesPerSec, SamplesPerSec, Seconds};
-use stepcast_core::scenario::Scenario;
+use stepcast_core::scenario::{self, Scenario};
 use stepcast_core::strategy::Synchronisation;
 use stepcast_sim::measure::{mean_and_half_width, quantile};
 use stepcast_sim::{
     Coordination, LocalLanes, ParseLane, Parsing, Program, ProgramError, Replay, ReplayWorker, Requeue,
-    StreamOrder, Streams, TransferOrder, Transport, synthesise,
+    StreamOrder, Streams, TcpSpec, TransferOrder, Transport, synthesise,
 };
 
 /// Fewer measured steps than this do not show how steps vary.
@@ -169,6 +169,7 @@ fn replay(scenario: &Scenario, profile: &Profile) -> Replay {
         let worker = ReplayWorker { slowness: slowness(scenario, profile, index), port };
         workers.extend(std::iter::repeat_n(worker, group.count as usize));
     }
+    let server_port = payload(cluster.servers.bandwidth.unwrap_or(network.bandwidth));
     let options = scenario.simulate;
     let per_byte =
         |rate: Option<BytesPerSec>| rate.map_or(Seconds::ZERO, |rate| Seconds::new(1.0 / rate.get()));
@@ -176,18 +177,23 @@ fn replay(scenario: &Scenario, profile: &Profile) -> Replay {
         workers,
         servers: cluster.servers.count,
         server_of: servers(profile, cluster.servers.count, cluster.servers.placement),
-        server_port: payload(cluster.servers.bandwidth.unwrap_or(network.bandwidth)),
+        server_port,
         startup: network.latency + network.startup,
         parsing: Parsing {
             per_byte: per_byte(options.parse_rate) + per_byte(network.host_rate),
             fixed: options.parse_fixed,
             lane: if options.parse_while_computing { ParseLane::Shared } else { ParseLane::Beside },
         },
-        transport: Transport::Fair(Streams {
-            window: options.window.map_or(f64::INFINITY, |window| window.get()),
-            requeue: Requeue::OnSelection,
-            order: StreamOrder::Fifo,
-        }),
+        transport: match options.transport {
+            scenario::Transport::Fair => Transport::Fair(Streams {
+                window: options.window.map_or(f64::INFINITY, |window| window.get()),
+                requeue: Requeue::OnSelection,
+                order: StreamOrder::Fifo,
+            }),
+            scenario::Transport::Tcp => {
+                Transport::Tcp(TcpSpec::linux(server_port.get(), options.queue.get()))
+            }
+        },
         header: 0.0,
         order: TransferOrder::Recorded,
         coordination: match scenario.strategy.synchronisation {

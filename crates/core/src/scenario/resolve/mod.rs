@@ -135,6 +135,8 @@ fn simulate(section: SimulateSection) -> Result<SimulateOptions, Invalid> {
         parse_rate: section.parse_rate.or(default.parse_rate),
         parse_while_computing: section.parse_while_computing.unwrap_or(default.parse_while_computing),
         jitter: section.jitter.unwrap_or(default.jitter),
+        transport: section.transport.unwrap_or(default.transport),
+        queue: section.queue.unwrap_or(default.queue),
     };
     for (key, value, most) in [("runs", options.runs, 1000), ("steps", options.steps, 1_000_000)] {
         if !(1..=most).contains(&value) {
@@ -153,6 +155,7 @@ fn simulate(section: SimulateSection) -> Result<SimulateOptions, Invalid> {
     if let Some(rate) = options.parse_rate {
         positive("parse-rate", rate.get(), "a rate such as \"4 GB/s\"")?;
     }
+    positive("queue", options.queue.get(), "a time such as \"50 ms\"")?;
     not_negative("jitter", options.jitter, "a share such as 0.05")?;
     Ok(options)
 }

@@ -1,0 +1,130 @@
+//! Reading what was measured.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::path::{Path, PathBuf};
+use stepcast_core::profile::Profile;
+use stepcast_core::quantity::BitsPerSec;
+use stepcast_trace::{TraceError, tensorflow, unpacked};
+
+/// Steps of the slowest worker after which a run was stopped, where the configuration does not say.
+const USUAL_STEPS: u64 = 40;
+
+/// Seconds after which a run was stopped at the latest, where the configuration does not say.
+const USUAL_SECONDS: f64 = 75.0;
+
+/// `config.json`.
+#[derive(Debug, Clone, Deserialize)]
+struct ConfigFile {
+    name: String,
+    batch: u32,
+    /// Mbit/s.
+    rate: f64,
+    min_steps: Option<u64>,
+    tmax: Option<f64>,
+}
+
+/// One configuration.
+#[derive(Debug, Clone)]
+pub struct Configuration {
+    /// Its name.
+    pub name: String,
+    /// Samples of a step.
+    pub batch: u32,
+    /// Nominal rate of every link.
+    pub rate: BitsPerSec,
+    /// Steps of the slowest worker after which runs were stopped.
+    pub steps: u64,
+    /// Seconds after which runs were stopped at the latest.
+    pub seconds: f64,
+    folder: PathBuf,
+}
+
+/// One measured run.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Measurement {
+    /// Number of workers.
+    #[serde(rename = "W")]
+    pub workers: u32,
+    /// Throughput over the second half of the run.
+    pub examples_per_s: f64,
+}
+
+pub(super) fn wrong(path: &Path, reason: impl Into<String>, remedy: &str) -> TraceError {
+    TraceError { place: path.display().to_string(), reason: reason.into(), remedy: remedy.to_owned() }
+}
+
+pub(super) fn json<T: DeserializeOwned>(path: &Path) -> Result<T, TraceError> {
+    serde_json::from_slice(&unpacked(path)?).map_err(|error| {
+        wrong(path, error.to_string(), "see docs/validation.md for the files of a configuration")
+    })
+}
+
+pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, TraceError> {
+    let listed = std::fs::read_dir(folder).and_then(|entries| {
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<PathBuf>, _>>()
+    });
+    let mut paths = listed.map_err(|error| wrong(folder, error.to_string(), "check the path"))?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// All configurations below a folder, or the folder itself if it is one.
+pub(super) fn configurations(folder: &Path) -> Result<Vec<Configuration>, TraceError> {
+    let mut candidates = entries(folder)?;
+    candidates.push(folder.to_owned());
+    let mut found = Vec::new();
+    for folder in candidates.into_iter().filter(|path| path.join("config.json").is_file()) {
+        let file: ConfigFile = json(&folder.join("config.json"))?;
+        let sound = file.rate > 0.0 && file.rate.is_finite() && file.batch > 0;
+        if !sound {
+            return Err(wrong(
+                &folder.join("config.json"),
+                "rate and batch must be positive",
+                "correct them",
+            ));
+        }
+        found.push(Configuration {
+            name: file.name,
+            batch: file.batch,
+            rate: BitsPerSec::new(file.rate * 1e6),
+            steps: file.min_steps.unwrap_or(USUAL_STEPS),
+            seconds: file.tmax.unwrap_or(USUAL_SECONDS),
+            folder,
+        });
+    }
+    if found.is_empty() {
+        return Err(wrong(
+            folder,
+            "there is no configuration in it",
+            "give the folder that holds <config>/config.json",
+        ));
+    }
+    Ok(found)
+}
+
+impl Configuration {
+    /// A file of this configuration.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// The one-worker profile, and what had to be repaired in it.
+    pub fn profile(&self) -> Result<(Profile, Vec<String>), TraceError> {
+        let graphs = self.file("partition_graphs_runmetadata.pb.gz");
+        let imported = tensorflow(&self.file("runmetadata.tar.xz"), Some(&graphs), self.batch)?;
+        Ok((Profile { name: self.name.clone(), ..imported.profile }, imported.notes))
+    }
+
+    /// The measured runs, by number of workers; the first measurement of each.
+    pub fn measurements(&self) -> Result<Vec<Measurement>, TraceError> {
+        let is_run = |path: &PathBuf| {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            name.starts_with("run_W") && name.ends_with(".json.gz")
+        };
+        let runs = entries(&self.folder)?.into_iter().filter(is_run);
+        let mut measured: Vec<Measurement> = runs.map(|path| json(&path)).collect::<Result<_, _>>()?;
+        measured.sort_by_key(|measurement| measurement.workers);
+        Ok(measured)
+    }
+}
