@@ -3,6 +3,7 @@
 //!
 //! No input or output, no clock, no threads, no logging.
 
+pub mod baselines;
 pub mod cynthia2019;
 pub mod layerwise;
 pub mod lin2018;

@@ -1,7 +1,8 @@
 //! The flags of every command, as clap reads them.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, value_parser};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::str::FromStr;
 use stepcast_core::scenario::MAX_WORKERS;
 
@@ -9,6 +10,8 @@ const EXAMPLES: &str = "\
 Examples:
   stepcast predict                             the built-in quick start
   stepcast predict cluster.toml --workers 1..16
+  stepcast compare cluster.toml                every method on one scenario
+  stepcast import steps/ --batch 32 -o vgg16.json
   stepcast models show resnet50
   stepcast validate zeng2023
 
@@ -21,10 +24,29 @@ Examples:
   stepcast predict cluster.toml --workers 1,2,4,8..12   these numbers of workers
   stepcast predict --set strategy.batch=64 --set cluster.network=25gbe
   stepcast predict --set cluster.workers.0.count=8      only the first group of workers
+  stepcast predict vgg16.json --set cluster.workers.count=8   a profile, asynchronous
+  stepcast predict async.toml --timeline steps.json     what happened when, for Perfetto
   stepcast predict cluster.toml --json                  everything, for programs
   cat cluster.toml | stepcast predict -                 from standard input
 
 The keys of a scenario file are in docs/scenario.md.";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  stepcast compare                                      the built-in quick start
+  stepcast compare async.toml                           methods side by side
+  stepcast compare async.toml --workers 16              with 16 workers
+  stepcast compare --set strategy.synchronisation=async
+  stepcast compare async.toml --json                    for programs";
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  stepcast import steps/ --batch 32 -o vgg16.json       a folder of step_0000.pb, step_0001.pb, ...
+  stepcast import steps.tar.xz --graphs graphs.pb --batch 32 -o vgg16.json.gz
+  stepcast import steps/ --batch 32 --summary           look, and write nothing
+  stepcast predict vgg16.json                           then predict with it
+
+How to record steps is in docs/profile.md.";
 
 const MODELS_EXAMPLES: &str = "\
 Examples:
@@ -85,6 +107,12 @@ pub(crate) enum Command {
     /// Predict a training step: time, throughput, scaling, bottleneck, and what would help
     #[command(after_help = PREDICT_EXAMPLES)]
     Predict(Predict),
+    /// Predict one scenario by every method, side by side
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(Compare),
+    /// Make a profile of recorded TensorFlow steps (RunMetadata), to predict with
+    #[command(after_help = IMPORT_EXAMPLES)]
+    Import(Import),
     /// List the models of the zoo, or show one
     #[command(after_help = MODELS_EXAMPLES)]
     Models {
@@ -118,7 +146,8 @@ pub(crate) enum Command {
 /// Flags of `predict`.
 #[derive(Debug, Args)]
 pub(crate) struct Predict {
-    /// Scenario file (TOML), or - for standard input; the built-in quick start if left out
+    /// Scenario (TOML), profile (.json, .json.gz), or - for a scenario from standard input; the
+    /// built-in quick start if left out
     pub(crate) scenario: Option<String>,
 
     /// Method of prediction; auto takes the first that applies
@@ -132,6 +161,58 @@ pub(crate) struct Predict {
     /// Numbers of workers for the scaling table: 8, 1..16 or 1,2,4
     #[arg(long)]
     pub(crate) workers: Option<Workers>,
+
+    /// Write what happens when to this file, for Perfetto and chrome://tracing; only with method
+    /// simulate
+    #[arg(long, value_name = "OUT.json")]
+    pub(crate) timeline: Option<PathBuf>,
+
+    /// Steps of every worker in the timeline
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "timeline", value_parser = value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) timeline_steps: u32,
+}
+
+/// Flags of `compare`.
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// Scenario (TOML), profile (.json, .json.gz), or - for a scenario from standard input; the
+    /// built-in quick start if left out
+    pub(crate) scenario: Option<String>,
+
+    /// Set a value of the scenario; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
+
+    /// Number of workers, groups keeping their proportions
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MAX_WORKERS as i64))]
+    pub(crate) workers: Option<u32>,
+}
+
+/// Flags of `import`.
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// Recorded steps: a file, a folder of step*.pb files, or an archive (.tar, .tar.gz, .tar.xz)
+    pub(crate) trace: PathBuf,
+
+    /// Recording with the partition graphs; the first step that has them if left out
+    #[arg(long, value_name = "FILE")]
+    pub(crate) graphs: Option<PathBuf>,
+
+    /// Samples of one step, which a recording does not tell
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100_000_000))]
+    pub(crate) batch: u32,
+
+    /// What was trained; the name of the folder or file if left out
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+
+    /// The profile to write, .json or .json.gz
+    #[arg(short, long, value_name = "PROFILE.json", required_unless_present = "summary")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Only say what was found; write nothing
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) summary: bool,
 }
 
 /// What to do with models.

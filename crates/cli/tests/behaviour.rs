@@ -71,6 +71,7 @@ fn the_same_question_gives_the_same_bytes() {
 fn every_json_is_json() {
     for arguments in [
         vec!["predict", "--json"],
+        vec!["compare", "--json"],
         vec!["models", "--json"],
         vec!["models", "show", "resnet50", "--layers", "--json"],
         vec!["devices", "--json"],
@@ -106,7 +107,7 @@ fn names_of_a_scenario_cannot_control_the_terminal() {
 
 #[test]
 fn every_command_has_help_with_examples() {
-    for command in ["predict", "models", "devices", "networks", "methods", "validate"] {
+    for command in ["predict", "compare", "import", "models", "devices", "networks", "methods", "validate"] {
         let output = stepcast(&[command, "--help"]).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && text.contains("Examples:\n"), "{text}");

@@ -10,9 +10,13 @@ use stepcast_study::methods;
 
 fn examples() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .collect();
     files.sort();
-    assert!(files.len() >= 6, "{files:?}");
+    assert!(files.len() >= 9, "{files:?}");
     files
 }
 
@@ -24,13 +28,33 @@ fn run(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Simulations that are long enough to be one.
+const QUICK: [&str; 6] = [
+    "--set",
+    "methods.simulate.runs=2",
+    "--set",
+    "methods.simulate.steps=20",
+    "--set",
+    "methods.simulate.warm-up=2",
+];
+
+/// The methods that have an answer.
+fn answering(path: &str) -> Vec<String> {
+    let answer = run(&[&["compare", path, "--json"][..], &QUICK].concat());
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let rows = answer["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), methods::all().len());
+    let applying = rows.iter().filter(|row| row["iteration_s"].is_number());
+    applying.map(|row| row["method"].as_str().unwrap().to_owned()).collect()
+}
+
 #[test]
 fn every_example_has_a_question_and_an_answer() {
     for path in examples() {
         let text = fs::read_to_string(&path).unwrap();
         let question = text.lines().next().unwrap_or_default();
         assert!(question.starts_with("# ") && text.contains('?'), "{}: {question}", path.display());
-        let answer = run(&["predict", path.to_str().unwrap()]);
+        let answer = run(&[&["predict", path.to_str().unwrap()][..], &QUICK].concat());
         for part in
             ["step time", "Where the time goes", "Workers", "Scaling", "Bottleneck", "What would help"]
         {
@@ -45,17 +69,25 @@ fn every_example_has_a_question_and_an_answer() {
 fn the_echoed_scenario_gives_the_same_prediction() {
     let folder = tempfile::tempdir().unwrap();
     for path in examples() {
-        for method in methods::all() {
-            let first = run(&["predict", path.to_str().unwrap(), "--method", method.name(), "--json"]);
+        // What a scenario names lies beside it.
+        for beside in ["one-worker.json"] {
+            fs::copy(path.with_file_name(beside), folder.path().join(beside)).unwrap();
+        }
+        let path = path.to_str().unwrap();
+        let methods = answering(path);
+        assert!(!methods.is_empty(), "{path}");
+        for method in &methods {
+            let ask = ["--method", method, "--workers", "2,4", "--json"];
+            let first = run(&[&["predict", path][..], &ask, &QUICK].concat());
             let first: Value = serde_json::from_str(&first).unwrap();
             let scenario: toml::Table = serde_json::from_value(first["scenario"].clone()).unwrap();
             let echo = folder.path().join("echo.toml");
             fs::write(&echo, toml::to_string(&scenario).unwrap()).unwrap();
-            let again = run(&["predict", echo.to_str().unwrap(), "--method", method.name(), "--json"]);
+            let again = run(&[&["predict", echo.to_str().unwrap()][..], &ask].concat());
             let again: Value = serde_json::from_str(&again).unwrap();
             for part in ["scenario", "prediction", "advice", "scaling", "training"] {
                 let bytes = |value: &Value| serde_json::to_string(&value[part]).unwrap();
-                assert_eq!(bytes(&first), bytes(&again), "{}: {part}", path.display());
+                assert_eq!(bytes(&first), bytes(&again), "{path}, {method}: {part}");
             }
         }
     }
@@ -82,11 +114,13 @@ fn the_examples_of_the_manual_run() {
     let manual = include_str!("../../../docs/scenario.md");
     let blocks: Vec<&str> =
         manual.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    assert!(blocks.len() >= 2, "{}", blocks.len());
+    assert!(blocks.len() >= 4, "{}", blocks.len());
     for block in blocks {
         let output = Command::cargo_bin("stepcast")
             .unwrap()
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples"))
             .args(["predict", "-"])
+            .args(QUICK)
             .write_stdin(block)
             .output()
             .unwrap();

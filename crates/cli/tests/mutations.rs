@@ -1,11 +1,15 @@
-//! Whatever is done to a scenario, nothing panics, and what is predicted is finite and positive.
+//! Whatever is done to a scenario or a profile, nothing panics, and what is predicted is finite and positive.
 
 use proptest::prelude::*;
+use std::cell::RefCell;
+use stepcast_core::invalid::{Invalid, KeyPath};
 use stepcast_core::prediction::Prediction;
-use stepcast_core::scenario::Document;
+use stepcast_core::profile::Profile;
+use stepcast_core::scenario::{Document, Files, Scenario};
 use stepcast_study::methods;
 
 const QUICK_START: &str = include_str!("../../../examples/quickstart.toml");
+const PROFILE: &str = include_str!("../../../examples/one-worker.json");
 
 /// Values that a careless or a hostile author might write.
 const TOKENS: [&str; 40] = [
@@ -52,7 +56,7 @@ const TOKENS: [&str; 40] = [
 ];
 
 /// Keys that a quick start does not have.
-const LINES: [&str; 12] = [
+const LINES: [&str; 18] = [
     "efficiency = 0.5",
     "efficiency = 1e300",
     "efficiency = 1e-300",
@@ -65,6 +69,28 @@ const LINES: [&str; 12] = [
     "[methods.zeng2023]",
     "flops-per-weight = 1e308",
     "simd = 1e-300",
+    "speed = 1e-300",
+    "speed = 3",
+    "[methods.simulate]",
+    "transport = \"tcp\"",
+    "jitter = 1e300",
+    "window = \"1 B\"",
+];
+
+/// Numbers that a careless or a hostile author might write into a profile.
+const NUMBERS: [&str; 12] = [
+    "0",
+    "1",
+    "-1",
+    "0.5",
+    "-0.0",
+    "1e308",
+    "-1e308",
+    "1e-308",
+    "1e999",
+    "4294967295",
+    "18446744073709551615",
+    "null",
 ];
 
 #[derive(Debug, Clone)]
@@ -144,6 +170,42 @@ fn is_sound(prediction: &Prediction) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Every method has a sound answer or a reason; simulations are cut short.
+fn answers(mut scenario: Scenario) -> Result<(), TestCaseError> {
+    scenario.simulate.runs = 2;
+    scenario.simulate.steps = 3;
+    scenario.simulate.warm_up = 1;
+    for method in methods::all() {
+        match method.predict(&scenario) {
+            Ok(prediction) => is_sound(&prediction)?,
+            Err(why) => prop_assert!(!why.reason.is_empty() && !why.remedy.is_empty()),
+        }
+    }
+    Ok(())
+}
+
+/// Hands out one profile.
+struct Only(RefCell<Option<Profile>>);
+
+impl Files for Only {
+    fn profile(&self, path: &str) -> Result<Profile, Invalid> {
+        self.0.take().ok_or_else(|| Invalid::new(KeyPath::root(), format!("no {path}"), "none"))
+    }
+}
+
+/// The profile with the number at `place` replaced.
+fn with_number(text: &str, place: usize, number: &str) -> String {
+    let digit = |c: char| c.is_ascii_digit() || c == '.';
+    let starts: Vec<usize> = text
+        .char_indices()
+        .filter(|(at, c)| c.is_ascii_digit() && text[..*at].ends_with([',', '[', ':', ' ']))
+        .map(|(at, _)| at)
+        .collect();
+    let Some(&start) = starts.get(place % starts.len().max(1)) else { return text.to_owned() };
+    let length = text[start..].find(|c: char| !digit(c)).unwrap_or(text.len() - start);
+    format!("{}{number}{}", &text[..start], &text[start + length..])
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -157,12 +219,33 @@ proptest! {
                     prop_assert!(text.get(span).is_some());
                 }
             }
-            Ok(scenario) => {
-                for method in methods::all() {
-                    match method.predict(&scenario) {
-                        Ok(prediction) => is_sound(&prediction)?,
-                        Err(why) => prop_assert!(!why.reason.is_empty() && !why.remedy.is_empty()),
-                    }
+            Ok(scenario) => answers(scenario)?,
+        }
+    }
+
+    #[test]
+    fn no_profile_panics(
+        mutations in prop::collection::vec((0..4096_usize, 0..NUMBERS.len()), 0..3),
+        bytes in prop::collection::vec(mutation(), 0..2),
+        servers in 1..4_u32,
+        synchronisation in 0..4_usize,
+    ) {
+        let text = mutations.iter().fold(PROFILE.to_owned(), |text, &(place, number)| {
+            with_number(&text, place, NUMBERS[number])
+        });
+        let text = bytes.iter().fold(text, |text, mutation| apply(&text, mutation));
+        match stepcast_trace::parse_profile(text.as_bytes(), "mutated.json") {
+            Err(error) => prop_assert!(!error.reason.is_empty() && !error.remedy.is_empty(), "{error:?}"),
+            Ok(profile) => {
+                let when = ["async", "bsp", "ssp(1)", "local-sgd(2)"][synchronisation];
+                let scenario = format!(
+                    "[model]\nprofile = \"p.json\"\n[cluster.servers]\ncount = {servers}\n\
+                     [strategy]\nsynchronisation = \"{when}\"\n"
+                );
+                let files = Only(RefCell::new(Some(profile)));
+                match Document::new("scenario.toml", scenario).scenario_with(&files, &[]) {
+                    Ok(scenario) => answers(scenario)?,
+                    Err(error) => prop_assert!(!error.remedy.is_empty(), "{error:?}"),
                 }
             }
         }

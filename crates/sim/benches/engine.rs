@@ -4,9 +4,12 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
+use stepcast_core::quantity::{BytesPerSec, Seconds};
+use stepcast_core::scenario::Document;
 use stepcast_sim::{
-    Blind, Coordination, Discipline, LaneSpec, Limits, OpSpec, PoolSpec, Program, Requeue, Station,
-    StepGraph, StepWork, StreamOrder, Streams, run,
+    Blind, Coordination, Discipline, LaneSpec, Limits, OpSpec, Parsing, PoolSpec, Program, Replay,
+    ReplayWorker, Requeue, Station, StepGraph, StepWork, StreamOrder, Streams, TransferOrder, Transport, run,
+    synthesise,
 };
 
 fn main() {
@@ -83,4 +86,41 @@ fn workers_of_100_operations(bencher: Bencher<'_, '_>, workers: u32) {
     bencher
         .counter(ItemsCount::new(100 * workers * 10))
         .bench_local(|| run(&program, 1, Limits::steps(10), &mut Blind));
+}
+
+/// Inception-v3, 1000 steps for each of 2 to 10 workers, one after the other on one core.
+#[divan::bench(sample_count = 1, sample_size = 1)]
+fn inception_v3_for_2_to_10_workers(bencher: Bencher<'_, '_>) {
+    let text = "[model]\nzoo = \"inception-v3\"\n";
+    let scenario = Document::new("bench", text).scenario(&[]).expect("the scenario is sound");
+    let profile = synthesise(&scenario, 0);
+    let port = BytesPerSec::new(1.25e9);
+    let program = |workers| {
+        let replay = Replay {
+            workers: vec![ReplayWorker { slowness: 1.0, port }; workers],
+            server_of: vec![0; profile.operations.len()],
+            servers: 1,
+            server_port: port,
+            startup: Seconds::ZERO,
+            parsing: Parsing::default(),
+            transport: Transport::Fair(Streams {
+                window: 28e6,
+                requeue: Requeue::OnSelection,
+                order: StreamOrder::Fifo,
+            }),
+            header: 0.0,
+            order: TransferOrder::Recorded,
+            coordination: Coordination::Async,
+            shared_cores: None,
+        };
+        replay.program(&profile).expect("the profile is sound")
+    };
+    let programs: Vec<Program> = (2..=10).map(program).collect();
+    let operations: usize =
+        programs.iter().map(|program| program.graph.len() * program.workers() * 1000).sum();
+    bencher.counter(ItemsCount::new(operations)).bench_local(|| {
+        for program in &programs {
+            run(program, 1, Limits::steps(1000), &mut Blind).expect("the program is sound");
+        }
+    });
 }

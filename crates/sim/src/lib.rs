@@ -25,5 +25,5 @@ pub use network::{MAX_PORTS, Route, max_min};
 pub use observe::{Blind, ChunkRecord, Observer, StepRecord, Steps, Timeline};
 pub use program::{PoolSpec, Program, ProgramError, StepWork};
 pub use replay::{LocalLanes, ParseLane, Parsing, Replay, ReplayWorker, TransferOrder, Transport};
-pub use synthesise::synthesise;
+pub use synthesise::{jittered, synthesise};
 pub use tcp::TcpSpec;

@@ -9,6 +9,7 @@ use crate::graph::{GraphError, OpSpec, StepGraph};
 use crate::lane::{Discipline, LaneSpec, Station, Streams};
 use crate::network::Route;
 use crate::program::{PoolSpec, Program, StepWork};
+use crate::sample::Sampler;
 use crate::tcp::TcpSpec;
 use stepcast_core::profile::{Profile, Resource, Step};
 use stepcast_core::quantity::{BytesPerSec, Seconds};
@@ -55,6 +56,8 @@ pub enum TransferOrder {
     EarliestNeeded,
     /// The opposite of what is recorded.
     Reverse,
+    /// Another one for every recorded step, by this seed.
+    Random(u64),
 }
 
 /// One worker.
@@ -89,6 +92,8 @@ pub struct Replay {
     pub order: TransferOrder,
     /// When workers wait for each other.
     pub coordination: Coordination,
+    /// Cores that all workers and servers share, where they run on one host.
+    pub shared_cores: Option<f64>,
 }
 
 /// Local lanes of one worker: its computing lanes, its parser, then downlink, uplink, computing and parsing of every
@@ -153,7 +158,8 @@ impl Replay {
             slownesses.iter().position(|slowness| slowness.total_cmp(&worker.slowness).is_eq()).unwrap_or(0)
         };
         let steps = slownesses.iter().map(|&slowness| {
-            profile.steps.iter().map(|step| self.work(profile, &graph, step, slowness)).collect()
+            let numbered = profile.steps.iter().enumerate();
+            numbered.map(|(number, step)| self.work(profile, &graph, step, number, slowness)).collect()
         });
         let mut program = Program {
             steps: steps.collect(),
@@ -220,7 +226,14 @@ impl Replay {
         StepGraph::new(&specs, lanes.count())
     }
 
-    fn work(&self, profile: &Profile, graph: &StepGraph, step: &Step, slowness: f64) -> StepWork {
+    fn work(
+        &self,
+        profile: &Profile,
+        graph: &StepGraph,
+        step: &Step,
+        number: usize,
+        slowness: f64,
+    ) -> StepWork {
         let mut work = Vec::with_capacity(graph.len());
         for (index, operation) in profile.operations.iter().enumerate() {
             work.push(match operation.resource {
@@ -243,7 +256,7 @@ impl Replay {
         let end = step.end.iter().copied().fold(0.0, f64::max);
         let before = if first_request.is_finite() { first_request } else { 0.0 };
         work.push((step.length - end).max(0.0) + before);
-        let rank = self.ranks(profile, graph, step);
+        let rank = self.ranks(profile, graph, step, number);
         let mut sources = graph.sources().to_vec();
         sources.sort_by_key(|&op| rank[op as usize]);
         StepWork { work, sources, rank }
@@ -251,10 +264,14 @@ impl Replay {
 
     /// The order in which operations that wait for the same lane are served. Computing: in the order of the recording.
     /// Transfers: in the order in which they arrived, which is the order in which they were sent; or as prescribed.
-    fn ranks(&self, profile: &Profile, graph: &StepGraph, step: &Step) -> Vec<u32> {
+    fn ranks(&self, profile: &Profile, graph: &StepGraph, step: &Step, number: usize) -> Vec<u32> {
         let count = profile.operations.len();
         let needed = match self.order {
             TransferOrder::Recorded | TransferOrder::Reverse => None,
+            TransferOrder::Random(seed) => {
+                let mut sampler = Sampler::new(seed.wrapping_add(number as u64), 1);
+                Some((0..count).map(|_| sampler.uniform(0)).collect())
+            }
             TransferOrder::FewestBefore => Some(needed(profile, |_| 1.0)),
             TransferOrder::EarliestNeeded => Some(needed(profile, |op| step.duration(op).get())),
         };
@@ -274,8 +291,14 @@ impl Replay {
     }
 
     /// Computing and parsing of one worker and of the servers for it, with `connections` between.
-    fn lanes(&self, lanes: LocalLanes, connections: impl Fn(u32, bool) -> LaneSpec) -> Vec<LaneSpec> {
-        let computing = LaneSpec { discipline: Discipline::Ranked, ..LaneSpec::own(1.0) };
+    fn lanes(
+        &self,
+        lanes: LocalLanes,
+        cores: Option<u32>,
+        connections: impl Fn(u32, bool) -> LaneSpec,
+    ) -> Vec<LaneSpec> {
+        let station = cores.map_or(Station::Own(1.0), Station::Pool);
+        let computing = LaneSpec { discipline: Discipline::Ranked, station, ..LaneSpec::own(1.0) };
         let parsing = LaneSpec { discipline: Discipline::Delay, ..LaneSpec::own(1.0) };
         let mut specs = vec![computing; usize::from(lanes.computing)];
         specs.push(parsing);
@@ -283,6 +306,13 @@ impl Replay {
             specs.extend([connections(server, false), connections(server, true), computing, parsing]);
         }
         specs
+    }
+
+    /// The pool of cores, where they are shared.
+    fn add_cores(&self, program: &mut Program) -> Option<u32> {
+        let capacity = self.shared_cores?;
+        program.pools.push(PoolSpec { capacity, cap: 1.0 });
+        Some(program.pools.len() as u32 - 1)
     }
 
     fn add_worker(program: &mut Program, specs: Vec<LaneSpec>) {
@@ -301,12 +331,13 @@ impl Replay {
             // Two ports, down and up, for each server, then for each worker.
             program.ports = vec![server_port; 2 * self.servers as usize];
         }
+        let cores = self.add_cores(program);
         for worker in &self.workers {
             let worker_port = program.ports.len() as u32;
             if !simple {
                 program.ports.extend([worker.port.get(); 2]);
             }
-            let specs = self.lanes(lanes, |server, up| LaneSpec {
+            let specs = self.lanes(lanes, cores, |server, up| LaneSpec {
                 discipline: Discipline::Streams(streams),
                 station: match simple {
                     true => Station::Pool(u32::from(up)),
@@ -322,8 +353,9 @@ impl Replay {
 
     fn connect_by_tcp(&self, program: &mut Program, lanes: LocalLanes, spec: TcpSpec) {
         program.tcp = Some(spec);
+        let cores = self.add_cores(program);
         for worker in 0..self.workers.len() as u32 {
-            let specs = self.lanes(lanes, |_, up| LaneSpec {
+            let specs = self.lanes(lanes, cores, |_, up| LaneSpec {
                 discipline: if up { Discipline::Fifo } else { Discipline::Ranked },
                 station: Station::Tcp { worker, up },
                 startup: 0.0,

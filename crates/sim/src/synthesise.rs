@@ -40,31 +40,44 @@ pub fn synthesise(scenario: &Scenario, index: usize) -> Profile {
         add(format!("{}, update", layer.name), Resource::Server, 0, vec![up], 0.0);
         last = Some(computed);
     }
-    let mut sampler = Sampler::new(scenario.simulate.seed, 1);
-    let spread = (1.0 + scenario.simulate.jitter.powi(2)).ln().sqrt();
-    let steps = (0..STEPS).map(|_| {
-        // One factor for the whole step: what slows a worker down slows all of its layers down.
-        let factor = (spread * sampler.normal(0)).exp();
-        step(&times, factor)
-    });
-    Profile {
+    let single = Profile {
         format: FORMAT.to_owned(),
         name: scenario.name().to_owned(),
         source: "made from a model and a device".to_owned(),
         batch: scenario.batch(index),
-        steps: steps.collect(),
+        steps: vec![step(&times)],
         operations,
-    }
+    };
+    jittered(&single, scenario.simulate.jitter, scenario.simulate.seed)
+}
+
+/// A number of steps made from the first one of a profile, computing times spread around it: `jitter` is their standard
+/// deviation against the mean. One factor holds for a whole step: what slows a worker down slows all of its operations
+/// down.
+pub fn jittered(profile: &Profile, jitter: f64, seed: u64) -> Profile {
+    let mut sampler = Sampler::new(seed, 1);
+    let spread = (1.0 + jitter.powi(2)).ln().sqrt();
+    let scaled = |step: &Step, factor: f64| Step {
+        start: step.start.iter().map(|time| time * factor).collect(),
+        end: step.end.iter().map(|time| time * factor).collect(),
+        length: step.length * factor,
+    };
+    let first = profile.steps.iter().take(1);
+    let steps = first.flat_map(|step| (0..STEPS).map(move |_| step)).map(|step| {
+        let factor = (spread * sampler.normal(0)).exp();
+        scaled(step, factor)
+    });
+    Profile { steps: steps.collect(), ..profile.clone() }
 }
 
 /// Operations one after the other; only their durations count.
-fn step(times: &[f64], factor: f64) -> Step {
+fn step(times: &[f64]) -> Step {
     let mut now = 0.0;
     let mut start = Vec::with_capacity(times.len());
     let mut end = Vec::with_capacity(times.len());
     for time in times {
         start.push(now);
-        now += time * factor;
+        now += time;
         end.push(now);
     }
     Step { start, end, length: now.max(f64::MIN_POSITIVE) }

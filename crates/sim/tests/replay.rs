@@ -64,6 +64,7 @@ fn replay(workers: usize, transport: Transport) -> Replay {
         header: 0.0,
         order: TransferOrder::Recorded,
         coordination: Coordination::Async,
+        shared_cores: None,
     }
 }
 

@@ -41,6 +41,9 @@ pub struct Forecast {
     pub advice: Advice,
     /// The same for other numbers of workers.
     pub scaling: Vec<ScalingPoint>,
+    /// The smallest of these numbers with 95 % of the best throughput among them, if larger ones follow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saturates_at: Option<u32>,
     /// Epoch time and cost, where a data set is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub training: Option<Training>,
@@ -52,12 +55,14 @@ impl Forecast {
         let mut prediction = method.predict(scenario)?;
         slack::fill(scenario, method, &mut prediction)?;
         prediction.warnings.extend(memory_warnings(scenario));
+        let scaling = match scenario.strategy.architecture {
+            Architecture::StandAlone => Vec::new(),
+            _ => scaling::scaling(scenario, method, workers)?,
+        };
         Ok(Self {
+            saturates_at: scaling::saturation(&scaling),
             advice: advice::advise(scenario, method, &prediction),
-            scaling: match scenario.strategy.architecture {
-                Architecture::StandAlone => Vec::new(),
-                _ => scaling::scaling(scenario, method, workers)?,
-            },
+            scaling,
             training: training(scenario, &prediction),
             scenario: scenario.to_file(),
             prediction,

@@ -44,3 +44,11 @@ pub(crate) fn scaling(
     };
     workers.iter().map(point).collect()
 }
+
+/// The smallest number of workers that reaches 95 % of the best throughput, if larger numbers were tried.
+pub(crate) fn saturation(points: &[ScalingPoint]) -> Option<u32> {
+    let best = points.iter().map(|point| point.throughput.get()).fold(0.0, f64::max);
+    let largest = points.iter().map(|point| point.workers).max()?;
+    let enough = points.iter().filter(|point| point.throughput.get() >= 0.95 * best);
+    enough.map(|point| point.workers).min().filter(|workers| *workers < largest)
+}

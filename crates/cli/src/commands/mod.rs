@@ -1,11 +1,17 @@
 //! One file for each command: from flags to an answer.
 
+mod compare;
 mod devices;
+mod import;
 mod methods;
 mod models;
 mod networks;
 mod predict;
+mod question;
+mod timeline;
 mod validate;
+
+pub(crate) use import::Summary;
 
 use crate::Answer;
 use crate::args::{Cli, Command};
@@ -16,6 +22,8 @@ use serde::Serialize;
 pub(crate) fn run(cli: &Cli, screen: &Screen) -> anyhow::Result<Answer> {
     match &cli.command {
         Command::Predict(flags) => predict::run(flags, cli.json, screen),
+        Command::Compare(flags) => compare::run(flags, cli.json, screen),
+        Command::Import(flags) => import::run(flags, cli.json, screen),
         Command::Models { command } => models::run(command.as_ref(), cli.json, screen),
         Command::Devices { name } => devices::run(name.as_deref(), cli.json, screen),
         Command::Networks { name } => networks::run(name.as_deref(), cli.json, screen),

@@ -6,6 +6,7 @@ use std::fmt;
 use std::ops::Range;
 use stepcast_core::invalid::Invalid;
 use stepcast_core::scenario::DocumentError;
+use stepcast_trace::TraceError;
 
 /// Longer texts are cut: a name of a megabyte helps nobody.
 const LONGEST: usize = 600;
@@ -43,6 +44,11 @@ impl Complaint {
         let flag = error.place.is_none() && overrides.contains(&error.origin);
         let origin = if flag { format!("--set {}", error.origin) } else { error.origin };
         Self { reason, origin: Some(origin), place: error.place, remedy: error.remedy }
+    }
+
+    /// What is wrong with a recording, a profile or a file to write.
+    pub(crate) fn in_trace(error: TraceError) -> Self {
+        Self::new(error.reason, error.remedy).at(error.place)
     }
 
     /// A name on the command line that is in no list.

@@ -1,9 +1,10 @@
 //! A forecast as text: what is predicted, by what, and why.
 
 use super::table::{Column, Table, bar};
-use super::{Screen, count, duration, grouped, name, percent, ratio, several};
+use super::{Screen, count, duration, grouped, name, percent, ratio, several, simulation};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, Prediction, Warning};
+use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
 use stepcast_study::{Advice, Forecast, ScalingPoint, WhatIf};
@@ -29,6 +30,13 @@ pub(crate) fn render(
         section("Where the time goes", breakdown(prediction, screen), screen),
         section("Workers", workers(scenario, prediction, screen), screen),
     ];
+    if let Some(simulated) = &prediction.simulation {
+        sections.push(section("Simulation", simulation::figures(simulated, screen), screen));
+        if !simulated.staleness_histogram.is_empty() {
+            sections.push(section("How stale updates are", simulation::staleness(simulated, screen), screen));
+        }
+        sections.push(section("How busy resources are", simulation::usage(simulated, screen), screen));
+    }
     if !forecast.scaling.is_empty() {
         let table = scaling(&forecast.scaling, prediction.workers, screen);
         sections.push(section("Scaling", table, screen));
@@ -43,11 +51,17 @@ pub(crate) fn render(
     sections.join("\n")
 }
 
-fn section(title: &str, body: String, screen: &Screen) -> String {
+pub(super) fn section(title: &str, body: String, screen: &Screen) -> String {
     format!("{}\n{body}", screen.title(title))
 }
 
 fn headline(scenario: &Scenario, method: &dyn Method, screen: &Screen) -> String {
+    let by = format!("Predicted by {}: {}.", method.name(), method.summary());
+    question(scenario, screen) + &screen.paragraph(0, &by)
+}
+
+/// What is asked, in two lines.
+pub(super) fn question(scenario: &Scenario, screen: &Screen) -> String {
     let strategy = &scenario.strategy;
     let cluster = &scenario.cluster;
     let architecture = match strategy.architecture {
@@ -66,8 +80,7 @@ fn headline(scenario: &Scenario, method: &dyn Method, screen: &Screen) -> String
         strategy.synchronisation,
         count(strategy.batch.into())
     );
-    let by = format!("Predicted by {}: {}.", method.name(), method.summary());
-    format!("{}\n{}{}", screen.strong(&title), screen.paragraph(0, &setting), screen.paragraph(0, &by))
+    format!("{}\n{}", screen.strong(&title), screen.paragraph(0, &setting))
 }
 
 fn figures(scenario: &Scenario, forecast: &Forecast, screen: &Screen) -> String {
@@ -75,7 +88,8 @@ fn figures(scenario: &Scenario, forecast: &Forecast, screen: &Screen) -> String 
     let mut table = Table::new([Column::Name(""), Column::Name(""), Column::Words("")]);
     let mut row = |title: &str, value: String, note: String| table.row([title.to_owned(), value, note]);
     row("step time", prediction.iteration.human(), several(prediction.samples, "sample"));
-    row("throughput", grouped(prediction.throughput.human()), String::new());
+    let interval = prediction.simulation.as_deref().map(simulation::interval);
+    row("throughput", grouped(prediction.throughput.human()), interval.unwrap_or_default());
     row("speed-up", ratio(prediction.speedup), "over the fastest worker alone".to_owned());
     row(
         "scaling factor",
@@ -119,39 +133,59 @@ fn breakdown(prediction: &Prediction, screen: &Screen) -> String {
 }
 
 fn workers(scenario: &Scenario, prediction: &Prediction, screen: &Screen) -> String {
-    let mut table = Table::new([
+    // Not every method tells when gradients are ready, or what a delay costs.
+    let with_ready = prediction.groups.iter().any(|report| report.ready > Seconds::ZERO);
+    let with_slack = prediction.groups.iter().any(|report| report.slack.is_some());
+    let mut columns = vec![
         Column::Number("group"),
         Column::Words("workers"),
         Column::Number("batch"),
         Column::Number("compute"),
-        Column::Number("1st gradient"),
-        Column::Words("slack"),
-    ]);
+    ];
+    columns.extend(with_ready.then_some(Column::Number("1st gradient")));
+    columns.extend(with_slack.then_some(Column::Words("slack")));
+    let mut table = Table::new(columns);
     for report in &prediction.groups {
-        let device = scenario.cluster.groups.get(report.group).map(|group| name(&group.device.name));
-        table.row([
+        let mut cells = vec![
             report.group.to_string(),
-            format!("{} × {}", count(report.count.into()), device.unwrap_or_default()),
+            format!("{} × {}", count(report.count.into()), machine(scenario, report.group)),
             count(report.batch.into()),
             report.compute.human(),
-            report.ready.human(),
-            slack(report.slack),
-        ]);
+        ];
+        let ready = if report.ready > Seconds::ZERO { report.ready.human() } else { "–".to_owned() };
+        cells.extend(with_ready.then_some(ready));
+        cells.extend(with_slack.then(|| slack(report.slack)));
+        table.row(cells);
     }
     table.render(screen)
+}
+
+/// What the workers of a group compute with; with a profile the device does not matter.
+fn machine(scenario: &Scenario, index: usize) -> String {
+    let Some(group) = scenario.cluster.groups.get(index) else { return String::new() };
+    let device = match scenario.profile() {
+        Some(_) => "as profiled".to_owned(),
+        None => name(&group.device.name),
+    };
+    // Left out where it is exactly what is left to the default.
+    if group.speed.to_bits() == 1.0_f64.to_bits() {
+        device
+    } else {
+        format!("{device}, speed {}", group.speed)
+    }
 }
 
 /// How much slower a worker may be before the step gets longer.
 fn slack(share: Option<f64>) -> String {
     match share {
-        None => "not told by this method".to_owned(),
+        None => "–".to_owned(),
         Some(share) if share < NO_SLACK => "none: any delay costs".to_owned(),
         Some(share) if share < MUCH_SLACK => format!("{} slower costs nothing", percent(share)),
         Some(share) => format!("{}× the time costs nothing", ratio(1.0 + share)),
     }
 }
 
-fn limit(bottleneck: Bottleneck) -> &'static str {
+pub(super) fn limit(bottleneck: Bottleneck) -> &'static str {
     match bottleneck {
         Bottleneck::Compute => "computing",
         Bottleneck::ServerLink => "server link",

@@ -1,8 +1,11 @@
 //! Text for people: where it goes, and how numbers are written.
 
+pub(crate) mod comparison;
 pub(crate) mod error;
 pub(crate) mod forecast;
+pub(crate) mod import;
 pub(crate) mod model;
+mod simulation;
 pub(crate) mod table;
 pub(crate) mod validation;
 

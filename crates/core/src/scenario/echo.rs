@@ -58,6 +58,7 @@ impl Scenario {
                     parse_rate: simulate.parse_rate,
                     parse_while_computing: Some(simulate.parse_while_computing),
                     jitter: Some(simulate.jitter),
+                    order: Some(simulate.order),
                     transport: Some(simulate.transport),
                     queue: Some(simulate.queue),
                 }),

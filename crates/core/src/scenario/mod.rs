@@ -122,6 +122,24 @@ pub enum Transport {
     Tcp,
 }
 
+/// In which order simulated workers ask for parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TransferOrder {
+    /// As the profile has it, step by step.
+    #[default]
+    Profile,
+    /// What computing waits for first, by the number of operations before its first use (TicTac's timing-independent
+    /// order).
+    Tic,
+    /// The same by the time of those operations (timing-aware).
+    Tac,
+    /// The profile's, backwards.
+    Reverse,
+    /// Another one for every step.
+    Random,
+}
+
 /// How asynchronous and other training is simulated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SimulateOptions {
@@ -143,6 +161,8 @@ pub struct SimulateOptions {
     pub parse_while_computing: bool,
     /// Spread of computing times where a single step has to stand for all: standard deviation against the mean.
     pub jitter: f64,
+    /// In which order parameters are asked for.
+    pub order: TransferOrder,
     /// How transfers share the network.
     pub transport: Transport,
     /// Longest queue of a port, in time at its rate; for TCP.
@@ -161,6 +181,7 @@ impl Default for SimulateOptions {
             parse_rate: None,
             parse_while_computing: false,
             jitter: 0.05,
+            order: TransferOrder::Profile,
             transport: Transport::Fair,
             queue: Seconds::new(0.05),
         }

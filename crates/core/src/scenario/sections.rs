@@ -5,7 +5,7 @@ use crate::cluster::Placement;
 use crate::device::{DeviceKind, Precision};
 use crate::model::{Activation, ModelFile};
 use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, Seconds};
-use crate::scenario::Transport;
+use crate::scenario::{TransferOrder, Transport};
 use crate::strategy::{Architecture, Synchronisation};
 use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -242,6 +242,8 @@ section!(
         parse_while_computing: bool,
         /// Spread of computing times where a single step has to stand for all.
         jitter: f64,
+        /// In which order parameters are asked for: "profile", "tic", "tac", "reverse" or "random".
+        order: TransferOrder,
         /// How transfers share the network: "fair" or "tcp".
         transport: Transport,
         /// Longest queue of a port, in time at its rate.

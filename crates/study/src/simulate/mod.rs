@@ -19,6 +19,9 @@ use stepcast_sim::{Limits, Program, Timeline, run};
 /// Operations that one prediction may simulate, all runs together; steps are cut down to it.
 const BUDGET: u64 = 10_000_000;
 
+/// Events after which a run is ended with what it has shown so far.
+const EVENTS: u64 = 1_000_000_000;
+
 /// Workers beyond which a simulation is refused: closed forms answer at once.
 const MAX_WORKERS: u64 = 16_384;
 
@@ -76,7 +79,7 @@ impl Method for Simulate {
         self.applies(scenario)?;
         let question = Question::of(scenario)?;
         let (steps, warm_up) = steps(scenario, question.program.graph.len() as u64);
-        let limits = Limits::until_slowest(steps);
+        let limits = Limits { events: EVENTS, ..Limits::until_slowest(steps) };
         let seeds =
             (0..u64::from(scenario.simulate.runs)).map(|run| scenario.simulate.seed.wrapping_add(run));
         let seeds: Vec<u64> = seeds.collect();
@@ -126,4 +129,63 @@ pub fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Inapplicab
     run(&question.program, scenario.simulate.seed, Limits::steps(steps), &mut timeline)
         .map_err(question::broken)?;
     Ok(Recording { lane_names: question::lane_names(question.lanes), program: question.program, timeline })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepcast_core::scenario::{Document, Override};
+
+    fn predicted(changes: &[&str]) -> Prediction {
+        let text = "[model]\nzoo = \"resnet50\"\n[strategy]\nsynchronisation = \"async\"\n[methods.simulate]\nsteps = 60\nwarm-up = 10\n";
+        let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+        Simulate.predict(&Document::new("test", text).scenario(&changes).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_number_of_threads_does_not_matter() {
+        let on = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| predicted(&[]))
+        };
+        assert_eq!(on(1), on(3));
+    }
+
+    #[test]
+    fn staleness_is_the_number_of_others() {
+        let simulation = predicted(&[]).simulation.unwrap();
+        // Four workers that are alike: everybody else updates once in between.
+        assert!((simulation.mean_staleness - 3.0).abs() < 0.2, "{simulation:?}");
+        assert!((simulation.effective_minibatch - 128.0).abs() < 8.0);
+        let total: f64 = simulation.staleness_histogram.iter().sum();
+        assert!((total - 1.0).abs() < 1e-9);
+        let [low, high] = simulation.throughput_interval;
+        assert!(low > 0.0 && high < 1.2 * low, "{low} {high}");
+    }
+
+    #[test]
+    fn waiting_costs_throughput() {
+        let wide = "cluster.network.bandwidth=\"100 Gbit/s\"";
+        let rate =
+            |how: &str| predicted(&[wide, &format!("strategy.synchronisation={how}")]).throughput.get();
+        let (never, bounded, always) = (rate("async"), rate("ssp(3)"), rate("bsp"));
+        assert!(never >= 0.99 * bounded && bounded >= 0.99 * always, "{never} {bounded} {always}");
+        assert!(predicted(&[wide, "strategy.synchronisation=bsp"]).simulation.unwrap().mean_staleness < 3.0);
+    }
+
+    #[test]
+    fn every_order_and_transport_has_an_answer() {
+        for change in ["order=tic", "order=tac", "order=reverse", "order=random", "transport=tcp"] {
+            let prediction = predicted(&[&format!("methods.simulate.{change}")]);
+            assert!(prediction.throughput.get() > 0.0, "{change}");
+        }
+    }
+
+    #[test]
+    fn more_servers_are_not_slower_where_links_decide() {
+        let narrow = "cluster.network.bandwidth=\"1 Gbit/s\"";
+        let rate =
+            |servers: u32| predicted(&[narrow, &format!("cluster.servers.count={servers}")]).throughput.get();
+        assert!(rate(4) > 1.5 * rate(1), "{} {}", rate(4), rate(1));
+    }
 }

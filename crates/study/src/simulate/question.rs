@@ -16,7 +16,7 @@ use stepcast_core::strategy::Synchronisation;
 use stepcast_sim::measure::{mean_and_half_width, quantile};
 use stepcast_sim::{
     Coordination, LocalLanes, ParseLane, Parsing, Program, ProgramError, Replay, ReplayWorker, Requeue,
-    StreamOrder, Streams, TcpSpec, TransferOrder, Transport, synthesise,
+    StreamOrder, Streams, TcpSpec, TransferOrder, Transport, jittered, synthesise,
 };
 
 /// Fewer measured steps than this do not show how steps vary.
@@ -46,13 +46,25 @@ impl Question {
                 Cow::Owned(synthesise(scenario, 0))
             }
         };
-        if scenario.profile().is_some() && profile.steps.len() < FEW_STEPS {
-            let message = format!(
-                "the profile has {} steps: too few to show how they vary, and equal steps keep workers in lock-step",
-                profile.steps.len()
-            );
-            warnings.push(Warning { code: "few-steps", message });
-        }
+        let profile = match profile.steps.len() {
+            1 => {
+                let message = format!(
+                    "the profile has a single step: others are made from it, computing times spread by {:.0} %",
+                    100.0 * scenario.simulate.jitter
+                );
+                warnings.push(Warning { code: "single-step", message });
+                Cow::Owned(jittered(&profile, scenario.simulate.jitter, scenario.simulate.seed))
+            }
+            steps if steps < FEW_STEPS => {
+                let message = format!(
+                    "the profile has {steps} steps: too few to show how they vary, and equal steps keep workers in \
+                     lock-step"
+                );
+                warnings.push(Warning { code: "few-steps", message });
+                profile
+            }
+            _ => profile,
+        };
         let replay = replay(scenario, &profile);
         let busy = busy(&profile);
         let group_slowness =
@@ -195,13 +207,20 @@ fn replay(scenario: &Scenario, profile: &Profile) -> Replay {
             }
         },
         header: 0.0,
-        order: TransferOrder::Recorded,
+        order: match options.order {
+            scenario::TransferOrder::Profile => TransferOrder::Recorded,
+            scenario::TransferOrder::Tic => TransferOrder::FewestBefore,
+            scenario::TransferOrder::Tac => TransferOrder::EarliestNeeded,
+            scenario::TransferOrder::Reverse => TransferOrder::Reverse,
+            scenario::TransferOrder::Random => TransferOrder::Random(options.seed),
+        },
         coordination: match scenario.strategy.synchronisation {
             Synchronisation::Bsp => Coordination::Bounded(0),
             Synchronisation::Async => Coordination::Async,
             Synchronisation::Ssp(bound) => Coordination::Bounded(bound),
             Synchronisation::LocalSgd(steps) => Coordination::Local(steps),
         },
+        shared_cores: None,
     }
 }
 

@@ -135,6 +135,7 @@ fn simulate(section: SimulateSection) -> Result<SimulateOptions, Invalid> {
         parse_rate: section.parse_rate.or(default.parse_rate),
         parse_while_computing: section.parse_while_computing.unwrap_or(default.parse_while_computing),
         jitter: section.jitter.unwrap_or(default.jitter),
+        order: section.order.unwrap_or(default.order),
         transport: section.transport.unwrap_or(default.transport),
         queue: section.queue.unwrap_or(default.queue),
     };

@@ -17,6 +17,7 @@ const USUAL_SECONDS: f64 = 75.0;
 #[derive(Debug, Clone, Deserialize)]
 struct ConfigFile {
     name: String,
+    model: String,
     batch: u32,
     /// Mbit/s.
     rate: f64,
@@ -37,6 +38,8 @@ pub struct Configuration {
     pub steps: u64,
     /// Seconds after which runs were stopped at the latest.
     pub seconds: f64,
+    /// Whether computing is replaced by sleeping, which needs no processor.
+    pub sleeps: bool,
     folder: PathBuf,
 }
 
@@ -90,6 +93,7 @@ pub(super) fn configurations(folder: &Path) -> Result<Vec<Configuration>, TraceE
             rate: BitsPerSec::new(file.rate * 1e6),
             steps: file.min_steps.unwrap_or(USUAL_STEPS),
             seconds: file.tmax.unwrap_or(USUAL_SECONDS),
+            sleeps: file.model.starts_with("sleep"),
             folder,
         });
     }

@@ -73,6 +73,7 @@ fn program(
         header: HEADER,
         order: TransferOrder::Recorded,
         coordination: Coordination::Async,
+        shared_cores: (!configuration.sleeps).then_some(testbed.cores),
     };
     replay.program(profile).map_err(|error| error.to_string())
 }

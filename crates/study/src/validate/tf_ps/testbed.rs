@@ -31,6 +31,8 @@ pub struct Testbed {
     /// Longest queue of a port.
     #[serde(rename = "queue_s", serialize_with = "number")]
     pub queue: Seconds,
+    /// Cores of the one host on which all processes run.
+    pub cores: f64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -79,6 +81,7 @@ impl Testbed {
             parse_fixed: Seconds::new(fixed),
             parse_per_byte: Seconds::new(per_byte),
             queue: Seconds::new(0.05),
+            cores: 2.0,
         })
     }
 }

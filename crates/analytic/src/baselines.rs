@@ -1,0 +1,266 @@
+//! The coarse models of asynchronous training as methods, to be compared with: [`Cynthia2019`] and [`Lin2018`].
+//!
+//! Both see a step as four phases of a mean worker, one after the other ([`Phases`]), and one parameter server. They are
+//! quick and rough: what overlaps within a step, they add up.
+
+use crate::phases::Phases;
+use crate::{cynthia2019, lin2018};
+use stepcast_core::cluster::Cluster;
+use stepcast_core::compute;
+use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction};
+use stepcast_core::profile::{Profile, Resource};
+use stepcast_core::quantity::{SamplesPerSec, Seconds};
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::{Architecture, Synchronisation};
+
+/// Cynthia (Zheng et al. 2019): saturation from the network utilisation of one worker.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Cynthia2019 {
+    /// The variant of Li 2020, section 4.4: half of the time to transmit the model.
+    pub half: bool,
+}
+
+/// Lin et al. 2018: a closed queueing network, by mean-value analysis.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Lin2018;
+
+impl Method for Cynthia2019 {
+    fn name(&self) -> &'static str {
+        if self.half { "cynthia2019-half" } else { "cynthia2019" }
+    }
+
+    fn summary(&self) -> &'static str {
+        if self.half {
+            "as cynthia2019, with half of the time to transmit the model"
+        } else {
+            "asynchronous training with one parameter server, from one worker's use of the network"
+        }
+    }
+
+    fn source(&self) -> &'static str {
+        "Zheng et al. 2019 (Cynthia), as quoted by Li et al. 2020, section 4.4"
+    }
+
+    fn applies(&self, scenario: &Scenario) -> Result<(), Inapplicable> {
+        only_asynchronous("Cynthia", scenario)
+    }
+
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable> {
+        self.applies(scenario)?;
+        let rate = |phases: &Phases, workers| cynthia2019::from_phases(phases, workers, self.half);
+        Ok(prediction(self.name(), scenario, rate))
+    }
+}
+
+impl Method for Lin2018 {
+    fn name(&self) -> &'static str {
+        "lin2018"
+    }
+
+    fn summary(&self) -> &'static str {
+        "asynchronous training with one parameter server, as a closed queueing network"
+    }
+
+    fn source(&self) -> &'static str {
+        "Lin et al. 2018, as described by Li et al. 2020, section 4.4"
+    }
+
+    fn applies(&self, scenario: &Scenario) -> Result<(), Inapplicable> {
+        only_asynchronous("Lin 2018", scenario)
+    }
+
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable> {
+        self.applies(scenario)?;
+        Ok(prediction(self.name(), scenario, lin2018::steps_per_second))
+    }
+}
+
+/// Refuses what is not asynchronous training with one parameter server.
+fn only_asynchronous(who: &str, scenario: &Scenario) -> Result<(), Inapplicable> {
+    let refuse =
+        |key, reason: String, remedy: &str| Err(Inapplicable { key, reason, remedy: remedy.to_owned() });
+    if scenario.strategy.architecture != Architecture::ParameterServer {
+        let reason = format!("{who} models only parameter servers");
+        return refuse("strategy.architecture", reason, "use `architecture = \"parameter-server\"`");
+    }
+    if scenario.strategy.synchronisation != Synchronisation::Async {
+        let reason = format!("{who} models only asynchronous training");
+        return refuse("strategy.synchronisation", reason, "use `synchronisation = \"async\"`");
+    }
+    if scenario.cluster.servers.count > 1 {
+        let reason = format!("{who} models only one parameter server");
+        return refuse("cluster.servers.count", reason, "use `--method simulate`, or one server");
+    }
+    if scenario.profile().is_some_and(|profile| !computes(profile)) {
+        let reason = format!("{who} compares with computing, and the profile has none");
+        return refuse("model.profile", reason, "use a profile in which the worker computes");
+    }
+    Ok(())
+}
+
+fn computes(profile: &Profile) -> bool {
+    let worker = |op: &usize| profile.operations[*op].resource == Resource::Worker;
+    let takes_time = |op: usize| profile.steps.iter().any(|step| step.duration(op) > Seconds::ZERO);
+    (0..profile.operations.len()).filter(worker).any(takes_time)
+}
+
+/// The phases of a worker of one group.
+fn group_phases(scenario: &Scenario, index: usize) -> Phases {
+    let cluster = &scenario.cluster;
+    let groups = vec![cluster.groups[index].clone()];
+    let alone = scenario.on(Cluster { groups, network: cluster.network.clone(), servers: cluster.servers });
+    Phases::of(&alone)
+}
+
+/// The prediction from the rate of steps of all workers together.
+fn prediction(name: &'static str, scenario: &Scenario, rate: impl Fn(&Phases, u32) -> f64) -> Prediction {
+    let cluster = &scenario.cluster;
+    let workers = cluster.workers();
+    let mean = Phases::of(scenario);
+    let report = |(index, group): (usize, &stepcast_core::cluster::WorkerGroup)| {
+        let compute = group_phases(scenario, index).compute;
+        GroupReport {
+            group: index,
+            count: group.count,
+            batch: scenario.batch(index),
+            compute,
+            // Phases do not overlap: no gradient is ready before all are, and any delay lengthens the round.
+            ready: compute,
+            slack: Some(0.0),
+        }
+    };
+    let groups: Vec<GroupReport> = cluster.groups.iter().enumerate().map(report).collect();
+    let samples: u64 = groups.iter().map(|report| u64::from(report.count) * u64::from(report.batch)).sum();
+    let batch = samples as f64 / workers as f64;
+    // Scenarios have at most a million workers.
+    let steps_per_second = rate(&mean, u32::try_from(workers).unwrap_or(u32::MAX));
+    let throughput = SamplesPerSec::new(steps_per_second * batch);
+    let iteration = throughput.time_for(samples as f64);
+    let compute = mean.compute.min(iteration);
+    let alone = |report: &GroupReport| f64::from(report.batch) / report.compute.get();
+    let together: f64 = groups.iter().map(|report| alone(report) * f64::from(report.count)).sum();
+    let fastest = groups.iter().map(alone).fold(0.0, f64::max);
+    let assumed = || compute::assumptions(scenario);
+    let warnings = if scenario.profile().is_some() { None } else { assumed() };
+    Prediction {
+        method: name,
+        workers,
+        iteration,
+        samples,
+        throughput,
+        speedup: throughput.get() / fastest,
+        scaling_factor: throughput.get() / together,
+        breakdown: vec![
+            Part { name: "compute", time: compute },
+            Part { name: "waiting", time: iteration - compute },
+        ],
+        bottleneck: bottleneck(scenario, &mean, iteration),
+        groups,
+        warnings: warnings.into_iter().collect(),
+        simulation: None,
+    }
+}
+
+/// Computing if it takes half of the round or more; otherwise the largest of what it waits for.
+fn bottleneck(scenario: &Scenario, phases: &Phases, iteration: Seconds) -> Bottleneck {
+    let network = &scenario.cluster.network;
+    let transfers = phases.down + phases.up;
+    let fixed = (network.latency + network.startup) * 2.0;
+    if phases.compute * 2.0 >= iteration {
+        Bottleneck::Compute
+    } else if phases.update > transfers {
+        Bottleneck::Server
+    } else if fixed * 2.0 >= transfers {
+        Bottleneck::FixedCost
+    } else {
+        Bottleneck::ServerLink
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepcast_core::scenario::Document;
+
+    const ASYNC: &str = r#"
+        [model]
+        zoo = "resnet50"
+        [[cluster.workers]]
+        count = 4
+        device = "tesla-t4"
+        [strategy]
+        synchronisation = "async"
+    "#;
+
+    fn scenario(more: &str) -> Scenario {
+        Document::new("test", format!("{ASYNC}\n{more}")).scenario(&[]).unwrap()
+    }
+
+    fn methods() -> [&'static dyn Method; 3] {
+        [&Cynthia2019 { half: false }, &Cynthia2019 { half: true }, &Lin2018]
+    }
+
+    #[test]
+    fn rates_are_those_of_the_formulas() {
+        let scenario = scenario("");
+        let phases = Phases::of(&scenario);
+        let expected = [
+            cynthia2019::from_phases(&phases, 4, false),
+            cynthia2019::from_phases(&phases, 4, true),
+            lin2018::steps_per_second(&phases, 4),
+        ];
+        for (method, expected) in methods().iter().zip(expected) {
+            let prediction = method.predict(&scenario).unwrap();
+            assert_eq!(prediction.method, method.name());
+            let steps = prediction.throughput.get() / 32.0;
+            assert!((steps / expected - 1.0).abs() < 1e-12, "{}: {steps} against {expected}", method.name());
+            let parts: Seconds = prediction.breakdown.iter().map(|part| part.time).sum();
+            assert!((parts / prediction.iteration - 1.0).abs() < 1e-12);
+            assert!((prediction.throughput.get() * prediction.iteration.get() / 128.0 - 1.0).abs() < 1e-12);
+            assert!(prediction.scaling_factor > 0.0 && prediction.scaling_factor <= 1.0);
+        }
+    }
+
+    #[test]
+    fn groups_are_told_apart() {
+        let more = "[[cluster.workers]]\ncount = 1\ndevice = \"tesla-t4\"\nspeed = 0.5\nbatch = 16";
+        let text = ASYNC.replace("[strategy]", &format!("{more}\n[strategy]"));
+        let scenario = Document::new("test", text).scenario(&[]).unwrap();
+        for method in methods() {
+            let prediction = method.predict(&scenario).unwrap();
+            assert_eq!(prediction.samples, 4 * 32 + 16);
+            assert_eq!(prediction.groups.len(), 2);
+            assert_eq!((prediction.groups[1].group, prediction.groups[1].batch), (1, 16));
+            assert!(prediction.groups[1].compute > prediction.groups[0].compute * 0.9);
+            assert!(prediction.speedup > 0.0 && prediction.scaling_factor <= 1.0);
+        }
+    }
+
+    #[test]
+    fn only_asynchronous_training_with_one_server_is_modelled() {
+        let refused = |from: &str, to: &str| {
+            let text = ASYNC.replace(from, to);
+            let scenario = Document::new("test", text).scenario(&[]).unwrap();
+            methods().map(|method| method.predict(&scenario).unwrap_err().key)
+        };
+        assert_eq!(refused("\"async\"", "\"bsp\""), ["strategy.synchronisation"; 3]);
+        assert_eq!(refused("\"async\"", "\"ssp(3)\""), ["strategy.synchronisation"; 3]);
+        let all_reduce = "architecture = \"all-reduce\"\nsynchronisation";
+        assert_eq!(refused("synchronisation", all_reduce), ["strategy.architecture"; 3]);
+        let servers = "[cluster.servers]\ncount = 2\n[strategy]";
+        assert_eq!(refused("[strategy]", servers), ["cluster.servers.count"; 3]);
+    }
+
+    #[test]
+    fn the_bottleneck_moves_with_the_network() {
+        for method in methods() {
+            let fast = method.predict(&scenario("[cluster.network]\nbandwidth = \"10 Tbit/s\"")).unwrap();
+            assert_eq!(fast.bottleneck, Bottleneck::Compute, "{}", method.name());
+            let slow = method.predict(&scenario("[cluster.network]\nbandwidth = \"10 Mbit/s\"")).unwrap();
+            assert_eq!(slow.bottleneck, Bottleneck::ServerLink, "{}", method.name());
+            let late = "[cluster.network]\nbandwidth = \"10 Tbit/s\"\nstartup = \"100 s\"";
+            assert_eq!(method.predict(&scenario(late)).unwrap().bottleneck, Bottleneck::FixedCost);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! `stepcast compare`: one scenario, every method.
+
+use super::json;
+use super::question::Question;
+use crate::Answer;
+use crate::args::Compare;
+use crate::render::{Screen, comparison};
+use stepcast_study::compare::Comparison;
+
+pub(super) fn run(flags: &Compare, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    let mut scenario = Question::read(flags.scenario.as_deref(), &flags.overrides)?.scenario()?;
+    if let Some(workers) = flags.workers {
+        scenario = scenario.on(scenario.cluster.resized(workers));
+    }
+    let compared = Comparison::new(&scenario);
+    if as_json {
+        return json(&compared);
+    }
+    Ok(comparison::render(&scenario, &compared, screen).into())
+}

@@ -1,0 +1,67 @@
+//! Methods side by side, as text.
+
+use super::forecast::{limit, question, section};
+use super::table::{Column, Table};
+use super::{Screen, grouped, percent};
+use stepcast_core::scenario::Scenario;
+use stepcast_study::compare::{Answer, Comparison, Figures, Refusal};
+
+/// The comparison, its last line ended.
+pub(crate) fn render(scenario: &Scenario, comparison: &Comparison, screen: &Screen) -> String {
+    let mut sections = vec![question(scenario, screen)];
+    let predicted: Vec<(&str, &Figures)> = comparison
+        .rows
+        .iter()
+        .filter_map(|row| match &row.answer {
+            Answer::Predicted(figures) => Some((row.method, figures)),
+            Answer::Refused(_) => None,
+        })
+        .collect();
+    let refused: Vec<(&str, &Refusal)> = comparison
+        .rows
+        .iter()
+        .filter_map(|row| match &row.answer {
+            Answer::Predicted(_) => None,
+            Answer::Refused(why) => Some((row.method, why)),
+        })
+        .collect();
+    if !predicted.is_empty() {
+        sections.push(answers(&predicted, comparison.chosen, screen));
+    }
+    if !refused.is_empty() {
+        sections.push(section("Methods that do not apply", refusals(&refused, screen), screen));
+    }
+    sections.join("\n")
+}
+
+fn answers(rows: &[(&str, &Figures)], chosen: Option<&str>, screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::Name("method"),
+        Column::Number("step time"),
+        Column::Number("throughput"),
+        Column::Number("scaling factor"),
+        Column::Name("bottleneck"),
+        Column::Name(""),
+    ]);
+    for (method, figures) in rows {
+        table.row([
+            (*method).to_owned(),
+            figures.iteration.human(),
+            grouped(figures.throughput.human()),
+            percent(figures.scaling_factor),
+            limit(figures.bottleneck).to_owned(),
+            if chosen == Some(method) { "◂ auto".to_owned() } else { String::new() },
+        ]);
+    }
+    table.render(screen)
+}
+
+fn refusals(rows: &[(&str, &Refusal)], screen: &Screen) -> String {
+    let mut table =
+        Table::new([Column::Name("method"), Column::Words("why"), Column::Words("what to change")]);
+    for (method, why) in rows {
+        let plain = |text: &str| text.chars().filter(|c| !c.is_control()).collect();
+        table.row([(*method).to_owned(), plain(&why.reason), plain(&why.remedy)]);
+    }
+    table.render(screen)
+}

@@ -1,0 +1,153 @@
+//! What only a simulation knows, as text.
+
+use super::table::{Column, Table, bar};
+use super::{Screen, count, grouped, name, percent, ratio, several};
+use stepcast_core::prediction::{Simulation, Spread};
+use stepcast_core::quantity::{SamplesPerSec, Seconds};
+
+/// Cells of the widest bar.
+const BAR: usize = 24;
+
+/// Rows of the histogram; where there are more values, neighbours share a row.
+const ROWS: usize = 12;
+
+/// The histogram's last value stands for all beyond it from here on.
+const LAST: usize = 63;
+
+/// Usages beyond these are left out.
+const MOST_RESOURCES: usize = 16;
+
+/// How sure the throughput is.
+pub(super) fn interval(simulation: &Simulation) -> String {
+    let [low, high] = simulation.throughput_interval;
+    if simulation.runs < 2 || !high.is_finite() {
+        return "one run does not tell how sure".to_owned();
+    }
+    let rate = |rate: f64| grouped(SamplesPerSec::new(rate).human());
+    let low = rate(low);
+    let low = low.strip_suffix(" samples/s").unwrap_or(&low);
+    format!("{low} to {} with 95 % confidence", rate(high))
+}
+
+/// Steps and staleness with their spreads, and what follows from them.
+pub(super) fn figures(simulation: &Simulation, screen: &Screen) -> String {
+    let mut spreads =
+        Table::new([Column::Name(""), Column::Number("5 %"), Column::Number("50 %"), Column::Number("95 %")]);
+    let mut row = |title: &str, spread: Spread, write: fn(f64) -> String| {
+        spreads.row([title.to_owned(), write(spread.low), write(spread.median), write(spread.high)]);
+    };
+    row("step of a worker", simulation.step_s, |time| Seconds::new(time).human());
+    row("staleness", simulation.staleness, ratio_or_whole);
+
+    let mut table = Table::new([Column::Name(""), Column::Name(""), Column::Words("")]);
+    let mut row = |title: &str, value: String, note: &str| {
+        table.row([title.to_owned(), value, note.to_owned()]);
+    };
+    row(
+        "mean staleness",
+        ratio_or_whole(simulation.mean_staleness),
+        "updates of others between a worker's pull and its own update",
+    );
+    row(
+        "effective minibatch",
+        format!("{} samples", ratio_or_whole(simulation.effective_minibatch)),
+        "that enter the parameters in between, its own included",
+    );
+    row(
+        "exposed communication",
+        percent(simulation.exposed_communication),
+        "of a step during which the worker does not compute",
+    );
+    row(
+        "simulated",
+        several(simulation.steps, "step"),
+        &format!("in {}", several(simulation.runs as u64, "run")),
+    );
+    let mut text = format!("{}\n{}", spreads.render(screen), table.render(screen));
+    if simulation.end != "all steps were done" {
+        let end: String = simulation.end.chars().filter(|c| !c.is_control()).collect();
+        text.push_str(&screen.paragraph(2, &format!("The runs ended early: {end}.")));
+    }
+    text
+}
+
+/// Whole numbers without decimals.
+fn ratio_or_whole(value: f64) -> String {
+    match value.fract().abs() < 1e-9 && (0.0..1e15).contains(&value) {
+        true => count(value as u64),
+        false => ratio(value),
+    }
+}
+
+/// A bar for each staleness, or for each range of them.
+pub(super) fn staleness(simulation: &Simulation, screen: &Screen) -> String {
+    let mut table = Table::new([Column::Number(""), Column::Number(""), Column::Name("")]);
+    for (label, share) in bins(&simulation.staleness_histogram) {
+        let shown = if share > 0.0 { percent(share) } else { "–".to_owned() };
+        table.row([label, shown, bar(share, BAR)]);
+    }
+    table.render(screen)
+}
+
+/// The histogram in at most [`ROWS`] rows, without empty ends.
+fn bins(histogram: &[f64]) -> Vec<(String, f64)> {
+    let Some(first) = histogram.iter().position(|share| *share > 0.0) else { return Vec::new() };
+    let last = histogram.iter().rposition(|share| *share > 0.0).unwrap_or(first);
+    let width = (last + 1 - first).div_ceil(ROWS);
+    let starts = (first..=last).step_by(width);
+    let bin = |start: usize| {
+        let end = (start + width - 1).min(last);
+        let share = histogram[start..=end].iter().sum();
+        let label = match (start == end, end == LAST) {
+            (_, true) => format!("{start} or more"),
+            (true, false) => start.to_string(),
+            (false, false) => format!("{start}–{end}"),
+        };
+        (label, share)
+    };
+    starts.map(bin).collect()
+}
+
+/// The busiest resources.
+pub(super) fn usage(simulation: &Simulation, screen: &Screen) -> String {
+    let mut table = Table::new([Column::Name("resource"), Column::Number("used"), Column::Name("")]);
+    for usage in simulation.usage.iter().take(MOST_RESOURCES) {
+        table.row([name(&usage.resource), percent(usage.share), bar(usage.share, BAR)]);
+    }
+    let mut text = table.render(screen);
+    let more = simulation.usage.len().saturating_sub(MOST_RESOURCES);
+    if more > 0 {
+        text.push_str(
+            &screen.paragraph(2, &format!("… and {} less busy.", several(more as u64, "resource"))),
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histograms_fit_into_some_rows() {
+        assert_eq!(bins(&[]), []);
+        assert_eq!(bins(&[0.0, 0.0]), []);
+        assert_eq!(bins(&[0.0, 0.25, 0.75, 0.0]), [("1".to_owned(), 0.25), ("2".to_owned(), 0.75)]);
+        let even = [1.0 / 64.0; 64];
+        let rows = bins(&even);
+        assert!(rows.len() <= ROWS, "{rows:?}");
+        assert_eq!(rows[0].0, "0–5");
+        assert_eq!(rows.last().unwrap().0, "60 or more");
+        assert!((rows.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-12);
+        let mut beyond = [0.0; 64];
+        beyond[LAST] = 1.0;
+        assert_eq!(bins(&beyond), [("63 or more".to_owned(), 1.0)]);
+    }
+
+    #[test]
+    fn whole_numbers_have_no_decimals() {
+        assert_eq!(ratio_or_whole(3.0), "3");
+        assert_eq!(ratio_or_whole(3.25), "3.25");
+        assert_eq!(ratio_or_whole(f64::NAN), "NaN");
+    }
+}

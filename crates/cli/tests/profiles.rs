@@ -1,0 +1,353 @@
+//! From recordings to profiles, from profiles to predictions and timelines, and what is refused on the way.
+
+#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use stepcast_core::invalid::Invalid;
+use stepcast_core::profile::Profile;
+use stepcast_core::scenario::{Document, Files};
+use stepcast_study::simulate;
+
+const QUICK: [&str; 6] = [
+    "--set",
+    "methods.simulate.runs=2",
+    "--set",
+    "methods.simulate.steps=20",
+    "--set",
+    "methods.simulate.warm-up=2",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn fixture(name: &str) -> String {
+    root().join("crates/trace/tests/fixtures").join(name).to_str().unwrap().to_owned()
+}
+
+fn example(name: &str) -> String {
+    root().join("examples").join(name).to_str().unwrap().to_owned()
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("stepcast").unwrap();
+    command.args(arguments);
+    command
+}
+
+fn done(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert_eq!(stderr, "");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn run(arguments: &[&str]) -> String {
+    done(&mut command(arguments))
+}
+
+fn read(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+fn refused(arguments: &[&str]) -> String {
+    let output = command(arguments).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+    assert!(output.stdout.is_empty(), "{arguments:?}: {stderr}");
+    assert_eq!(stderr.lines().filter(|line| line.starts_with("error")).count(), 1, "{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    stderr
+}
+
+#[test]
+fn recordings_become_a_profile_that_predicts() {
+    let folder = tempfile::tempdir().unwrap();
+    let (steps, graphs) = (fixture("steps.tar.xz"), fixture("graphs.pb.gz"));
+    let import = ["import", &steps, "--graphs", &graphs, "--batch", "32"];
+    for name in ["profile.json", "profile.json.gz"] {
+        let path = folder.path().join(name);
+        let path = path.to_str().unwrap();
+        let text = run(&[&import[..], &["--name", "small", "-o", path]].concat());
+        assert!(text.starts_with("small: 3 steps of 7 operations\n"), "{text}");
+        assert!(text.contains("downlink           1   4 kB") && text.contains("Written to "), "{text}");
+        let profile = stepcast_trace::read_profile(Path::new(path)).unwrap();
+        assert_eq!((profile.name.as_str(), profile.batch, profile.steps.len()), ("small", 32, 3));
+        let text = run(&[&["predict", path, "--workers", "2"][..], &QUICK].concat());
+        assert!(text.contains("small on 4 workers") && text.contains("few-steps"), "{text}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left behind");
+}
+
+#[test]
+fn a_summary_writes_nothing() {
+    let (steps, graphs) = (fixture("steps.tar.xz"), fixture("graphs.pb.gz"));
+    let folder = tempfile::tempdir().unwrap();
+    let import = ["import", &steps, "--graphs", &graphs, "--batch", "8", "--summary"];
+    let text = done(command(&import).current_dir(folder.path()));
+    assert!(text.contains("fixtures: 3 steps") && text.ends_with("Nothing was written.\n"), "{text}");
+    let value = read(&done(command(&import).arg("--json").current_dir(folder.path())));
+    assert_eq!(value["written"], Value::Null);
+    assert_eq!(value["name"], "fixtures");
+    assert_eq!(value["steps"], 3);
+    assert!((value["mean_step_s"].as_f64().unwrap() - 0.00051).abs() < 1e-9);
+    let resources = value["resources"].as_array().unwrap();
+    assert_eq!(resources.len(), 4);
+    assert_eq!((&resources[0]["resource"], &resources[0]["bytes"]), (&"downlink".into(), &4000.into()));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn recordings_that_are_none_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let graphs = fixture("graphs.pb.gz");
+    let good = fs::read(fixture("steps.tar.xz")).unwrap();
+    let out = folder.path().join("profile.json");
+    let out = out.to_str().unwrap();
+    let traces = [
+        at("garbage.pb", b"this is no protobuf at all"),
+        at("zeros.pb", &[0; 64]),
+        at("empty.pb", b""),
+        at("cut.tar.xz", &good[..good.len() / 2]),
+        at("cut-graphs.pb", &fs::read(&graphs).unwrap()[..40]),
+        folder.path().join("absent").to_str().unwrap().to_owned(),
+    ];
+    for trace in &traces {
+        let stderr = refused(&["import", trace, "--graphs", &graphs, "--batch", "32", "-o", out]);
+        assert!(stderr.contains("--> ") && stderr.contains("= help: "), "{stderr}");
+    }
+    let steps = fixture("steps.tar.xz");
+    let stderr = refused(&["import", &steps, "--graphs", &traces[0], "--batch", "32", "-o", out]);
+    assert!(stderr.contains("garbage.pb"), "{stderr}");
+    let stderr = refused(&["import", &steps, "--batch", "32", "-o", out]);
+    assert!(stderr.contains("partition graphs"), "{stderr}");
+    assert!(!Path::new(out).exists());
+}
+
+#[test]
+fn flags_of_import_are_checked() {
+    let (steps, graphs) = (fixture("steps.tar.xz"), fixture("graphs.pb.gz"));
+    let import = ["import", &steps, "--graphs", &graphs];
+    let with = |more: &[&'static str]| refused(&[&import[..], more].concat());
+    assert!(with(&["-o", "p.json"]).contains("--batch"));
+    assert!(with(&["--batch", "32"]).contains("--output"));
+    assert!(with(&["--batch", "0", "--summary"]).contains("0 is not in"));
+    assert!(with(&["--batch", "32", "--summary", "-o", "p.json"]).contains("cannot be used with"));
+    let stderr = with(&["--batch", "32", "-o", "profile.txt"]);
+    assert!(stderr.contains("ends in .json") && stderr.contains("--> -o profile.txt"), "{stderr}");
+    let stderr = with(&["--batch", "32", "-o", "no-such-folder/profile.json"]);
+    assert!(stderr.contains("check that the folder exists"), "{stderr}");
+}
+
+#[test]
+fn profiles_lie_beside_the_scenario() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    fs::copy(example("one-worker.json"), inner.join("one-worker.json")).unwrap();
+    let text = "[model]\nprofile = \"one-worker.json\"\n[strategy]\nsynchronisation = \"async\"\n";
+    fs::write(inner.join("scenario.toml"), text).unwrap();
+    let ask = |arguments: &[&str], current: &Path, stdin: &str| {
+        let more = ["--workers", "2", "--json"];
+        let mut command = command(&[arguments, &more, &QUICK].concat());
+        read(&done(command.current_dir(current).write_stdin(stdin)))
+    };
+    let by_file = ask(&["predict", "inner/scenario.toml"], folder.path(), "");
+    assert_eq!(by_file["prediction"]["method"], "simulate");
+    assert_eq!(by_file["scenario"]["model"]["profile"], "one-worker.json");
+    assert_eq!(by_file["scenario"]["strategy"]["batch"], 64);
+    // Standard input and a profile given alone: from the current folder.
+    assert_eq!(ask(&["predict", "-"], &inner, text), by_file);
+    assert_eq!(ask(&["predict", "one-worker.json"], &inner, ""), by_file);
+    let outside = ask(&["predict", "inner/one-worker.json"], folder.path(), "");
+    assert_eq!(outside["prediction"], by_file["prediction"]);
+    assert_eq!(outside["scenario"]["model"]["profile"], "inner/one-worker.json");
+}
+
+#[test]
+fn a_profile_given_alone_has_its_own_errors() {
+    let broken = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/broken");
+    let at = |name: &str| broken.join(name).to_str().unwrap().to_owned();
+    let stderr = refused(&["predict", &at("profile-not-json.json")]);
+    assert!(stderr.contains("profile-not-json.json:1:2\n"), "{stderr}");
+    let stderr = refused(&["predict", &at("profile-cyclic.json")]);
+    assert!(stderr.contains("profile-cyclic.json, operations\n") && stderr.contains("circle"), "{stderr}");
+    assert!(refused(&["predict", "absent.json"]).contains("--> absent.json\n"));
+    assert!(refused(&["predict", "absent.json.gz"]).contains("--> absent.json.gz\n"));
+    let folder = tempfile::tempdir().unwrap();
+    let odd = folder.path().join("a \"b\"\u{1b}.json");
+    fs::copy(example("one-worker.json"), &odd).unwrap();
+    let odd = odd.to_str().unwrap();
+    run(&[&["predict", odd, "--workers", "2"][..], &QUICK].concat());
+    // The scenario exists only in memory: no line of it is shown.
+    let good = example("one-worker.json");
+    let stderr = refused(&["predict", &good, "--method", "layerwise"]);
+    assert!(stderr.contains("model.profile: ") && stderr.contains("one-worker.json\n"), "{stderr}");
+    let stderr = refused(&["predict", &good, "--set", "strategy.batch=0"]);
+    assert!(stderr.contains("--> --set strategy.batch=0"), "{stderr}");
+}
+
+#[test]
+fn a_simulation_is_told_in_full_and_a_profile_has_no_device() {
+    let path = example("profile.toml");
+    let text = run(&[&["predict", &path, "--workers", "2"][..], &QUICK].concat());
+    for part in [
+        "with 95 % confidence",
+        "Simulation\n",
+        "step of a worker",
+        "mean staleness",
+        "effective minibatch",
+        "exposed communication",
+        "in 2 runs",
+        "How stale updates are\n",
+        "How busy resources are\n",
+        "server 0, downlink",
+        "4 × as profiled ",
+        "4 × as profiled, speed 0.5",
+    ] {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+    for part in ["V100", "slack", "1st gradient", "NaN", "inf"] {
+        assert!(!text.contains(part), "{part:?} in\n{text}");
+    }
+    let one_run = run(&["predict", &path, "--workers", "2", "--set", "methods.simulate.runs=1"]);
+    assert!(one_run.contains("one run does not tell how sure") && !one_run.contains("inf"), "{one_run}");
+}
+
+#[test]
+fn methods_stand_side_by_side() {
+    let text = run(&[&["compare", &example("async.toml"), "--workers", "2"][..], &QUICK].concat());
+    assert!(text.starts_with("resnet50 on 2 workers\n"), "{text}");
+    for part in
+        ["simulate ", "◂ auto", "cynthia2019 ", "cynthia2019-half", "lin2018", "do not apply", "layerwise"]
+    {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+    let value = read(&run(&[&["compare", &example("profile.toml"), "--json"][..], &QUICK].concat()));
+    assert_eq!(value["chosen"], "simulate");
+    assert_eq!(value["rows"][0]["key"], "model.profile");
+    assert!(value["rows"].as_array().unwrap().iter().any(|row| row["iteration_s"].is_number()));
+    let all_reduce = read(&run(&["compare", "--json", "--set", "strategy.architecture=all-reduce"]));
+    assert_eq!(all_reduce["chosen"], Value::Null);
+    for workers in ["0", "1000001", "x", "1..2"] {
+        refused(&["compare", "--workers", workers]);
+    }
+    assert!(refused(&["compare", "absent.toml"]).contains("--> absent.toml"));
+}
+
+/// The files of the examples.
+struct Examples;
+
+impl Files for Examples {
+    fn profile(&self, path: &str) -> Result<Profile, Invalid> {
+        Ok(stepcast_trace::read_profile(Path::new(&example(path))).unwrap())
+    }
+}
+
+#[test]
+fn a_timeline_is_what_was_simulated() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("timeline.json");
+    let out = out.to_str().unwrap();
+    for name in ["profile.toml", "stale-synchronous.toml"] {
+        let flags = ["--workers", "2", "--timeline", out, "--timeline-steps", "3"];
+        let text = run(&[&["predict", &example(name)][..], &flags, &QUICK].concat());
+        assert!(text.contains("Timeline\n") && text.contains("3 steps"), "{text}");
+        let value = read(&fs::read_to_string(out).unwrap());
+        let events = value["traceEvents"].as_array().unwrap();
+
+        let document = Document::new(name, fs::read_to_string(example(name)).unwrap());
+        let scenario = document.scenario_with(&Examples, &[]).unwrap();
+        let recording = simulate::timeline(&scenario, 3).unwrap();
+        let chunks = recording.timeline.chunks.iter().filter(|chunk| chunk.until > chunk.since);
+        let mut expected: Vec<(u64, String, f64, f64)> = chunks
+            .map(|chunk| {
+                let name = recording.program.graph.name(chunk.op).to_owned();
+                (u64::from(chunk.worker), name, chunk.since, chunk.until)
+            })
+            .collect();
+        let mut done = BTreeMap::<u32, usize>::new();
+        for step in &recording.timeline.steps.records {
+            let index = done.entry(step.worker).or_default();
+            expected.push((u64::from(step.worker), format!("step {index}"), step.since, step.until));
+            *index += 1;
+        }
+        assert!(done.values().all(|&steps| steps == 3), "{done:?}");
+        let complete: Vec<&Value> = events.iter().filter(|event| event["ph"] == "X").collect();
+        let mut found: Vec<(u64, String, f64, f64)> = complete
+            .iter()
+            .map(|event| {
+                let (since, length) = (event["ts"].as_f64().unwrap(), event["dur"].as_f64().unwrap());
+                let name = event["name"].as_str().unwrap().to_owned();
+                (event["pid"].as_u64().unwrap() - 1, name, since / 1e6, (since + length) / 1e6)
+            })
+            .collect();
+        let order = |a: &(u64, String, f64, f64), b: &(u64, String, f64, f64)| {
+            (a.0, &a.1).cmp(&(b.0, &b.1)).then(a.2.total_cmp(&b.2))
+        };
+        expected.sort_by(order);
+        found.sort_by(order);
+        assert_eq!(expected.len(), found.len());
+        for (expected, found) in expected.iter().zip(&found) {
+            assert_eq!((expected.0, &expected.1), (found.0, &found.1));
+            let near = |a: f64, b: f64| (a - b).abs() < 1e-9 * (1.0 + a.abs());
+            assert!(near(expected.2, found.2) && near(expected.3, found.3), "{expected:?} {found:?}");
+        }
+
+        // Lanes are named, and nothing overlaps within one.
+        let mut lanes = BTreeMap::<(u64, u64), Vec<(u64, u64)>>::new();
+        let nanoseconds = |value: &Value| (value.as_f64().unwrap() * 1e3).round() as u64;
+        for event in complete {
+            let lane = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap());
+            let since = nanoseconds(&event["ts"]);
+            lanes.entry(lane).or_default().push((since, since + nanoseconds(&event["dur"])));
+        }
+        let named = |lane: &(u64, u64)| {
+            let of = |event: &&Value| {
+                event["name"] == "thread_name" && event["pid"] == lane.0 && event["tid"] == lane.1
+            };
+            events.iter().filter(of).count() == 1
+        };
+        assert!(lanes.keys().all(named), "{:?}", lanes.keys());
+        for (lane, spans) in &mut lanes {
+            spans.sort_unstable();
+            assert!(spans.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{lane:?}: {spans:?}");
+        }
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left behind");
+}
+
+#[test]
+fn timelines_that_cannot_be_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("timeline.json");
+    let out = out.to_str().unwrap();
+    for method in ["auto", "layerwise", "zeng2023"] {
+        let stderr = refused(&["predict", "--method", method, "--timeline", out]);
+        assert!(stderr.contains("closed form") && stderr.contains("--> --timeline "), "{stderr}");
+        assert!(stderr.contains("add `--method simulate`"), "{stderr}");
+    }
+    let profile = example("profile.toml");
+    let stderr = refused(&["predict", &profile, "--timeline", out, "--timeline-steps", "1000000"]);
+    assert!(stderr.contains("--> --timeline-steps 1000000") && stderr.contains("use at most"), "{stderr}");
+    assert!(refused(&["predict", &profile, "--timeline-steps", "3"]).contains("--timeline"));
+    assert!(
+        refused(&["predict", &profile, "--timeline", out, "--timeline-steps", "0"]).contains("0 is not in")
+    );
+    let absent = folder.path().join("absent").join("timeline.json");
+    let absent = absent.to_str().unwrap();
+    let stderr =
+        refused(&[&["predict", &profile, "--workers", "2", "--timeline", absent][..], &QUICK].concat());
+    assert!(stderr.contains("check that the folder exists"), "{stderr}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
