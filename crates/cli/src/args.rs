@@ -82,9 +82,10 @@ Examples:
 
 const VALIDATE_EXAMPLES: &str = "\
 Examples:
-  stepcast validate                  every set
-  stepcast validate zeng2023         the tables of Zeng 2023 and the measurements behind them
-  stepcast validate zeng2023 --json  for programs
+  stepcast validate                       every set whose data are at hand
+  stepcast validate zeng2023              the tables of Zeng 2023 and the measurements behind them
+  stepcast validate tf-ps --data FOLDER   real asynchronous runs, from one-worker profiles
+  stepcast validate zeng2023 --json       for programs
 
 Exits with 1 when a bound is missed.";
 
@@ -138,8 +139,12 @@ pub(crate) enum Command {
     /// Check the methods against published tables and measurements
     #[command(after_help = VALIDATE_EXAMPLES)]
     Validate {
-        /// A set of validation data; all of them if left out
+        /// A set of validation data; all that can run if left out
         set: Option<String>,
+
+        /// Folder with measured runs, for tf-ps
+        #[arg(long, value_name = "FOLDER")]
+        data: Option<PathBuf>,
     },
 }
 

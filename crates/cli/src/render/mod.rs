@@ -7,6 +7,7 @@ pub(crate) mod import;
 pub(crate) mod model;
 mod simulation;
 pub(crate) mod table;
+pub(crate) mod tf_ps;
 pub(crate) mod validation;
 
 use clap::builder::styling::{AnsiColor, Style};

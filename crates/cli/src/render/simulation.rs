@@ -11,6 +11,9 @@ const BAR: usize = 24;
 /// Rows of the histogram; where there are more values, neighbours share a row.
 const ROWS: usize = 12;
 
+/// A share that is not worth a row at the end of a histogram.
+const RARE: f64 = 0.0005;
+
 /// The histogram's last value stands for all beyond it from here on.
 const LAST: usize = 63;
 
@@ -20,7 +23,7 @@ const MOST_RESOURCES: usize = 16;
 /// How sure the throughput is.
 pub(super) fn interval(simulation: &Simulation) -> String {
     let [low, high] = simulation.throughput_interval;
-    if simulation.runs < 2 || !high.is_finite() {
+    if simulation.runs < 2 {
         return "one run does not tell how sure".to_owned();
     }
     let rate = |rate: f64| grouped(SamplesPerSec::new(rate).human());
@@ -89,23 +92,34 @@ pub(super) fn staleness(simulation: &Simulation, screen: &Screen) -> String {
     table.render(screen)
 }
 
-/// The histogram in at most [`ROWS`] rows, without empty ends.
+/// The histogram in at most [`ROWS`] rows. What is rare at either end shares a row with its neighbour.
 fn bins(histogram: &[f64]) -> Vec<(String, f64)> {
-    let Some(first) = histogram.iter().position(|share| *share > 0.0) else { return Vec::new() };
-    let last = histogram.iter().rposition(|share| *share > 0.0).unwrap_or(first);
+    let mut below = histogram.iter().scan(0.0, |sum, share| Some(accumulate(sum, *share)));
+    let mut above = histogram.iter().rev().scan(0.0, |sum, share| Some(accumulate(sum, *share)));
+    let Some(first) = below.position(|sum| sum > RARE) else { return Vec::new() };
+    let last = above.position(|sum| sum > RARE).map_or(first, |place| histogram.len() - 1 - place).max(first);
     let width = (last + 1 - first).div_ceil(ROWS);
-    let starts = (first..=last).step_by(width);
     let bin = |start: usize| {
         let end = (start + width - 1).min(last);
-        let share = histogram[start..=end].iter().sum();
-        let label = match (start == end, end == LAST) {
-            (_, true) => format!("{start} or more"),
-            (true, false) => start.to_string(),
-            (false, false) => format!("{start}–{end}"),
+        let is_first = start == first && histogram[..first].iter().any(|share| *share > 0.0);
+        let is_last = end == last && (end == LAST || histogram[end + 1..].iter().any(|share| *share > 0.0));
+        let from = if is_first { 0 } else { start };
+        let to = if is_last { histogram.len() - 1 } else { end };
+        let label = match (is_first, is_last, start == end) {
+            (true, true, _) => "any".to_owned(),
+            (true, false, _) => format!("up to {end}"),
+            (false, true, _) => format!("{start} or more"),
+            (false, false, true) => start.to_string(),
+            (false, false, false) => format!("{start}–{end}"),
         };
-        (label, share)
+        (label, histogram[from..=to].iter().sum())
     };
-    starts.map(bin).collect()
+    (first..=last).step_by(width).map(bin).collect()
+}
+
+fn accumulate(sum: &mut f64, share: f64) -> f64 {
+    *sum += share;
+    *sum
 }
 
 /// The busiest resources.
@@ -130,18 +144,25 @@ mod tests {
 
     #[test]
     fn histograms_fit_into_some_rows() {
+        let label = |rows: &[(String, f64)]| rows.iter().map(|(label, _)| label.clone()).collect::<Vec<_>>();
+        let total = |rows: &[(String, f64)]| rows.iter().map(|(_, share)| share).sum::<f64>();
         assert_eq!(bins(&[]), []);
         assert_eq!(bins(&[0.0, 0.0]), []);
+        assert_eq!(bins(&[f64::NAN]), []);
         assert_eq!(bins(&[0.0, 0.25, 0.75, 0.0]), [("1".to_owned(), 0.25), ("2".to_owned(), 0.75)]);
-        let even = [1.0 / 64.0; 64];
-        let rows = bins(&even);
+        let rows = bins(&[1.0 / 64.0; 64]);
         assert!(rows.len() <= ROWS, "{rows:?}");
-        assert_eq!(rows[0].0, "0–5");
-        assert_eq!(rows.last().unwrap().0, "60 or more");
-        assert!((rows.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-12);
+        assert_eq!((rows[0].0.as_str(), rows[10].0.as_str()), ("0–5", "60 or more"));
+        assert!((total(&rows) - 1.0).abs() < 1e-12);
         let mut beyond = [0.0; 64];
         beyond[LAST] = 1.0;
         assert_eq!(bins(&beyond), [("63 or more".to_owned(), 1.0)]);
+        // Rare ends are with their neighbours, and nothing is lost.
+        let mut tailed = [0.000_01; 40];
+        tailed[3..6].fill(0.333_21);
+        let rows = bins(&tailed);
+        assert_eq!(label(&rows), ["up to 3", "4", "5 or more"]);
+        assert!((total(&rows) - tailed.iter().sum::<f64>()).abs() < 1e-12);
     }
 
     #[test]

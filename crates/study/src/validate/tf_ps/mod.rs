@@ -16,6 +16,7 @@ pub use testbed::Testbed;
 use rayon::prelude::*;
 use serde::Serialize;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use stepcast_trace::TraceError;
 
 /// One measured point and its predictions, in samples per second.
@@ -84,19 +85,30 @@ impl Report {
     }
 }
 
-/// Predicts everything that was measured in the configurations below `folder`.
-pub fn run(folder: &Path) -> Result<Report, TraceError> {
+/// Predicts everything that was measured in the configurations below `folder`; `progress` is told how many points of how
+/// many are done.
+pub fn run(folder: &Path, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Report, TraceError> {
     let configurations = data::configurations(folder)?;
     let testbed = Testbed::measure(folder, &configurations)?;
     let mut notes = Vec::new();
     let mut rows = Vec::new();
+    let mut points = 0;
+    for configuration in &configurations {
+        points += configuration.measurements()?.len();
+    }
+    let done = AtomicUsize::new(0);
+    progress(0, points);
     for configuration in &configurations {
         let (profile, repaired) = configuration.profile()?;
         notes.extend(repaired.into_iter().map(|note| format!("{}: {note}", configuration.name)));
         let measured = configuration.measurements()?;
         let predicted: Result<Vec<Row>, TraceError> = measured
             .par_iter()
-            .map(|measurement| predict::row(configuration, &testbed, &profile, measurement))
+            .map(|measurement| {
+                let row = predict::row(configuration, &testbed, &profile, measurement);
+                progress(done.fetch_add(1, Ordering::Relaxed) + 1, points);
+                row
+            })
             .collect();
         rows.extend(predicted?);
     }
@@ -134,7 +146,7 @@ mod tests {
             eprintln!("skipped: the measured TensorFlow runs are not at {}", folder.display());
             return;
         }
-        let report = run(&folder).unwrap();
+        let report = run(&folder, &|_, _| ()).unwrap();
         assert_eq!(report.rows.len(), 24);
         assert!(report.holds(), "{:#?}", report.errors);
     }
@@ -142,7 +154,7 @@ mod tests {
     #[test]
     fn a_folder_without_configurations_is_refused() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let error = run(&folder).unwrap_err();
+        let error = run(&folder, &|_, _| ()).unwrap_err();
         assert!(error.reason.contains("no configuration"), "{error}");
     }
 }

@@ -1,0 +1,91 @@
+//! The validation against real asynchronous runs as text.
+
+use super::Screen;
+use super::table::{Column, Table};
+use stepcast_study::validate::tf_ps::{MEAN_BOUND, Report, WORST_BOUND};
+
+/// The validation, its last line ended.
+pub(crate) fn render(report: &Report, screen: &Screen) -> String {
+    let verdict = if report.holds() { "bounds kept" } else { "bounds missed" };
+    let title = screen.strong(&format!("tf-ps: {verdict}"));
+    let source = "Real asynchronous TensorFlow training with one parameter server, predicted from the profile of one \
+                  worker; samples/s.";
+    let sections = [
+        format!("{title}\n{}", screen.paragraph(0, source)),
+        points(report, screen),
+        summary(report, screen),
+        testbed(report, screen),
+    ];
+    sections.join("\n")
+}
+
+fn percent(predicted: f64, measured: f64) -> String {
+    format!("{:+.1} %", 100.0 * (predicted / measured - 1.0))
+}
+
+fn points(report: &Report, screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::Name("configuration"),
+        Column::Number("workers"),
+        Column::Number("measured"),
+        Column::Number("predicted"),
+        Column::Number("90 % of runs"),
+        Column::Number("error"),
+        Column::Number("cynthia"),
+        Column::Number("lin"),
+    ]);
+    for row in &report.rows {
+        table.row([
+            row.configuration.clone(),
+            row.workers.to_string(),
+            format!("{:.2}", row.measured),
+            format!("{:.2}", row.predicted),
+            format!("{:.2}–{:.2}", row.interval[0], row.interval[1]),
+            percent(row.predicted, row.measured),
+            percent(row.cynthia, row.measured),
+            percent(row.lin, row.measured),
+        ]);
+    }
+    format!("{}\n{}", screen.title("Throughput"), table.render(screen))
+}
+
+fn summary(report: &Report, screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::Name("method"),
+        Column::Number("mean error"),
+        Column::Number("worst"),
+        Column::Number("bias"),
+    ]);
+    for errors in &report.errors {
+        table.row([
+            errors.method.to_owned(),
+            format!("{:.1} %", errors.mean),
+            format!("{:.1} %", errors.worst),
+            format!("{:+.1} %", errors.bias),
+        ]);
+    }
+    let bounds = format!(
+        "Bounds: mean at most {MEAN_BOUND} %, worst at most {WORST_BOUND} %, better than both others. {:.0} % of the \
+         points lie in their interval.",
+        100.0 * report.coverage
+    );
+    let title = screen.title("Errors with two workers and more");
+    format!("{title}\n{}\n{}", table.render(screen), screen.paragraph(2, &bounds))
+}
+
+fn testbed(report: &Report, screen: &Screen) -> String {
+    let testbed = &report.testbed;
+    let figures = format!(
+        "Once for all: goodput {:.3} of the link rate, parsing {} and {} a byte, queues of {}, {} cores.",
+        testbed.goodput,
+        testbed.parse_fixed.human(),
+        testbed.parse_per_byte.human(),
+        testbed.queue.human(),
+        testbed.cores
+    );
+    let mut text = format!("{}\n{}", screen.title("Testbed"), screen.paragraph(2, &figures));
+    for note in &report.notes {
+        text.push_str(&screen.paragraph(2, note));
+    }
+    text
+}
