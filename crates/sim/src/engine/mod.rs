@@ -1,0 +1,93 @@
+//! The event loop.
+//!
+//! One pending event per busy lane with a station of its own, one per pool, one for all links. An event is the end of
+//! a chunk (or of a lane's start-up time). When the last chunk of an operation ends, its successors may become ready;
+//! only then does its lane go on to the next chunk (Algorithm 3.1 of Li 2020, lines 18-31). Cost of an event:
+//! O(log resources). Nothing is allocated per event once queues have grown to their largest.
+//!
+//! [`state`] is what an engine knows; [`steps`] says what becomes ready when something has ended; [`service`] gives ready
+//! work to stations and hears from them.
+
+mod service;
+mod state;
+mod steps;
+
+use crate::observe::Observer;
+use crate::program::{Program, ProgramError};
+use state::Engine;
+
+/// When a simulation ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// Steps after which a worker stops.
+    pub steps_per_worker: u64,
+    /// Steps of the slowest worker after which everybody stops.
+    pub steps_of_slowest: u64,
+    /// Simulated seconds.
+    pub time: f64,
+    /// Events, against runaway programs.
+    pub events: u64,
+}
+
+impl Limits {
+    /// Every worker does so many steps, then stops.
+    pub fn steps(steps: u64) -> Self {
+        Self { steps_per_worker: steps, steps_of_slowest: u64::MAX, time: f64::INFINITY, events: u64::MAX }
+    }
+
+    /// Everybody works until the slowest has done so many steps.
+    pub fn until_slowest(steps: u64) -> Self {
+        Self { steps_of_slowest: steps, ..Self::steps(u64::MAX) }
+    }
+}
+
+/// Why a simulation ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum End {
+    /// All workers did their steps, or the slowest did.
+    Completed,
+    /// The simulated time was up.
+    TimeLimit,
+    /// The event budget was spent.
+    EventBudget,
+    /// Nothing can happen any more: names of operations that wait, with their workers.
+    Deadlock(Vec<(u32, String)>),
+}
+
+/// What a simulation leaves behind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Why it ended.
+    pub end: End,
+    /// Simulated seconds.
+    pub time: f64,
+    /// Operations that ended.
+    pub operations: u64,
+    /// Steps that ended.
+    pub steps: u64,
+    /// Share of the time during which each lane was busy.
+    pub lane_busy: Vec<f64>,
+    /// Share of each pool's capacity that was used.
+    pub pool_used: Vec<f64>,
+    /// Share of each port's capacity that was used.
+    pub port_used: Vec<f64>,
+    /// Share of the server's port that TCP used, down and up.
+    pub tcp_used: [f64; 2],
+}
+
+/// Runs a program from the beginning, workers starting together.
+pub fn run<O: Observer>(
+    program: &Program,
+    seed: u64,
+    limits: Limits,
+    observer: &mut O,
+) -> Result<Outcome, ProgramError> {
+    program.check()?;
+    let mut engine = Engine::new(program, seed, limits, observer);
+    for worker in 0..program.workers() as u32 {
+        engine.start_step(worker);
+    }
+    engine.tell_successors();
+    let end = engine.run();
+    Ok(engine.outcome(end))
+}

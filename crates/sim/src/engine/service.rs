@@ -1,0 +1,163 @@
+//! Giving work to stations, and hearing from them.
+//!
+//! Slots of the heap: one for every lane, one for every pool, then one each for the links, for the ticks of TCP and for
+//! operations on lanes where nobody waits.
+
+use super::state::Engine;
+use crate::heap::Due;
+use crate::lane::{Discipline, Station};
+use crate::observe::Observer;
+
+impl<O: Observer> Engine<'_, O> {
+    pub(super) fn dispatch(&mut self, slot: u32) {
+        let lanes = self.lanes.len();
+        let pools = self.pools.len();
+        let slot = slot as usize;
+        if slot < lanes {
+            let starting = self.lanes[slot].active.as_mut().filter(|chunk| chunk.starting);
+            if let Some(chunk) = starting {
+                chunk.starting = false;
+                self.heap.remove(slot as u32);
+                self.serve(slot as u32);
+            } else {
+                self.chunk_ended(slot as u32);
+            }
+        } else if slot < lanes + pools {
+            let lane = self.pools[slot - lanes].pop(self.now);
+            self.retime_pool(slot - lanes);
+            if let Some(lane) = lane {
+                self.chunk_ended(lane);
+            }
+        } else if slot == lanes + pools {
+            let lane = self.network.pop(self.now);
+            self.retime_network();
+            if let Some(lane) = lane {
+                self.chunk_ended(lane);
+            }
+        } else if slot == lanes + pools + 1 {
+            self.tick();
+        } else if let Some(delayed) = self.delayed.pop() {
+            self.retime_delayed();
+            self.observer.chunk(delayed.worker, delayed.op, delayed.lane, delayed.since, self.now);
+            self.ended.push((delayed.worker, delayed.op));
+            self.tell_successors();
+        }
+    }
+
+    /// Gives the active chunk of a lane to its station.
+    pub(super) fn serve(&mut self, lane: u32) {
+        let state = &self.lanes[lane as usize];
+        let Some(chunk) = state.active else { return };
+        self.sequence += 1;
+        let sequence = self.sequence;
+        match state.spec.station {
+            _ if chunk.starting => {
+                let time = self.now + state.spec.startup;
+                self.heap.set(lane, Due { time, sequence });
+            }
+            Station::Own(rate) => {
+                let time = self.now + chunk.amount / rate;
+                self.heap.set(lane, Due { time, sequence });
+            }
+            Station::Pool(pool) => {
+                self.pools[pool as usize].add(self.now, lane, sequence, chunk.amount);
+                self.retime_pool(pool as usize);
+            }
+            // What arrives decides: see `receive`.
+            Station::Tcp { .. } => {}
+            Station::Links(route) => {
+                self.network.add(self.now, lane, sequence, chunk.amount, route);
+                self.retime_network();
+            }
+        }
+    }
+
+    pub(super) fn chunk_ended(&mut self, lane: u32) {
+        let Some(chunk) = self.lanes[lane as usize].complete(self.now) else { return };
+        let (worker, op) = (chunk.job.worker, chunk.job.op);
+        self.observer.chunk(worker, op, lane, chunk.since, self.now);
+        if !chunk.more {
+            self.ended.push((worker, op));
+            self.tell_successors();
+        }
+        self.lanes[lane as usize].active = None;
+        self.go_on(lane);
+    }
+
+    /// Selects the next chunk of an idle lane that serves.
+    pub(super) fn go_on(&mut self, lane: u32) {
+        let discipline = self.lanes[lane as usize].spec.discipline;
+        if matches!(discipline, Discipline::Lock | Discipline::Barrier(_) | Discipline::Delay) {
+            return;
+        }
+        if self.lanes[lane as usize].select(self.now).is_some() {
+            self.serve(lane);
+        } else {
+            self.heap.remove(lane);
+        }
+    }
+
+    /// A tick of the TCP connections: what arrives is given to the lanes' chunks.
+    pub(super) fn tick(&mut self) {
+        let slot = (self.lanes.len() + self.pools.len() + 1) as u32;
+        self.heap.remove(slot);
+        let Some(mut tcp) = self.tcp.take() else { return };
+        tcp.tick(self.now, &mut self.sampler);
+        self.tcp = Some(tcp);
+        for index in 0..self.tcp_lanes.len() {
+            self.receive(self.tcp_lanes[index]);
+        }
+        self.schedule_tick();
+    }
+
+    pub(super) fn schedule_tick(&mut self) {
+        let Some(tcp) = self.tcp.as_ref().filter(|tcp| tcp.is_busy()) else { return };
+        let time = self.now + tcp.tick_length();
+        let slot = (self.lanes.len() + self.pools.len() + 1) as u32;
+        if !self.heap.contains(slot) {
+            self.sequence += 1;
+            self.heap.set(slot, Due { time, sequence: self.sequence });
+        }
+    }
+
+    pub(super) fn receive(&mut self, lane: u32) {
+        let Station::Tcp { worker, up } = self.lanes[lane as usize].spec.station else { return };
+        let Some(tcp) = &self.tcp else { return };
+        let mut bytes = tcp.delivered(worker, up);
+        let arrived = tcp.has_arrived(worker, up);
+        // Whole bytes are long through when only rounding is left.
+        while let Some(chunk) = &mut self.lanes[lane as usize].active {
+            let taken = bytes.min(chunk.amount);
+            chunk.amount -= taken;
+            bytes -= taken;
+            if chunk.amount > 1e-3 && !(arrived && chunk.amount < 5.0) {
+                break;
+            }
+            self.chunk_ended(lane);
+        }
+    }
+
+    pub(super) fn retime_delayed(&mut self) {
+        let slot = (self.lanes.len() + self.pools.len() + 2) as u32;
+        match self.delayed.peek() {
+            Some(next) => self.heap.set(slot, Due { time: next.until, sequence: next.sequence }),
+            None => self.heap.remove(slot),
+        }
+    }
+
+    pub(super) fn retime_pool(&mut self, pool: usize) {
+        let slot = (self.lanes.len() + pool) as u32;
+        match self.pools[pool].next() {
+            Some((time, sequence)) => self.heap.set(slot, Due { time, sequence }),
+            None => self.heap.remove(slot),
+        }
+    }
+
+    pub(super) fn retime_network(&mut self) {
+        let slot = (self.lanes.len() + self.pools.len()) as u32;
+        match self.network.next() {
+            Some((time, sequence)) => self.heap.set(slot, Due { time, sequence }),
+            None => self.heap.remove(slot),
+        }
+    }
+}
