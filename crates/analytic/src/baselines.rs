@@ -10,7 +10,7 @@ use stepcast_core::compute;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction};
 use stepcast_core::profile::{Profile, Resource};
-use stepcast_core::quantity::{SamplesPerSec, Seconds};
+use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
 
@@ -131,35 +131,17 @@ fn prediction(name: &'static str, scenario: &Scenario, rate: impl Fn(&Phases, u3
         }
     };
     let groups: Vec<GroupReport> = cluster.groups.iter().enumerate().map(report).collect();
-    let samples: u64 = groups.iter().map(|report| u64::from(report.count) * u64::from(report.batch)).sum();
-    let batch = samples as f64 / workers as f64;
     // Scenarios have at most a million workers.
     let steps_per_second = rate(&mean, u32::try_from(workers).unwrap_or(u32::MAX));
-    let throughput = SamplesPerSec::new(steps_per_second * batch);
-    let iteration = throughput.time_for(samples as f64);
+    let iteration = Seconds::new(workers as f64 / steps_per_second);
     let compute = mean.compute.min(iteration);
-    let alone = |report: &GroupReport| f64::from(report.batch) / report.compute.get();
-    let together: f64 = groups.iter().map(|report| alone(report) * f64::from(report.count)).sum();
-    let fastest = groups.iter().map(alone).fold(0.0, f64::max);
     let assumed = || compute::assumptions(scenario);
     let warnings = if scenario.profile().is_some() { None } else { assumed() };
-    Prediction {
-        method: name,
-        workers,
-        iteration,
-        samples,
-        throughput,
-        speedup: throughput.get() / fastest,
-        scaling_factor: throughput.get() / together,
-        breakdown: vec![
-            Part { name: "compute", time: compute },
-            Part { name: "waiting", time: iteration - compute },
-        ],
-        bottleneck: bottleneck(scenario, &mean, iteration),
-        groups,
-        warnings: warnings.into_iter().collect(),
-        simulation: None,
-    }
+    let breakdown =
+        vec![Part { name: "compute", time: compute }, Part { name: "waiting", time: iteration - compute }];
+    let bottleneck = bottleneck(scenario, &mean, iteration);
+    let warnings = warnings.into_iter().collect();
+    Prediction { warnings, ..Prediction::new(name, iteration, groups, breakdown, bottleneck) }
 }
 
 /// Computing if it takes half of the round or more; otherwise the largest of what it waits for.

@@ -4,9 +4,11 @@
 //! No input or output, no clock, no threads, no logging.
 
 pub mod baselines;
+pub mod collectives;
 pub mod cynthia2019;
 pub mod layerwise;
 pub mod lin2018;
+pub mod liu2022;
 pub mod phases;
 pub mod placement;
 pub mod queue;

@@ -4,7 +4,7 @@
 use stepcast_core::cluster::{Cluster, WorkerGroup};
 use stepcast_core::method::Inapplicable;
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Warning};
-use stepcast_core::quantity::{Bytes, SamplesPerSec, Seconds};
+use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
 
@@ -94,34 +94,17 @@ pub(crate) fn prediction(
 ) -> Prediction {
     let steps = steps_per_round(scenario.strategy.synchronisation);
     let iteration = round.total() / steps;
-    let samples = groups.iter().map(|report| u64::from(report.count) * u64::from(report.batch)).sum::<u64>();
-    let throughput = SamplesPerSec::of(samples as f64, iteration);
-    let alone = |report: &GroupReport| f64::from(report.batch) / report.compute.get();
-    let fastest = groups.iter().map(alone).fold(0.0, f64::max);
-    let together: f64 = groups.iter().map(|report| alone(report) * f64::from(report.count)).sum();
     let part = |name, time: Seconds| Part { name, time: time / steps };
     let startup = round.push.fixed + round.queueing.fixed + round.pull.fixed;
-    Prediction {
-        method,
-        workers: groups.iter().map(|report| u64::from(report.count)).sum(),
-        iteration,
-        samples,
-        throughput,
-        speedup: throughput.get() / fastest,
-        scaling_factor: throughput.get() / together,
-        breakdown: vec![
-            part("compute", round.compute),
-            part("host-to-device", round.host_to_device),
-            part("push", round.push.payload()),
-            part("queueing", round.queueing.payload()),
-            part("pull", round.pull.payload()),
-            part("start-up", startup),
-        ],
-        bottleneck: round.bottleneck(),
-        groups,
-        warnings,
-        simulation: None,
-    }
+    let breakdown = vec![
+        part("compute", round.compute),
+        part("host-to-device", round.host_to_device),
+        part("push", round.push.payload()),
+        part("queueing", round.queueing.payload()),
+        part("pull", round.pull.payload()),
+        part("start-up", startup),
+    ];
+    Prediction { warnings, ..Prediction::new(method, iteration, groups, breakdown, round.bottleneck()) }
 }
 
 /// Refuses what only an asynchronous or all-reduce method models.

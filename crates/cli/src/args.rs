@@ -24,7 +24,7 @@ Examples:
   stepcast predict cluster.toml --workers 1,2,4,8..12   these numbers of workers
   stepcast predict --set strategy.batch=64 --set cluster.network=25gbe
   stepcast predict --set cluster.workers.0.count=8      only the first group of workers
-  stepcast predict vgg16.json --set cluster.workers.count=8   a profile, asynchronous
+  stepcast predict vgg16.json                           a profile alone, asynchronous
   stepcast predict async.toml --timeline steps.json     what happened when, for Perfetto
   stepcast predict cluster.toml --json                  everything, for programs
   cat cluster.toml | stepcast predict -                 from standard input

@@ -139,7 +139,41 @@ pub struct Prediction {
     pub simulation: Option<Box<Simulation>>,
 }
 
+/// Samples that all workers process in one step.
+pub fn samples_per_step(groups: &[GroupReport]) -> u64 {
+    groups.iter().map(|report| u64::from(report.count) * u64::from(report.batch)).sum()
+}
+
 impl Prediction {
+    /// The prediction that a step of these groups takes `iteration`; throughput, speed-up and scaling factor follow.
+    pub fn new(
+        method: &'static str,
+        iteration: Seconds,
+        groups: Vec<GroupReport>,
+        breakdown: Vec<Part>,
+        bottleneck: Bottleneck,
+    ) -> Self {
+        let samples = samples_per_step(&groups);
+        let throughput = SamplesPerSec::of(samples as f64, iteration);
+        let alone = |report: &GroupReport| f64::from(report.batch) / report.compute.get();
+        let fastest = groups.iter().map(alone).fold(0.0, f64::max);
+        let together: f64 = groups.iter().map(|report| alone(report) * f64::from(report.count)).sum();
+        Self {
+            method,
+            workers: groups.iter().map(|report| u64::from(report.count)).sum(),
+            iteration,
+            samples,
+            throughput,
+            speedup: throughput.get() / fastest,
+            scaling_factor: throughput.get() / together,
+            breakdown,
+            bottleneck,
+            groups,
+            warnings: Vec::new(),
+            simulation: None,
+        }
+    }
+
     /// Time spent on the part called `name`.
     pub fn part(&self, name: &str) -> Seconds {
         self.breakdown.iter().filter(|part| part.name == name).map(|part| part.time).sum()

@@ -33,12 +33,18 @@ impl Window {
 
     /// Steps per second within it, those at its edges counted by the share that lies inside.
     pub fn steps_per_second(&self, records: &[StepRecord]) -> f64 {
+        self.rate(records, |_| 1.0)
+    }
+
+    /// The same for what each step is worth.
+    pub fn rate(&self, records: &[StepRecord], worth: impl Fn(&StepRecord) -> f64) -> f64 {
         let share = |record: &StepRecord| {
             let inside = record.until.min(self.until) - record.since.max(self.since);
             let length = record.until - record.since;
             if length > 0.0 { (inside / length).clamp(0.0, 1.0) } else { 0.0 }
         };
-        records.iter().map(share).sum::<f64>() / (self.until - self.since)
+        let within = records.iter().map(|record| worth(record) * share(record));
+        within.sum::<f64>() / (self.until - self.since)
     }
 
     /// The steps that end within it.

@@ -5,7 +5,7 @@ use stepcast_sim::{End, Limits, LocalLanes, Program, ProgramError, Station, Step
 
 /// The figures of one run.
 pub(super) struct Figures {
-    pub(super) steps_per_second: f64,
+    pub(super) samples_per_second: f64,
     pub(super) steps: u64,
     pub(super) step_lengths: Vec<f64>,
     pub(super) staleness: Vec<f64>,
@@ -20,6 +20,7 @@ impl Figures {
     pub(super) fn of_run(
         program: &Program,
         lanes: LocalLanes,
+        batches: &[f64],
         seed: u64,
         limits: Limits,
         warm_up: u64,
@@ -47,7 +48,7 @@ impl Figures {
         };
         let servers = 0..u32::from(lanes.servers);
         Ok(Self {
-            steps_per_second: window.steps_per_second(records),
+            samples_per_second: window.rate(records, |record| batches[record.worker as usize]),
             steps: outcome.steps,
             step_lengths: window.ending(records).map(|record| record.until - record.since).collect(),
             staleness: window.ending(records).map(|record| record.stale as f64).collect(),

@@ -85,7 +85,9 @@ impl Method for Simulate {
         let seeds: Vec<u64> = seeds.collect();
         let runs: Vec<Figures> = seeds
             .into_par_iter()
-            .map(|seed| Figures::of_run(&question.program, question.lanes, seed, limits, warm_up))
+            .map(|seed| {
+                Figures::of_run(&question.program, question.lanes, &question.batches, seed, limits, warm_up)
+            })
             .collect::<Result<_, _>>()
             .map_err(question::broken)?;
         Ok(question.prediction(scenario, &runs))

@@ -3,11 +3,11 @@
 use super::figures::Figures;
 use std::borrow::Cow;
 use stepcast_analytic::placement;
-use stepcast_core::cluster::Placement;
+use stepcast_core::cluster::WorkerGroup;
 use stepcast_core::compute;
 use stepcast_core::method::Inapplicable;
 use stepcast_core::prediction::{
-    Bottleneck, GroupReport, Part, Prediction, Simulation, Spread, Usage, Warning,
+    Bottleneck, GroupReport, Part, Prediction, Simulation, Spread, Usage, Warning, samples_per_step,
 };
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::{BitsPerSec, BytesPerSec, SamplesPerSec, Seconds};
@@ -26,6 +26,8 @@ const FEW_STEPS: usize = 10;
 pub(super) struct Question {
     pub(super) program: Program,
     pub(super) lanes: LocalLanes,
+    /// Samples of a step, by worker.
+    pub(super) batches: Vec<f64>,
     /// Computing of one step, by group.
     compute: Vec<Seconds>,
     warnings: Vec<Warning>,
@@ -76,35 +78,32 @@ impl Question {
             remedy: "check the profile".to_owned(),
         };
         let program = replay.program(&profile).map_err(cycle)?;
-        Ok(Self { lanes: replay.local_lanes(&profile), program, compute, warnings })
+        let mut batches = Vec::with_capacity(replay.workers.len());
+        for (index, group) in scenario.cluster.groups.iter().enumerate() {
+            batches.extend(std::iter::repeat_n(f64::from(scenario.batch(index)), group.count as usize));
+        }
+        Ok(Self { lanes: replay.local_lanes(&profile), program, batches, compute, warnings })
     }
 
     pub(super) fn prediction(self, scenario: &Scenario, runs: &[Figures]) -> Prediction {
-        let batch = mean_batch(scenario);
-        let workers = scenario.cluster.workers();
-        let rates: Vec<f64> = runs.iter().map(|figures| figures.steps_per_second * batch).collect();
+        let rates: Vec<f64> = runs.iter().map(|figures| figures.samples_per_second).collect();
         let (throughput, half_width) = mean_and_half_width(&rates);
         let throughput = SamplesPerSec::new(throughput);
-        let samples: u64 = (0..scenario.cluster.groups.len())
-            .map(|index| u64::from(scenario.cluster.groups[index].count) * u64::from(scenario.batch(index)))
-            .sum();
-        let iteration = throughput.time_for(samples as f64);
-        let alone = |index: usize| f64::from(scenario.batch(index)) / self.compute[index].get();
-        let groups = 0..scenario.cluster.groups.len();
-        let fastest = groups.clone().map(alone).fold(0.0, f64::max);
-        let together: f64 =
-            groups.clone().map(|index| alone(index) * f64::from(scenario.cluster.groups[index].count)).sum();
-        let usage = usage(scenario, runs);
-        let (bottleneck, computing) = bottleneck(scenario, runs);
-        let compute = iteration * computing;
-        let groups = groups.map(|index| GroupReport {
+        let report = |(index, group): (usize, &WorkerGroup)| GroupReport {
             group: index,
-            count: scenario.cluster.groups[index].count,
+            count: group.count,
             batch: scenario.batch(index),
             compute: self.compute[index],
             ready: Seconds::ZERO,
             slack: None,
-        });
+        };
+        let groups: Vec<GroupReport> = scenario.cluster.groups.iter().enumerate().map(report).collect();
+        let samples = samples_per_step(&groups) as f64;
+        let iteration = throughput.time_for(samples);
+        let batch = samples / scenario.cluster.workers() as f64;
+        let usage = usage(scenario, runs);
+        let (bottleneck, computing) = bottleneck(scenario, runs);
+        let compute = iteration * computing;
         let mut lengths: Vec<f64> =
             runs.iter().flat_map(|figures| figures.step_lengths.iter().copied()).collect();
         let mut stale: Vec<f64> = runs.iter().flat_map(|figures| figures.staleness.iter().copied()).collect();
@@ -122,32 +121,16 @@ impl Question {
             usage,
             end: runs.first().map_or(String::new(), |figures| figures.end.clone()),
         };
+        let breakdown = vec![
+            Part { name: "compute", time: compute },
+            Part { name: "waiting", time: iteration - compute },
+        ];
         Prediction {
-            method: "simulate",
-            workers,
-            iteration,
-            samples,
-            throughput,
-            speedup: throughput.get() / fastest,
-            scaling_factor: throughput.get() / together,
-            breakdown: vec![
-                Part { name: "compute", time: compute },
-                Part { name: "waiting", time: iteration - compute },
-            ],
-            bottleneck,
-            groups: groups.collect(),
             warnings: self.warnings,
             simulation: Some(Box::new(simulation)),
+            ..Prediction::new("simulate", iteration, groups, breakdown, bottleneck)
         }
     }
-}
-
-/// Samples of a mean worker's step.
-fn mean_batch(scenario: &Scenario) -> f64 {
-    let total: f64 = (0..scenario.cluster.groups.len())
-        .map(|index| f64::from(scenario.cluster.groups[index].count) * f64::from(scenario.batch(index)))
-        .sum();
-    total / scenario.cluster.workers() as f64
 }
 
 /// Computing of a mean measured step.
@@ -188,7 +171,7 @@ fn replay(scenario: &Scenario, profile: &Profile) -> Replay {
     Replay {
         workers,
         servers: cluster.servers.count,
-        server_of: servers(profile, cluster.servers.count, cluster.servers.placement),
+        server_of: servers(profile, cluster.servers.count),
         server_port,
         startup: network.latency + network.startup,
         parsing: Parsing {
@@ -224,9 +207,10 @@ fn replay(scenario: &Scenario, profile: &Profile) -> Replay {
     }
 }
 
-/// The server of every operation: parameters by the placement rule in the order in which they come down, gradients with
+/// The server of every operation: parameters greedily in the order in which they come down (whole tensors are the finest
+/// that a replay can place, so an even placement is a greedy one here), gradients with
 /// the parameters of the same size, server operations with the transfer next to them.
-fn servers(profile: &Profile, servers: u32, rule: Placement) -> Vec<u32> {
+fn servers(profile: &Profile, servers: u32) -> Vec<u32> {
     let count = profile.operations.len();
     let mut server_of = vec![0; count];
     if servers == 1 {
@@ -235,11 +219,7 @@ fn servers(profile: &Profile, servers: u32, rule: Placement) -> Vec<u32> {
     let downlinks: Vec<usize> =
         (0..count).filter(|&op| profile.operations[op].resource == Resource::Downlink).collect();
     let sizes: Vec<u64> = downlinks.iter().map(|&op| profile.operations[op].bytes).collect();
-    let placed = match rule {
-        Placement::Greedy => placement::greedy_sizes(&sizes, servers),
-        // Whole tensors are the finest that a replay can place.
-        Placement::Even => placement::greedy_sizes(&sizes, servers),
-    };
+    let placed = placement::greedy_sizes(&sizes, servers);
     let mut free: Vec<(u64, u32)> = Vec::new();
     for (&op, &server) in downlinks.iter().zip(&placed) {
         server_of[op] = server;

@@ -1,0 +1,80 @@
+//! Speed of the overlap model: 161 tensors, as ResNet-50 has them.
+
+#![allow(clippy::expect_used)]
+
+use divan::{Bencher, black_box};
+use stepcast_analytic::collectives::{Curve, Fabric, LogLinear, RingUpdate};
+use stepcast_analytic::liu2022::{Fusion, Layer, Liu2022, PYTORCH_BUCKET, Pass, Schedule, osf, plan};
+use stepcast_core::method::Method;
+use stepcast_core::model::zoo;
+use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
+use stepcast_core::scenario::Document;
+
+fn main() {
+    divan::main();
+}
+
+/// The gradients of ResNet-50, each with a time of its own.
+fn tensors() -> Pass {
+    let model = zoo::build("resnet50").expect("the zoo has it");
+    let layers = model.gradients().into_iter().enumerate().map(|(index, gradient)| Layer {
+        backward: Seconds::new(1e-4 * (1 + index % 7) as f64),
+        gradients: Bytes::new(4.0 * gradient.elements as f64),
+    });
+    let pass = Pass::new(layers.collect());
+    assert_eq!(pass.layers.len(), 161);
+    pass
+}
+
+fn fabric() -> Fabric {
+    Fabric {
+        step: Seconds::new(2e-5),
+        bandwidth: BytesPerSec::new(3.125e9),
+        reduce: FlopsPerSec::new(13.45e12),
+        element: Bytes::new(4.0),
+    }
+}
+
+fn ring() -> Curve {
+    Curve::Ring(RingUpdate::stepwise(&fabric(), 32))
+}
+
+#[divan::bench]
+fn osf_161(bencher: Bencher<'_, '_>) {
+    let (pass, ring) = (tensors(), ring());
+    bencher.bench_local(|| osf(black_box(&pass), black_box(&ring), Schedule::PerLayer));
+}
+
+#[divan::bench]
+fn fused_161(bencher: Bencher<'_, '_>) {
+    let (pass, ring) = (tensors(), ring());
+    let schedule = Schedule::Fused(Fusion::new(PYTORCH_BUCKET));
+    bencher.bench_local(|| osf(black_box(&pass), black_box(&ring), black_box(schedule)));
+}
+
+#[divan::bench]
+fn adaptive_161(bencher: Bencher<'_, '_>) {
+    let pass = tensors();
+    let curve = Curve::Piecewise(LogLinear::continuous(
+        LogLinear::PAPER_THRESHOLD,
+        Seconds::new(3e-6),
+        BytesPerSec::new(1.6e9),
+        Seconds::new(1e-3),
+    ));
+    let schedule = Schedule::Adaptive { timeout: None };
+    bencher.bench_local(|| osf(black_box(&pass), black_box(&curve), black_box(schedule)));
+}
+
+#[divan::bench]
+fn plan_161(bencher: Bencher<'_, '_>) {
+    let (pass, ring) = (tensors(), ring());
+    bencher.bench_local(|| plan(black_box(&pass), black_box(&ring), Schedule::PerLayer));
+}
+
+#[divan::bench]
+fn predict(bencher: Bencher<'_, '_>) {
+    let text = "[model]\nzoo = \"resnet50\"\n[strategy]\narchitecture = \"all-reduce\"\n[[cluster.workers]]\n\
+                count = 32\ndevice = \"quadro-rtx-4000\"\n";
+    let scenario = Document::new("bench", text).scenario(&[]).expect("the scenario is valid");
+    bencher.bench_local(|| Liu2022::default().predict(black_box(&scenario)));
+}
