@@ -141,7 +141,7 @@ proptest! {
             prop_assert!(method.predict(&faster).unwrap().iteration <= now.iteration);
             let mut quicker = base.clone();
             for group in &mut quicker.cluster.groups {
-                group.device = group.device.faster(1.5);
+                group.speed *= 1.5;
             }
             prop_assert!(method.predict(&quicker).unwrap().iteration <= now.iteration);
             let mut even = base.clone();

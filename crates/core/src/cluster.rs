@@ -27,7 +27,7 @@ pub struct WorkerGroup {
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// Layer by layer, in forward order, to the server that holds least (TensorFlow's greedy
-    /// strategy, Li 2020 section 3.4).
+    /// strategy, Li 2020, section 5).
     #[default]
     Greedy,
     /// Every tensor cut into equal slices.

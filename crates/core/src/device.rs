@@ -84,17 +84,4 @@ impl Device {
             Precision::Bf16 => self.bf16,
         }
     }
-
-    /// The same device with all its rates, but not its link to the host, times `factor`.
-    #[must_use]
-    pub fn faster(&self, factor: f64) -> Self {
-        Self {
-            clock: self.clock * factor,
-            tf32: self.tf32.map(|rate| rate * factor),
-            fp16: self.fp16.map(|rate| rate * factor),
-            bf16: self.bf16.map(|rate| rate * factor),
-            memory_rate: self.memory_rate * factor,
-            ..self.clone()
-        }
-    }
 }

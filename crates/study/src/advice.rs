@@ -95,7 +95,7 @@ fn with_bandwidth(cluster: &Cluster, factor: f64) -> Cluster {
 fn with_compute(cluster: &Cluster, factor: f64) -> Cluster {
     let mut cluster = cluster.clone();
     for group in &mut cluster.groups {
-        group.device = group.device.faster(factor);
+        group.speed *= factor;
     }
     cluster
 }

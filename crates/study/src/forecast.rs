@@ -89,6 +89,9 @@ fn training(scenario: &Scenario, prediction: &Prediction) -> Option<Training> {
 /// Says which devices are too small for the model's state and activations.
 fn memory_warnings(scenario: &Scenario) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = Vec::new();
+    if scenario.profile().is_some() {
+        return warnings;
+    }
     for (index, group) in scenario.cluster.groups.iter().enumerate() {
         let state = Bytes::new(scenario.workload.parameters as f64 * STATE_BYTES_PER_PARAMETER);
         let batch = scenario.batch(index);

@@ -25,12 +25,16 @@ pub fn find(name: &str) -> Option<&'static dyn Method> {
     all().iter().copied().find(|method| method.name() == name)
 }
 
-/// The first method that models what the scenario asks, or why the preferred one does not.
+/// The first method that models what the scenario asks, or why the nearest one does not.
 pub fn choose(scenario: &Scenario) -> Result<&'static dyn Method, Inapplicable> {
-    let preferred = all()[0];
-    let applying = all().iter().copied().find(|method| method.applies(scenario).is_ok());
-    match applying {
-        Some(method) => Ok(method),
-        None => preferred.applies(scenario).map(|()| preferred),
+    let mut refusals = Vec::new();
+    for method in all() {
+        match method.applies(scenario) {
+            Ok(()) => return Ok(*method),
+            Err(refusal) => refusals.push(refusal),
+        }
     }
+    // That closed forms cannot read profiles is no news to one who has a profile.
+    let news = refusals.iter().position(|refusal| refusal.key != "model.profile").unwrap_or(0);
+    Err(refusals.swap_remove(news))
 }

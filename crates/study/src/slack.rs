@@ -54,7 +54,7 @@ pub(crate) fn search(
 fn with_slow_worker(scenario: &Scenario, index: usize, factor: f64) -> stepcast_core::cluster::Cluster {
     let mut cluster = scenario.cluster.clone();
     let group = &cluster.groups[index];
-    let slow = WorkerGroup { count: 1, device: group.device.faster(1.0 / factor), ..group.clone() };
+    let slow = WorkerGroup { count: 1, speed: group.speed / factor, ..group.clone() };
     cluster.groups[index].count -= 1;
     cluster.groups.push(slow);
     cluster.groups.retain(|group| group.count > 0);

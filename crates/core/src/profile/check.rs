@@ -2,6 +2,16 @@
 
 use super::{FORMAT, Profile};
 
+/// Seconds beyond which a time is a mistake.
+const MOST_SECONDS: f64 = 1e9;
+
+/// Bytes beyond which a size is a mistake.
+const MOST_BYTES: u64 = 1_000_000_000_000_000;
+
+fn is_plausible(time: f64) -> bool {
+    time.abs() <= MOST_SECONDS
+}
+
 /// Why a profile cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {reason}; {remedy}")]
@@ -54,6 +64,10 @@ impl Profile {
                 let reason = format!("it waits for operation {missing}, which does not exist");
                 return Err(ProfileError::new(place(), reason, "use indices of this profile's operations"));
             }
+            if operation.bytes > MOST_BYTES {
+                let remedy = "give the size in bytes";
+                return Err(ProfileError::new(place(), "it is larger than a petabyte", remedy));
+            }
             if !operation.resource.is_transfer() && operation.bytes > 0 {
                 let remedy = "only downlink and uplink operations have a size";
                 return Err(ProfileError::new(place(), "it computes and yet has bytes", remedy));
@@ -103,14 +117,18 @@ impl Profile {
             }
             for (operation, (start, end)) in step.start.iter().zip(&step.end).enumerate() {
                 let place = || format!("steps[{index}], \"{}\"", self.operations[operation].name);
-                if !start.is_finite() || !end.is_finite() {
-                    return wrong(place(), "a time is not finite", "check the recording");
+                if !is_plausible(*start) || !is_plausible(*end) {
+                    return wrong(
+                        place(),
+                        "a time is not a number of seconds within 30 years",
+                        "check the recording",
+                    );
                 }
                 if end < start {
                     return wrong(place(), "it ends before it starts", "check the recording's clock");
                 }
             }
-            if !(step.length.is_finite() && step.length > 0.0) {
+            if !(is_plausible(step.length) && step.length > 0.0) {
                 return wrong(
                     format!("steps[{index}].length"),
                     "must be positive",

@@ -25,6 +25,9 @@ const EVENTS: u64 = 1_000_000_000;
 /// Workers beyond which a simulation is refused: closed forms answer at once.
 const MAX_WORKERS: u64 = 16_384;
 
+/// Servers beyond which a simulation is refused: every worker has a connection to each.
+const MAX_SERVERS: u32 = 64;
+
 /// The event engine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Simulate;
@@ -65,6 +68,11 @@ impl Method for Simulate {
                 "methods.simulate.transport",
                 "TCP is modelled for one server and ports of one rate",
                 "use `transport = \"fair\"`, or one server and no `bandwidth` of its own for any group",
+            ),
+            _ if scenario.cluster.servers.count > MAX_SERVERS => refuse(
+                "cluster.servers.count",
+                "more than 64 servers are too many to simulate",
+                "use `--method zeng2023`, or fewer servers",
             ),
             _ if scenario.cluster.workers() > MAX_WORKERS => refuse(
                 "cluster.workers",

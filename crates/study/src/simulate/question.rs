@@ -22,6 +22,9 @@ use stepcast_sim::{
 /// Fewer measured steps than this do not show how steps vary.
 const FEW_STEPS: usize = 10;
 
+/// Competing workers keep something busier than this unless they move in lock-step.
+const LOCK_STEP: f64 = 0.75;
+
 /// A scenario made ready to run.
 pub(super) struct Question {
     pub(super) program: Program,
@@ -68,21 +71,26 @@ impl Question {
             _ => profile,
         };
         let replay = replay(scenario, &profile);
-        let busy = busy(&profile);
-        let group_slowness =
-            (0..scenario.cluster.groups.len()).map(|index| slowness(scenario, &profile, index));
-        let compute = group_slowness.map(|slowness| busy * slowness).collect();
         let cycle = |error: stepcast_sim::GraphError| Inapplicable {
             key: "model",
             reason: error.to_string(),
             remedy: "check the profile".to_owned(),
         };
         let program = replay.program(&profile).map_err(cycle)?;
+        let lanes = replay.local_lanes(&profile);
+        let compute = computing(scenario, &program, lanes);
+        if compute.iter().any(|time| time.get() <= 0.0) {
+            return Err(Inapplicable {
+                key: "model",
+                reason: "the profile has no computing".to_owned(),
+                remedy: "record the worker's operations too".to_owned(),
+            });
+        }
         let mut batches = Vec::with_capacity(replay.workers.len());
         for (index, group) in scenario.cluster.groups.iter().enumerate() {
             batches.extend(std::iter::repeat_n(f64::from(scenario.batch(index)), group.count as usize));
         }
-        Ok(Self { lanes: replay.local_lanes(&profile), program, batches, compute, warnings })
+        Ok(Self { lanes, program, batches, compute, warnings })
     }
 
     pub(super) fn prediction(self, scenario: &Scenario, runs: &[Figures]) -> Prediction {
@@ -125,20 +133,30 @@ impl Question {
             Part { name: "compute", time: compute },
             Part { name: "waiting", time: iteration - compute },
         ];
+        let mut warnings = self.warnings;
+        warnings.extend(lock_step(scenario, &simulation));
         Prediction {
-            warnings: self.warnings,
+            warnings,
             simulation: Some(Box::new(simulation)),
             ..Prediction::new("simulate", iteration, groups, breakdown, bottleneck)
         }
     }
 }
 
-/// Computing of a mean measured step.
-fn busy(profile: &Profile) -> Seconds {
-    let worker = profile.operations.iter().enumerate().filter(|(_, op)| op.resource == Resource::Worker);
-    let total: Seconds =
-        worker.flat_map(|(op, _)| profile.steps.iter().map(move |step| step.duration(op))).sum();
-    total / profile.steps.len() as f64
+/// Time that a worker of each group is busy by itself in a mean step, what comes between steps included.
+fn computing(scenario: &Scenario, program: &Program, lanes: LocalLanes) -> Vec<Seconds> {
+    let first_worker = scenario.cluster.groups.iter().scan(0, |first, group| {
+        let this = *first;
+        *first += group.count as usize;
+        Some(this)
+    });
+    let mean = |worker: usize| {
+        let steps = &program.steps[program.kind[worker]];
+        let own = (0..program.graph.len()).filter(|&op| program.graph.lane(op as u32) < lanes.computing);
+        let total: f64 = own.map(|op| steps.iter().map(|step| step.work[op]).sum::<f64>()).sum();
+        Seconds::new(total / steps.len() as f64)
+    };
+    first_worker.map(mean).collect()
 }
 
 /// Computing time of a group against the profile's: by batch and speed, or by what the device makes of the model.
@@ -247,6 +265,22 @@ fn servers(profile: &Profile, servers: u32) -> Vec<u32> {
             .unwrap_or(0);
     }
     server_of
+}
+
+/// Asynchronous workers that compete and yet leave everything idle move together: they want the same thing at the same
+/// time.
+fn lock_step(scenario: &Scenario, simulation: &Simulation) -> Option<Warning> {
+    let busiest = simulation.usage.first()?;
+    let asynchronous = scenario.strategy.synchronisation == Synchronisation::Async;
+    let fair = scenario.simulate.transport == scenario::Transport::Fair;
+    (asynchronous && fair && scenario.cluster.workers() > 1 && busiest.share < LOCK_STEP).then(|| Warning {
+        code: "lock-step",
+        message: format!(
+            "nothing is busy more than {:.0} % of the time: workers move in lock-step, wanting the same link at the \
+             same time. Real connections share unequally and may spread out: compare with `transport = \"tcp\"`",
+            100.0 * busiest.share
+        ),
+    })
 }
 
 fn spread(values: &mut [f64]) -> Spread {

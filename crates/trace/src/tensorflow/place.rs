@@ -45,7 +45,7 @@ pub(super) struct Edge {
 }
 
 impl Edge {
-    /// Reads the label of a RecvTensor record: "[19200B] [714.4Mb/s] tensor from device to device".
+    /// Reads the label of a RecvTensor record: `[19200B] [714.4Mb/s] tensor from device to device`.
     pub(super) fn of_label(label: &str) -> Option<Self> {
         let mut rest = label.trim_start();
         while rest.starts_with('[') {

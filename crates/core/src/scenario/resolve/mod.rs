@@ -52,8 +52,8 @@ impl ScenarioFile {
             let path = KeyPath::of("model");
             return Err(Invalid::new(
                 path,
-                "the model has no parameters to train",
-                "add a layer with weights",
+                "there are no parameters to train",
+                "add a layer with weights; a profile needs downlink transfers",
             ));
         }
         Ok(Scenario {
