@@ -1,0 +1,34 @@
+//! Liu et al. 2022 (doi 10.1145/3485447.3511981): scaling factor of all-reduce training when the exchange of
+//! gradients overlaps the backward pass (OSF), with and without fusing gradients into larger messages.
+//!
+//! [`Pass`] is what one worker computes in a step; [`Curve`] what an all-reduce takes by its size; [`Schedule`] which
+//! gradients travel together. [`osf`] gives the times, [`plan`] every message with them; [`sf`] and [`csf`] are the
+//! paper's definition and the baseline without overlap. [`Liu2022`] applies it to a scenario, unequal workers
+//! included.
+//!
+//! The paper counts layers from the input, 1, to the output, n. Here they stand in the order of the backward pass:
+//! index 0 is layer n.
+//!
+//! Where the code departs from print it follows the errata, section 4, named at the place.
+
+mod method;
+mod pass;
+mod schedule;
+
+pub use method::Liu2022;
+pub use pass::{Layer, Pass};
+pub use schedule::{Flush, Fusion, Outcome, PYTORCH_BUCKET, Plan, Reading, Schedule, osf, plan};
+
+use crate::collectives::Curve;
+use stepcast_core::quantity::Seconds;
+
+/// Eq. 1: time of one worker against N times that of N workers for the same job.
+pub fn sf(one: Seconds, many: Seconds, workers: u32) -> f64 {
+    one / (many * f64::from(workers))
+}
+
+/// Eq. 2: scaling factor where all gradients travel at once after the backward pass (one δ, errata 4.1).
+pub fn csf(pass: &Pass, update: &Curve) -> f64 {
+    let computing = pass.computing();
+    computing / (computing + update.time(pass.gradients()))
+}
