@@ -238,7 +238,10 @@ fn methods_stand_side_by_side() {
     assert_eq!(value["rows"][0]["key"], "model.profile");
     assert!(value["rows"].as_array().unwrap().iter().any(|row| row["iteration_s"].is_number()));
     let all_reduce = read(&run(&["compare", "--json", "--set", "strategy.architecture=all-reduce"]));
-    assert_eq!(all_reduce["chosen"], Value::Null);
+    assert_eq!(all_reduce["chosen"], "liu2022");
+    let nobody = ["--set", "strategy.architecture=all-reduce", "--set", "strategy.synchronisation=async"];
+    let nobody = read(&run(&[&["compare", "--json"][..], &nobody].concat()));
+    assert_eq!(nobody["chosen"], Value::Null);
     for workers in ["0", "1000001", "x", "1..2"] {
         refused(&["compare", "--workers", workers]);
     }

@@ -27,8 +27,9 @@ pub fn sf(one: Seconds, many: Seconds, workers: u32) -> f64 {
     one / (many * f64::from(workers))
 }
 
-/// Eq. 2: scaling factor where all gradients travel at once after the backward pass (one δ, errata 4.1).
+/// Eq. 2: scaling factor where all gradients travel at once after the backward pass (one δ, errata 4.1); 1 where that
+/// takes no time.
 pub fn csf(pass: &Pass, update: &Curve) -> f64 {
-    let computing = pass.computing();
-    computing / (computing + update.time(pass.gradients()))
+    let (computing, communicating) = (pass.computing(), update.time(pass.gradients()));
+    if communicating > Seconds::ZERO { computing / (computing + communicating) } else { 1.0 }
 }

@@ -124,9 +124,9 @@ impl Outcome {
         self.computing + self.exposed()
     }
 
-    /// OSF: computing against the whole step (eqs. 3 and 11).
+    /// OSF: computing against the whole step (eqs. 3 and 11); 1 where nothing is exposed, even if nothing is computed.
     pub fn factor(&self) -> f64 {
-        self.computing / self.iteration()
+        if self.exposed() > Seconds::ZERO { self.computing / self.iteration() } else { 1.0 }
     }
 }
 

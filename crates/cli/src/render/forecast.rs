@@ -38,7 +38,7 @@ pub(crate) fn render(
         sections.push(section("How busy resources are", simulation::usage(simulated, screen), screen));
     }
     if !forecast.scaling.is_empty() {
-        let table = scaling(&forecast.scaling, prediction.workers, screen);
+        let table = scaling(&forecast.scaling, prediction.workers, forecast.saturates_at, screen);
         sections.push(section("Scaling", table, screen));
     }
     sections.push(section("Bottleneck", bottleneck(prediction, &forecast.advice, screen), screen));
@@ -196,7 +196,7 @@ pub(super) fn limit(bottleneck: Bottleneck) -> &'static str {
     }
 }
 
-fn scaling(points: &[ScalingPoint], own: u64, screen: &Screen) -> String {
+fn scaling(points: &[ScalingPoint], own: u64, saturates_at: Option<u32>, screen: &Screen) -> String {
     let mut table = Table::new([
         Column::Number("workers"),
         Column::Number("step time"),
@@ -217,7 +217,12 @@ fn scaling(points: &[ScalingPoint], own: u64, screen: &Screen) -> String {
             if u64::from(point.workers) == own { "◂ this cluster".to_owned() } else { String::new() },
         ]);
     }
-    table.render(screen)
+    let mut text = table.render(screen);
+    if let Some(workers) = saturates_at {
+        let sentence = format!("More than {} bring less than 5 % more.", several(workers.into(), "worker"));
+        text.push_str(&screen.paragraph(2, &sentence));
+    }
+    text
 }
 
 fn bottleneck(prediction: &Prediction, advice: &Advice, screen: &Screen) -> String {
