@@ -76,11 +76,10 @@ fn summary(report: &Report, screen: &Screen) -> String {
 fn testbed(report: &Report, screen: &Screen) -> String {
     let testbed = &report.testbed;
     let figures = format!(
-        "Once for all: goodput {:.3} of the link rate, parsing {} and {} a byte, queues of {}, {} cores.",
+        "Once for all: goodput {:.3} of the link rate, parsing {} and {} a byte, {} cores.",
         testbed.goodput,
         testbed.parse_fixed.human(),
         testbed.parse_per_byte.human(),
-        testbed.queue.human(),
         testbed.cores
     );
     let mut text = format!("{}\n{}", screen.title("Testbed"), screen.paragraph(2, &figures));

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 use stepcast_core::profile::Profile;
-use stepcast_core::quantity::BitsPerSec;
+use stepcast_core::quantity::{BitsPerSec, Seconds};
 use stepcast_trace::{TraceError, tensorflow, unpacked};
 
 /// Steps of the slowest worker after which a run was stopped, where the configuration does not say.
@@ -17,6 +17,7 @@ const USUAL_SECONDS: f64 = 75.0;
 #[derive(Debug, Clone, Deserialize)]
 struct ConfigFile {
     name: String,
+    #[serde(default)]
     model: String,
     batch: u32,
     /// Mbit/s.
@@ -38,6 +39,8 @@ pub struct Configuration {
     pub steps: u64,
     /// Seconds after which runs were stopped at the latest.
     pub seconds: f64,
+    /// Longest queue of a port.
+    pub queue: Seconds,
     /// Whether computing is replaced by sleeping, which needs no processor.
     pub sleeps: bool,
     folder: PathBuf,
@@ -88,6 +91,7 @@ pub(super) fn configurations(folder: &Path) -> Result<Vec<Configuration>, TraceE
             ));
         }
         found.push(Configuration {
+            queue: queue(&file.name),
             name: file.name,
             batch: file.batch,
             rate: BitsPerSec::new(file.rate * 1e6),
@@ -105,6 +109,12 @@ pub(super) fn configurations(folder: &Path) -> Result<Vec<Configuration>, TraceE
         ));
     }
     Ok(found)
+}
+
+/// Names of configurations with another queue than the usual 50 ms end in `_lat<ms>`.
+fn queue(name: &str) -> Seconds {
+    let milliseconds = name.rsplit_once("_lat").and_then(|(_, number)| number.parse::<f64>().ok());
+    Seconds::new(milliseconds.filter(|number| *number > 0.0).unwrap_or(50.0) / 1000.0)
 }
 
 impl Configuration {

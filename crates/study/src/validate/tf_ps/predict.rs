@@ -69,7 +69,7 @@ fn program(
             fixed: testbed.parse_fixed,
             lane: ParseLane::Beside,
         },
-        transport: Transport::Tcp(TcpSpec::linux(port.get(), testbed.queue.get())),
+        transport: Transport::Tcp(TcpSpec::linux(port.get(), configuration.queue.get())),
         header: HEADER,
         order: TransferOrder::Recorded,
         coordination: Coordination::Async,
