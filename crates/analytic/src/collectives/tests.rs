@@ -1,0 +1,195 @@
+use super::*;
+use proptest::prelude::*;
+
+fn fabric() -> impl Strategy<Value = Fabric> {
+    (0.0..1e-3f64, 1e6..1e11f64, 1e9..1e14f64).prop_map(|(step, bandwidth, reduce)| Fabric {
+        step: Seconds::new(step),
+        bandwidth: BytesPerSec::new(bandwidth),
+        reduce: FlopsPerSec::new(reduce),
+        element: Bytes::new(4.0),
+    })
+}
+
+fn close(a: Seconds, b: Seconds) -> bool {
+    (a.get() - b.get()).abs() <= 1e-12 * a.get().abs().max(b.get().abs())
+}
+
+fn no_less(a: Seconds, b: Seconds) -> bool {
+    a.get() >= b.get() * (1.0 - 1e-12)
+}
+
+/// Every collective here, on N workers.
+fn all(fabric: &Fabric, workers: u32, size: Bytes) -> Vec<Cost> {
+    let mut costs: Vec<Cost> =
+        AllReduce::ALL.iter().map(|algorithm| algorithm.cost(fabric, workers, size)).collect();
+    costs.push(reduce_scatter(fabric, workers, size));
+    costs.push(all_gather(fabric, workers, size));
+    costs.push(Broadcast::Tree.cost(fabric, workers, size));
+    costs.push(Broadcast::ScatterGather.cost(fabric, workers, size));
+    costs
+}
+
+#[test]
+fn rounds_are_the_logarithm_rounded_up() {
+    let expected = [0.0, 0.0, 1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0, 4.0];
+    for (workers, rounds_of) in (0..).zip(expected) {
+        assert_eq!(rounds(workers).to_bits(), f64::to_bits(rounds_of), "{workers}");
+    }
+    assert_eq!(rounds(u32::MAX).to_bits(), 32f64.to_bits());
+}
+
+#[test]
+fn by_hand_for_three_and_four_workers() {
+    let fabric = Fabric {
+        step: Seconds::new(1.0),
+        bandwidth: BytesPerSec::new(12.0),
+        reduce: FlopsPerSec::new(12.0),
+        element: Bytes::new(1.0),
+    };
+    let parts = |cost: Cost| [cost.latency.get(), cost.transfer.get(), cost.reduction.get()];
+    let size = Bytes::new(144.0);
+    let near = |cost: Cost, expected: [f64; 3]| {
+        for (part, expected) in parts(cost).into_iter().zip(expected) {
+            assert!((part - expected).abs() < 1e-12, "{cost:?}, not {expected}");
+        }
+    };
+    near(AllReduce::Ring.cost(&fabric, 4, size), [6.0, 18.0, 9.0]);
+    near(AllReduce::Ring.cost(&fabric, 3, size), [4.0, 16.0, 8.0]);
+    near(AllReduce::HalvingDoubling.cost(&fabric, 4, size), [4.0, 18.0, 9.0]);
+    near(AllReduce::HalvingDoubling.cost(&fabric, 3, size), [4.0, 12.0 + 24.0, 6.0 + 12.0]);
+    near(AllReduce::Tree.cost(&fabric, 3, size), [4.0, 48.0, 24.0]);
+    near(AllReduce::DoubleTree.cost(&fabric, 4, size), [4.0, 24.0, 12.0]);
+    near(Broadcast::Tree.cost(&fabric, 4, size), [2.0, 24.0, 0.0]);
+    near(Broadcast::ScatterGather.cost(&fabric, 4, size), [5.0, 18.0, 0.0]);
+}
+
+#[test]
+fn a_line_through_measured_points_is_found_again() {
+    let truth = LogLinear::continuous(
+        LogLinear::PAPER_THRESHOLD,
+        Seconds::new(3e-6),
+        BytesPerSec::new(1.5e9),
+        Seconds::new(6e-5),
+    );
+    let sizes = [64.0, 1e3, 8e3, 3e4, 6e4, 1e6, 3e7];
+    let measured: Vec<(Bytes, Seconds)> =
+        sizes.iter().map(|&size| (Bytes::new(size), truth.time(Bytes::new(size)))).collect();
+    let found = LogLinear::fit(LogLinear::PAPER_THRESHOLD, &measured).unwrap();
+    for size in [1.0, 100.0, 44_999.0, 45_000.0, 1e8] {
+        let (a, b) = (found.time(Bytes::new(size)).get(), truth.time(Bytes::new(size)).get());
+        assert!((a - b).abs() < 1e-9 * b.max(1e-5), "{size}: {a} {b}");
+    }
+    assert_eq!(LogLinear::fit(LogLinear::PAPER_THRESHOLD, &measured[..4]), None);
+    assert_eq!(LogLinear::fit(LogLinear::PAPER_THRESHOLD, &measured[4..]), None);
+    assert_eq!(LogLinear::fit(LogLinear::PAPER_THRESHOLD, &[]), None);
+}
+
+#[test]
+fn the_printed_curve_may_jump_and_the_default_does_not() {
+    let curve = LogLinear::continuous(
+        Bytes::new(1024.0),
+        Seconds::new(1.0),
+        BytesPerSec::new(1024.0),
+        Seconds::new(20.0),
+    );
+    let at = |curve: &LogLinear, size: f64| curve.time(Bytes::new(size)).get();
+    assert!((at(&curve, 1024.0) - 21.0).abs() < 1e-12);
+    assert!((at(&curve, 512.0) - 20.0).abs() < 1e-12);
+    assert!((at(&curve, 1.0) - 11.0).abs() < 1e-12);
+    // Guards: less than a byte is a byte; nothing is nothing; no time is negative.
+    assert!((at(&curve, 1e-9) - 11.0).abs() < 1e-12);
+    assert!(at(&curve, 0.0).abs() < 1e-300);
+    let printed = curve.with_offset_below(Seconds::new(-2.0));
+    assert!((at(&printed, 512.0) - 7.0).abs() < 1e-12);
+    assert!(at(&printed, 2.0).abs() < 1e-300);
+    assert!((at(&printed, 1024.0) - 21.0).abs() < 1e-12);
+}
+
+proptest! {
+    #[test]
+    fn one_worker_or_no_bytes_take_no_time(fabric in fabric(), n in 1u32..200, size in 0.0..1e9f64) {
+        for cost in all(&fabric, 1, Bytes::new(size)).into_iter().chain(all(&fabric, n, Bytes::ZERO)) {
+            prop_assert_eq!(cost, Cost::default());
+        }
+        let curve = Curve::Ring(RingUpdate::new(&fabric, 1, Seconds::new(1.0)));
+        prop_assert_eq!(curve.time(Bytes::new(size)), Seconds::ZERO);
+    }
+
+    #[test]
+    fn more_bytes_take_no_less_time(
+        fabric in fabric(), n in 1u32..200, size in 0.0..1e9f64, more in 0.0..1e9f64, per_doubling in 0.0..1e-5f64,
+    ) {
+        let (size, larger) = (Bytes::new(size), Bytes::new(size + more));
+        for (a, b) in all(&fabric, n, size).into_iter().zip(all(&fabric, n, larger)) {
+            prop_assert!(no_less(b.total(), a.total()));
+        }
+        let piecewise = LogLinear::continuous(
+            LogLinear::PAPER_THRESHOLD, Seconds::new(per_doubling), fabric.bandwidth, fabric.step,
+        );
+        for curve in [
+            Curve::AlphaBeta { startup: fabric.step, bandwidth: fabric.bandwidth },
+            Curve::Ring(RingUpdate::stepwise(&fabric, n)),
+            Curve::Piecewise(piecewise),
+        ] {
+            prop_assert!(no_less(curve.time(larger), curve.time(size)));
+        }
+    }
+
+    #[test]
+    fn the_ring_carries_its_share_twice(fabric in fabric(), n in 1u32..2000, size in 1.0..1e9f64) {
+        let size = Bytes::new(size);
+        let ring = AllReduce::Ring.cost(&fabric, n, size);
+        let share = 2.0 * f64::from(n - 1) / f64::from(n);
+        prop_assert!(close(ring.transfer, size / fabric.bandwidth * share));
+        prop_assert!(close(ring.latency, fabric.step * (2.0 * f64::from(n - 1))));
+        let halves = reduce_scatter(&fabric, n, size).then(all_gather(&fabric, n, size));
+        prop_assert_eq!(ring, halves);
+        // Eq. 7 with δ = 2(N-1)α is the ring.
+        prop_assert!(close(Curve::Ring(RingUpdate::stepwise(&fabric, n)).time(size), ring.total()));
+    }
+
+    #[test]
+    fn nothing_beats_the_lower_bounds(fabric in fabric(), n in 1u32..2000, size in 1.0..1e9f64) {
+        let size = Bytes::new(size);
+        let bound = lower_bound(&fabric, n, size);
+        for algorithm in AllReduce::ALL {
+            let cost = algorithm.cost(&fabric, n, size);
+            prop_assert!(no_less(cost.latency, bound.latency));
+            prop_assert!(no_less(cost.transfer, bound.transfer));
+            prop_assert!(no_less(cost.reduction, bound.reduction));
+        }
+    }
+
+    #[test]
+    fn a_hierarchy_of_one_level_is_flat(
+        intra in fabric(), inter in fabric(), n in 1u32..200, size in 0.0..1e9f64,
+    ) {
+        let size = Bytes::new(size);
+        let one = Hierarchy { per_node: n, nodes: 1, intra, inter };
+        prop_assert_eq!(one.cost(size), AllReduce::Ring.cost(&intra, n, size));
+        let single = Hierarchy { per_node: 1, nodes: n, intra, inter };
+        prop_assert_eq!(single.cost(size), AllReduce::Ring.cost(&inter, n, size));
+    }
+
+    #[test]
+    fn a_hierarchy_obeys_the_bounds_and_saves_steps(
+        fabric in fabric(), per_node in 1u32..17, nodes in 1u32..65, size in 1.0..1e9f64,
+    ) {
+        let size = Bytes::new(size);
+        let cost = Hierarchy { per_node, nodes, intra: fabric, inter: fabric }.cost(size);
+        let bound = lower_bound(&fabric, per_node * nodes, size);
+        prop_assert!(no_less(cost.latency, bound.latency));
+        prop_assert!(no_less(cost.transfer, bound.transfer));
+        prop_assert!(close(cost.reduction, bound.reduction));
+        prop_assert!(no_less(AllReduce::Ring.cost(&fabric, per_node * nodes, size).latency, cost.latency));
+    }
+
+    #[test]
+    fn powers_of_two_suit_halving_and_doubling(fabric in fabric(), power in 0u32..12, size in 1.0..1e9f64) {
+        let (n, size) = (1 << power, Bytes::new(size));
+        let (ring, halving) =
+            (AllReduce::Ring.cost(&fabric, n, size), AllReduce::HalvingDoubling.cost(&fabric, n, size));
+        prop_assert!(close(ring.transfer, halving.transfer));
+        prop_assert!(no_less(ring.latency, halving.latency));
+    }
+}
