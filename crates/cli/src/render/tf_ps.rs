@@ -83,6 +83,9 @@ fn testbed(report: &Report, screen: &Screen) -> String {
         testbed.cores
     );
     let mut text = format!("{}\n{}", screen.title("Testbed"), screen.paragraph(2, &figures));
+    for note in report.failed.iter().map(|error| format!("left out: {error}")) {
+        text.push_str(&screen.paragraph(2, &note));
+    }
     for note in &report.notes {
         text.push_str(&screen.paragraph(2, note));
     }
