@@ -133,11 +133,13 @@ impl StepGraph {
 
     /// Number of operations.
     #[expect(clippy::len_without_is_empty, reason = "a graph is never empty")]
+    #[inline]
     pub fn len(&self) -> usize {
         self.lanes.len()
     }
 
     /// Lanes of one worker.
+    #[inline]
     pub fn local_lanes(&self) -> u16 {
         self.local_lanes
     }
@@ -148,6 +150,7 @@ impl StepGraph {
     }
 
     /// The lane of an operation.
+    #[inline]
     pub fn lane(&self, op: OpId) -> LocalLane {
         self.lanes[op as usize]
     }
@@ -158,14 +161,17 @@ impl StepGraph {
     }
 
     /// Operations that wait for this one.
+    #[inline]
     pub fn successors(&self, op: OpId) -> &[OpId] {
         &self.successors[self.row[op as usize] as usize..self.row[op as usize + 1] as usize]
     }
 
+    #[inline]
     pub(crate) fn waiting(&self) -> &[u32] {
         &self.waiting
     }
 
+    #[inline]
     pub(crate) fn releases(&self, op: OpId) -> Option<LocalLane> {
         self.releases[op as usize]
     }

@@ -33,11 +33,13 @@ impl Heap {
     }
 
     /// The earliest event.
+    #[inline]
     pub(crate) fn first(&self) -> Option<(Due, u32)> {
         self.entries.first().copied()
     }
 
     /// Sets or moves the event of a slot.
+    #[inline]
     pub(crate) fn set(&mut self, slot: u32, due: Due) {
         let at = self.position[slot as usize];
         if at == ABSENT {
@@ -52,11 +54,13 @@ impl Heap {
     }
 
     /// Whether a slot has an event.
+    #[inline]
     pub(crate) fn contains(&self, slot: u32) -> bool {
         self.position[slot as usize] != ABSENT
     }
 
     /// Takes the event of a slot away.
+    #[inline]
     pub(crate) fn remove(&mut self, slot: u32) {
         let at = self.position[slot as usize];
         if at == ABSENT {
@@ -72,6 +76,7 @@ impl Heap {
         }
     }
 
+    #[inline]
     fn up(&mut self, mut at: usize) {
         let entry = self.entries[at];
         while at > 0 {
@@ -85,6 +90,7 @@ impl Heap {
         self.place(at, entry);
     }
 
+    #[inline]
     fn down(&mut self, mut at: usize) {
         let entry = self.entries[at];
         loop {
@@ -104,6 +110,7 @@ impl Heap {
         self.place(at, entry);
     }
 
+    #[inline]
     fn place(&mut self, at: usize, entry: (Due, u32)) {
         self.entries[at] = entry;
         self.position[entry.1 as usize] = at as u32;

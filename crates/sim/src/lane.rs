@@ -131,6 +131,7 @@ impl Lane {
         Self { spec, queue: VecDeque::new(), second: VecDeque::new(), active: None, busy: 0.0 }
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, job: Job) {
         let overtaken = matches!(
             self.spec.discipline,
@@ -156,11 +157,13 @@ impl Lane {
         active.into_iter().chain(&self.queue).chain(&self.second)
     }
 
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<Job> {
         self.queue.pop_front().or_else(|| self.second.pop_front())
     }
 
     /// Selects the next chunk and makes it the active one.
+    #[inline]
     pub(crate) fn select(&mut self, now: f64) -> Option<Chunk> {
         let job = self.pop()?;
         let amount = match self.spec.discipline {
@@ -178,6 +181,7 @@ impl Lane {
     }
 
     /// The active chunk is done. The lane stays occupied until the next one is selected.
+    #[inline]
     pub(crate) fn complete(&mut self, now: f64) -> Option<Chunk> {
         let chunk = self.active?;
         self.busy += now - chunk.since;
@@ -187,6 +191,7 @@ impl Lane {
         Some(chunk)
     }
 
+    #[inline]
     fn requeues(&self, when: Requeue) -> bool {
         matches!(self.spec.discipline, Discipline::Streams(streams) if streams.requeue == when)
     }

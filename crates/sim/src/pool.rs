@@ -53,10 +53,12 @@ impl Pool {
         self.capacity
     }
 
+    #[inline]
     fn rate(&self) -> f64 {
         self.cap.min(self.capacity / self.customers.len() as f64)
     }
 
+    #[inline]
     fn advance(&mut self, now: f64) {
         if self.customers.is_empty() {
             self.service = 0.0;
@@ -69,12 +71,14 @@ impl Pool {
     }
 
     /// A chunk of `amount` begins to be served.
+    #[inline]
     pub(crate) fn add(&mut self, now: f64, lane: u32, sequence: u64, amount: f64) {
         self.advance(now);
         self.customers.push(Customer { leaves_at: self.service + amount, sequence, lane });
     }
 
     /// When the next customer leaves, and his sequence number.
+    #[inline]
     pub(crate) fn next(&self) -> Option<(f64, u64)> {
         let first = self.customers.peek()?;
         let time = self.now + ((first.leaves_at - self.service) / self.rate()).max(0.0);
@@ -82,6 +86,7 @@ impl Pool {
     }
 
     /// The customer who leaves at `now`.
+    #[inline]
     pub(crate) fn pop(&mut self, now: f64) -> Option<u32> {
         self.advance(now);
         let first = self.customers.pop()?;
