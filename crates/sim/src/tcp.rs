@@ -59,9 +59,11 @@ pub struct TcpSpec {
 impl TcpSpec {
     /// Linux hosts on a quiet local network, ports of `rate` with queues of `queue` seconds.
     ///
-    /// Timeouts, the window's growth and the host's limits are those of TCP; the last five figures, which say how
-    /// unequal connections are and how far acknowledgements are delayed, were fitted once, on the measured runs of
-    /// `stepcast validate tf-ps` all together.
+    /// The last six figures, which say how unequal connections are, with which windows they begin and how far
+    /// acknowledgements are delayed, were chosen on the measured runs of `stepcast validate tf-ps`, all together; half
+    /// delayed acknowledgements have no other source. So was the structure in part: that slow start ends at once when
+    /// the round trip has grown, and that CUBIC begins anew after idling, fits those runs far better than what is
+    /// known of Linux.
     pub fn linux(rate: f64, queue: f64) -> Self {
         Self {
             rate,

@@ -3,8 +3,9 @@
 //!
 //! A folder holds one folder per configuration (`config.json`, `runmetadata.tar.xz`,
 //! `partition_graphs_runmetadata.pb.gz`, `run_W<k>.json.gz`, `overhead_W1.csv.gz`) and `bandwidth/` with iperf results.
-//! Figures of the testbed (goodput of the links, cost of parsing) are taken once from all of it; nothing is fitted to a
-//! configuration, and no run with more than one worker is looked at before it is predicted.
+//! Goodput of the links and cost of parsing are taken once from all of it, and nothing is fitted to a single
+//! configuration. But six figures of the TCP model, and parts of its structure, were chosen on the runs with several
+//! workers of four configurations: for those this is a fit, not a test (docs/validation.md).
 
 mod data;
 mod predict;
