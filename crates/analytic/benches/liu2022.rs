@@ -3,12 +3,14 @@
 #![allow(clippy::expect_used)]
 
 use divan::{Bencher, black_box};
-use stepcast_analytic::collectives::{Curve, Fabric, LogLinear, RingUpdate};
-use stepcast_analytic::liu2022::{Fusion, Layer, Liu2022, PYTORCH_BUCKET, Pass, Schedule, osf, plan};
+use stepcast_analytic::collectives::{AllReduce, Fabric};
+use stepcast_analytic::liu2022::{Buffer, Layer, Liu2022, Pass, Schedule, optimum, osf, plan};
 use stepcast_core::method::Method;
 use stepcast_core::model::zoo;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use stepcast_core::scenario::Document;
+use stepcast_core::strategy::PYTORCH_CAP;
+use stepcast_core::transfer::{Curve, LogLinear};
 
 fn main() {
     divan::main();
@@ -36,20 +38,21 @@ fn fabric() -> Fabric {
 }
 
 fn ring() -> Curve {
-    Curve::Ring(RingUpdate::stepwise(&fabric(), 32))
+    let size = Bytes::new(1e6);
+    AllReduce::Ring.cost(&fabric(), 32, size).line(size)
 }
 
 #[divan::bench]
 fn osf_161(bencher: Bencher<'_, '_>) {
     let (pass, ring) = (tensors(), ring());
-    bencher.bench_local(|| osf(black_box(&pass), black_box(&ring), Schedule::PerLayer));
+    bencher.bench_local(|| osf(black_box(&pass), black_box(&ring), &Schedule::PerLayer));
 }
 
 #[divan::bench]
 fn fused_161(bencher: Bencher<'_, '_>) {
     let (pass, ring) = (tensors(), ring());
-    let schedule = Schedule::Fused(Fusion::new(PYTORCH_BUCKET));
-    bencher.bench_local(|| osf(black_box(&pass), black_box(&ring), black_box(schedule)));
+    let schedule = Schedule::Fused(Buffer::new(PYTORCH_CAP));
+    bencher.bench_local(|| osf(black_box(&pass), black_box(&ring), black_box(&schedule)));
 }
 
 #[divan::bench]
@@ -62,13 +65,23 @@ fn adaptive_161(bencher: Bencher<'_, '_>) {
         Seconds::new(1e-3),
     ));
     let schedule = Schedule::Adaptive { timeout: None };
-    bencher.bench_local(|| osf(black_box(&pass), black_box(&curve), black_box(schedule)));
+    bencher.bench_local(|| osf(black_box(&pass), black_box(&curve), black_box(&schedule)));
 }
 
 #[divan::bench]
 fn plan_161(bencher: Bencher<'_, '_>) {
     let (pass, ring) = (tensors(), ring());
-    bencher.bench_local(|| plan(black_box(&pass), black_box(&ring), Schedule::PerLayer));
+    bencher.bench_local(|| plan(black_box(&pass), black_box(&ring), &Schedule::PerLayer));
+}
+
+/// ResNet-152 has 467 gradients.
+#[divan::bench]
+fn optimum_467(bencher: Bencher<'_, '_>) {
+    let mut pass = tensors();
+    let more: Vec<Layer> = pass.layers.iter().copied().cycle().take(467).collect();
+    pass.layers = more;
+    let ring = ring();
+    bencher.bench_local(|| optimum(black_box(&pass), black_box(&ring)));
 }
 
 #[divan::bench]
@@ -76,5 +89,5 @@ fn predict(bencher: Bencher<'_, '_>) {
     let text = "[model]\nzoo = \"resnet50\"\n[strategy]\narchitecture = \"all-reduce\"\n[[cluster.workers]]\n\
                 count = 32\ndevice = \"quadro-rtx-4000\"\n";
     let scenario = Document::new("bench", text).scenario(&[]).expect("the scenario is valid");
-    bencher.bench_local(|| Liu2022::default().predict(black_box(&scenario)));
+    bencher.bench_local(|| Liu2022.predict(black_box(&scenario)));
 }

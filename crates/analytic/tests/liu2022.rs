@@ -4,9 +4,9 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use stepcast_analytic::collectives::{Curve, Fabric, LogLinear, RingUpdate};
+use stepcast_analytic::collectives::{Fabric, ring_update};
 use stepcast_analytic::liu2022::{
-    Flush, Fusion, Layer, Liu2022, PYTORCH_BUCKET, Pass, Plan, Reading, Schedule, csf, osf, plan, sf,
+    Buffer, Flush, Layer, Liu2022, Pass, Plan, Reading, Schedule, csf, osf, plan, sf,
 };
 use stepcast_core::compute::Speed;
 use stepcast_core::method::Method;
@@ -14,6 +14,8 @@ use stepcast_core::model::{Activation, Builder, Conv2d, Counting, Model, Op, Poo
 use stepcast_core::prediction::{Bottleneck, Prediction};
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_core::strategy::PYTORCH_CAP;
+use stepcast_core::transfer::{Curve, LogLinear};
 use stepcast_core::workload::Workload;
 
 const FUSION: &str = include_str!("golden/liu2022/liu2022_fusion_golden.json");
@@ -243,7 +245,7 @@ impl Letters {
     }
 
     fn fused(&self, reading: Reading) -> Schedule {
-        let fusion = Fusion::new(Bytes::new(self.buffer)).timeout(Seconds::new(self.timeout));
+        let fusion = Buffer::new(Bytes::new(self.buffer)).timeout(Seconds::new(self.timeout));
         Schedule::Fused(fusion.reading(reading))
     }
 }
@@ -281,8 +283,8 @@ fn golden_fusion_cases_in_all_readings() {
             let expected = case.at(key);
             let what = |figure: &str| format!("{name} {key} {figure}");
             if let Some(schedule) = schedule {
-                let plan = plan(&pass, &curve, schedule);
-                assert_eq!(plan.outcome, osf(&pass, &curve, schedule));
+                let plan = plan(&pass, &curve, &schedule);
+                assert_eq!(plan.outcome, osf(&pass, &curve, &schedule));
                 assert_eq!(plan.sent(), pass.gradients());
                 let outcome = plan.outcome;
                 check(outcome.update.get(), expected.at("Tu").number(), &what("Tu"));
@@ -388,7 +390,7 @@ fn paper_fabric() -> Fabric {
 }
 
 fn paper_ring(overhead: f64) -> Curve {
-    Curve::Ring(RingUpdate::new(&paper_fabric(), 32, Seconds::new(overhead)))
+    ring_update(&paper_fabric(), 32, Seconds::new(overhead))
 }
 
 /// One update per layer; a batch normalisation travels with its convolution.
@@ -408,9 +410,9 @@ fn golden_models() {
             element: Bytes::new(cell(row, "s")),
         };
         let workers = cell(row, "N") as u32;
-        let curve = Curve::Ring(RingUpdate::new(&fabric, workers, Seconds::new(cell(row, "delta_s"))));
+        let curve = ring_update(&fabric, workers, Seconds::new(cell(row, "delta_s")));
         let pass = paper_pass(&model(name), cell(row, "M_over_c"));
-        let plan = plan(&pass, &curve, Schedule::PerLayer);
+        let plan = plan(&pass, &curve, &Schedule::PerLayer);
         assert_eq!(plan.sent(), pass.gradients());
         for (column, found) in [
             ("OSF", plan.outcome.factor()),
@@ -437,7 +439,7 @@ fn golden_calibration() {
             (paper_pass(&original, samples), ["OSF_VGG16", "CSF_VGG16"]),
             (paper_pass(&replaced, samples), ["OSF_VGG16_replaced", "CSF_replaced"]),
         ] {
-            let found = [osf(&pass, &curve, Schedule::PerLayer).factor(), csf(&pass, &curve)];
+            let found = [osf(&pass, &curve, &Schedule::PerLayer).factor(), csf(&pass, &curve)];
             for (column, found) in columns.into_iter().zip(found) {
                 relative(found, cell(row, column), 1e-9, &format!("{samples} {column}"));
             }
@@ -518,20 +520,20 @@ fn figures_of_the_errata() {
         [(0.0, 0.245, 0.211), (1e6, 0.246, 0.214), (1e8, 0.253, 0.252), (1e9, 0.218, 0.218)]
     {
         for (reading, expected) in [(Reading::Concurrent, concurrent), (Reading::Serial, serial)] {
-            let schedule = Schedule::Fused(Fusion::new(Bytes::new(buffer)).reading(reading));
-            let found = osf(&pass, &curve, schedule).factor();
+            let schedule = Schedule::Fused(Buffer::new(Bytes::new(buffer)).reading(reading));
+            let found = osf(&pass, &curve, &schedule).factor();
             assert!((found - expected).abs() < 5.1e-4, "{buffer} {reading:?}: {found}");
         }
     }
     // Section 4.5: where CSF is above OSF.
     let (pass, curve) = (paper_pass(&model("ResNet101"), 128.0), paper_ring(3e-3));
-    assert!((osf(&pass, &curve, Schedule::PerLayer).factor() - 0.759).abs() < 5.1e-4);
+    assert!((osf(&pass, &curve, &Schedule::PerLayer).factor() - 0.759).abs() < 5.1e-4);
     assert!((csf(&pass, &curve) - 0.792).abs() < 5.1e-4);
     // Eq. 1's example.
     assert!((sf(Seconds::new(9.0), Seconds::new(1.25), 8) - 0.9).abs() < 1e-15);
     // fc1 is 74.27 % of VGG16's bytes, and a layer larger than the buffer travels alone.
     let pass = paper_pass(&model("VGG16"), 13.9);
-    let plan = plan(&pass, &paper_ring(1e-3), Schedule::Fused(Fusion::new(PYTORCH_BUCKET)));
+    let plan = plan(&pass, &paper_ring(1e-3), &Schedule::Fused(Buffer::new(PYTORCH_CAP)));
     let largest = plan.flushes.iter().map(|flush| flush.size.get()).fold(0.0, f64::max);
     assert!((largest / pass.gradients().get() - 0.7427).abs() < 5e-5);
 }
@@ -561,7 +563,7 @@ fn schedules(letters: &Letters) -> Vec<Schedule> {
         Schedule::AtEnd,
         letters.fused(Reading::Concurrent),
         letters.fused(Reading::Serial),
-        Schedule::Fused(Fusion::new(Bytes::new(letters.buffer))),
+        Schedule::Fused(Buffer::new(Bytes::new(letters.buffer))),
         Schedule::Adaptive { timeout: None },
         Schedule::Adaptive { timeout: Some(timeout) },
         Schedule::MgWfbp { overhead: Seconds::new(letters.overhead) },
@@ -583,9 +585,9 @@ proptest! {
         let pass = letters.pass();
         for curve in [letters.curve(), piecewise(&letters)] {
             for schedule in schedules(&letters) {
-                let plan = plan(&pass, &curve, schedule);
+                let plan = plan(&pass, &curve, &schedule);
                 prop_assert_eq!(plan.sent(), pass.gradients());
-                prop_assert_eq!(plan.outcome, osf(&pass, &curve, schedule));
+                prop_assert_eq!(plan.outcome, osf(&pass, &curve, &schedule));
                 let mut free = Seconds::ZERO;
                 let mut next = 0;
                 for flush in &plan.flushes {
@@ -608,7 +610,7 @@ proptest! {
         letters.size[1..].iter_mut().for_each(|size| *size = size.max(0.25));
         let pass = letters.pass();
         for (reading, print) in [(Reading::Serial, Print::Corrected), (Reading::Concurrent, Print::Concurrent)] {
-            let found = plan(&pass, &letters.curve(), letters.fused(reading));
+            let found = plan(&pass, &letters.curve(), &letters.fused(reading));
             let solved = letters.solve(print);
             prop_assert_eq!(found.outcome.update.get(), solved.update);
             let sent: Vec<f64> = solved.f[1..].iter().rev().copied().filter(|&f| f > 0.0).collect();
@@ -627,34 +629,34 @@ proptest! {
             let rest: f64 = pass.layers[index..].iter().map(|layer| curve.time(layer.gradients).get()).sum();
             longest = longest.max(ready + rest);
         }
-        prop_assert_eq!(osf(&pass, &curve, Schedule::PerLayer).update.get(), longest);
+        prop_assert_eq!(osf(&pass, &curve, &Schedule::PerLayer).update.get(), longest);
     }
 
     #[test]
     fn an_endless_buffer_is_csf(letters in letters()) {
         let pass = letters.pass();
         for reading in [Reading::Concurrent, Reading::Serial] {
-            let endless = Schedule::Fused(Fusion::new(Bytes::new(f64::INFINITY)).reading(reading));
+            let endless = Schedule::Fused(Buffer::new(Bytes::new(f64::INFINITY)).reading(reading));
             for curve in [letters.curve(), piecewise(&letters)] {
-                prop_assert_eq!(plan(&pass, &curve, endless), plan(&pass, &curve, Schedule::AtEnd));
-                let (found, expected) = (osf(&pass, &curve, endless).factor(), csf(&pass, &curve));
+                prop_assert_eq!(plan(&pass, &curve, &endless), plan(&pass, &curve, &Schedule::AtEnd));
+                let (found, expected) = (osf(&pass, &curve, &endless).factor(), csf(&pass, &curve));
                 prop_assert!((found - expected).abs() <= 4e-16);
             }
             // Sums of quarters leave no rounding: equal to the last bit.
-            let found = osf(&pass, &letters.curve(), endless).factor();
+            let found = osf(&pass, &letters.curve(), &endless).factor();
             prop_assert_eq!(found.to_bits(), csf(&pass, &letters.curve()).to_bits());
             // So does a buffer that just holds everything.
-            let enough = Schedule::Fused(Fusion::new(pass.gradients()).reading(reading));
-            prop_assert_eq!(osf(&pass, &letters.curve(), enough), osf(&pass, &letters.curve(), endless));
+            let enough = Schedule::Fused(Buffer::new(pass.gradients()).reading(reading));
+            prop_assert_eq!(osf(&pass, &letters.curve(), &enough), osf(&pass, &letters.curve(), &endless));
         }
     }
 
     #[test]
     fn no_buffer_sends_every_layer_alone_but_late(letters in letters()) {
         let (pass, curve) = (letters.pass(), letters.curve());
-        let off = plan(&pass, &curve, Schedule::PerLayer);
+        let off = plan(&pass, &curve, &Schedule::PerLayer);
         let [concurrent, serial] = [Reading::Concurrent, Reading::Serial]
-            .map(|reading| plan(&pass, &curve, Schedule::Fused(Fusion::new(Bytes::ZERO).reading(reading))));
+            .map(|reading| plan(&pass, &curve, &Schedule::Fused(Buffer::new(Bytes::ZERO).reading(reading))));
         for fused in [&concurrent, &serial] {
             let sizes = |plan: &Plan| plan.flushes.iter().map(|flush| flush.size).collect::<Vec<_>>();
             prop_assert_eq!(sizes(fused), sizes(&off));
@@ -662,20 +664,20 @@ proptest! {
         prop_assert!(off.outcome.update <= concurrent.outcome.update);
         prop_assert!(concurrent.outcome.update <= serial.outcome.update);
         // A timeout of nothing is no wait: fusion off.
-        let fusion = Fusion::new(Bytes::new(f64::INFINITY)).timeout(Seconds::ZERO);
-        prop_assert_eq!(osf(&pass, &curve, Schedule::Fused(fusion)), off.outcome);
+        let fusion = Buffer::new(Bytes::new(f64::INFINITY)).timeout(Seconds::ZERO);
+        prop_assert_eq!(osf(&pass, &curve, &Schedule::Fused(fusion)), off.outcome);
         let serial = Schedule::Fused(fusion.reading(Reading::Serial));
-        prop_assert_eq!(osf(&pass, &curve, serial), off.outcome);
+        prop_assert_eq!(osf(&pass, &curve, &serial), off.outcome);
     }
 
     #[test]
     fn one_worker_scales_perfectly(letters in letters(), overhead in 0.0..1.0f64) {
         let pass = letters.pass();
         prop_assume!(pass.computing() > Seconds::ZERO);
-        let curve = Curve::Ring(RingUpdate::new(&paper_fabric(), 1, Seconds::new(overhead)));
+        let curve = ring_update(&paper_fabric(), 1, Seconds::new(overhead));
         prop_assert_eq!(csf(&pass, &curve), 1.0);
         for schedule in schedules(&letters) {
-            let outcome = osf(&pass, &curve, schedule);
+            let outcome = osf(&pass, &curve, &schedule);
             prop_assert_eq!(outcome.factor(), 1.0);
             prop_assert_eq!(sf(pass.computing(), outcome.iteration(), 1), 1.0);
         }
@@ -685,9 +687,9 @@ proptest! {
     fn overlap_only_loses_by_its_fixed_costs(mut letters in letters()) {
         letters.overhead = 0.0;
         let (pass, curve) = (letters.pass(), letters.curve());
-        let per_layer = osf(&pass, &curve, Schedule::PerLayer);
+        let per_layer = osf(&pass, &curve, &Schedule::PerLayer);
         for schedule in schedules(&letters) {
-            prop_assert!(per_layer.update <= osf(&pass, &curve, schedule).update);
+            prop_assert!(per_layer.update <= osf(&pass, &curve, &schedule).update);
         }
     }
 
@@ -695,7 +697,7 @@ proptest! {
     fn on_a_line_adaptive_fusion_compares_the_wait_with_the_overhead(mut letters in letters()) {
         letters.size[1..].iter_mut().for_each(|size| *size = size.max(0.25));
         let pass = letters.pass();
-        let plan = plan(&pass, &letters.curve(), Schedule::Adaptive { timeout: None });
+        let plan = plan(&pass, &letters.curve(), &Schedule::Adaptive { timeout: None });
         let fused = |index: usize| !plan.flushes.iter().any(|flush| flush.last == index);
         for (index, next) in pass.layers.iter().skip(1).enumerate() {
             prop_assert_eq!(fused(index), next.backward.get() < letters.overhead);
@@ -708,9 +710,10 @@ proptest! {
         let slow = Pass {
             forward: pass.forward * f64::from(slower),
             layers: pass.layers.iter().map(|l| Layer { backward: l.backward * f64::from(slower), ..*l }).collect(),
+            update: Seconds::ZERO,
         };
         let delay = Seconds::new(f64::from(delay));
-        let alone = Pass { forward: delay + slow.forward, layers: slow.layers.clone() };
+        let alone = Pass { forward: delay + slow.forward, ..slow.clone() };
         let both = Pass::slowest(&[(Seconds::ZERO, pass.clone()), (delay, slow.clone())]).unwrap();
         prop_assert_eq!(&both, &alone);
         prop_assert_eq!(Pass::slowest(&[(delay, slow)]).unwrap(), alone);
@@ -729,7 +732,7 @@ fn mg_wfbp_waits_for_quick_layers() {
     let letters = Letters::of(&Json::parse(FUSION).list()[0]);
     let found = |overhead: f64| {
         let schedule = Schedule::MgWfbp { overhead: Seconds::new(overhead) };
-        let plan = plan(&letters.pass(), &letters.curve(), schedule);
+        let plan = plan(&letters.pass(), &letters.curve(), &schedule);
         plan.flushes.iter().map(|flush| (flush.size.get(), flush.start.get())).collect::<Vec<_>>()
     };
     // 2 < 8.5: the first waits; 3 < 3.5: so does the second; 4 > 2.5 does not.
@@ -761,7 +764,7 @@ startup = "10 us"
 "#;
 
 fn predict(scenario: &Scenario) -> Prediction {
-    let prediction = Liu2022::default().predict(scenario).unwrap();
+    let prediction = Liu2022.predict(scenario).unwrap();
     let parts: f64 = prediction.breakdown.iter().map(|part| part.time.get()).sum();
     relative(parts, prediction.iteration.get(), 1e-12, "parts");
     prediction
@@ -786,11 +789,16 @@ fn equal_workers_are_osf() {
         };
         let network = &scenario.cluster.network;
         let delta = (network.latency + network.startup) * 62.0;
-        let pass = Pass::of(&scenario.workload, &Speed::of(&scenario, 0));
-        let curve = Curve::Ring(RingUpdate::new(&fabric, 32, delta));
-        for schedule in [Schedule::PerLayer, Schedule::Fused(Fusion::new(PYTORCH_BUCKET)), Schedule::AtEnd] {
-            let expected = osf(&pass, &curve, schedule);
-            let prediction = Liu2022 { schedule }.predict(&scenario).unwrap();
+        let pass = Pass::by_tensor(&scenario.workload, &Speed::of(&scenario, 0));
+        let curve = ring_update(&fabric, 32, delta);
+        let buffer = Schedule::Fused(Buffer::new(PYTORCH_CAP));
+        for (fusion, schedule) in [
+            (&["strategy.fusion.rule=none"][..], Schedule::PerLayer),
+            (&["strategy.fusion.rule=buffer", "strategy.fusion.size=25 MiB"], buffer),
+            (&["strategy.fusion.rule=all"], Schedule::AtEnd),
+        ] {
+            let expected = osf(&pass, &curve, &schedule);
+            let prediction = predict(&self::scenario(EQUAL, &[&sets[..], fusion].concat()));
             let copying = prediction.part("host-to-device").get();
             relative(prediction.iteration.get() - copying, expected.iteration().get(), 1e-9, "iteration");
             relative(prediction.part("compute").get(), expected.computing.get(), 1e-9, "compute");
@@ -843,7 +851,10 @@ fn bottlenecks_and_warnings() {
         bottleneck(&["strategy.batch=1", "cluster.network.bandwidth=1 Gbit/s"]),
         Bottleneck::WorkerLink
     );
-    assert_eq!(bottleneck(&["strategy.batch=1", "cluster.network.startup=1 ms"]), Bottleneck::FixedCost);
+    assert_eq!(
+        bottleneck(&["strategy.batch=1", "strategy.fusion.rule=none", "cluster.network.startup=1 ms"]),
+        Bottleneck::FixedCost
+    );
     let copies = ["strategy.batch=1", "cluster.network.host-rate=200 MB/s"];
     assert_eq!(bottleneck(&copies), Bottleneck::HostCopy);
     assert!(predict(&scenario(EQUAL, &[])).warnings.is_empty());
@@ -859,7 +870,7 @@ fn refuses_what_it_does_not_model() {
         (&["strategy.synchronisation=ssp(3)"], "strategy.synchronisation"),
         (&["strategy.synchronisation=local-sgd(4)"], "strategy.synchronisation"),
     ] {
-        let refusal = Liu2022::default().predict(&scenario(EQUAL, sets)).unwrap_err();
+        let refusal = Liu2022.predict(&scenario(EQUAL, sets)).unwrap_err();
         assert_eq!(refusal.key, key);
         assert!(!refusal.reason.is_empty() && !refusal.remedy.is_empty());
     }

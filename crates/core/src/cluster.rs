@@ -45,6 +45,15 @@ pub struct Servers {
     pub bandwidth: Option<BitsPerSec>,
 }
 
+/// Machines with several workers each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Nodes {
+    /// Workers of one machine.
+    pub workers: u32,
+    /// What joins them.
+    pub network: Network,
+}
+
 /// Machines and the network between them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
@@ -54,6 +63,8 @@ pub struct Cluster {
     pub network: Network,
     /// The parameter servers, where the architecture has them.
     pub servers: Servers,
+    /// Machines with several workers each, where that matters.
+    pub nodes: Option<Nodes>,
 }
 
 impl Cluster {

@@ -71,6 +71,27 @@ pub struct Spread {
     pub high: f64,
 }
 
+/// Where the time of communication goes, from the first gradients to the end of the last all-reduce (Liu 2022, Figures 5
+/// and 7). All but `exposed` sum up to that time.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Communication {
+    /// Agreeing on what to send.
+    #[serde(rename = "negotiate_s", serialize_with = "number")]
+    pub negotiate: Seconds,
+    /// Gradients wait for others or for slower workers, and nothing is sent.
+    #[serde(rename = "wait_s", serialize_with = "number")]
+    pub wait: Seconds,
+    /// Something is sent.
+    #[serde(rename = "allreduce_s", serialize_with = "number")]
+    pub allreduce: Seconds,
+    /// There is nothing to send yet.
+    #[serde(rename = "misc_s", serialize_with = "number")]
+    pub misc: Seconds,
+    /// The part of all this that computing does not hide.
+    #[serde(rename = "exposed_s", serialize_with = "number")]
+    pub exposed: Seconds,
+}
+
 /// How busy a resource is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Usage {
@@ -134,6 +155,9 @@ pub struct Prediction {
     pub groups: Vec<GroupReport>,
     /// What the reader must know to judge the figures.
     pub warnings: Vec<Warning>,
+    /// Where the time of all-reduces goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub communication: Option<Communication>,
     /// What only a simulation knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub simulation: Option<Box<Simulation>>,
@@ -170,6 +194,7 @@ impl Prediction {
             bottleneck,
             groups,
             warnings: Vec::new(),
+            communication: None,
             simulation: None,
         }
     }

@@ -1,6 +1,6 @@
 //! What one sample of a model asks of a cluster: the numbers every method starts from.
 
-use crate::model::{Counting, Model};
+use crate::model::{Counting, Gradient, Model};
 use crate::profile::{Profile, Resource};
 use crate::quantity::{Bytes, Flops};
 
@@ -17,6 +17,24 @@ pub struct LayerWork {
     pub forward: Flops,
     /// Parameters, and therefore gradients.
     pub parameters: u64,
+    /// The gradients one by one, in the order of the backward pass.
+    pub tensors: Vec<Tensor>,
+}
+
+/// One gradient.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    /// "conv1.weight".
+    pub name: String,
+    /// Its elements.
+    pub elements: u64,
+}
+
+impl Tensor {
+    /// Its size on the wire.
+    pub fn bytes(&self) -> Bytes {
+        Bytes::new(self.elements as f64 * ELEMENT)
+    }
 }
 
 impl LayerWork {
@@ -49,12 +67,20 @@ impl Workload {
     /// The workload of `model`, operations counted by `counting`.
     pub fn of(model: &Model, counting: Counting) -> Self {
         let mut layers: Vec<LayerWork> = Vec::new();
+        let mut gradients = model.gradients();
         let mut forward = Flops::ZERO;
-        for layer in model.layers() {
+        for (id, layer) in model.layers().iter().enumerate() {
             forward += Flops::new(layer.cost.forward(counting) as f64);
             let parameters = layer.cost.weights + layer.cost.biases;
             if parameters > 0 {
-                layers.push(LayerWork { name: layer.name.clone(), forward, parameters });
+                // Gradients stand in backward order: this layer's are the last.
+                let own = gradients
+                    .iter()
+                    .rposition(|gradient| gradient.layer as usize != id)
+                    .map_or(0, |last| last + 1);
+                let tensor = |gradient: Gradient| Tensor { name: gradient.name, elements: gradient.elements };
+                let tensors = gradients.split_off(own).into_iter().map(tensor).collect();
+                layers.push(LayerWork { name: layer.name.clone(), forward, parameters, tensors });
                 forward = Flops::ZERO;
             }
         }
@@ -76,10 +102,10 @@ impl Workload {
     pub fn of_profile(profile: &Profile) -> Self {
         let downlinks =
             profile.operations.iter().filter(|op| op.resource == Resource::Downlink && op.bytes > 0);
-        let layers = downlinks.map(|op| LayerWork {
-            name: op.name.clone(),
-            forward: Flops::ZERO,
-            parameters: op.bytes.div_ceil(ELEMENT as u64),
+        let layers = downlinks.map(|op| {
+            let elements = op.bytes.div_ceil(ELEMENT as u64);
+            let tensors = vec![Tensor { name: op.name.clone(), elements }];
+            LayerWork { name: op.name.clone(), forward: Flops::ZERO, parameters: elements, tensors }
         });
         let layers: Vec<LayerWork> = layers.collect();
         let parameters = layers.iter().map(|layer| layer.parameters).sum();

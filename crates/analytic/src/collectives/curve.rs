@@ -1,37 +1,18 @@
-//! How long an all-reduce takes by its size: by two figures, by a ring's, or as measured.
+//! How long an all-reduce takes by its size, on the machines of a scenario.
 
-use super::{Fabric, all_gather, reduce_scatter, ring_steps};
-use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
+use super::{AllReduce, Cost, Fabric, Hierarchy};
+use stepcast_core::cluster::{Cluster, WorkerGroup};
+use stepcast_core::network::Network;
+use stepcast_core::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Seconds};
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::Algorithm;
+use stepcast_core::transfer::Curve;
 
-/// Time of a collective by its size; nothing takes no time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Curve {
-    /// α + D/β.
-    AlphaBeta {
-        /// α: whatever the size.
-        startup: Seconds,
-        /// β: of the whole collective.
-        bandwidth: BytesPerSec,
-    },
-    /// Eq. 7 of Liu 2022.
-    Ring(RingUpdate),
-    /// Eq. 18 of Liu 2022.
-    Piecewise(LogLinear),
-}
+/// s: gradients travel as 32-bit numbers.
+const ELEMENT: Bytes = Bytes::new(4.0);
 
-impl Curve {
-    /// Time of `size` bytes.
-    pub fn time(&self, size: Bytes) -> Seconds {
-        if size <= Bytes::ZERO {
-            return Seconds::ZERO;
-        }
-        match self {
-            Self::AlphaBeta { startup, bandwidth } => *startup + size / *bandwidth,
-            Self::Ring(ring) => ring.time(size),
-            Self::Piecewise(curve) => curve.time(size),
-        }
-    }
-}
+/// Costs are linear in the size, so that any size tells the rates.
+const SOME: Bytes = Bytes::new(1e6);
 
 /// Ring all-reduce with one fixed cost (Liu 2022, eq. 7):
 ///
@@ -40,151 +21,70 @@ impl Curve {
 /// ```
 ///
 /// Two departures from print: t(0) = 0, not δ (errata 4.2), and one worker takes no time, because it has nobody
-/// to talk to.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RingUpdate {
-    per_byte: Seconds,
-    overhead: Seconds,
+/// to talk to. α of `fabric` is not used.
+pub fn ring_update(fabric: &Fabric, workers: u32, overhead: Seconds) -> Curve {
+    let latency = if workers > 1 { overhead } else { Seconds::ZERO };
+    Cost { latency, ..AllReduce::Ring.cost(fabric, workers, SOME) }.line(SOME)
 }
 
-impl RingUpdate {
-    /// Eq. 7 with N workers on `fabric` (β, π, s; its α is not used) and δ for each all-reduce.
-    pub fn new(fabric: &Fabric, workers: u32, overhead: Seconds) -> Self {
-        let bytes = reduce_scatter(fabric, workers, Bytes::new(1.0)).then(all_gather(
-            fabric,
-            workers,
-            Bytes::new(1.0),
-        ));
-        let overhead = if workers > 1 { overhead } else { Seconds::ZERO };
-        Self { per_byte: bytes.transfer + bytes.reduction, overhead }
+/// The curve of a scenario, as given or from its network and algorithm: as fast as the slowest port and the slowest
+/// worker; hosts that copy are in series with the wire.
+pub fn curve(scenario: &Scenario) -> Curve {
+    let exchange = &scenario.strategy.exchange;
+    if scenario.cluster.workers() <= 1 {
+        return AllReduce::Ring.cost(&between(&scenario.cluster), 1, SOME).line(SOME);
     }
-
-    /// The ring whose steps cost α each: δ = 2(N-1)α.
-    pub fn stepwise(fabric: &Fabric, workers: u32) -> Self {
-        Self::new(fabric, workers, fabric.step * (2.0 * ring_steps(workers)))
+    if let Some(curve) = &exchange.curve {
+        return curve.clone();
     }
-
-    /// δ: what every all-reduce costs whatever its size.
-    pub fn overhead(&self) -> Seconds {
-        self.overhead
+    let mut cost = scenario_cost(scenario, SOME);
+    if let Some(overhead) = exchange.overhead {
+        cost.latency = overhead;
     }
-
-    /// Time of `size` bytes.
-    pub fn time(&self, size: Bytes) -> Seconds {
-        if size <= Bytes::ZERO {
-            return Seconds::ZERO;
-        }
-        self.per_byte * size.get() + self.overhead
-    }
+    cost.line(SOME)
 }
 
-/// A logarithm up to a threshold, a line from there (Liu 2022, eq. 18):
-///
-/// ```text
-/// t(D) = a₁ log₂(D) + b₁   if D < D_Thresh,      a₂ D + b₂   otherwise
-/// ```
-///
-/// The small sizes are those of a window that still opens. Print leaves a jump at the threshold
-/// unless it is fitted away; here b₁ follows from the other three unless it is given. Sizes below one byte count as
-/// one byte, and no time is negative.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LogLinear {
-    threshold: Bytes,
-    per_doubling: Seconds,
-    below: Seconds,
-    bandwidth: BytesPerSec,
-    overhead: Seconds,
-}
-
-impl LogLinear {
-    /// The paper's threshold, the product of bandwidth and round trip: 25 Gbit/s and 14.4 µs.
-    pub const PAPER_THRESHOLD: Bytes = Bytes::new(45_000.0);
-
-    /// The continuous curve: from `threshold` on `overhead` (b₂) and `bandwidth` (1/a₂), below it
-    /// `per_doubling` (a₁) less for every halving.
-    pub fn continuous(
-        threshold: Bytes,
-        per_doubling: Seconds,
-        bandwidth: BytesPerSec,
-        overhead: Seconds,
-    ) -> Self {
-        let threshold = threshold.max(ONE_BYTE);
-        let below = threshold / bandwidth + overhead - per_doubling * threshold.get().log2();
-        Self { threshold, per_doubling, below, bandwidth, overhead }
-    }
-
-    /// The same with b₁ given: eq. 18 as printed, with a jump at the threshold where the fit has one.
-    #[must_use]
-    pub fn with_offset_below(self, offset: Seconds) -> Self {
-        Self { below: offset, ..self }
-    }
-
-    /// The continuous curve that misses measured times by the least sum of squares. None where they do not
-    /// determine it: fewer than two sizes from `threshold` on or none below it, or times that do not grow.
-    pub fn fit(threshold: Bytes, measured: &[(Bytes, Seconds)]) -> Option<Self> {
-        // t = v + a₁ min(log₂(D/T), 0) + a₂ max(D - T, 0). No size has both, so that eliminating a₁ and a₂ from the
-        // normal equations leaves one for v.
-        let threshold = threshold.max(ONE_BYTE);
-        let (mut count, mut sum) = (0.0, 0.0);
-        let mut low = Moments::default();
-        let mut high = Moments::default();
-        for &(size, time) in measured {
-            let size = size.max(ONE_BYTE);
-            count += 1.0;
-            sum += time.get();
-            if size < threshold {
-                low.add((size / threshold).log2(), time.get());
-            } else {
-                high.add(size / threshold - 1.0, time.get());
-            }
+/// What an all-reduce of `size` costs by cause, from network and algorithm.
+pub fn scenario_cost(scenario: &Scenario, size: Bytes) -> Cost {
+    let cluster = &scenario.cluster;
+    let workers = u32::try_from(cluster.workers()).unwrap_or(u32::MAX);
+    let flat = |algorithm: AllReduce| algorithm.cost(&between(cluster), workers, size);
+    match (scenario.strategy.exchange.algorithm, &cluster.nodes) {
+        (Algorithm::Hierarchical, Some(nodes)) => {
+            let hierarchy = Hierarchy {
+                per_node: nodes.workers.min(workers),
+                nodes: workers.div_ceil(nodes.workers),
+                intra: fabric(cluster, &nodes.network, nodes.network.bandwidth),
+                inter: between(cluster),
+            };
+            hierarchy.cost(size)
         }
-        if low.xx <= 0.0 || high.xx <= 0.0 {
-            return None;
-        }
-        let left = count - low.x * low.x / low.xx - high.x * high.x / high.xx;
-        if left <= 1e-9 * count {
-            return None;
-        }
-        let value = (sum - low.x * low.xy / low.xx - high.x * high.xy / high.xx) / left;
-        let per_doubling = (low.xy - value * low.x) / low.xx;
-        let per_threshold = (high.xy - value * high.x) / high.xx;
-        if !(per_doubling >= 0.0 && per_threshold > 0.0) {
-            return None;
-        }
-        let bandwidth = threshold / Seconds::new(per_threshold);
-        let overhead = Seconds::new(value - per_threshold);
-        Some(Self::continuous(threshold, Seconds::new(per_doubling), bandwidth, overhead))
-    }
-
-    /// Time of `size` bytes.
-    pub fn time(&self, size: Bytes) -> Seconds {
-        if size <= Bytes::ZERO {
-            return Seconds::ZERO;
-        }
-        let time = if size < self.threshold {
-            self.below + self.per_doubling * size.max(ONE_BYTE).get().log2()
-        } else {
-            self.overhead + size / self.bandwidth
-        };
-        time.max(Seconds::ZERO)
+        (Algorithm::Ring | Algorithm::Hierarchical, _) => flat(AllReduce::Ring),
+        (Algorithm::HalvingDoubling, _) => flat(AllReduce::HalvingDoubling),
+        (Algorithm::Tree, _) => flat(AllReduce::Tree),
+        (Algorithm::DoubleTree, _) => flat(AllReduce::DoubleTree),
     }
 }
 
-/// The smallest size whose logarithm is not negative.
-const ONE_BYTE: Bytes = Bytes::new(1.0);
-
-/// Sums of a regression on one variable.
-#[derive(Debug, Clone, Copy, Default)]
-struct Moments {
-    x: f64,
-    xx: f64,
-    xy: f64,
+fn between(cluster: &Cluster) -> Fabric {
+    let port = |group: &WorkerGroup| group.bandwidth.unwrap_or(cluster.network.bandwidth);
+    let slowest = cluster.groups.iter().map(port).reduce(|a, b| a.min(b));
+    fabric(cluster, &cluster.network, slowest.unwrap_or(cluster.network.bandwidth))
 }
 
-impl Moments {
-    fn add(&mut self, x: f64, y: f64) {
-        self.x += x;
-        self.xx += x * x;
-        self.xy += x * y;
+fn fabric(cluster: &Cluster, network: &Network, port: BitsPerSec) -> Fabric {
+    let peak = |group: &WorkerGroup| group.device.fp32_peak() * group.speed;
+    let infinite = FlopsPerSec::new(f64::INFINITY);
+    Fabric {
+        step: network.latency + network.startup,
+        bandwidth: copied(port.to_bytes_per_sec() * network.efficiency, network.host_rate),
+        reduce: cluster.groups.iter().map(peak).fold(infinite, FlopsPerSec::min),
+        element: ELEMENT,
     }
+}
+
+/// A byte is on the wire and is copied, one after the other.
+fn copied(wire: BytesPerSec, host: Option<BytesPerSec>) -> BytesPerSec {
+    let byte = Bytes::new(1.0);
+    host.map_or(wire, |rate| byte / (byte / wire + byte / rate))
 }

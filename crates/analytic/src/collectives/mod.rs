@@ -9,14 +9,15 @@
 //! 2009 (doi 10.1016/j.parco.2009.09.001); no algorithm beats [`lower_bound`] (Chan et al. 2007,
 //! doi 10.1002/cpe.1206).
 //!
-//! [`Curve`] is the time of a whole collective by its size, as the overlap models take it: a line, eq. 7 of
-//! Liu et al. 2022, or its eq. 18.
+//! [`Curve`] is the time of a whole collective by its size, as the overlap models take it; [`curve`] that of a
+//! scenario, [`ring_update`] eq. 7 of Liu et al. 2022.
 
 mod curve;
 
-pub use curve::{Curve, LogLinear, RingUpdate};
+pub use curve::{curve, ring_update, scenario_cost};
 
 use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
+use stepcast_core::transfer::Curve;
 
 /// What joins workers, and how fast they combine what arrives.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,6 +47,11 @@ impl Cost {
     /// Everything together.
     pub fn total(self) -> Seconds {
         self.latency + self.transfer + self.reduction
+    }
+
+    /// The line of a collective whose `size` bytes cost this.
+    pub fn line(self, size: Bytes) -> Curve {
+        Curve::AlphaBeta { startup: self.latency, bandwidth: size / (self.transfer + self.reduction) }
     }
 
     /// One collective after the other.

@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use stepcast_core::transfer::LogLinear;
 
 fn fabric() -> impl Strategy<Value = Fabric> {
     (0.0..1e-3f64, 1e6..1e11f64, 1e9..1e14f64).prop_map(|(step, bandwidth, reduce)| Fabric {
@@ -111,7 +112,7 @@ proptest! {
         for cost in all(&fabric, 1, Bytes::new(size)).into_iter().chain(all(&fabric, n, Bytes::ZERO)) {
             prop_assert_eq!(cost, Cost::default());
         }
-        let curve = Curve::Ring(RingUpdate::new(&fabric, 1, Seconds::new(1.0)));
+        let curve = ring_update(&fabric, 1, Seconds::new(1.0));
         prop_assert_eq!(curve.time(Bytes::new(size)), Seconds::ZERO);
     }
 
@@ -128,7 +129,7 @@ proptest! {
         );
         for curve in [
             Curve::AlphaBeta { startup: fabric.step, bandwidth: fabric.bandwidth },
-            Curve::Ring(RingUpdate::stepwise(&fabric, n)),
+            AllReduce::Ring.cost(&fabric, n, fabric.element).line(fabric.element),
             Curve::Piecewise(piecewise),
         ] {
             prop_assert!(no_less(curve.time(larger), curve.time(size)));
@@ -145,7 +146,7 @@ proptest! {
         let halves = reduce_scatter(&fabric, n, size).then(all_gather(&fabric, n, size));
         prop_assert_eq!(ring, halves);
         // Eq. 7 with δ = 2(N-1)α is the ring.
-        prop_assert!(close(Curve::Ring(RingUpdate::stepwise(&fabric, n)).time(size), ring.total()));
+        prop_assert!(close(ring.line(size).time(size), ring.total()));
     }
 
     #[test]

@@ -1,30 +1,26 @@
 //! The paper's model as a method.
 
-use super::pass::Pass;
-use super::schedule::{Schedule, plan};
-use crate::collectives::{Curve, Fabric, RingUpdate, all_gather, reduce_scatter};
-use stepcast_core::cluster::WorkerGroup;
+use super::run::plan;
+use super::schedule::{Buffer, Schedule};
+use crate::collectives::{curve, scenario_cost};
 use stepcast_core::compute::{self, Speed};
+use stepcast_core::invalid::Invalid;
 use stepcast_core::method::{Inapplicable, Method};
-use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction};
-use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
+use stepcast_core::pass::Pass;
+use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Warning};
+use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::{Architecture, Synchronisation};
+use stepcast_core::strategy::{Architecture, Fusion, Synchronisation};
+use stepcast_core::transfer::Curve;
 
-/// s: gradients travel as 32-bit numbers.
-const ELEMENT: Bytes = Bytes::new(4.0);
-
-/// Liu 2022: bulk-synchronous all-reduce around a ring that overlaps the backward pass.
+/// Liu 2022: bulk-synchronous all-reduce that overlaps the backward pass.
 ///
-/// Beyond the paper: computing times are those of [`Speed`], with the work on weights beside the operations; the ring
-/// runs at the rate of the slowest port; its δ is that of its 2(N-1) steps, each the network's latency and start-up;
-/// hosts that copy are in series with the wire; workers may be unequal, and every all-reduce then waits for the
-/// slowest.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Liu2022 {
-    /// Which gradients travel together; by default none.
-    pub schedule: Schedule,
-}
+/// Beyond the paper: computing times are those of a profile, or of [`Speed`] with the work on weights beside the
+/// operations; any fusion rule and algorithm; all-reduces run at the rate of the slowest port; each of their steps costs
+/// the network's latency and start-up; hosts that copy are in series with the wire; workers may be unequal, and every
+/// all-reduce then waits for the slowest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Liu2022;
 
 impl Method for Liu2022 {
     fn name(&self) -> &'static str {
@@ -32,7 +28,7 @@ impl Method for Liu2022 {
     }
 
     fn summary(&self) -> &'static str {
-        "bulk-synchronous ring all-reduce, gradients sent layer by layer while computing"
+        "bulk-synchronous all-reduce, gradients fused and sent while computing"
     }
 
     fn source(&self) -> &'static str {
@@ -43,13 +39,6 @@ impl Method for Liu2022 {
         let refuse = |key, reason: &str, remedy: &str| {
             Err(Inapplicable { key, reason: format!("Liu 2022 {reason}"), remedy: remedy.to_owned() })
         };
-        if scenario.profile().is_some() {
-            return refuse(
-                "model.profile",
-                "needs operation counts, and a profile has none",
-                "use `--method simulate`, or name a model with `zoo`",
-            );
-        }
         if scenario.strategy.architecture != Architecture::AllReduce {
             return refuse(
                 "strategy.architecture",
@@ -58,28 +47,42 @@ impl Method for Liu2022 {
             );
         }
         match scenario.strategy.synchronisation {
-            Synchronisation::Bsp => Ok(()),
-            Synchronisation::LocalSgd(_) => refuse(
-                "strategy.synchronisation",
-                "does not model local SGD",
-                "use `synchronisation = \"bsp\"`",
-            ),
-            Synchronisation::Async | Synchronisation::Ssp(_) => refuse(
-                "strategy.synchronisation",
-                "does not model asynchronous training",
-                "use `synchronisation = \"bsp\"`",
-            ),
+            Synchronisation::Bsp => {}
+            Synchronisation::LocalSgd(_) => {
+                return refuse(
+                    "strategy.synchronisation",
+                    "does not model local SGD",
+                    "use `synchronisation = \"bsp\"`",
+                );
+            }
+            Synchronisation::Async | Synchronisation::Ssp(_) => {
+                return refuse(
+                    "strategy.synchronisation",
+                    "does not model asynchronous training",
+                    "use `synchronisation = \"bsp\"`",
+                );
+            }
         }
+        if scenario.strategy.exchange.channels > 1 {
+            return refuse(
+                "strategy.all-reduce.channels",
+                "has one all-reduce at a time",
+                "use `channels = 1`, or `--method simulate`",
+            );
+        }
+        if scenario.strategy.exchange.interference > 0.0 {
+            return refuse(
+                "strategy.all-reduce.interference",
+                "does not model that communication slows computing down",
+                "use `interference = 0`, or `--method simulate`",
+            );
+        }
+        Ok(())
     }
 
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable> {
         self.applies(scenario)?;
-        let passes: Vec<(Seconds, Pass)> = (0..scenario.cluster.groups.len())
-            .map(|index| {
-                let speed = Speed::of(scenario, index);
-                (compute::host_to_device(scenario, index), Pass::of(&scenario.workload, &speed))
-            })
-            .collect();
+        let passes = passes(scenario).map_err(inapplicable)?;
         let Some(pass) = Pass::slowest(&passes) else {
             return Err(Inapplicable {
                 key: "cluster.workers",
@@ -87,8 +90,8 @@ impl Method for Liu2022 {
                 remedy: "add a group of workers".to_owned(),
             });
         };
-        let ring = Ring::of(scenario);
-        let plan = plan(&pass, &Curve::Ring(ring.update()), self.schedule);
+        let update = curve(scenario);
+        let plan = plan(&pass, &update, &schedule(scenario, &scenario.strategy.exchange.fusion, &update));
         let outcome = plan.outcome;
 
         let end = |(delay, pass): &(Seconds, Pass)| *delay + pass.computing();
@@ -97,88 +100,103 @@ impl Method for Liu2022 {
             .max_by(|a, b| end(a).get().total_cmp(&end(b).get()))
             .map_or(Seconds::ZERO, |(delay, _)| *delay);
         let breakdown = vec![
-            Part { name: "compute", time: outcome.computing - copying },
+            Part { name: "compute", time: outcome.computing - copying + outcome.after },
             Part { name: "host-to-device", time: copying },
             Part { name: "exposed communication", time: outcome.exposed() },
         ];
         let bottleneck = if outcome.computing >= outcome.exposed() {
             Bottleneck::Compute
         } else {
-            ring.bottleneck(plan.flushes.len(), plan.sent())
+            network_bottleneck(scenario, plan.flushes.len(), plan.sent())
         };
         let report = |(index, (delay, pass)): (usize, &(Seconds, Pass))| GroupReport {
             group: index,
             count: scenario.cluster.groups[index].count,
             batch: scenario.batch(index),
-            compute: *delay + pass.computing(),
+            compute: *delay + pass.computing() + pass.update,
             ready: *delay + pass.forward + pass.layers.first().map_or(Seconds::ZERO, |layer| layer.backward),
             slack: None,
         };
         let groups = passes.iter().enumerate().map(report).collect();
         Ok(Prediction {
-            warnings: compute::assumptions(scenario).into_iter().collect(),
+            warnings: warnings(scenario),
+            communication: Some(plan.communication()),
             ..Prediction::new(self.name(), outcome.iteration(), groups, breakdown, bottleneck)
         })
     }
 }
 
-/// The ring through all workers of a scenario.
-#[derive(Debug, Clone, Copy)]
-struct Ring {
-    workers: u32,
-    /// α, π and s, and β as the wire alone has it.
-    wire: Fabric,
-    /// Copying on the hosts, where it costs anything.
-    host: Option<BytesPerSec>,
+fn inapplicable(invalid: Invalid) -> Inapplicable {
+    Inapplicable { key: "model.profile", reason: invalid.reason, remedy: invalid.remedy }
 }
 
-impl Ring {
-    /// As fast as its slowest port and its slowest worker.
-    fn of(scenario: &Scenario) -> Self {
-        let cluster = &scenario.cluster;
-        let network = &cluster.network;
-        let port = |group: &WorkerGroup| group.bandwidth.unwrap_or(network.bandwidth);
-        let slowest = cluster.groups.iter().map(port).reduce(|a, b| a.min(b)).unwrap_or(network.bandwidth);
-        let peak = |group: &WorkerGroup| group.device.fp32_peak() * group.speed;
-        let infinite = FlopsPerSec::new(f64::INFINITY);
-        Self {
-            workers: u32::try_from(cluster.workers()).unwrap_or(u32::MAX),
-            wire: Fabric {
-                step: network.latency + network.startup,
-                bandwidth: slowest.to_bytes_per_sec() * network.efficiency,
-                reduce: cluster.groups.iter().map(peak).fold(infinite, FlopsPerSec::min),
-                element: ELEMENT,
-            },
-            host: network.host_rate,
-        }
+fn warnings(scenario: &Scenario) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if scenario.profile().is_none() {
+        warnings.extend(compute::assumptions(scenario));
     }
+    warnings
+}
 
-    /// Eq. 7: a byte is on the wire and is copied, one after the other.
-    fn update(&self) -> RingUpdate {
-        let bandwidth = match self.host {
-            Some(rate) => {
-                let byte = Bytes::new(1.0);
-                byte / (byte / self.wire.bandwidth + byte / rate)
-            }
-            None => self.wire.bandwidth,
-        };
-        RingUpdate::stepwise(&Fabric { bandwidth, ..self.wire }, self.workers)
-    }
-
-    /// What most of the time of `messages` of `size` in all goes to.
-    fn bottleneck(&self, messages: usize, size: Bytes) -> Bottleneck {
-        let around = |fabric: &Fabric| {
-            reduce_scatter(fabric, self.workers, size).then(all_gather(fabric, self.workers, size)).transfer
-        };
-        let wire = around(&self.wire);
-        let host = self.host.map_or(Seconds::ZERO, |rate| around(&Fabric { bandwidth: rate, ..self.wire }));
-        let fixed = self.update().overhead() * messages as f64;
-        if fixed >= wire + host {
-            Bottleneck::FixedCost
-        } else if host > wire {
-            Bottleneck::HostCopy
-        } else {
-            Bottleneck::WorkerLink
+/// What a worker of every group computes in a mean step, and what it waits for before.
+pub fn passes(scenario: &Scenario) -> Result<Vec<(Seconds, Pass)>, Invalid> {
+    let groups = 0..scenario.cluster.groups.len();
+    let pass = |index: usize| match scenario.profile() {
+        Some(profile) => {
+            let batch = f64::from(scenario.batch(index)) / f64::from(profile.batch);
+            let slowness = batch / scenario.cluster.groups[index].speed;
+            Ok((Seconds::ZERO, Pass::of_step(profile, &profile.mean(), slowness)?))
         }
+        None => {
+            let speed = Speed::of(scenario, index);
+            Ok((compute::host_to_device(scenario, index), Pass::by_tensor(&scenario.workload, &speed)))
+        }
+    };
+    groups.map(pass).collect()
+}
+
+/// A fusion rule on the machines of a scenario.
+pub fn schedule(scenario: &Scenario, fusion: &Fusion, update: &Curve) -> Schedule {
+    match fusion {
+        Fusion::None => Schedule::PerLayer,
+        Fusion::All => Schedule::AtEnd,
+        Fusion::Buffer { size, timeout } => {
+            Schedule::Fused(Buffer { timeout: *timeout, ..Buffer::new(*size) })
+        }
+        Fusion::Pytorch { first, cap } => Schedule::Pytorch { first: *first, cap: *cap },
+        Fusion::Horovod { threshold, cycle } => {
+            Schedule::Horovod { threshold: *threshold, cycle: *cycle, negotiation: negotiation(scenario) }
+        }
+        Fusion::Adaptive => Schedule::Adaptive { timeout: None },
+        Fusion::MgWfbp => Schedule::MgWfbp { overhead: update.startup() },
+        Fusion::Buckets(counts) => Schedule::Buckets(counts.clone()),
+    }
+}
+
+/// Telling everybody what is ready everywhere: a few bytes to one worker and back, along a tree.
+fn negotiation(scenario: &Scenario) -> Seconds {
+    let network = &scenario.cluster.network;
+    let workers = scenario.cluster.workers().max(1);
+    (network.latency + network.startup) * (2.0 * (workers as f64).log2().ceil())
+}
+
+/// What most of the time of `messages` of `size` in all goes to.
+fn network_bottleneck(scenario: &Scenario, messages: usize, size: Bytes) -> Bottleneck {
+    let whole = scenario_cost(scenario, size);
+    let host = match scenario.cluster.network.host_rate {
+        Some(rate) => {
+            let wire =
+                scenario.cluster.network.bandwidth.to_bytes_per_sec() * scenario.cluster.network.efficiency;
+            whole.transfer * (wire.get() / (wire.get() + rate.get()))
+        }
+        None => Seconds::ZERO,
+    };
+    let fixed = curve(scenario).startup() * messages as f64;
+    if fixed >= whole.transfer {
+        Bottleneck::FixedCost
+    } else if host > whole.transfer - host {
+        Bottleneck::HostCopy
+    } else {
+        Bottleneck::WorkerLink
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! [`Pass`] is what one worker computes in a step; [`Curve`] what an all-reduce takes by its size; [`Schedule`] which
 //! gradients travel together. [`osf`] gives the times, [`plan`] every message with them; [`sf`] and [`csf`] are the
-//! paper's definition and the baseline without overlap. [`Liu2022`] applies it to a scenario, unequal workers
-//! included.
+//! paper's definition and the baseline without overlap; [`optimum`] is the best way to fuse. [`Liu2022`] applies it to a
+//! scenario, unequal workers included.
 //!
 //! The paper counts layers from the input, 1, to the output, n. Here they stand in the order of the backward pass:
 //! index 0 is layer n.
@@ -12,15 +12,18 @@
 //! Where the code departs from print it follows the errata, section 4, named at the place.
 
 mod method;
-mod pass;
+mod optimum;
+mod run;
 mod schedule;
 
-pub use method::Liu2022;
-pub use pass::{Layer, Pass};
-pub use schedule::{Flush, Fusion, Outcome, PYTORCH_BUCKET, Plan, Reading, Schedule, osf, plan};
+pub use method::{Liu2022, passes, schedule};
+pub use optimum::optimum;
+pub use run::{osf, plan};
+pub use schedule::{Buffer, Flush, Outcome, Plan, Reading, Schedule};
+pub use stepcast_core::pass::{Layer, Pass};
 
-use crate::collectives::Curve;
 use stepcast_core::quantity::Seconds;
+use stepcast_core::transfer::Curve;
 
 /// Eq. 1: time of one worker against N times that of N workers for the same job.
 pub fn sf(one: Seconds, many: Seconds, workers: u32) -> f64 {

@@ -1,15 +1,8 @@
-//! Which gradients travel together and when: the recursions of eqs. 8 and 12-17.
-//!
-//! Time 0 is the end of the backward pass of layer n, the first that has gradients. One all-reduce runs at a time, in
-//! the order of the backward pass.
+//! Which gradients travel together, and what comes of it.
 
-use super::pass::{Layer, Pass};
-use crate::collectives::Curve;
+use std::sync::Arc;
+use stepcast_core::prediction::Communication;
 use stepcast_core::quantity::{Bytes, Seconds};
-
-/// Size of the buckets in which PyTorch's `DistributedDataParallel` fuses gradients by default: `bucket_cap_mb=25`, in
-/// MiB (its first bucket is smaller, 1 MiB).
-pub const PYTORCH_BUCKET: Bytes = Bytes::new(25.0 * 1024.0 * 1024.0);
 
 /// Whether gradients that wait for company keep the network idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,19 +18,19 @@ pub enum Reading {
 
 /// A buffer in which gradients are fused (eqs. 12-16).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Fusion {
+pub struct Buffer {
     /// Q: most that it holds; a larger layer travels alone. May be infinite.
-    pub buffer: Bytes,
+    pub size: Bytes,
     /// A layer whose backward pass takes this long or longer is not waited for beyond it. None: it always is.
     pub timeout: Option<Seconds>,
     /// How waiting and sending go together.
     pub reading: Reading,
 }
 
-impl Fusion {
+impl Buffer {
     /// A buffer of this size without timeout.
-    pub fn new(buffer: Bytes) -> Self {
-        Self { buffer, timeout: None, reading: Reading::default() }
+    pub fn new(size: Bytes) -> Self {
+        Self { size, timeout: None, reading: Reading::default() }
     }
 
     /// The same with a timeout.
@@ -54,7 +47,7 @@ impl Fusion {
 }
 
 /// Which gradients travel together.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub enum Schedule {
     /// None: each layer's as soon as they are there (eq. 8).
     #[default]
@@ -62,7 +55,7 @@ pub enum Schedule {
     /// All, after the backward pass: what CSF assumes (eq. 2).
     AtEnd,
     /// Those that fit into a buffer (eqs. 12-16).
-    Fused(Fusion),
+    Fused(Buffer),
     /// adaFusion: those whose fusion saves more than waiting for them costs (eq. 17). A layer i joins the buffer B if
     ///
     /// ```text
@@ -81,6 +74,26 @@ pub enum Schedule {
         /// What one all-reduce costs whatever its size.
         overhead: Seconds,
     },
+    /// As PyTorch's `DistributedDataParallel` does once it has seen one backward pass: a bucket is closed by the gradient
+    /// that brings it to its size or beyond.
+    Pytorch {
+        /// Size of the first bucket.
+        first: Bytes,
+        /// Size of the others.
+        cap: Bytes,
+    },
+    /// As Horovod does: whenever a cycle begins, all gradients that are ready are sent, in messages of at most
+    /// `threshold`, a larger one alone; the next cycle begins when they have been, and not before `cycle` is over.
+    Horovod {
+        /// Most that travels together.
+        threshold: Bytes,
+        /// Shortest time from one cycle to the next.
+        cycle: Seconds,
+        /// Agreeing on what is ready, once a cycle.
+        negotiation: Seconds,
+    },
+    /// As given: how many gradients each message has, in backward order; what is left over travels alone.
+    Buckets(Arc<[u32]>),
 }
 
 /// One message.
@@ -92,10 +105,14 @@ pub struct Flush {
     pub last: usize,
     /// F: gradients of all of them.
     pub size: Bytes,
+    /// When the first of them was ready.
+    pub since: Seconds,
     /// When the last of them was ready.
     pub ready: Seconds,
     /// t_wait: how long it then waited for a layer that did not come in time or did not fit (eq. 14).
     pub wait: Seconds,
+    /// Agreeing on it, before its all-reduce.
+    pub negotiation: Seconds,
     /// When its all-reduce starts.
     pub start: Seconds,
     /// When it ends.
@@ -111,6 +128,8 @@ pub struct Outcome {
     pub update: Seconds,
     /// T_overlap: the part of it during which the backward pass goes on (eq. 10).
     pub overlap: Seconds,
+    /// What follows the exchange: the optimiser.
+    pub after: Seconds,
 }
 
 impl Outcome {
@@ -119,14 +138,14 @@ impl Outcome {
         self.update - self.overlap
     }
 
-    /// The whole step: forward pass, backward pass of layer n, T_update.
+    /// The whole step: forward pass, backward pass of layer n, T_update, and what follows.
     pub fn iteration(&self) -> Seconds {
-        self.computing + self.exposed()
+        self.computing + self.exposed() + self.after
     }
 
     /// OSF: computing against the whole step (eqs. 3 and 11); 1 where nothing is exposed, even if nothing is computed.
     pub fn factor(&self) -> f64 {
-        if self.exposed() > Seconds::ZERO { self.computing / self.iteration() } else { 1.0 }
+        if self.exposed() > Seconds::ZERO { (self.computing + self.after) / self.iteration() } else { 1.0 }
     }
 }
 
@@ -144,81 +163,22 @@ impl Plan {
     pub fn sent(&self) -> Bytes {
         self.flushes.iter().map(|flush| flush.size).sum()
     }
-}
 
-/// The times of one step; nothing is allocated.
-pub fn osf(pass: &Pass, update: &Curve, schedule: Schedule) -> Outcome {
-    run(pass, update, schedule, |_| ())
-}
-
-/// The times of one step, and every message.
-pub fn plan(pass: &Pass, update: &Curve, schedule: Schedule) -> Plan {
-    let mut flushes = Vec::new();
-    let outcome = run(pass, update, schedule, |flush| flushes.push(flush));
-    Plan { flushes, outcome }
-}
-
-/// Goes through the backward pass once and hands every message to `sink`.
-fn run(pass: &Pass, update: &Curve, schedule: Schedule, mut sink: impl FnMut(Flush)) -> Outcome {
-    let mut ready = Seconds::ZERO;
-    let mut free = Seconds::ZERO;
-    let mut backward = Seconds::ZERO;
-    let mut buffer = Bytes::ZERO;
-    let mut first = 0;
-    for (index, layer) in pass.layers.iter().enumerate() {
-        backward += layer.backward;
-        if index > 0 {
-            ready += layer.backward;
+    /// Where the time of communication goes (section 3.3 and Figures 5 and 7 of the paper), from the first gradients to
+    /// the end of the last all-reduce.
+    pub fn communication(&self) -> Communication {
+        let mut parts = Communication { exposed: self.outcome.exposed(), ..Communication::default() };
+        let mut free = Seconds::ZERO;
+        for flush in &self.flushes {
+            let idle = flush.start - flush.negotiation - free;
+            let waiting = idle.min(flush.start - flush.negotiation - flush.since).max(Seconds::ZERO);
+            parts.wait += waiting;
+            parts.misc += idle - waiting;
+            parts.negotiate += flush.negotiation;
+            parts.allreduce += flush.end - flush.start;
+            free = flush.end;
         }
-        buffer += layer.gradients;
-        let next = pass.layers.get(index + 1);
-        let wait = match next {
-            Some(next) => match schedule.wait(update, buffer, layer, next) {
-                Some(wait) => wait,
-                None => continue,
-            },
-            None => Seconds::ZERO,
-        };
-        if buffer > Bytes::ZERO {
-            let start = match schedule {
-                Schedule::Fused(Fusion { reading: Reading::Serial, .. }) => free.max(ready) + wait,
-                _ => free.max(ready + wait),
-            };
-            free = start + update.time(buffer);
-            sink(Flush { first, last: index, size: buffer, ready, wait, start, end: free });
-        }
-        buffer = Bytes::ZERO;
-        first = index + 1;
-    }
-    // Layers without gradients at the end still have to be computed: T_update is never below T_overlap.
-    Outcome { computing: pass.forward + backward, update: free.max(ready), overlap: ready }
-}
-
-impl Schedule {
-    /// What happens to a buffer that has just got the gradients of `layer`, before `next`: none if it stays for those
-    /// of `next`; otherwise how long it waits before it is sent.
-    fn wait(&self, update: &Curve, buffer: Bytes, layer: &Layer, next: &Layer) -> Option<Seconds> {
-        match *self {
-            Self::PerLayer => Some(Seconds::ZERO),
-            Self::AtEnd => None,
-            Self::Fused(fusion) => match fusion.timeout {
-                // The timeout is compared with the layer that is waited for, and equality is a timeout in eqs. 12, 13
-                // and 14 alike (errata 4.2, 1 and 2; print loses bytes otherwise).
-                Some(timeout) if next.backward >= timeout => Some(timeout),
-                // Only when it is there does the scheduler learn that it does not fit (errata 4.2, 6).
-                _ if buffer + next.gradients > fusion.buffer => Some(next.backward),
-                _ => None,
-            },
-            Self::Adaptive { timeout } => {
-                let in_time = timeout.is_none_or(|timeout| next.backward < timeout);
-                let together = update.time(buffer + next.gradients) + next.backward;
-                let fuses = in_time && together < update.time(buffer) + update.time(next.gradients);
-                (!fuses).then_some(Seconds::ZERO)
-            }
-            Self::MgWfbp { overhead } => {
-                let fuses = next.backward < update.time(layer.gradients) + overhead;
-                (!fuses).then_some(Seconds::ZERO)
-            }
-        }
+        parts.misc += self.outcome.update - free;
+        parts
     }
 }

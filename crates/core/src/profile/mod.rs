@@ -114,6 +114,20 @@ impl Profile {
         self.operations.iter().filter(|op| op.resource == resource).map(Operation::size).sum()
     }
 
+    /// The step whose operations all start and end at their mean times.
+    pub fn mean(&self) -> Step {
+        let count = self.steps.len() as f64;
+        let mean = |of: fn(&Step) -> &[f64], op: usize| {
+            self.steps.iter().map(|step| of(step)[op]).sum::<f64>() / count
+        };
+        let operations = 0..self.operations.len();
+        Step {
+            start: operations.clone().map(|op| mean(|step| &step.start, op)).collect(),
+            end: operations.map(|op| mean(|step| &step.end, op)).collect(),
+            length: self.mean_step().get(),
+        }
+    }
+
     /// Mean length of a step.
     pub fn mean_step(&self) -> Seconds {
         Seconds::new(self.steps.iter().map(|step| step.length).sum::<f64>() / self.steps.len() as f64)

@@ -1,19 +1,23 @@
 //! A scenario written back as a file, every default filled in.
 
 use super::sections::{
-    ClusterSection, DataSection, DeviceSection, MethodsSection, ModelSection, NameOr, NetworkSection,
-    PriceSection, ServersSection, SimulateSection, StrategySection, WorkersSection, ZengSection,
+    AllReduceSection, BucketList, ClusterSection, CurveSection, DataSection, DeviceSection, FusionRule,
+    FusionSection, MethodsSection, ModelSection, NameOr, NetworkSection, NodesSection, PriceSection,
+    ServersSection, SimulateSection, StrategySection, WorkersSection, ZengSection,
 };
 use super::{ModelSource, Scenario, ScenarioFile};
 use crate::cluster::WorkerGroup;
 use crate::device::Device;
 use crate::model::Counting;
 use crate::network::Network;
+use crate::strategy::{Architecture, Exchange, Fusion};
+use crate::transfer::Curve;
 
 impl Scenario {
     /// The file that asks this question with nothing left to defaults or to the catalog.
     pub fn to_file(&self) -> ScenarioFile {
         let (zeng, simulate) = (self.zeng2023, self.simulate);
+        let exchanges = self.strategy.architecture == Architecture::AllReduce;
         ScenarioFile {
             model: model(&self.source, self.counting),
             cluster: ClusterSection {
@@ -24,12 +28,18 @@ impl Scenario {
                     placement: Some(self.cluster.servers.placement),
                     bandwidth: self.cluster.servers.bandwidth,
                 }),
+                nodes: self.cluster.nodes.as_ref().map(|nodes| NodesSection {
+                    workers: Some(nodes.workers),
+                    network: Some(NameOr::Table(Box::new(network(&nodes.network)))),
+                }),
             },
             strategy: StrategySection {
                 architecture: Some(self.strategy.architecture),
                 synchronisation: Some(self.strategy.synchronisation),
                 batch: Some(self.strategy.batch),
                 precision: Some(self.strategy.precision),
+                all_reduce: exchanges.then(|| all_reduce(&self.strategy.exchange)),
+                fusion: exchanges.then(|| fusion(&self.strategy.exchange.fusion)),
             },
             data: self
                 .data
@@ -81,6 +91,50 @@ fn model(source: &ModelSource, counting: Counting) -> ModelSection {
         ModelSource::Zoo(name) => ModelSection { zoo: Some(name.clone()), ..section },
         ModelSource::Custom(file) => ModelSection { custom: Some(file.as_ref().clone()), ..section },
         ModelSource::Profile { path, .. } => ModelSection { profile: Some(path.clone()), ..section },
+    }
+}
+
+fn all_reduce(exchange: &Exchange) -> AllReduceSection {
+    let (measured, curve) = match &exchange.curve {
+        Some(Curve::Measured(curve)) => (Some(curve.points().to_vec()), None),
+        Some(Curve::Piecewise(curve)) => (None, Some(*curve)),
+        Some(Curve::AlphaBeta { .. }) | None => (None, None),
+    };
+    AllReduceSection {
+        algorithm: Some(exchange.algorithm),
+        channels: Some(exchange.channels),
+        overhead: exchange.overhead,
+        interference: Some(exchange.interference),
+        measured,
+        curve: curve.map(|curve| CurveSection {
+            threshold: Some(curve.threshold),
+            per_doubling: Some(curve.per_doubling),
+            one_byte: Some(curve.below),
+            bandwidth: Some(curve.bandwidth),
+            overhead: Some(curve.overhead),
+        }),
+    }
+}
+
+fn fusion(fusion: &Fusion) -> FusionSection {
+    let rule = |rule| FusionSection { rule: Some(rule), ..FusionSection::default() };
+    match fusion {
+        Fusion::None => rule(FusionRule::None),
+        Fusion::All => rule(FusionRule::All),
+        Fusion::Buffer { size, timeout } => {
+            FusionSection { size: Some(*size), timeout: *timeout, ..rule(FusionRule::Buffer) }
+        }
+        Fusion::Pytorch { first, cap } => {
+            FusionSection { first: Some(*first), size: Some(*cap), ..rule(FusionRule::Pytorch) }
+        }
+        Fusion::Horovod { threshold, cycle } => {
+            FusionSection { size: Some(*threshold), cycle: Some(*cycle), ..rule(FusionRule::Horovod) }
+        }
+        Fusion::Adaptive => rule(FusionRule::Adaptive),
+        Fusion::MgWfbp => rule(FusionRule::MgWfbp),
+        Fusion::Buckets(counts) => {
+            FusionSection { buckets: Some(BucketList::Counts(counts.to_vec())), ..rule(FusionRule::Buckets) }
+        }
     }
 }
 

@@ -13,8 +13,9 @@ mod sections;
 pub use document::{Document, DocumentError, Override};
 pub use file::ScenarioFile;
 pub use sections::{
-    ClusterSection, DataSection, DeviceSection, MethodsSection, ModelSection, NameOr, NetworkSection,
-    PriceSection, ServersSection, SimulateSection, StrategySection, WorkersSection, ZengSection,
+    AllReduceSection, BucketList, ClusterSection, CurveSection, DataSection, DeviceSection, FusionRule,
+    FusionSection, MethodsSection, ModelSection, NameOr, NetworkSection, NodesSection, PriceSection,
+    ServersSection, SimulateSection, StrategySection, WorkersSection, ZengSection,
 };
 
 use crate::cluster::Cluster;

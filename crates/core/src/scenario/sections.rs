@@ -6,7 +6,7 @@ use crate::device::{DeviceKind, Precision};
 use crate::model::{Activation, ModelFile};
 use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, Seconds};
 use crate::scenario::{TransferOrder, Transport};
-use crate::strategy::{Architecture, Synchronisation};
+use crate::strategy::{Algorithm, Architecture, Synchronisation};
 use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use std::fmt;
@@ -82,6 +82,18 @@ section!(
         network: NameOr<NetworkSection>,
         /// The parameter servers.
         servers: ServersSection,
+        /// Machines with several workers each.
+        nodes: NodesSection,
+    }
+);
+
+section!(
+    /// `[cluster.nodes]`: machines with several workers each.
+    NodesSection {
+        /// Workers of one machine.
+        workers: u32,
+        /// What joins them.
+        network: NameOr<NetworkSection>,
     }
 );
 
@@ -184,6 +196,94 @@ section!(
         batch: u32,
         /// Number format of the arithmetic.
         precision: Precision,
+        /// How workers sum their gradients among themselves.
+        all_reduce: AllReduceSection,
+        /// Which gradients travel together.
+        fusion: FusionSection,
+    }
+);
+
+section!(
+    /// `[strategy.all-reduce]`: how workers sum their gradients among themselves.
+    AllReduceSection {
+        /// "ring", "halving-doubling", "tree", "double-tree" or "hierarchical".
+        algorithm: Algorithm,
+        /// All-reduces that may be under way at once.
+        channels: u32,
+        /// What every all-reduce costs whatever its size.
+        overhead: Seconds,
+        /// How much longer computing takes while an all-reduce is under way.
+        interference: f64,
+        /// Measured sizes and times of whole all-reduces.
+        measured: Vec<(Bytes, Seconds)>,
+        /// A fitted curve of whole all-reduces.
+        curve: CurveSection,
+    }
+);
+
+section!(
+    /// `[strategy.all-reduce.curve]`: a logarithm up to a threshold, a line from there (Liu 2022, eq. 18).
+    CurveSection {
+        /// Where the line begins.
+        threshold: Bytes,
+        /// Below it: what doubling the size adds.
+        per_doubling: Seconds,
+        /// Below it: the time of one byte; otherwise such that the curve has no jump.
+        one_byte: Seconds,
+        /// Slope of the line.
+        bandwidth: BytesPerSec,
+        /// The line at size zero.
+        overhead: Seconds,
+    }
+);
+
+/// Names of the fusion rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FusionRule {
+    /// Every gradient by itself.
+    None,
+    /// All gradients together.
+    All,
+    /// A buffer of constant size.
+    Buffer,
+    /// PyTorch's buckets.
+    Pytorch,
+    /// Horovod's cycles.
+    Horovod,
+    /// adaFusion.
+    Adaptive,
+    /// MG-WFBP.
+    MgWfbp,
+    /// A given list.
+    Buckets,
+}
+
+/// Messages, in the order of the backward pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum BucketList {
+    /// How many gradients each has.
+    Counts(Vec<u32>),
+    /// Which gradients each has.
+    Names(Vec<Vec<String>>),
+}
+
+section!(
+    /// `[strategy.fusion]`: which gradients travel together.
+    FusionSection {
+        /// By which rule.
+        rule: FusionRule,
+        /// Size of a buffer, a bucket, or most of a Horovod message.
+        size: Bytes,
+        /// Size of PyTorch's first bucket.
+        first: Bytes,
+        /// Longest wait of a buffer for the next gradient.
+        timeout: Seconds,
+        /// Shortest time between Horovod's cycles.
+        cycle: Seconds,
+        /// The messages themselves.
+        buckets: BucketList,
     }
 );
 

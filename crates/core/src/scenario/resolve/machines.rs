@@ -3,18 +3,19 @@
 use super::below;
 use super::check::{self, not_negative, optional, positive};
 use crate::catalog;
-use crate::cluster::{Cluster, Servers, WorkerGroup};
+use crate::cluster::{Cluster, Nodes, Servers, WorkerGroup};
 use crate::device::Device;
 use crate::invalid::{Invalid, KeyPath};
 use crate::network::Network;
 use crate::quantity::Seconds;
 use crate::scenario::MAX_WORKERS;
 use crate::scenario::sections::{
-    ClusterSection, DeviceSection, NameOr, NetworkSection, ServersSection, WorkersSection,
+    ClusterSection, DeviceSection, NameOr, NetworkSection, NodesSection, ServersSection, WorkersSection,
 };
 
 const DEFAULT_DEVICE: &str = "tesla-v100-sxm2-16gb";
 const DEFAULT_NETWORK: &str = "10gbe";
+const DEFAULT_WITHIN: &str = "pcie3-x16";
 const DEFAULT_WORKERS: u32 = 4;
 const MAX_SERVERS: u32 = 100_000;
 
@@ -49,7 +50,19 @@ pub(super) fn cluster(section: ClusterSection) -> Result<Cluster, Invalid> {
         network: network(section.network.unwrap_or(NameOr::Name(DEFAULT_NETWORK.to_owned())))
             .map_err(below("network"))?,
         servers: servers(section.servers.unwrap_or_default()).map_err(below("servers"))?,
+        nodes: section.nodes.map(nodes).transpose().map_err(below("nodes"))?,
     })
+}
+
+fn nodes(section: NodesSection) -> Result<Nodes, Invalid> {
+    let missing = || {
+        let remedy = "add `workers = 8`, the number of workers on one machine";
+        Invalid::new(KeyPath::root(), "the nodes have no number of workers", remedy)
+    };
+    let workers = section.workers.ok_or_else(missing)?;
+    positive("workers", f64::from(workers), "a number such as 8")?;
+    let network = network(section.network.unwrap_or(NameOr::Name(DEFAULT_WITHIN.to_owned())));
+    Ok(Nodes { workers, network: network.map_err(below("network"))? })
 }
 
 fn workers(section: WorkersSection) -> Result<WorkerGroup, Invalid> {

@@ -1,6 +1,7 @@
 //! From what a user wrote to a checked scenario: defaults, catalog look-ups, ranges.
 
 mod check;
+mod exchange;
 mod machines;
 mod model;
 
@@ -32,10 +33,11 @@ impl ScenarioFile {
             ModelSource::Profile { profile, .. } => profile.batch,
             _ => DEFAULT_BATCH,
         };
-        let strategy = strategy(self.strategy, usual_batch).map_err(below("strategy"))?;
+        let gradients = model::gradients(&source, &workload);
+        let strategy = strategy(self.strategy, usual_batch, &gradients).map_err(below("strategy"))?;
         for (index, group) in cluster.groups.iter().enumerate() {
             if group.device.peak(strategy.precision).is_none() {
-                return Err(no_such_precision(index, &group.device, strategy));
+                return Err(no_such_precision(index, &group.device, &strategy));
             }
         }
         if strategy.architecture == Architecture::StandAlone && cluster.workers() != 1 {
@@ -76,7 +78,7 @@ fn below(parent: &'static str) -> impl Fn(Invalid) -> Invalid {
     move |invalid| invalid.below(KeyPath::of(parent))
 }
 
-fn strategy(section: StrategySection, usual_batch: u32) -> Result<Strategy, Invalid> {
+fn strategy(section: StrategySection, usual_batch: u32, gradients: &[String]) -> Result<Strategy, Invalid> {
     let batch = section.batch.unwrap_or(usual_batch);
     check::batch(batch)?;
     Ok(Strategy {
@@ -84,6 +86,11 @@ fn strategy(section: StrategySection, usual_batch: u32) -> Result<Strategy, Inva
         synchronisation: section.synchronisation.unwrap_or_default(),
         batch,
         precision: section.precision.unwrap_or_default(),
+        exchange: exchange::exchange(
+            section.all_reduce.unwrap_or_default(),
+            section.fusion.unwrap_or_default(),
+            gradients,
+        )?,
     })
 }
 
@@ -161,7 +168,7 @@ fn simulate(section: SimulateSection) -> Result<SimulateOptions, Invalid> {
     Ok(options)
 }
 
-fn no_such_precision(index: usize, device: &Device, strategy: Strategy) -> Invalid {
+fn no_such_precision(index: usize, device: &Device, strategy: &Strategy) -> Invalid {
     let precision = format!("{:?}", strategy.precision).to_lowercase();
     Invalid::new(
         KeyPath::of("cluster.workers").index(index),

@@ -1,5 +1,11 @@
 //! How a model is trained: who exchanges what with whom, and when.
 
+mod exchange;
+mod fusion;
+
+pub use exchange::{Algorithm, Exchange};
+pub use fusion::{Fusion, HOROVOD_CYCLE, HOROVOD_THRESHOLD, PYTORCH_CAP, PYTORCH_FIRST};
+
 use crate::device::Precision;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
@@ -82,7 +88,7 @@ impl<'de> Deserialize<'de> for Synchronisation {
 }
 
 /// How a model is trained.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Strategy {
     /// Who combines the gradients.
     pub architecture: Architecture,
@@ -92,6 +98,8 @@ pub struct Strategy {
     pub batch: u32,
     /// Number format of the arithmetic; gradients travel as 32-bit numbers whatever it is.
     pub precision: Precision,
+    /// How workers sum their gradients among themselves; for all-reduce.
+    pub exchange: Exchange,
 }
 
 #[cfg(test)]

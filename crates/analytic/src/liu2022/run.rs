@@ -1,0 +1,193 @@
+//! The recursions of eqs. 8 and 12-17, and those of the rules that frameworks have.
+//!
+//! Time 0 is the end of the backward pass of layer n, the first that has gradients. One all-reduce runs at a time, in
+//! the order of the backward pass.
+
+use super::schedule::{Buffer, Flush, Outcome, Plan, Reading, Schedule};
+use stepcast_core::pass::{Layer, Pass};
+use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::transfer::Curve;
+
+/// The times of one step; nothing is allocated.
+pub fn osf(pass: &Pass, update: &Curve, schedule: &Schedule) -> Outcome {
+    run(pass, update, schedule, |_| ())
+}
+
+/// The times of one step, and every message.
+pub fn plan(pass: &Pass, update: &Curve, schedule: &Schedule) -> Plan {
+    let mut flushes = Vec::new();
+    let outcome = run(pass, update, schedule, |flush| flushes.push(flush));
+    Plan { flushes, outcome }
+}
+
+/// Goes through the backward pass once and hands every message to `sink`.
+fn run(pass: &Pass, update: &Curve, schedule: &Schedule, mut sink: impl FnMut(Flush)) -> Outcome {
+    let mut channel = Channel { free: Seconds::ZERO, update };
+    match *schedule {
+        Schedule::Horovod { threshold, cycle, negotiation } => {
+            in_cycles(pass, &mut channel, threshold, cycle, negotiation, &mut sink);
+        }
+        _ => in_order(pass, &mut channel, schedule, &mut sink),
+    }
+    // Layers without gradients at the end still have to be computed: T_update is never below T_overlap.
+    let overlap = pass.overlap();
+    let computing = pass.computing();
+    Outcome { computing, update: channel.free.max(overlap), overlap, after: pass.update }
+}
+
+/// One all-reduce at a time.
+struct Channel<'a> {
+    free: Seconds,
+    update: &'a Curve,
+}
+
+impl Channel<'_> {
+    fn send(&mut self, mut flush: Flush) -> Flush {
+        flush.end = flush.start + self.update.time(flush.size);
+        self.free = flush.end;
+        flush
+    }
+}
+
+/// A buffer that is being filled.
+#[derive(Clone, Copy)]
+struct Filling {
+    size: Bytes,
+    /// Gradients in it.
+    tensors: u32,
+    /// Messages before it.
+    number: usize,
+}
+
+fn in_order(pass: &Pass, channel: &mut Channel<'_>, schedule: &Schedule, sink: &mut impl FnMut(Flush)) {
+    let mut ready = Seconds::ZERO;
+    let mut since = Seconds::ZERO;
+    let mut first = 0;
+    let mut buffer = Filling { size: Bytes::ZERO, tensors: 0, number: 0 };
+    for (index, layer) in pass.layers.iter().enumerate() {
+        if index > 0 {
+            ready += layer.backward;
+        }
+        if layer.gradients > Bytes::ZERO {
+            if buffer.tensors == 0 {
+                since = ready;
+            }
+            buffer.size += layer.gradients;
+            buffer.tensors += 1;
+        }
+        let wait = match pass.layers.get(index + 1) {
+            Some(next) => match schedule.wait(channel.update, buffer, layer, next) {
+                Some(wait) => wait,
+                None => continue,
+            },
+            None => Seconds::ZERO,
+        };
+        if buffer.tensors > 0 {
+            let start = match schedule {
+                Schedule::Fused(Buffer { reading: Reading::Serial, .. }) => channel.free.max(ready) + wait,
+                _ => channel.free.max(ready + wait),
+            };
+            let size = buffer.size;
+            let negotiation = Seconds::ZERO;
+            sink(channel.send(Flush {
+                first,
+                last: index,
+                size,
+                since,
+                ready,
+                wait,
+                negotiation,
+                start,
+                end: start,
+            }));
+            buffer = Filling { size: Bytes::ZERO, tensors: 0, number: buffer.number + 1 };
+        }
+        first = index + 1;
+    }
+}
+
+/// Horovod's loop. Where it idles, a cycle begins every `cycle`; gradients find it half-way, as they do on average.
+fn in_cycles(
+    pass: &Pass,
+    channel: &mut Channel<'_>,
+    threshold: Bytes,
+    cycle: Seconds,
+    negotiation: Seconds,
+    sink: &mut impl FnMut(Flush),
+) {
+    let mut tick = cycle * -0.5;
+    let mut upcoming = ready_times(pass).peekable();
+    while let Some(&(_, first_ready, _)) = upcoming.peek() {
+        tick = (tick + cycle).max(channel.free);
+        if first_ready > tick && cycle > Seconds::ZERO {
+            tick += cycle * ((first_ready - tick) / cycle).ceil();
+        }
+        tick = tick.max(first_ready);
+        let mut negotiation = negotiation;
+        let mut start = tick + negotiation;
+        while let Some((first, since, mut size)) = upcoming.next_if(|(_, ready, _)| *ready <= tick) {
+            let (mut last, mut ready) = (first, since);
+            while let Some((index, time, gradients)) =
+                upcoming.next_if(|(_, time, gradients)| *time <= tick && size + *gradients <= threshold)
+            {
+                (last, ready) = (index, time);
+                size += gradients;
+            }
+            let wait = start - negotiation - ready;
+            sink(channel.send(Flush {
+                first,
+                last,
+                size,
+                since,
+                ready,
+                wait,
+                negotiation,
+                start,
+                end: start,
+            }));
+            start = channel.free;
+            negotiation = Seconds::ZERO;
+        }
+    }
+}
+
+/// Index, time and size of every gradient.
+fn ready_times(pass: &Pass) -> impl Iterator<Item = (usize, Seconds, Bytes)> {
+    let ready = pass.layers.iter().enumerate().scan(Seconds::ZERO, |ready, (index, layer)| {
+        if index > 0 {
+            *ready += layer.backward;
+        }
+        Some((index, *ready, layer.gradients))
+    });
+    ready.filter(|(_, _, gradients)| *gradients > Bytes::ZERO)
+}
+
+impl Schedule {
+    /// What happens to a buffer that has just got the gradients of `layer`, before `next`: none if it stays for those
+    /// of `next`; otherwise how long it waits before it is sent.
+    fn wait(&self, update: &Curve, buffer: Filling, layer: &Layer, next: &Layer) -> Option<Seconds> {
+        let unless = |joins: bool| (!joins).then_some(Seconds::ZERO);
+        match self {
+            Self::PerLayer | Self::Horovod { .. } => Some(Seconds::ZERO),
+            Self::AtEnd => None,
+            Self::Fused(fusion) => match fusion.timeout {
+                // The timeout is compared with the layer that is waited for, and equality is a timeout in eqs. 12, 13
+                // and 14 alike (errata 4.2, 1 and 2; print loses bytes otherwise).
+                Some(timeout) if next.backward >= timeout => Some(timeout),
+                // Only when it is there does the scheduler learn that it does not fit (errata 4.2, 6).
+                _ if buffer.size + next.gradients > fusion.size => Some(next.backward),
+                _ => None,
+            },
+            Self::Adaptive { timeout } => {
+                let in_time = timeout.is_none_or(|timeout| next.backward < timeout);
+                let together = update.time(buffer.size + next.gradients) + next.backward;
+                unless(in_time && together < update.time(buffer.size) + update.time(next.gradients))
+            }
+            Self::MgWfbp { overhead } => unless(next.backward < update.time(layer.gradients) + *overhead),
+            Self::Pytorch { first, cap } => {
+                unless(buffer.size < if buffer.number == 0 { *first } else { *cap })
+            }
+            Self::Buckets(counts) => unless(buffer.tensors < counts.get(buffer.number).copied().unwrap_or(1)),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! How gradients are exchanged: fusion, collectives, curves.
+
+use super::below;
+use super::check::{not_negative, optional, positive};
+use crate::invalid::{Invalid, KeyPath};
+use crate::quantity::{Bytes, BytesPerSec, Seconds};
+use crate::scenario::sections::{AllReduceSection, BucketList, CurveSection, FusionRule, FusionSection};
+use crate::strategy::{Exchange, Fusion, HOROVOD_CYCLE, HOROVOD_THRESHOLD, PYTORCH_CAP, PYTORCH_FIRST};
+use crate::suggest;
+use crate::transfer::{Curve, LogLinear, Measured};
+
+const MAX_CHANNELS: u32 = 64;
+
+pub(super) fn exchange(
+    all_reduce: AllReduceSection,
+    fusion: FusionSection,
+    gradients: &[String],
+) -> Result<Exchange, Invalid> {
+    let fusion = self::fusion(fusion, gradients).map_err(below("fusion"))?;
+    let within = below("all-reduce");
+    let default = Exchange::default();
+    let exchange = Exchange {
+        fusion,
+        algorithm: all_reduce.algorithm.unwrap_or_default(),
+        channels: all_reduce.channels.unwrap_or(default.channels),
+        overhead: all_reduce.overhead,
+        curve: curve(all_reduce.measured, all_reduce.curve).map_err(&within)?,
+        interference: all_reduce.interference.unwrap_or(default.interference),
+    };
+    if !(1..=MAX_CHANNELS).contains(&exchange.channels) {
+        let reason = format!("must be between 1 and {MAX_CHANNELS}, but is {}", exchange.channels);
+        return Err(within(Invalid::new(KeyPath::of("channels"), reason, "use a number such as 2")));
+    }
+    optional(exchange.overhead, |time| not_negative("overhead", time.get(), "a time such as \"1 ms\""))
+        .map_err(&within)?;
+    not_negative("interference", exchange.interference, "a share such as 0.3").map_err(&within)?;
+    Ok(exchange)
+}
+
+fn curve(
+    measured: Option<Vec<(Bytes, Seconds)>>,
+    fitted: Option<CurveSection>,
+) -> Result<Option<Curve>, Invalid> {
+    match (measured, fitted) {
+        (Some(_), Some(_)) => {
+            let reason = "both `measured` and `curve` say how long an all-reduce takes";
+            Err(Invalid::new(KeyPath::of("curve"), reason, "keep one of them"))
+        }
+        (Some(points), None) => {
+            let remedy = "give at least two sizes, in growing order: `measured = [[\"1 MB\", \"9 ms\"], [\"64 MB\", \"500 ms\"]]`";
+            let wrong = |error: crate::transfer::NoCurve| {
+                Invalid::new(KeyPath::of("measured"), error.to_string(), remedy)
+            };
+            Ok(Some(Curve::Measured(Measured::new(&points).map_err(wrong)?)))
+        }
+        (None, Some(section)) => Ok(Some(Curve::Piecewise(piecewise(section).map_err(below("curve"))?))),
+        (None, None) => Ok(None),
+    }
+}
+
+fn piecewise(section: CurveSection) -> Result<LogLinear, Invalid> {
+    let missing = |key: &str, example: &str| {
+        let reason = format!("the curve has no `{key}`");
+        Invalid::new(KeyPath::root(), reason, format!("add `{key} = \"{example}\"`"))
+    };
+    let bandwidth: BytesPerSec = section.bandwidth.ok_or_else(|| missing("bandwidth", "2 GB/s"))?;
+    let overhead = section.overhead.ok_or_else(|| missing("overhead", "1 ms"))?;
+    let threshold = section.threshold.unwrap_or(LogLinear::PAPER_THRESHOLD);
+    let per_doubling = section.per_doubling.unwrap_or(Seconds::ZERO);
+    positive("bandwidth", bandwidth.get(), "a rate such as \"2 GB/s\"")?;
+    not_negative("overhead", overhead.get(), "a time such as \"1 ms\"")?;
+    positive("threshold", threshold.get(), "a size such as \"45 kB\"")?;
+    not_negative("per-doubling", per_doubling.get(), "a time such as \"20 us\"")?;
+    let curve = LogLinear::continuous(threshold, per_doubling, bandwidth, overhead);
+    Ok(section.one_byte.map_or(curve, |time| curve.with_offset_below(time)))
+}
+
+fn fusion(section: FusionSection, gradients: &[String]) -> Result<Fusion, Invalid> {
+    let named = section.rule.or(section.buckets.as_ref().map(|_| FusionRule::Buckets));
+    let rule = named.unwrap_or(FusionRule::Pytorch);
+    use FusionRule::{Buckets, Buffer, Horovod, Pytorch};
+    let keys: [(&str, bool, &[FusionRule]); 5] = [
+        ("size", section.size.is_some(), &[Buffer, Pytorch, Horovod]),
+        ("first", section.first.is_some(), &[Pytorch]),
+        ("timeout", section.timeout.is_some(), &[Buffer]),
+        ("cycle", section.cycle.is_some(), &[Horovod]),
+        ("buckets", section.buckets.is_some(), &[Buckets]),
+    ];
+    if let Some((key, ..)) = keys.iter().find(|(_, given, rules)| *given && !rules.contains(&rule)) {
+        let reason = format!("`{key}` has no meaning for this rule");
+        return Err(Invalid::new(KeyPath::of(key), reason, "remove it, or choose another `rule`"));
+    }
+    optional(section.size, |size| positive("size", size.get(), "a size such as \"25 MiB\""))?;
+    optional(section.first, |size| positive("first", size.get(), "a size such as \"1 MiB\""))?;
+    optional(section.timeout, |time| not_negative("timeout", time.get(), "a time such as \"5 ms\""))?;
+    optional(section.cycle, |time| positive("cycle", time.get(), "a time such as \"1 ms\""))?;
+    Ok(match rule {
+        FusionRule::None => Fusion::None,
+        FusionRule::All => Fusion::All,
+        FusionRule::Buffer => {
+            Fusion::Buffer { size: section.size.unwrap_or(HOROVOD_THRESHOLD), timeout: section.timeout }
+        }
+        FusionRule::Pytorch => Fusion::Pytorch {
+            first: section.first.unwrap_or(PYTORCH_FIRST),
+            cap: section.size.unwrap_or(PYTORCH_CAP),
+        },
+        FusionRule::Horovod => Fusion::Horovod {
+            threshold: section.size.unwrap_or(HOROVOD_THRESHOLD),
+            cycle: section.cycle.unwrap_or(HOROVOD_CYCLE),
+        },
+        FusionRule::Adaptive => Fusion::Adaptive,
+        FusionRule::MgWfbp => Fusion::MgWfbp,
+        FusionRule::Buckets => {
+            let counts = match section.buckets {
+                Some(list) => counts(list, gradients)?,
+                None => {
+                    let remedy = "add `buckets = [3, 2, …]`, the number of gradients in each message";
+                    return Err(Invalid::new(KeyPath::root(), "the list of buckets is missing", remedy));
+                }
+            };
+            Fusion::Buckets(counts.into())
+        }
+    })
+}
+
+/// How many gradients each message has; every gradient in one of them.
+fn counts(list: BucketList, gradients: &[String]) -> Result<Vec<u32>, Invalid> {
+    let wrong =
+        |reason: String, remedy: &str| Err(Invalid::new(KeyPath::of("buckets"), reason, remedy.to_owned()));
+    let counts = match list {
+        BucketList::Counts(counts) => counts,
+        BucketList::Names(buckets) => {
+            for (position, name) in buckets.iter().flatten().enumerate() {
+                if gradients.get(position) != Some(name) {
+                    return Err(misplaced(name, position, gradients));
+                }
+            }
+            buckets.iter().map(|bucket| bucket.len() as u32).collect()
+        }
+    };
+    if counts.contains(&0) {
+        return wrong("a bucket is empty".to_owned(), "remove it");
+    }
+    let held: u64 = counts.iter().map(|&count| u64::from(count)).sum();
+    if held != gradients.len() as u64 {
+        return wrong(
+            format!("the buckets hold {held} gradients, and the model has {}", gradients.len()),
+            "put every gradient into one bucket",
+        );
+    }
+    Ok(counts)
+}
+
+/// What is wrong about a gradient that stands where another one should.
+fn misplaced(name: &str, position: usize, gradients: &[String]) -> Invalid {
+    let wrong = |reason, remedy| Invalid::new(KeyPath::of("buckets"), reason, remedy);
+    let in_order = || "name every gradient once, in the order of the backward pass".to_owned();
+    match gradients.iter().position(|gradient| gradient == name) {
+        None => {
+            let names = gradients.iter().map(String::as_str);
+            let remedy = suggest::remedy(name, names, "`stepcast fuse --json` prints all names");
+            wrong(format!("there is no gradient \"{name}\""), remedy)
+        }
+        Some(place) if place < position => {
+            wrong(format!("the gradient \"{name}\" stands in two places or out of order"), in_order())
+        }
+        Some(_) => {
+            let reason = format!("the gradient \"{}\" is missing before \"{name}\"", gradients[position]);
+            wrong(reason, in_order())
+        }
+    }
+}

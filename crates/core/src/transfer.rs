@@ -1,0 +1,242 @@
+//! How long a transfer or a collective takes by its size: a line, or a logarithm that turns into one.
+
+use crate::quantity::{Bytes, BytesPerSec, Seconds};
+use std::sync::Arc;
+
+/// Time of a collective by its size; nothing takes no time.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Curve {
+    /// α + D/β. Eq. 7 of Liu 2022 is such a line.
+    AlphaBeta {
+        /// α: whatever the size.
+        startup: Seconds,
+        /// β: of the whole collective.
+        bandwidth: BytesPerSec,
+    },
+    /// Eq. 18 of Liu 2022.
+    Piecewise(LogLinear),
+    /// Straight from one measured size to the next.
+    Measured(Measured),
+}
+
+impl Curve {
+    /// Time of `size` bytes.
+    pub fn time(&self, size: Bytes) -> Seconds {
+        if size <= Bytes::ZERO {
+            return Seconds::ZERO;
+        }
+        match self {
+            Self::AlphaBeta { startup, bandwidth } => *startup + size / *bandwidth,
+            Self::Piecewise(curve) => curve.time(size),
+            Self::Measured(curve) => curve.time(size),
+        }
+    }
+
+    /// What every transfer costs whatever its size, where that can be told.
+    pub fn startup(&self) -> Seconds {
+        match self {
+            Self::AlphaBeta { startup, .. } => *startup,
+            Self::Piecewise(_) | Self::Measured(_) => Seconds::ZERO,
+        }
+    }
+}
+
+/// Measured times by size. Between two sizes the time is on the straight line; below the first it is that of the first;
+/// beyond the last it goes on along the last line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured(Arc<[(Bytes, Seconds)]>);
+
+/// Why measured times make no curve.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum NoCurve {
+    /// One point has no slope.
+    #[error("{0} measured size does not make a curve")]
+    TooFew(usize),
+    /// Sizes repeat or go back.
+    #[error("measured sizes must grow, and {1} stands after {0}")]
+    Unsorted(Bytes, Bytes),
+    /// A size or time that cannot be.
+    #[error("{1} for {0} cannot be a measured time")]
+    Absurd(Bytes, Seconds),
+}
+
+impl Measured {
+    /// The curve through points of growing size.
+    pub fn new(points: &[(Bytes, Seconds)]) -> Result<Self, NoCurve> {
+        if points.len() < 2 {
+            return Err(NoCurve::TooFew(points.len()));
+        }
+        let sound = |value: f64| value > 0.0 && value.is_finite();
+        if let Some(&(size, time)) =
+            points.iter().find(|(size, time)| !(sound(size.get()) && sound(time.get())))
+        {
+            return Err(NoCurve::Absurd(size, time));
+        }
+        if let Some(pair) = points.windows(2).find(|pair| pair[1].0 <= pair[0].0) {
+            return Err(NoCurve::Unsorted(pair[0].0, pair[1].0));
+        }
+        Ok(Self(points.into()))
+    }
+
+    /// The measured points.
+    pub fn points(&self) -> &[(Bytes, Seconds)] {
+        &self.0
+    }
+
+    /// Time of `size` bytes.
+    pub fn time(&self, size: Bytes) -> Seconds {
+        if size <= Bytes::ZERO {
+            return Seconds::ZERO;
+        }
+        let above = self.0.partition_point(|(measured, _)| *measured < size);
+        if above == 0 {
+            return self.0[0].1;
+        }
+        let upper = above.min(self.0.len() - 1);
+        let (low, high) = (self.0[upper - 1], self.0[upper]);
+        let share = (size - low.0) / (high.0 - low.0);
+        (low.1 + (high.1 - low.1) * share).max(Seconds::ZERO)
+    }
+}
+
+/// A logarithm up to a threshold, a line from there (Liu 2022, eq. 18):
+///
+/// ```text
+/// t(D) = a₁ log₂(D) + b₁   if D < D_Thresh,      a₂ D + b₂   otherwise
+/// ```
+///
+/// The small sizes are those of a window that still opens. Print leaves a jump at the threshold
+/// unless it is fitted away; here b₁ follows from the other three unless it is given. Sizes below one byte count as
+/// one byte, and no time is negative.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LogLinear {
+    /// D_Thresh.
+    pub threshold: Bytes,
+    /// a₁.
+    pub per_doubling: Seconds,
+    /// b₁: the time of one byte.
+    pub below: Seconds,
+    /// 1/a₂.
+    pub bandwidth: BytesPerSec,
+    /// b₂.
+    pub overhead: Seconds,
+}
+
+impl LogLinear {
+    /// The paper's threshold, the product of bandwidth and round trip: 25 Gbit/s and 14.4 µs.
+    pub const PAPER_THRESHOLD: Bytes = Bytes::new(45_000.0);
+
+    /// The continuous curve: from `threshold` on `overhead` (b₂) and `bandwidth` (1/a₂), below it
+    /// `per_doubling` (a₁) less for every halving.
+    pub fn continuous(
+        threshold: Bytes,
+        per_doubling: Seconds,
+        bandwidth: BytesPerSec,
+        overhead: Seconds,
+    ) -> Self {
+        let threshold = threshold.max(ONE_BYTE);
+        let below = threshold / bandwidth + overhead - per_doubling * threshold.get().log2();
+        Self { threshold, per_doubling, below, bandwidth, overhead }
+    }
+
+    /// The same with b₁ given: eq. 18 as printed, with a jump at the threshold where the fit has one.
+    #[must_use]
+    pub fn with_offset_below(self, offset: Seconds) -> Self {
+        Self { below: offset, ..self }
+    }
+
+    /// The continuous curve that misses measured times by the least sum of squares. None where they do not
+    /// determine it: fewer than two sizes from `threshold` on or none below it, or times that do not grow.
+    pub fn fit(threshold: Bytes, measured: &[(Bytes, Seconds)]) -> Option<Self> {
+        // t = v + a₁ min(log₂(D/T), 0) + a₂ max(D - T, 0). No size has both, so that eliminating a₁ and a₂ from the
+        // normal equations leaves one for v.
+        let threshold = threshold.max(ONE_BYTE);
+        let (mut count, mut sum) = (0.0, 0.0);
+        let mut low = Moments::default();
+        let mut high = Moments::default();
+        for &(size, time) in measured {
+            let size = size.max(ONE_BYTE);
+            count += 1.0;
+            sum += time.get();
+            if size < threshold {
+                low.add((size / threshold).log2(), time.get());
+            } else {
+                high.add(size / threshold - 1.0, time.get());
+            }
+        }
+        if low.xx <= 0.0 || high.xx <= 0.0 {
+            return None;
+        }
+        let left = count - low.x * low.x / low.xx - high.x * high.x / high.xx;
+        if left <= 1e-9 * count {
+            return None;
+        }
+        let value = (sum - low.x * low.xy / low.xx - high.x * high.xy / high.xx) / left;
+        let per_doubling = (low.xy - value * low.x) / low.xx;
+        let per_threshold = (high.xy - value * high.x) / high.xx;
+        if !(per_doubling >= 0.0 && per_threshold > 0.0) {
+            return None;
+        }
+        let bandwidth = threshold / Seconds::new(per_threshold);
+        let overhead = Seconds::new(value - per_threshold);
+        Some(Self::continuous(threshold, Seconds::new(per_doubling), bandwidth, overhead))
+    }
+
+    /// Time of `size` bytes.
+    pub fn time(&self, size: Bytes) -> Seconds {
+        if size <= Bytes::ZERO {
+            return Seconds::ZERO;
+        }
+        let time = if size < self.threshold {
+            self.below + self.per_doubling * size.max(ONE_BYTE).get().log2()
+        } else {
+            self.overhead + size / self.bandwidth
+        };
+        time.max(Seconds::ZERO)
+    }
+}
+
+/// The smallest size whose logarithm is not negative.
+const ONE_BYTE: Bytes = Bytes::new(1.0);
+
+/// Sums of a regression on one variable.
+#[derive(Debug, Clone, Copy, Default)]
+struct Moments {
+    x: f64,
+    xx: f64,
+    xy: f64,
+}
+
+impl Moments {
+    fn add(&mut self, x: f64, y: f64) {
+        self.x += x;
+        self.xx += x * x;
+        self.xy += x * y;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn points(list: &[(f64, f64)]) -> Vec<(Bytes, Seconds)> {
+        list.iter().map(|&(size, time)| (Bytes::new(size), Seconds::new(time))).collect()
+    }
+
+    #[test]
+    fn measured_times_are_met_and_joined() {
+        let curve = Measured::new(&points(&[(10.0, 1.0), (20.0, 2.0), (40.0, 3.0)])).unwrap();
+        for (size, time) in
+            [(0.0, 0.0), (1.0, 1.0), (10.0, 1.0), (15.0, 1.5), (20.0, 2.0), (30.0, 2.5), (80.0, 5.0)]
+        {
+            assert!((curve.time(Bytes::new(size)).get() - time).abs() < 1e-12, "{size}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_curve_is_refused() {
+        assert_eq!(Measured::new(&points(&[(10.0, 1.0)])), Err(NoCurve::TooFew(1)));
+        assert!(matches!(Measured::new(&points(&[(10.0, 1.0), (10.0, 2.0)])), Err(NoCurve::Unsorted(..))));
+        assert!(matches!(Measured::new(&points(&[(10.0, 1.0), (20.0, 0.0)])), Err(NoCurve::Absurd(..))));
+    }
+}
