@@ -40,6 +40,7 @@ fn layered(operations: usize, workers: u32) -> Program {
         discipline: Discipline::Streams(streams),
         station: Station::Pool(pool),
         startup: 0.0,
+        startup_pool: None,
     };
     let step = |seed: usize| StepWork {
         work: (0..graph.len())
@@ -64,6 +65,9 @@ fn layered(operations: usize, workers: u32) -> Program {
         pools: vec![PoolSpec { capacity: 1.25e9, cap: 1.25e9 }; 2],
         ports: vec![],
         tcp: None,
+        gatherings: Vec::new(),
+        curves: Vec::new(),
+        coupling: None,
         steps: vec![(0..40).map(step).collect()],
         kind: vec![0; workers as usize],
         coordination: Coordination::Async,

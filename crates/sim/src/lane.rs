@@ -16,6 +16,8 @@ pub enum Station {
     Pool(u32),
     /// Links, shared max-min fairly.
     Links(Route),
+    /// The lane has it to itself: the time is that of a curve of the program.
+    Timed(u32),
     /// A TCP connection of a worker.
     Tcp {
         /// Whose.
@@ -72,6 +74,8 @@ pub enum Discipline {
     Lock,
     /// Operations end together, when so many wait.
     Barrier(u32),
+    /// One of the lanes that serve a gathering of the program.
+    Gathering(u32),
 }
 
 /// A lane, as a builder describes it.
@@ -83,12 +87,14 @@ pub struct LaneSpec {
     pub station: Station,
     /// Seconds that pass before every operation's first unit of work.
     pub startup: f64,
+    /// The pool that the start-up occupies, where it is not just a delay.
+    pub startup_pool: Option<u32>,
 }
 
 impl LaneSpec {
     /// A lane that serves one operation after the other at its own rate.
     pub fn own(rate: f64) -> Self {
-        Self { discipline: Discipline::Fifo, station: Station::Own(rate), startup: 0.0 }
+        Self { discipline: Discipline::Fifo, station: Station::Own(rate), startup: 0.0, startup_pool: None }
     }
 }
 
@@ -122,13 +128,25 @@ pub(crate) struct Lane {
     /// Streams waiting for their second service, where new ones overtake them.
     second: VecDeque<Job>,
     pub(crate) active: Option<Chunk>,
+    /// The operations of a gathering that are served together.
+    pub(crate) group: Vec<OpId>,
+    /// Seconds before they are, beside the start-up.
+    pub(crate) before: f64,
     /// Seconds during which something was served.
     pub(crate) busy: f64,
 }
 
 impl Lane {
     pub(crate) fn new(spec: LaneSpec) -> Self {
-        Self { spec, queue: VecDeque::new(), second: VecDeque::new(), active: None, busy: 0.0 }
+        Self {
+            spec,
+            queue: VecDeque::new(),
+            second: VecDeque::new(),
+            active: None,
+            group: Vec::new(),
+            before: 0.0,
+            busy: 0.0,
+        }
     }
 
     #[inline]

@@ -2,8 +2,10 @@
 //!
 //! No input or output, no clock, no threads, no logging. The same program and seed give the same events.
 
+mod allreduce;
 mod coordinate;
 mod engine;
+mod gather;
 mod graph;
 mod heap;
 mod lane;
@@ -17,13 +19,15 @@ mod sample;
 mod synthesise;
 mod tcp;
 
+pub use allreduce::{AllReduce, Bucket, Interference, Messages};
 pub use coordinate::Coordination;
 pub use engine::{End, Limits, Outcome, run};
+pub use gather::{GatheringSpec, Launch};
 pub use graph::{GraphError, LocalLane, OpId, OpSpec, StepGraph};
 pub use lane::{Discipline, LaneSpec, Requeue, Station, StreamOrder, Streams};
 pub use network::{MAX_PORTS, Route, max_min};
 pub use observe::{Blind, ChunkRecord, Observer, StepRecord, Steps, Timeline};
-pub use program::{PoolSpec, Program, ProgramError, StepWork};
+pub use program::{Coupling, PoolSpec, Program, ProgramError, StepWork};
 pub use replay::{LocalLanes, ParseLane, Parsing, Replay, ReplayWorker, TransferOrder, Transport};
 pub use synthesise::{jittered, synthesise};
 pub use tcp::TcpSpec;

@@ -37,6 +37,8 @@ impl Ord for Customer {
 pub(crate) struct Pool {
     capacity: f64,
     cap: f64,
+    /// What is left of its rate while something else is in its way.
+    speed: f64,
     customers: BinaryHeap<Customer>,
     service: f64,
     now: f64,
@@ -46,7 +48,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new(capacity: f64, cap: f64) -> Self {
-        Self { capacity, cap, customers: BinaryHeap::new(), service: 0.0, now: 0.0, used: 0.0 }
+        Self { capacity, cap, speed: 1.0, customers: BinaryHeap::new(), service: 0.0, now: 0.0, used: 0.0 }
     }
 
     pub(crate) fn capacity(&self) -> f64 {
@@ -55,7 +57,17 @@ impl Pool {
 
     #[inline]
     fn rate(&self) -> f64 {
-        self.cap.min(self.capacity / self.customers.len() as f64)
+        self.speed * self.cap.min(self.capacity / self.customers.len() as f64)
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.customers.is_empty()
+    }
+
+    /// From `now` on, everybody is served at this share of the rate.
+    pub(crate) fn set_speed(&mut self, now: f64, speed: f64) {
+        self.advance(now);
+        self.speed = speed;
     }
 
     #[inline]

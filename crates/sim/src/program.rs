@@ -1,9 +1,11 @@
 //! What the engine executes: a step graph, the machines it runs on, and how much work every operation is.
 
 use crate::coordinate::Coordination;
+use crate::gather::GatheringSpec;
 use crate::graph::StepGraph;
-use crate::lane::{LaneSpec, Station};
+use crate::lane::{Discipline, LaneSpec, Station};
 use crate::tcp::TcpSpec;
+use stepcast_core::transfer::Curve;
 
 /// Equally shared resource: with n customers each gets min(`cap`, `capacity` / n).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,6 +14,18 @@ pub struct PoolSpec {
     pub capacity: f64,
     /// Units of work a second, one customer alone.
     pub cap: f64,
+}
+
+/// Two kinds of pools that get into each other's way: while both are busy, everything on them takes (1 + `slowdown`)
+/// times as long.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Coupling {
+    /// Pools on which workers compute, in order.
+    pub computing: Vec<u32>,
+    /// The pool that carries what they exchange; slowed while any worker computes, because all wait for the slowest.
+    pub exchange: u32,
+    /// By how much.
+    pub slowdown: f64,
 }
 
 /// Work of every operation, by measured step.
@@ -38,6 +52,12 @@ pub struct Program {
     pub pools: Vec<PoolSpec>,
     /// Capacities of ports.
     pub ports: Vec<f64>,
+    /// What all workers take part in.
+    pub gatherings: Vec<GatheringSpec>,
+    /// Times by amount of work, for stations that have them.
+    pub curves: Vec<Curve>,
+    /// Computing and exchange that get into each other's way.
+    pub coupling: Option<Coupling>,
     /// TCP connections, where they are modelled.
     pub tcp: Option<TcpSpec>,
     /// Steps to draw from, one list for each kind of worker.
@@ -98,14 +118,32 @@ impl Program {
             let sound = match lane.station {
                 Station::Own(rate) => rate > 0.0 && rate.is_finite(),
                 Station::Pool(pool) => (pool as usize) < self.pools.len(),
+                Station::Timed(curve) => (curve as usize) < self.curves.len(),
                 Station::Tcp { worker, .. } => self.tcp.is_some() && (worker as usize) < self.workers(),
                 Station::Links(route) => {
                     !route.ports().is_empty()
                         && route.ports().iter().all(|&port| (port as usize) < self.ports.len())
                 }
             };
-            if !sound || !(0.0..f64::INFINITY).contains(&lane.startup) {
+            let gathers = match lane.discipline {
+                Discipline::Gathering(which) => (which as usize) < self.gatherings.len(),
+                _ => true,
+            };
+            let starts = lane.startup_pool.is_none_or(|pool| (pool as usize) < self.pools.len());
+            if !sound || !gathers || !starts || !(0.0..f64::INFINITY).contains(&lane.startup) {
                 return wrong("a lane has no station, or one without a rate".to_owned());
+            }
+        }
+        if self.gatherings.iter().any(|gathering| gathering.parties as usize != self.workers()) {
+            return wrong("a gathering needs all workers".to_owned());
+        }
+        if let Some(coupling) = &self.coupling {
+            let mut pools = coupling.computing.iter().chain([&coupling.exchange]);
+            if !(0.0..f64::INFINITY).contains(&coupling.slowdown)
+                || !coupling.computing.is_sorted()
+                || pools.any(|&pool| pool as usize >= self.pools.len())
+            {
+                return wrong("pools that do not exist are coupled, or by no factor".to_owned());
             }
         }
         let positive = |rate: f64| rate > 0.0 && !rate.is_nan();

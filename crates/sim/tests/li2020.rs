@@ -68,6 +68,7 @@ fn program(case: &Value, links: Links) -> Program {
                 Links::Ports => Station::Links(Route::new(&[direction, 2 + 2 * worker + direction])),
             },
             startup: 0.0,
+            startup_pool: None,
         };
         let first = lanes.len() as u32;
         lanes.extend([link(0), LaneSpec::own(1.0), link(1), LaneSpec::own(1.0)]);
@@ -80,6 +81,9 @@ fn program(case: &Value, links: Links) -> Program {
         pools: vec![PoolSpec { capacity: bandwidth, cap: bandwidth }; 2],
         ports: vec![bandwidth; 2 + 2 * workers as usize],
         tcp: None,
+        gatherings: Vec::new(),
+        curves: Vec::new(),
+        coupling: None,
         steps: vec![vec![StepWork { work, sources: graph.sources().to_vec(), rank: vec![] }]],
         kind: vec![0; workers as usize],
         coordination: Coordination::Async,

@@ -26,7 +26,12 @@ fn zeng(compute: &[f64], push: f64, pull: f64, coordination: Coordination) -> Pr
     let mut lane_of = Vec::new();
     for _ in 0..workers {
         let first = lanes.len() as u32;
-        lanes.push(LaneSpec { discipline: Discipline::Fifo, station: Station::Pool(0), startup: 0.0 });
+        lanes.push(LaneSpec {
+            discipline: Discipline::Fifo,
+            station: Station::Pool(0),
+            startup: 0.0,
+            startup_pool: None,
+        });
         lanes.push(LaneSpec::own(1.0));
         lane_of.push(vec![first, first + 1, 0]);
     }
@@ -36,6 +41,9 @@ fn zeng(compute: &[f64], push: f64, pull: f64, coordination: Coordination) -> Pr
         pools: vec![PoolSpec { capacity: 1.0, cap: 1.0 }],
         ports: vec![],
         tcp: None,
+        gatherings: Vec::new(),
+        curves: Vec::new(),
+        coupling: None,
         steps: compute.iter().map(|&time| vec![fixed(&graph, &[pull, time, push])]).collect(),
         kind: (0..compute.len()).collect(),
         coordination,
@@ -93,13 +101,16 @@ proptest! {
     fn work_is_conserved(sizes in prop::collection::vec(0.1..10.0f64, 1..20), workers in 1usize..6) {
         let specs: Vec<OpSpec> = (0..sizes.len()).map(|index| op(&format!("send {index}"), 0, &[])).collect();
         let graph = StepGraph::new(&specs, 1).unwrap();
-        let lane = LaneSpec { discipline: Discipline::Fifo, station: Station::Pool(0), startup: 0.0 };
+        let lane = LaneSpec { discipline: Discipline::Fifo, station: Station::Pool(0), startup: 0.0, startup_pool: None };
         let program = Program {
             lanes: vec![lane; workers],
             lane_of: (0..workers as u32).map(|worker| vec![worker]).collect(),
             pools: vec![PoolSpec { capacity: 2.0, cap: 2.0 }],
             ports: vec![],
             tcp: None,
+            gatherings: Vec::new(),
+            curves: Vec::new(),
+            coupling: None,
             steps: vec![vec![fixed(&graph, &sizes)]],
             kind: vec![0; workers],
             coordination: Coordination::Async,
@@ -117,7 +128,12 @@ proptest! {
 fn sequence(workers: usize, times: &[[f64; 4]]) -> Program {
     let specs = [op("down", 0, &[]), op("compute", 1, &[0]), op("up", 2, &[1]), op("update", 3, &[2])];
     let graph = StepGraph::new(&specs, 4).unwrap();
-    let link = |pool| LaneSpec { discipline: Discipline::Fifo, station: Station::Pool(pool), startup: 0.0 };
+    let link = |pool| LaneSpec {
+        discipline: Discipline::Fifo,
+        station: Station::Pool(pool),
+        startup: 0.0,
+        startup_pool: None,
+    };
     let lanes =
         (0..workers).flat_map(|_| [link(0), LaneSpec::own(1.0), link(1), LaneSpec::own(1.0)]).collect();
     Program {
@@ -126,6 +142,9 @@ fn sequence(workers: usize, times: &[[f64; 4]]) -> Program {
         pools: vec![PoolSpec { capacity: 1.0, cap: 1.0 }; 2],
         ports: vec![],
         tcp: None,
+        gatherings: Vec::new(),
+        curves: Vec::new(),
+        coupling: None,
         steps: vec![times.iter().map(|work| fixed(&graph, work)).collect()],
         kind: vec![0; workers],
         coordination: Coordination::Async,
@@ -212,6 +231,9 @@ fn locks(first: [u16; 2]) -> Program {
         pools: vec![],
         ports: vec![],
         tcp: None,
+        gatherings: Vec::new(),
+        curves: Vec::new(),
+        coupling: None,
         steps: vec![vec![fixed(&graph, &[0.0, 1.0, 0.0, 1.0, 0.0])]],
         kind: vec![0; 2],
         coordination: Coordination::Async,
@@ -244,6 +266,9 @@ fn a_barrier_lets_all_go_together() {
         pools: vec![],
         ports: vec![],
         tcp: None,
+        gatherings: Vec::new(),
+        curves: Vec::new(),
+        coupling: None,
         steps: [1.0, 2.0, 5.0].iter().map(|&time| vec![fixed(&graph, &[time, 0.0, 1.0])]).collect(),
         kind: vec![0, 1, 2],
         coordination: Coordination::Async,

@@ -6,8 +6,9 @@
 //! O(log resources). Nothing is allocated per event once queues have grown to their largest.
 //!
 //! [`state`] is what an engine knows; [`steps`] says what becomes ready when something has ended; [`service`] gives ready
-//! work to stations and hears from them.
+//! work to stations and hears from them; [`exchange`] is about what all workers take part in.
 
+mod exchange;
 mod service;
 mod state;
 mod steps;

@@ -7,6 +7,7 @@ use super::state::Engine;
 use crate::heap::Due;
 use crate::lane::{Discipline, Station};
 use crate::observe::Observer;
+use stepcast_core::quantity::Bytes;
 
 impl<O: Observer> Engine<'_, O> {
     pub(super) fn dispatch(&mut self, slot: u32) {
@@ -14,19 +15,13 @@ impl<O: Observer> Engine<'_, O> {
         let pools = self.pools.len();
         let slot = slot as usize;
         if slot < lanes {
-            let starting = self.lanes[slot].active.as_mut().filter(|chunk| chunk.starting);
-            if let Some(chunk) = starting {
-                chunk.starting = false;
-                self.heap.remove(slot as u32);
-                self.serve(slot as u32);
-            } else {
-                self.chunk_ended(slot as u32);
-            }
+            self.served(slot as u32);
         } else if slot < lanes + pools {
             let lane = self.pools[slot - lanes].pop(self.now);
             self.retime_pool(slot - lanes);
+            self.couple(slot - lanes);
             if let Some(lane) = lane {
-                self.chunk_ended(lane);
+                self.served(lane);
             }
         } else if slot == lanes + pools {
             let lane = self.network.pop(self.now);
@@ -44,6 +39,20 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
+    /// The start-up of a lane's chunk is over, or the chunk itself.
+    fn served(&mut self, lane: u32) {
+        match &mut self.lanes[lane as usize].active {
+            Some(chunk) if chunk.starting => {
+                chunk.starting = false;
+                self.heap.remove(lane);
+                self.serve(lane);
+            }
+            Some(_) => self.chunk_ended(lane),
+            // The beginning of a cycle.
+            None => self.go_on(lane),
+        }
+    }
+
     /// Gives the active chunk of a lane to its station.
     pub(super) fn serve(&mut self, lane: u32) {
         let state = &self.lanes[lane as usize];
@@ -51,18 +60,22 @@ impl<O: Observer> Engine<'_, O> {
         self.sequence += 1;
         let sequence = self.sequence;
         match state.spec.station {
-            _ if chunk.starting => {
-                let time = self.now + state.spec.startup;
-                self.heap.set(lane, Due { time, sequence });
-            }
+            _ if chunk.starting => match state.spec.startup_pool {
+                Some(pool) => self.join_pool(pool, lane, sequence, state.spec.startup),
+                None => {
+                    let time = self.now + state.spec.startup + state.before;
+                    self.heap.set(lane, Due { time, sequence });
+                }
+            },
             Station::Own(rate) => {
                 let time = self.now + chunk.amount / rate;
                 self.heap.set(lane, Due { time, sequence });
             }
-            Station::Pool(pool) => {
-                self.pools[pool as usize].add(self.now, lane, sequence, chunk.amount);
-                self.retime_pool(pool as usize);
+            Station::Timed(curve) => {
+                let time = self.program.curves[curve as usize].time(Bytes::new(chunk.amount));
+                self.heap.set(lane, Due { time: self.now + time.get(), sequence });
             }
+            Station::Pool(pool) => self.join_pool(pool, lane, sequence, chunk.amount),
             // What arrives decides: see `receive`.
             Station::Tcp { .. } => {}
             Station::Links(route) => {
@@ -72,7 +85,16 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
+    fn join_pool(&mut self, pool: u32, lane: u32, sequence: u64, amount: f64) {
+        self.pools[pool as usize].add(self.now, lane, sequence, amount);
+        self.retime_pool(pool as usize);
+        self.couple(pool as usize);
+    }
+
     pub(super) fn chunk_ended(&mut self, lane: u32) {
+        if let Discipline::Gathering(which) = self.lanes[lane as usize].spec.discipline {
+            return self.gathering_ended(lane, which);
+        }
         let Some(chunk) = self.lanes[lane as usize].complete(self.now) else { return };
         let (worker, op) = (chunk.job.worker, chunk.job.op);
         self.observer.chunk(worker, op, lane, chunk.since, self.now);
@@ -87,8 +109,10 @@ impl<O: Observer> Engine<'_, O> {
     /// Selects the next chunk of an idle lane that serves.
     pub(super) fn go_on(&mut self, lane: u32) {
         let discipline = self.lanes[lane as usize].spec.discipline;
-        if matches!(discipline, Discipline::Lock | Discipline::Barrier(_) | Discipline::Delay) {
-            return;
+        match discipline {
+            Discipline::Lock | Discipline::Barrier(_) | Discipline::Delay => return,
+            Discipline::Gathering(which) => return self.go_on_gathering(lane, which),
+            _ => {}
         }
         if self.lanes[lane as usize].select(self.now).is_some() {
             self.serve(lane);

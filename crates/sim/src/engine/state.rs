@@ -2,9 +2,10 @@
 
 use super::{End, Limits, Outcome};
 use crate::coordinate::Coordinator;
+use crate::gather::Gathering;
 use crate::graph::OpId;
 use crate::heap::Heap;
-use crate::lane::{Job, Lane, Station};
+use crate::lane::{Discipline, Job, Lane, Station};
 use crate::network::Network;
 use crate::observe::Observer;
 use crate::pool::Pool;
@@ -51,6 +52,11 @@ pub(super) struct Engine<'a, O> {
     pub(super) updates: u64,
     pub(super) lanes: Vec<Lane>,
     pub(super) pools: Vec<Pool>,
+    pub(super) gatherings: Vec<Gathering>,
+    /// Pools of the coupling on which somebody computes.
+    pub(super) computing: u32,
+    /// By pool: whether it served anybody when it was last looked at.
+    pub(super) was_busy: Vec<bool>,
     pub(super) network: Network,
     pub(super) heap: Heap,
     pub(super) coordinator: Coordinator,
@@ -102,6 +108,9 @@ impl<'a, O: Observer> Engine<'a, O> {
             updates: 0,
             lanes: program.lanes.iter().map(|spec| Lane::new(*spec)).collect(),
             pools: program.pools.iter().map(|spec| Pool::new(spec.capacity, spec.cap)).collect(),
+            gatherings: gatherings(program),
+            computing: 0,
+            was_busy: vec![false; program.pools.len()],
             network: Network::new(program.ports.clone()),
             heap: Heap::new(slots),
             coordinator: Coordinator::new(program.coordination, workers),
@@ -151,6 +160,8 @@ impl<'a, O: Observer> Engine<'a, O> {
         let jobs = self.lanes.iter().flat_map(Lane::jobs);
         let name = |job: &Job| (job.worker, self.program.graph.name(job.op).to_owned());
         let mut names: Vec<(u32, String)> = jobs.map(name).take(16).collect();
+        let gathering = self.gatherings.iter().flat_map(Gathering::incomplete);
+        names.extend(gathering.take(16).map(|op| (0, self.program.graph.name(op).to_owned())));
         let blocked = self.coordinator.blocked().iter().map(|&worker| (worker, "the next step".to_owned()));
         names.extend(blocked.take(16));
         names
@@ -174,4 +185,13 @@ impl<'a, O: Observer> Engine<'a, O> {
             port_used: ports.map(|(used, capacity)| share(*used, capacity * time)).collect(),
         }
     }
+}
+
+fn gatherings(program: &Program) -> Vec<Gathering> {
+    let lanes = |which: u32| {
+        let serves = |lane: &u32| program.lanes[*lane as usize].discipline == Discipline::Gathering(which);
+        (0..program.lanes.len() as u32).filter(serves).collect()
+    };
+    let numbered = (0..).zip(&program.gatherings);
+    numbered.map(|(which, spec)| Gathering::new(*spec, lanes(which), program.graph.len())).collect()
 }

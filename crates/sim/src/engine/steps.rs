@@ -99,6 +99,7 @@ impl<O: Observer> Engine<'_, O> {
                     }
                 }
             }
+            Discipline::Gathering(which) => self.offer(which, job),
             Discipline::Delay => {
                 self.sequence += 1;
                 let (since, until) = (self.now, self.now + job.remaining);

@@ -173,6 +173,9 @@ impl Replay {
             lane_of: Vec::new(),
             pools: Vec::new(),
             ports: Vec::new(),
+            gatherings: Vec::new(),
+            curves: Vec::new(),
+            coupling: None,
             tcp: None,
             graph,
         };
@@ -349,6 +352,7 @@ impl Replay {
                     }
                 },
                 startup: self.startup.get(),
+                startup_pool: None,
             });
             Self::add_worker(program, specs);
         }
@@ -362,6 +366,7 @@ impl Replay {
                 discipline: if up { Discipline::Fifo } else { Discipline::Ranked },
                 station: Station::Tcp { worker, up },
                 startup: 0.0,
+                startup_pool: None,
             });
             Self::add_worker(program, specs);
         }
