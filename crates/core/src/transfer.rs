@@ -32,11 +32,12 @@ impl Curve {
         }
     }
 
-    /// What every transfer costs whatever its size, where that can be told.
+    /// What every transfer costs whatever its size: the time of the smallest.
     pub fn startup(&self) -> Seconds {
         match self {
             Self::AlphaBeta { startup, .. } => *startup,
-            Self::Piecewise(_) | Self::Measured(_) => Seconds::ZERO,
+            Self::Piecewise(curve) => curve.time(ONE_BYTE),
+            Self::Measured(curve) => curve.time(ONE_BYTE),
         }
     }
 }

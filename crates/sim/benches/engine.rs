@@ -66,7 +66,6 @@ fn layered(operations: usize, workers: u32) -> Program {
         ports: vec![],
         tcp: None,
         gatherings: Vec::new(),
-        curves: Vec::new(),
         coupling: None,
         steps: vec![(0..40).map(step).collect()],
         kind: vec![0; workers as usize],

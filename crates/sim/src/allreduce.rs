@@ -46,10 +46,9 @@ pub enum Messages {
 /// What communication and computing cost each other.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Interference {
-    /// While both are under way, each takes (1 + this) times as long.
+    /// While both are under way, each takes (1 + this) times as long. A host that is that busy also goes through what
+    /// precedes the bytes of messages one at a time.
     pub slowdown: f64,
-    /// Whether messages under way at once also share what precedes their bytes, as those of a busy host do.
-    pub shared_startup: bool,
     /// Copying a byte of gradients into a message, and out of it, on the worker.
     pub copy_byte: Seconds,
 }
@@ -75,19 +74,51 @@ pub struct AllReduce {
     pub period: u32,
 }
 
-/// Local lanes of a worker.
+/// Local lanes of a worker; all channels from the last one on.
 const COMPUTING: LocalLane = 0;
-const EXCHANGE: LocalLane = 1;
-const WAITING: LocalLane = 2;
-const LANES: LocalLane = 3;
+const WAITING: LocalLane = 1;
+const EXCHANGE: LocalLane = 2;
+
+/// What an operation of the program is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Computing before or after the backward pass, waiting, copying.
+    Other,
+    /// The backward pass of a layer.
+    Backward(usize),
+    /// A message whose first gradients are those of this layer.
+    Message(usize),
+}
 
 impl AllReduce {
+    /// What every operation of the program is about.
+    pub fn roles(&self) -> Vec<Role> {
+        let role = |(_, work): &(OpSpec, Work)| match *work {
+            Work::Backward(layer) => Role::Backward(layer),
+            Work::Message { first, .. } => Role::Message(first),
+            _ => Role::Other,
+        };
+        self.operations().iter().map(role).collect()
+    }
+
+    /// Names of every worker's local lanes.
+    pub fn lane_names(&self) -> Vec<String> {
+        let channel = |channel| format!("all-reduce {channel}");
+        let fixed = ["worker", "waiting"].map(str::to_owned);
+        fixed.into_iter().chain((0..self.channels()).map(channel)).collect()
+    }
+
+    /// Horovod has one.
+    fn channels(&self) -> u32 {
+        if matches!(self.messages, Messages::Cycles { .. }) { 1 } else { self.channels.max(1) }
+    }
+
     /// The program.
     pub fn program(&self) -> Result<Program, GraphError> {
         let specs = self.operations();
         let ops: Vec<OpSpec> = specs.iter().map(|(spec, _)| spec.clone()).collect();
-        let graph = StepGraph::new(&ops, LANES)?;
-        let whole = self.is_simple();
+        let channels = self.channels();
+        let graph = StepGraph::new(&ops, EXCHANGE + channels as LocalLane)?;
         let work = |pass: &Pass| {
             // Gradients are packed as soon as they are there, before the backward pass goes on.
             let rank = |(op, (spec, work)): (usize, &(OpSpec, Work))| match work {
@@ -95,15 +126,14 @@ impl AllReduce {
                 _ => op as u32,
             };
             StepWork {
-                work: specs.iter().map(|(_, work)| self.amount(work, pass, whole)).collect(),
+                work: specs.iter().map(|(_, work)| self.amount(work, pass)).collect(),
                 sources: graph.sources().to_vec(),
                 rank: specs.iter().enumerate().map(rank).collect(),
             }
         };
         let steps = self.passes.iter().map(|kind| kind.iter().map(work).collect()).collect();
         let workers = self.kind.len() as u32;
-        let lanes = self.lanes(workers, whole);
-        let channels = lanes.len() as u32 - workers - 1;
+        let lanes = self.lanes(workers);
         // Pools: what carries messages, what precedes them, then one for every worker.
         let mut pools = vec![PoolSpec { capacity: 1.0, cap: 1.0 }; 2];
         pools.resize(2 + workers as usize, PoolSpec { capacity: 1.0, cap: 1.0 });
@@ -122,12 +152,13 @@ impl AllReduce {
         };
         Ok(Program {
             graph,
-            lane_of: (0..workers).map(|worker| vec![channels + 1 + worker, 0, channels]).collect(),
+            lane_of: (0..workers)
+                .map(|worker| [channels + 1 + worker, channels].into_iter().chain(0..channels).collect())
+                .collect(),
             lanes,
             pools,
             ports: Vec::new(),
-            gatherings: vec![GatheringSpec { parties: workers, launch }],
-            curves: vec![self.curve.clone()],
+            gatherings: vec![GatheringSpec { parties: workers, launch, curve: self.curve.clone() }],
             coupling,
             tcp: None,
             steps,
@@ -137,31 +168,28 @@ impl AllReduce {
             } else {
                 Coordination::Async
             },
-            silent_when_local: vec![false, true, true],
+            silent_when_local: (0..EXCHANGE + channels as LocalLane).map(|lane| lane > COMPUTING).collect(),
         })
     }
 
     /// One message at a time that nothing gets in the way of: its time is known when it begins.
     fn is_simple(&self) -> bool {
-        matches!(self.messages, Messages::Cycles { .. })
-            || (self.channels <= 1 && self.interference.slowdown <= 0.0)
+        self.channels() <= 1 && self.interference.slowdown <= 0.0
     }
 
     /// Channels, then the lane where messages wait, then one for every worker.
-    fn lanes(&self, workers: u32, whole: bool) -> Vec<LaneSpec> {
+    fn lanes(&self, workers: u32) -> Vec<LaneSpec> {
         let discipline = Discipline::Gathering(0);
-        let channel = match whole {
-            true => LaneSpec { discipline, station: Station::Timed(0), startup: 0.0, startup_pool: None },
+        let channel = match self.is_simple() {
+            true => LaneSpec { discipline, ..LaneSpec::own(1.0) },
             false => LaneSpec {
                 discipline,
                 station: Station::Pool(WIRE),
                 startup: self.startup.get(),
-                startup_pool: self.interference.shared_startup.then_some(STARTUP),
+                startup_pool: (self.interference.slowdown > 0.0).then_some(STARTUP),
             },
         };
-        let channels =
-            if matches!(self.messages, Messages::Cycles { .. }) { 1 } else { self.channels.max(1) };
-        let mut lanes = vec![channel; channels as usize];
+        let mut lanes = vec![channel; self.channels() as usize];
         lanes.push(LaneSpec { discipline: Discipline::Delay, ..LaneSpec::own(1.0) });
         lanes.extend((0..workers).map(|worker| LaneSpec {
             discipline: Discipline::Ranked,
@@ -201,7 +229,12 @@ impl AllReduce {
             if copies {
                 ready = list.add(&name("pack"), COMPUTING, vec![ready], Work::Pack(size));
             }
-            let sent = list.add(&name("all-reduce"), EXCHANGE, vec![ready], Work::Message(size));
+            let sent = list.add(
+                &name("all-reduce"),
+                EXCHANGE,
+                vec![ready],
+                Work::Message { first: bucket.first, size },
+            );
             if copies {
                 unpacked = list.add(&name("unpack"), COMPUTING, vec![sent, unpacked], Work::Unpack(size));
             } else {
@@ -226,14 +259,13 @@ impl AllReduce {
         }
     }
 
-    fn amount(&self, work: &Work, pass: &Pass, whole: bool) -> f64 {
+    fn amount(&self, work: &Work, pass: &Pass) -> f64 {
         match *work {
             Work::Forward => pass.forward.get(),
             Work::Backward(layer) => pass.layers[layer].backward.get(),
             Work::Wait(time) => time.get(),
             Work::Pack(size) | Work::Unpack(size) => self.interference.copy_byte.get() * size.get(),
-            Work::Message(size) if whole => size.get(),
-            Work::Message(size) => (self.curve.time(size) - self.startup).max(Seconds::ZERO).get(),
+            Work::Message { size, .. } => size.get(),
             Work::Update => pass.update.get(),
         }
     }
@@ -252,7 +284,7 @@ enum Work {
     Backward(usize),
     Wait(Seconds),
     Pack(Bytes),
-    Message(Bytes),
+    Message { first: usize, size: Bytes },
     Unpack(Bytes),
     Update,
 }

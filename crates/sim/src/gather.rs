@@ -6,6 +6,8 @@
 
 use crate::graph::OpId;
 use std::collections::VecDeque;
+use stepcast_core::quantity::Bytes;
+use stepcast_core::transfer::Curve;
 
 /// When ready operations are served.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,12 +27,14 @@ pub enum Launch {
 }
 
 /// A gathering, as a builder describes it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct GatheringSpec {
     /// How many workers take part: all of them.
     pub parties: u32,
     /// When ready operations are served.
     pub launch: Launch,
+    /// Seconds by amount of work, the lanes' start-up included.
+    pub curve: Curve,
 }
 
 /// A gathering at work.
@@ -58,8 +62,8 @@ pub(crate) enum Next {
     Idle,
     /// A cycle begins then.
     At(f64),
-    /// So much work, after so many seconds.
-    Serve { amount: f64, before: f64 },
+    /// So many seconds of work, after so many others.
+    Serve { time: f64, before: f64 },
 }
 
 impl Gathering {
@@ -96,7 +100,7 @@ impl Gathering {
         let Some(&(_, first)) = self.ready.front() else { return Next::Idle };
         let Launch::Cycles { length, threshold, negotiation } = self.spec.launch else {
             group.extend(self.ready.pop_front().map(|(op, _)| op));
-            return Next::Serve { amount: first, before: 0.0 };
+            return self.serve(first, 0.0);
         };
         if self.in_cycle == 0 {
             let late = (now - self.next_cycle) / length;
@@ -121,7 +125,11 @@ impl Gathering {
             self.ready.pop_front();
             self.in_cycle -= 1;
         }
-        Next::Serve { amount, before }
+        self.serve(amount, before)
+    }
+
+    fn serve(&self, amount: f64, before: f64) -> Next {
+        Next::Serve { time: self.spec.curve.time(Bytes::new(amount)).get(), before }
     }
 
     /// A cycle begins: what is ready now belongs to it.

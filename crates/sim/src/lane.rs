@@ -16,8 +16,6 @@ pub enum Station {
     Pool(u32),
     /// Links, shared max-min fairly.
     Links(Route),
-    /// The lane has it to itself: the time is that of a curve of the program.
-    Timed(u32),
     /// A TCP connection of a worker.
     Tcp {
         /// Whose.

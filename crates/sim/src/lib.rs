@@ -19,7 +19,7 @@ mod sample;
 mod synthesise;
 mod tcp;
 
-pub use allreduce::{AllReduce, Bucket, Interference, Messages};
+pub use allreduce::{AllReduce, Bucket, Interference, Messages, Role};
 pub use coordinate::Coordination;
 pub use engine::{End, Limits, Outcome, run};
 pub use gather::{GatheringSpec, Launch};
@@ -29,5 +29,5 @@ pub use network::{MAX_PORTS, Route, max_min};
 pub use observe::{Blind, ChunkRecord, Observer, StepRecord, Steps, Timeline};
 pub use program::{Coupling, PoolSpec, Program, ProgramError, StepWork};
 pub use replay::{LocalLanes, ParseLane, Parsing, Replay, ReplayWorker, TransferOrder, Transport};
-pub use synthesise::{jittered, synthesise};
+pub use synthesise::{jitter_factors, jittered, synthesise};
 pub use tcp::TcpSpec;

@@ -5,6 +5,9 @@ pub trait Observer {
     /// A chunk of an operation was served.
     fn chunk(&mut self, _worker: u32, _op: u32, _lane: u32, _since: f64, _until: f64) {}
 
+    /// Workers agreed on what to send next.
+    fn agreed(&mut self, _since: f64, _until: f64) {}
+
     /// A worker ended a step, `stale` updates of others having been made since it began.
     fn step(&mut self, _worker: u32, _since: f64, _until: f64, _stale: u64) {}
 }

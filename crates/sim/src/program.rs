@@ -5,7 +5,6 @@ use crate::gather::GatheringSpec;
 use crate::graph::StepGraph;
 use crate::lane::{Discipline, LaneSpec, Station};
 use crate::tcp::TcpSpec;
-use stepcast_core::transfer::Curve;
 
 /// Equally shared resource: with n customers each gets min(`cap`, `capacity` / n).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,8 +53,6 @@ pub struct Program {
     pub ports: Vec<f64>,
     /// What all workers take part in.
     pub gatherings: Vec<GatheringSpec>,
-    /// Times by amount of work, for stations that have them.
-    pub curves: Vec<Curve>,
     /// Computing and exchange that get into each other's way.
     pub coupling: Option<Coupling>,
     /// TCP connections, where they are modelled.
@@ -118,7 +115,6 @@ impl Program {
             let sound = match lane.station {
                 Station::Own(rate) => rate > 0.0 && rate.is_finite(),
                 Station::Pool(pool) => (pool as usize) < self.pools.len(),
-                Station::Timed(curve) => (curve as usize) < self.curves.len(),
                 Station::Tcp { worker, .. } => self.tcp.is_some() && (worker as usize) < self.workers(),
                 Station::Links(route) => {
                     !route.ports().is_empty()

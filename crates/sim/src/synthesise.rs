@@ -55,19 +55,21 @@ pub fn synthesise(scenario: &Scenario, index: usize) -> Profile {
 /// deviation against the mean. One factor holds for a whole step: what slows a worker down slows all of its operations
 /// down.
 pub fn jittered(profile: &Profile, jitter: f64, seed: u64) -> Profile {
-    let mut sampler = Sampler::new(seed, 1);
-    let spread = (1.0 + jitter.powi(2)).ln().sqrt();
     let scaled = |step: &Step, factor: f64| Step {
         start: step.start.iter().map(|time| time * factor).collect(),
         end: step.end.iter().map(|time| time * factor).collect(),
         length: step.length * factor,
     };
     let first = profile.steps.iter().take(1);
-    let steps = first.flat_map(|step| (0..STEPS).map(move |_| step)).map(|step| {
-        let factor = (spread * sampler.normal(0)).exp();
-        scaled(step, factor)
-    });
+    let steps = first.flat_map(|step| jitter_factors(jitter, seed).map(|factor| scaled(step, factor)));
     Profile { steps: steps.collect(), ..profile.clone() }
+}
+
+/// What steps take against the mean one: `jitter` is their standard deviation.
+pub fn jitter_factors(jitter: f64, seed: u64) -> impl Iterator<Item = f64> {
+    let mut sampler = Sampler::new(seed, 1);
+    let spread = (1.0 + jitter.powi(2)).ln().sqrt();
+    (0..STEPS).map(move |_| (spread * sampler.normal(0)).exp())
 }
 
 /// Operations one after the other; only their durations count.

@@ -167,15 +167,28 @@ fn computing_and_communication_slow_each_other_down() {
 }
 
 #[test]
+fn cycles_are_slowed_down_too() {
+    // A cycle begins at 5.5 s, half a second after the first gradients; its message of 4 s meets what is left of the second
+    // layer, 3.5 s: 5.25 s later computing is over, at 10.75 s, and the rest of the message takes half a second.
+    let pass = pass(&[(2.0, 4.0), (4.0, 0.0)]);
+    let seconds = Seconds::new;
+    let cycles =
+        Messages::Cycles { length: seconds(1.0), threshold: Bytes::new(9.0), negotiation: Seconds::ZERO };
+    let mut training = training(vec![pass], 3, cycles, line(0.0, 1.0));
+    training.interference.slowdown = 0.5;
+    assert!((ends(&training, 1)[0] - 11.25).abs() < 1e-12);
+}
+
+#[test]
 fn messages_under_way_at_once_share_the_wire() {
     // Two messages of 2 s are ready at 3 s and 3 s, behind start-ups of 1 s: one after the other 3 + 2 · 3 = 9; at
-    // once the start-ups overlap, 3 + 1 + 4 = 8; unless they are shared too.
+    // once the start-ups overlap, 3 + 1 + 4 = 8; unless the host is so busy that they do not.
     let pass = pass(&[(2.0, 2.0), (0.0, 2.0)]);
     let mut training = training(vec![pass.clone()], 2, every_layer(&pass), line(1.0, 1.0));
     assert!((ends(&training, 1)[0] - 9.0).abs() < 1e-12);
     training.channels = 2;
     assert!((ends(&training, 1)[0] - 8.0).abs() < 1e-12);
-    training.interference.shared_startup = true;
+    training.interference.slowdown = 0.5;
     assert!((ends(&training, 1)[0] - 9.0).abs() < 1e-12);
 }
 

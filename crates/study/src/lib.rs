@@ -2,7 +2,9 @@
 
 mod advice;
 pub mod compare;
+mod exchange;
 mod forecast;
+pub mod fuse;
 pub mod methods;
 mod scaling;
 pub mod simulate;

@@ -77,6 +77,13 @@ impl Method for Liu2022 {
                 "use `interference = 0`, or `--method simulate`",
             );
         }
+        if scenario.strategy.exchange.copy_rate.is_some() {
+            return refuse(
+                "strategy.all-reduce.copy-rate",
+                "does not model copies of gradients",
+                "remove it, or use `--method simulate`",
+            );
+        }
         Ok(())
     }
 

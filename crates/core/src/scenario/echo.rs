@@ -105,6 +105,7 @@ fn all_reduce(exchange: &Exchange) -> AllReduceSection {
         channels: Some(exchange.channels),
         overhead: exchange.overhead,
         interference: Some(exchange.interference),
+        copy_rate: exchange.copy_rate,
         measured,
         curve: curve.map(|curve| CurveSection {
             threshold: Some(curve.threshold),

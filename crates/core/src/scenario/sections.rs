@@ -212,8 +212,10 @@ section!(
         channels: u32,
         /// What every all-reduce costs whatever its size.
         overhead: Seconds,
-        /// How much longer computing takes while an all-reduce is under way.
+        /// How much longer computing and all-reduces take while both are under way.
         interference: f64,
+        /// Rate at which workers copy gradients into messages, and out of them.
+        copy_rate: BytesPerSec,
         /// Measured sizes and times of whole all-reduces.
         measured: Vec<(Bytes, Seconds)>,
         /// A fitted curve of whole all-reduces.

@@ -1,7 +1,7 @@
 //! How workers sum their gradients among themselves.
 
 use super::fusion::Fusion;
-use crate::quantity::Seconds;
+use crate::quantity::{BytesPerSec, Seconds};
 use crate::transfer::Curve;
 use serde::{Deserialize, Serialize};
 
@@ -35,8 +35,10 @@ pub struct Exchange {
     pub overhead: Option<Seconds>,
     /// How long an all-reduce takes, where that was measured or fitted; otherwise from network and algorithm.
     pub curve: Option<Curve>,
-    /// How much longer computing takes while an all-reduce is under way: 0.3 is 30 %.
+    /// How much longer computing and all-reduces take while both are under way: 0.3 is 30 %.
     pub interference: f64,
+    /// Rate at which a worker copies gradients into messages, and out of them; none: at no cost.
+    pub copy_rate: Option<BytesPerSec>,
 }
 
 impl Default for Exchange {
@@ -48,6 +50,7 @@ impl Default for Exchange {
             overhead: None,
             curve: None,
             interference: 0.0,
+            copy_rate: None,
         }
     }
 }

@@ -34,8 +34,9 @@ impl<O: Observer> Engine<'_, O> {
                 self.sequence += 1;
                 self.heap.set(lane, Due { time, sequence: self.sequence });
             }
-            Next::Serve { amount, before } => {
+            Next::Serve { time, before } => {
                 let first = state.group.first().copied().unwrap_or(0);
+                let amount = (time - state.spec.startup).max(0.0);
                 let job = Job { worker: 0, op: first, remaining: amount, rank: 0, served_before: false };
                 let starting = state.spec.startup + before > 0.0;
                 state.active = Some(Chunk { job, amount, since: self.now, starting, more: false });
@@ -50,6 +51,9 @@ impl<O: Observer> Engine<'_, O> {
         let Some(chunk) = self.lanes[lane as usize].complete(self.now) else { return };
         let state = &mut self.lanes[lane as usize];
         let since = chunk.since + state.before;
+        if state.before > 0.0 {
+            self.observer.agreed(chunk.since, since);
+        }
         let group = std::mem::take(&mut state.group);
         for worker in 0..self.program.workers() as u32 {
             for &op in &group {

@@ -7,7 +7,6 @@ use super::state::Engine;
 use crate::heap::Due;
 use crate::lane::{Discipline, Station};
 use crate::observe::Observer;
-use stepcast_core::quantity::Bytes;
 
 impl<O: Observer> Engine<'_, O> {
     pub(super) fn dispatch(&mut self, slot: u32) {
@@ -49,7 +48,10 @@ impl<O: Observer> Engine<'_, O> {
             }
             Some(_) => self.chunk_ended(lane),
             // The beginning of a cycle.
-            None => self.go_on(lane),
+            None => {
+                self.heap.remove(lane);
+                self.go_on(lane);
+            }
         }
     }
 
@@ -70,10 +72,6 @@ impl<O: Observer> Engine<'_, O> {
             Station::Own(rate) => {
                 let time = self.now + chunk.amount / rate;
                 self.heap.set(lane, Due { time, sequence });
-            }
-            Station::Timed(curve) => {
-                let time = self.program.curves[curve as usize].time(Bytes::new(chunk.amount));
-                self.heap.set(lane, Due { time: self.now + time.get(), sequence });
             }
             Station::Pool(pool) => self.join_pool(pool, lane, sequence, chunk.amount),
             // What arrives decides: see `receive`.

@@ -193,5 +193,5 @@ fn gatherings(program: &Program) -> Vec<Gathering> {
         (0..program.lanes.len() as u32).filter(serves).collect()
     };
     let numbered = (0..).zip(&program.gatherings);
-    numbered.map(|(which, spec)| Gathering::new(*spec, lanes(which), program.graph.len())).collect()
+    numbered.map(|(which, spec)| Gathering::new(spec.clone(), lanes(which), program.graph.len())).collect()
 }

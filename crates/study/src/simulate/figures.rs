@@ -62,7 +62,7 @@ impl Figures {
     }
 }
 
-fn describe(end: &End) -> String {
+pub(super) fn describe(end: &End) -> String {
     match end {
         End::Completed => "all steps were done".to_owned(),
         End::TimeLimit => "the simulated time was up".to_owned(),

@@ -3,18 +3,20 @@
 //! Runs are independent and go in parallel; their order does not matter, so the figures are the same on any number of
 //! cores.
 
+mod all_reduce;
+mod communication;
 mod figures;
-mod question;
+mod parameter_server;
 
 use figures::Figures;
-use question::Question;
+use parameter_server::Question;
 use rayon::prelude::*;
 use stepcast_core::method::{Inapplicable, Method};
-use stepcast_core::prediction::Prediction;
-use stepcast_core::quantity::BitsPerSec;
+use stepcast_core::prediction::{Communication, Prediction};
+use stepcast_core::quantity::{BitsPerSec, Seconds};
 use stepcast_core::scenario::{Scenario, Transport};
-use stepcast_core::strategy::Architecture;
-use stepcast_sim::{Limits, Program, Timeline, run};
+use stepcast_core::strategy::{Architecture, Synchronisation};
+use stepcast_sim::{AllReduce, Limits, Program, ProgramError, Timeline, run};
 
 /// Operations that one prediction may simulate, all runs together; steps are cut down to it.
 const BUDGET: u64 = 10_000_000;
@@ -38,7 +40,7 @@ impl Method for Simulate {
     }
 
     fn summary(&self) -> &'static str {
-        "parameter server, any synchronisation, by events on a profile or a model's layers"
+        "parameter server or all-reduce, any synchronisation, by events on a profile or a model's layers"
     }
 
     fn source(&self) -> &'static str {
@@ -54,10 +56,10 @@ impl Method for Simulate {
             Err(Inapplicable { key, reason: reason.to_owned(), remedy: remedy.to_owned() })
         };
         match scenario.strategy.architecture {
-            Architecture::AllReduce => refuse(
-                "strategy.architecture",
-                "the simulation has no all-reduce",
-                "use \"parameter-server\"",
+            Architecture::AllReduce if !waits(scenario.strategy.synchronisation) => refuse(
+                "strategy.synchronisation",
+                "the simulation has no asynchronous all-reduce",
+                "use `synchronisation = \"bsp\"` or `\"local-sgd(8)\"`, or `architecture = \"parameter-server\"`",
             ),
             Architecture::StandAlone => refuse(
                 "strategy.architecture",
@@ -85,6 +87,9 @@ impl Method for Simulate {
 
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable> {
         self.applies(scenario)?;
+        if scenario.strategy.architecture == Architecture::AllReduce {
+            return all_reduce::predict(scenario);
+        }
         let question = Question::of(scenario)?;
         let (steps, warm_up) = steps(scenario, question.program.graph.len() as u64);
         let limits = Limits { events: EVENTS, ..Limits::until_slowest(steps) };
@@ -97,9 +102,24 @@ impl Method for Simulate {
                 Figures::of_run(&question.program, question.lanes, &question.batches, seed, limits, warm_up)
             })
             .collect::<Result<_, _>>()
-            .map_err(question::broken)?;
+            .map_err(broken)?;
         Ok(question.prediction(scenario, &runs))
     }
+}
+
+/// The first step of all-reduce training: how long it takes, and where the time of communication goes.
+pub(crate) fn observe_exchanges(training: &AllReduce) -> Result<(Seconds, Communication), Inapplicable> {
+    all_reduce::first_step(training)
+}
+
+/// A program that the engine refuses is a fault of this crate or a profile beyond reason.
+fn broken(error: ProgramError) -> Inapplicable {
+    Inapplicable { key: "model", reason: error.to_string(), remedy: "check the profile".to_owned() }
+}
+
+/// Whether workers wait for each other when they exchange.
+fn waits(synchronisation: Synchronisation) -> bool {
+    matches!(synchronisation, Synchronisation::Bsp | Synchronisation::LocalSgd(_))
 }
 
 fn ports_are_alike(scenario: &Scenario) -> bool {
@@ -134,11 +154,17 @@ pub struct Recording {
 /// The first `steps` steps of every worker of one run.
 pub fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Inapplicable> {
     Simulate.applies(scenario)?;
+    if scenario.strategy.architecture == Architecture::AllReduce {
+        return all_reduce::timeline(scenario, steps);
+    }
     let question = Question::of(scenario)?;
     let mut timeline = Timeline::default();
-    run(&question.program, scenario.simulate.seed, Limits::steps(steps), &mut timeline)
-        .map_err(question::broken)?;
-    Ok(Recording { lane_names: question::lane_names(question.lanes), program: question.program, timeline })
+    run(&question.program, scenario.simulate.seed, Limits::steps(steps), &mut timeline).map_err(broken)?;
+    Ok(Recording {
+        lane_names: parameter_server::lane_names(question.lanes),
+        program: question.program,
+        timeline,
+    })
 }
 
 #[cfg(test)]

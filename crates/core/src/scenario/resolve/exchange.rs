@@ -26,12 +26,15 @@ pub(super) fn exchange(
         overhead: all_reduce.overhead,
         curve: curve(all_reduce.measured, all_reduce.curve).map_err(&within)?,
         interference: all_reduce.interference.unwrap_or(default.interference),
+        copy_rate: all_reduce.copy_rate,
     };
     if !(1..=MAX_CHANNELS).contains(&exchange.channels) {
         let reason = format!("must be between 1 and {MAX_CHANNELS}, but is {}", exchange.channels);
         return Err(within(Invalid::new(KeyPath::of("channels"), reason, "use a number such as 2")));
     }
     optional(exchange.overhead, |time| not_negative("overhead", time.get(), "a time such as \"1 ms\""))
+        .map_err(&within)?;
+    optional(exchange.copy_rate, |rate| positive("copy-rate", rate.get(), "a rate such as \"5 GB/s\""))
         .map_err(&within)?;
     not_negative("interference", exchange.interference, "a share such as 0.3").map_err(&within)?;
     Ok(exchange)

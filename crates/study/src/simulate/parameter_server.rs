@@ -15,8 +15,8 @@ use stepcast_core::scenario::{self, Scenario};
 use stepcast_core::strategy::Synchronisation;
 use stepcast_sim::measure::{mean_and_half_width, quantile};
 use stepcast_sim::{
-    Coordination, LocalLanes, ParseLane, Parsing, Program, ProgramError, Replay, ReplayWorker, Requeue,
-    StreamOrder, Streams, TcpSpec, TransferOrder, Transport, jittered, synthesise,
+    Coordination, LocalLanes, ParseLane, Parsing, Program, Replay, ReplayWorker, Requeue, StreamOrder,
+    Streams, TcpSpec, TransferOrder, Transport, jittered, synthesise,
 };
 
 /// Fewer measured steps than this do not show how steps vary.
@@ -34,11 +34,6 @@ pub(super) struct Question {
     /// Computing of one step, by group.
     compute: Vec<Seconds>,
     warnings: Vec<Warning>,
-}
-
-/// A program that the engine refuses is a fault of this crate or a profile beyond reason.
-pub(super) fn broken(error: ProgramError) -> Inapplicable {
-    Inapplicable { key: "model", reason: error.to_string(), remedy: "check the profile".to_owned() }
 }
 
 impl Question {

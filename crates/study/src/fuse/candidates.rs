@@ -1,0 +1,82 @@
+//! The rules that are compared.
+
+use super::Family;
+use stepcast_core::pass::Pass;
+use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::{Fusion, HOROVOD_CYCLE, HOROVOD_THRESHOLD};
+
+/// A rule with its sizes.
+pub(super) struct Candidate {
+    pub(super) rule: String,
+    pub(super) family: Family,
+    pub(super) fusion: Fusion,
+}
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Buffer sizes that are tried, in MiB; those beyond the model are one.
+const SIZES: [f64; 12] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
+
+/// Horovod's cycle times that are tried, in milliseconds.
+const CYCLES: [f64; 4] = [0.5, 1.0, 2.5, 5.0];
+
+/// The scenario's own rule, then all others.
+pub(super) fn candidates(scenario: &Scenario, pass: &Pass) -> Vec<Candidate> {
+    let mut list = Vec::new();
+    let mut add = |rule: String, family, fusion| list.push(Candidate { rule, family, fusion });
+    let own = scenario.strategy.exchange.fusion.clone();
+    add(format!("as it is: {}", describe(&own)), Family::Own, own);
+    add("no fusion".to_owned(), Family::None, Fusion::None);
+    add("all at the end".to_owned(), Family::All, Fusion::All);
+    let whole = pass.gradients().get() / MIB;
+    let below = SIZES.iter().position(|&size| size >= whole).unwrap_or(SIZES.len() - 1);
+    let sizes = &SIZES[..=below];
+    for &size in sizes {
+        let fusion = Fusion::Buffer { size: Bytes::new(size * MIB), timeout: None };
+        add(describe(&fusion), Family::Buffer, fusion);
+    }
+    add(describe(&Fusion::PYTORCH), Family::Pytorch, Fusion::PYTORCH);
+    for &size in sizes {
+        let cap = Bytes::new(size * MIB);
+        // A size that is asked for holds for the first bucket too.
+        let fusion = Fusion::Pytorch { first: cap, cap };
+        add(describe(&fusion), Family::Pytorch, fusion);
+    }
+    add(describe(&Fusion::HOROVOD), Family::Horovod, Fusion::HOROVOD);
+    for cycle in CYCLES.map(|cycle| Seconds::new(1e-3 * cycle)) {
+        for threshold in sizes.iter().map(|&size| Bytes::new(size * MIB)) {
+            if threshold == HOROVOD_THRESHOLD && cycle == HOROVOD_CYCLE {
+                continue;
+            }
+            let fusion = Fusion::Horovod { threshold, cycle };
+            add(describe(&fusion), Family::Horovod, fusion);
+        }
+    }
+    add(describe(&Fusion::MgWfbp), Family::MgWfbp, Fusion::MgWfbp);
+    add(describe(&Fusion::Adaptive), Family::Adaptive, Fusion::Adaptive);
+    list
+}
+
+/// A rule in a few words.
+fn describe(fusion: &Fusion) -> String {
+    let size = |size: &Bytes| format!("{} MiB", trimmed(size.get() / MIB));
+    match fusion {
+        Fusion::None => "no fusion".to_owned(),
+        Fusion::All => "all at the end".to_owned(),
+        Fusion::Buffer { size: buffer, timeout } => {
+            let timeout = timeout.map_or(String::new(), |timeout| format!(", timeout {}", timeout.human()));
+            format!("buffer, {}{timeout}", size(buffer))
+        }
+        Fusion::Pytorch { first, cap } if first == cap => format!("PyTorch, {}", size(cap)),
+        Fusion::Pytorch { first, cap } => format!("PyTorch, {} after {}", size(cap), size(first)),
+        Fusion::Horovod { threshold, cycle } => format!("Horovod, {}, {}", size(threshold), cycle.human()),
+        Fusion::Adaptive => "adaFusion".to_owned(),
+        Fusion::MgWfbp => "MG-WFBP".to_owned(),
+        Fusion::Buckets(counts) => format!("{} given messages", counts.len()),
+    }
+}
+
+fn trimmed(value: f64) -> String {
+    format!("{:.2}", value).trim_end_matches('0').trim_end_matches('.').to_owned()
+}

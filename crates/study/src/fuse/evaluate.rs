@@ -1,0 +1,176 @@
+//! The time of a step under a rule: by the closed form where it holds, otherwise by the engine.
+
+use crate::exchange;
+use crate::simulate::observe_exchanges;
+use stepcast_analytic::collectives::curve;
+use stepcast_analytic::liu2022::{Plan, passes, plan, schedule};
+use stepcast_core::invalid::Invalid;
+use stepcast_core::method::Inapplicable;
+use stepcast_core::pass::Pass;
+use stepcast_core::prediction::Communication;
+use stepcast_core::profile::Resource;
+use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::Fusion;
+use stepcast_core::transfer::Curve;
+use stepcast_sim::measure::quantile;
+use stepcast_sim::{AllReduce, Messages};
+
+/// Steps from which the interval of the gain is taken.
+const REPLICAS: u64 = 64;
+
+/// Workers of which the slowest decides, at most: more change little.
+const SAMPLED_WORKERS: u64 = 64;
+
+/// What a rule comes to.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) iteration: Seconds,
+    pub(super) scaling_factor: f64,
+    pub(super) communication: Communication,
+    /// How many gradients each message has.
+    pub(super) buckets: Vec<u32>,
+}
+
+/// Asks for times of steps.
+pub(super) struct Evaluator<'a> {
+    scenario: &'a Scenario,
+    pass: Pass,
+    update: Curve,
+    /// One worker who stands for all, where closed forms do not hold.
+    engine: Option<AllReduce>,
+}
+
+impl<'a> Evaluator<'a> {
+    pub(super) fn new(scenario: &'a Scenario) -> Result<Self, Invalid> {
+        let passes = passes(scenario)?;
+        let pass = Pass::slowest(&passes).unwrap_or_else(|| Pass::new(Vec::new()));
+        let exchange = &scenario.strategy.exchange;
+        let simple = exchange.channels <= 1 && exchange.interference <= 0.0 && exchange.copy_rate.is_none();
+        let engine = match simple {
+            true => None,
+            false => {
+                let one = AllReduce {
+                    passes: vec![vec![pass.clone()]],
+                    kind: vec![0],
+                    ..exchange::training(scenario)?
+                };
+                Some(one)
+            }
+        };
+        Ok(Self { scenario, update: curve(scenario), pass, engine })
+    }
+
+    /// A mean step of the slowest worker.
+    pub(super) fn pass(&self) -> &Pass {
+        &self.pass
+    }
+
+    /// How long an all-reduce takes.
+    pub(super) fn update(&self) -> &Curve {
+        &self.update
+    }
+
+    /// Whether closed forms hold.
+    pub(super) fn is_closed(&self) -> bool {
+        self.engine.is_none()
+    }
+
+    /// Names of all gradients, in the order of the backward pass.
+    pub(super) fn names(&self) -> Vec<String> {
+        match self.scenario.profile() {
+            Some(profile) => {
+                let sent =
+                    profile.operations.iter().filter(|op| op.resource == Resource::Uplink && op.bytes > 0);
+                sent.map(|op| op.name.clone()).collect()
+            }
+            None => {
+                let tensors = self.scenario.workload.layers.iter().rev().flat_map(|layer| &layer.tensors);
+                tensors.map(|tensor| tensor.name.clone()).collect()
+            }
+        }
+    }
+
+    /// Sizes of all gradients.
+    pub(super) fn sizes(&self) -> Vec<Bytes> {
+        let sizes = self.pass.layers.iter().map(|layer| layer.gradients);
+        sizes.filter(|size| *size > Bytes::ZERO).collect()
+    }
+
+    /// A step under a rule.
+    pub(super) fn evaluate(&self, fusion: &Fusion) -> Result<Found, Inapplicable> {
+        let rule = schedule(self.scenario, fusion, &self.update);
+        let plan = plan(&self.pass, &self.update, &rule);
+        let buckets = self.buckets(&plan);
+        let Some(engine) = &self.engine else {
+            return Ok(Found {
+                iteration: plan.outcome.iteration(),
+                scaling_factor: plan.outcome.factor(),
+                communication: plan.communication(),
+                buckets,
+            });
+        };
+        let messages = exchange::messages(&self.pass, &self.update, &rule);
+        let (iteration, communication) = self.simulate(engine, messages)?;
+        let computing = self.pass.computing() + self.pass.update;
+        Ok(Found { iteration, scaling_factor: computing / iteration, communication, buckets })
+    }
+
+    /// Time of a step with these messages.
+    pub(super) fn time(&self, counts: &[u32]) -> Result<Seconds, Inapplicable> {
+        Ok(self.evaluate(&Fusion::Buckets(counts.into()))?.iteration)
+    }
+
+    fn simulate(
+        &self,
+        engine: &AllReduce,
+        messages: Messages,
+    ) -> Result<(Seconds, Communication), Inapplicable> {
+        observe_exchanges(&AllReduce { messages, ..engine.clone() })
+    }
+
+    fn buckets(&self, plan: &Plan) -> Vec<u32> {
+        let tensors = |first: usize, last: usize| {
+            let layers = &self.pass.layers[first..=last];
+            layers.iter().filter(|layer| layer.gradients > Bytes::ZERO).count() as u32
+        };
+        plan.flushes.iter().map(|flush| tensors(flush.first, flush.last)).collect()
+    }
+
+    /// The gain of the plan `counts` over `fusion` in 5 % and in 95 % of steps, as computing times spread: the slowest of
+    /// all workers decides.
+    pub(super) fn gain_interval(&self, fusion: &Fusion, counts: &[u32]) -> Result<[f64; 2], Inapplicable> {
+        let workers = self.scenario.cluster.workers().min(SAMPLED_WORKERS) as usize;
+        let mut gains = Vec::with_capacity(REPLICAS as usize);
+        let mut factors = (0..).flat_map(|round| {
+            let seed = self.scenario.simulate.seed.wrapping_add(round);
+            stepcast_sim::jitter_factors(self.jitter(), seed).collect::<Vec<_>>()
+        });
+        for _ in 0..REPLICAS {
+            let slowest = factors.by_ref().take(workers).fold(0.0, f64::max);
+            let replica = Self {
+                scenario: self.scenario,
+                pass: exchange::scaled(&self.pass, slowest, Seconds::ZERO),
+                update: self.update.clone(),
+                engine: self.engine.as_ref().map(|engine| AllReduce {
+                    passes: vec![vec![exchange::scaled(&self.pass, slowest, Seconds::ZERO)]],
+                    ..engine.clone()
+                }),
+            };
+            gains.push(replica.evaluate(fusion)?.iteration / replica.time(counts)? - 1.0);
+        }
+        Ok([quantile(&mut gains, 0.05), quantile(&mut gains, 0.95)])
+    }
+
+    /// Spread of steps against their mean: as measured, or as the scenario says.
+    fn jitter(&self) -> f64 {
+        match self.scenario.profile() {
+            Some(profile) if profile.steps.len() > 1 => {
+                let mean = profile.mean_step().get();
+                let squares = profile.steps.iter().map(|step| (step.length - mean).powi(2)).sum::<f64>();
+                (squares / (profile.steps.len() - 1) as f64).sqrt() / mean
+            }
+            _ => self.scenario.simulate.jitter,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The best plan where the objective is not a closed form: improve what the rules found, cut by cut.
+//!
+//! A plan is a set of cuts between gradients. From the best few plans known, every single cut is added, removed or
+//! moved by one place as long as that helps; the number of evaluations is bounded. On up to twelve gradients all plans
+//! are tried.
+
+use super::Line;
+use super::evaluate::Evaluator;
+use stepcast_analytic::liu2022::optimum;
+use stepcast_core::method::Inapplicable;
+use stepcast_core::quantity::Seconds;
+
+/// Gradients up to which all plans are tried.
+const FEW: usize = 12;
+
+/// Evaluations after which the search ends.
+const BUDGET: usize = 1_500;
+
+/// Plans from which the search starts.
+const STARTS: usize = 3;
+
+/// A plan, and how it was found.
+pub(super) struct Best {
+    pub(super) counts: Vec<u32>,
+    pub(super) how: String,
+}
+
+/// The best plan, never worse than any of `lines`.
+pub(super) fn best(evaluator: &Evaluator<'_>, lines: &[Line]) -> Result<Best, Inapplicable> {
+    let exact = optimum(evaluator.pass(), evaluator.update());
+    if evaluator.is_closed() {
+        return Ok(Best { counts: exact, how: "exact: no plan is faster".to_owned() });
+    }
+    if evaluator.pass().tensors() <= FEW {
+        return exhaustive(evaluator);
+    }
+    improved(evaluator, exact, lines)
+}
+
+/// The best of what the rules found and the plan `exact` of the closed form, improved.
+pub(super) fn improved(
+    evaluator: &Evaluator<'_>,
+    exact: Vec<u32>,
+    lines: &[Line],
+) -> Result<Best, Inapplicable> {
+    let mut starts: Vec<(Seconds, Vec<bool>)> = vec![(evaluator.time(&exact)?, cuts(&exact))];
+    for line in lines {
+        let plan = cuts(&line.buckets);
+        if !starts.iter().any(|(_, known)| *known == plan) {
+            starts.push((evaluator.time(&line.buckets)?, plan));
+        }
+    }
+    starts.sort_by(|a, b| a.0.get().total_cmp(&b.0.get()));
+    let mut search = Search { evaluator, left: BUDGET };
+    let mut best = starts[0].clone();
+    for start in starts.into_iter().take(STARTS) {
+        let found = search.improve(start)?;
+        if found.0 < best.0 {
+            best = found;
+        }
+    }
+    let tried = BUDGET - search.left;
+    let why = if search.left > 0 { "no single cut made it faster" } else { "the budget was spent" };
+    Ok(Best { counts: counts(&best.1), how: format!("searched: {tried} plans were tried until {why}") })
+}
+
+struct Search<'a, 'b> {
+    evaluator: &'a Evaluator<'b>,
+    left: usize,
+}
+
+impl Search<'_, '_> {
+    /// The first change that helps is taken, from place to place, until a whole round brings nothing.
+    fn improve(&mut self, mut best: (Seconds, Vec<bool>)) -> Result<(Seconds, Vec<bool>), Inapplicable> {
+        let places = best.1.len();
+        let mut unchanged = 0;
+        let mut place = 0;
+        while unchanged < places && self.left > 0 {
+            let changes = [vec![place], vec![place, (place + 1) % places.max(1)]];
+            let mut improved = false;
+            for change in changes {
+                let mut plan = best.1.clone();
+                let moves = change.len() > 1;
+                if moves && plan[change[0]] == plan[change[1]] {
+                    continue;
+                }
+                for &cut in &change {
+                    plan[cut] = !plan[cut];
+                }
+                if self.left == 0 {
+                    break;
+                }
+                self.left -= 1;
+                let time = self.evaluator.time(&counts(&plan))?;
+                if time < best.0 {
+                    best = (time, plan);
+                    improved = true;
+                }
+            }
+            unchanged = if improved { 0 } else { unchanged + 1 };
+            place = (place + 1) % places;
+        }
+        Ok(best)
+    }
+}
+
+/// Every plan tried.
+pub(super) fn exhaustive(evaluator: &Evaluator<'_>) -> Result<Best, Inapplicable> {
+    let places = evaluator.pass().tensors().saturating_sub(1);
+    let mut best: Option<(Seconds, Vec<u32>)> = None;
+    for mask in 0..1_u32 << places {
+        let plan: Vec<bool> = (0..places).map(|place| mask & (1 << place) != 0).collect();
+        let counts = counts(&plan);
+        let time = evaluator.time(&counts)?;
+        if best.as_ref().is_none_or(|(fastest, _)| time < *fastest) {
+            best = Some((time, counts));
+        }
+    }
+    let counts = best.map_or_else(Vec::new, |(_, counts)| counts);
+    Ok(Best { counts, how: "exact: all plans were tried".to_owned() })
+}
+
+/// Whether there is a cut behind each gradient but the last.
+fn cuts(counts: &[u32]) -> Vec<bool> {
+    let mut cuts = Vec::new();
+    for &count in counts {
+        cuts.extend(std::iter::repeat_n(false, count.saturating_sub(1) as usize));
+        cuts.push(true);
+    }
+    cuts.pop();
+    cuts
+}
+
+fn counts(cuts: &[bool]) -> Vec<u32> {
+    let mut counts = vec![1];
+    for &cut in cuts {
+        match counts.last_mut() {
+            Some(last) if !cut => *last += 1,
+            _ => counts.push(1),
+        }
+    }
+    counts
+}
