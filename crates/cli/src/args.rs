@@ -11,6 +11,7 @@ Examples:
   stepcast predict                             the built-in quick start
   stepcast predict cluster.toml --workers 1..16
   stepcast compare cluster.toml                every method on one scenario
+  stepcast fuse cluster.toml                   which gradients should travel together
   stepcast import steps/ --batch 32 -o vgg16.json
   stepcast models show resnet50
   stepcast validate zeng2023
@@ -38,6 +39,16 @@ Examples:
   stepcast compare async.toml --workers 16              with 16 workers
   stepcast compare --set strategy.synchronisation=async
   stepcast compare async.toml --json                    for programs";
+
+const FUSE_EXAMPLES: &str = "\
+Examples:
+  stepcast fuse cluster.toml                            every rule, the best plan, what to set
+  stepcast fuse cluster.toml --plan                     with every message of the best plan
+  stepcast fuse one-worker.json --set cluster.workers.0.count=8
+  stepcast fuse cluster.toml --set strategy.all-reduce.channels=2
+  stepcast fuse cluster.toml --json                     with the names of all gradients
+
+The keys about fusion and all-reduce are in docs/scenario.md.";
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
@@ -111,6 +122,9 @@ pub(crate) enum Command {
     /// Predict one scenario by every method, side by side
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(Compare),
+    /// Compare how gradients are fused into messages, find the best plan, and say what to set
+    #[command(after_help = FUSE_EXAMPLES)]
+    Fuse(Fuse),
     /// Make a profile of recorded TensorFlow steps (RunMetadata), to predict with
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(Import),
@@ -191,6 +205,22 @@ pub(crate) struct Compare {
     /// Number of workers, groups keeping their proportions
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MAX_WORKERS as i64))]
     pub(crate) workers: Option<u32>,
+}
+
+/// Flags of `fuse`.
+#[derive(Debug, Args)]
+pub(crate) struct Fuse {
+    /// Scenario (TOML), profile (.json, .json.gz), or - for a scenario from standard input; the
+    /// built-in quick start with all-reduce if left out
+    pub(crate) scenario: Option<String>,
+
+    /// Set a value of the scenario; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
+
+    /// Show every message of the best plan
+    #[arg(long)]
+    pub(crate) plan: bool,
 }
 
 /// Flags of `import`.

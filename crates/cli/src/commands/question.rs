@@ -72,7 +72,7 @@ impl Question {
     }
 }
 
-fn is_profile(path: &str) -> bool {
+pub(super) fn is_profile(path: &str) -> bool {
     path.ends_with(".json") || path.ends_with(".json.gz")
 }
 

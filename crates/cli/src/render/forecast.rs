@@ -3,7 +3,7 @@
 use super::table::{Column, Table, bar};
 use super::{Screen, count, duration, grouped, name, percent, ratio, several, simulation};
 use stepcast_core::method::Method;
-use stepcast_core::prediction::{Bottleneck, Prediction, Warning};
+use stepcast_core::prediction::{Bottleneck, Communication, Prediction, Warning};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
@@ -30,9 +30,12 @@ pub(crate) fn render(
         section("Where the time goes", breakdown(prediction, screen), screen),
         section("Workers", workers(scenario, prediction, screen), screen),
     ];
+    if let Some(parts) = prediction.communication.filter(|parts| parts.allreduce > Seconds::ZERO) {
+        sections.insert(3, section("What communication does", communication(&parts, screen), screen));
+    }
     if let Some(simulated) = &prediction.simulation {
         sections.push(section("Simulation", simulation::figures(simulated, screen), screen));
-        if !simulated.staleness_histogram.is_empty() {
+        if simulated.staleness_histogram.len() > 1 {
             sections.push(section("How stale updates are", simulation::staleness(simulated, screen), screen));
         }
         sections.push(section("How busy resources are", simulation::usage(simulated, screen), screen));
@@ -130,6 +133,28 @@ fn breakdown(prediction: &Prediction, screen: &Screen) -> String {
         table.row([part.name.to_owned(), part.time.human(), percent(share), bar(share, BAR)]);
     }
     table.render(screen)
+}
+
+/// From the first gradients to the end of the last all-reduce.
+pub(super) fn communication(parts: &Communication, screen: &Screen) -> String {
+    let mut table =
+        Table::new([Column::Name("part"), Column::Number("time"), Column::Number("share"), Column::Name("")]);
+    let whole = parts.negotiate + parts.wait + parts.allreduce + parts.misc;
+    for (name, time) in [
+        ("ALLREDUCE", parts.allreduce),
+        ("WAIT", parts.wait),
+        ("NEGOTIATE", parts.negotiate),
+        ("MISC", parts.misc),
+    ] {
+        if time > Seconds::ZERO {
+            table.row([name.to_owned(), time.human(), percent(time / whole), bar(time / whole, BAR)]);
+        }
+    }
+    let exposed = match parts.exposed > Seconds::ZERO {
+        true => format!("{} of it is not hidden by the backward pass.", parts.exposed.human()),
+        false => "All of it is hidden by the backward pass.".to_owned(),
+    };
+    table.render(screen) + &screen.paragraph(2, &exposed)
 }
 
 fn workers(scenario: &Scenario, prediction: &Prediction, screen: &Screen) -> String {
@@ -262,7 +287,7 @@ fn what_if(changes: &[WhatIf], screen: &Screen) -> String {
     table.render(screen)
 }
 
-fn warnings(warnings: &[Warning], screen: &Screen) -> String {
+pub(super) fn warnings(warnings: &[Warning], screen: &Screen) -> String {
     let lines = warnings.iter().map(|warning| {
         let message: String = warning.message.chars().filter(|c| !c.is_control()).collect();
         let text = screen.paragraph(4, &format!("{}: {message}", warning.code));

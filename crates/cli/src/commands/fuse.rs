@@ -1,0 +1,27 @@
+//! `stepcast fuse`: which gradients should travel together.
+
+use super::json;
+use super::question::{Question, is_profile};
+use crate::Answer;
+use crate::args::Fuse;
+use crate::render::{Screen, fusion};
+use stepcast_study::fuse;
+
+/// A profile, or nothing, does not say how gradients are summed.
+const ALL_REDUCE: [&str; 2] = ["strategy.architecture=all-reduce", "strategy.synchronisation=bsp"];
+
+pub(super) fn run(flags: &Fuse, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    let path = flags.scenario.as_deref();
+    let mut overrides = Vec::new();
+    if path.is_none_or(is_profile) {
+        overrides.extend(ALL_REDUCE.map(str::to_owned));
+    }
+    overrides.extend(flags.overrides.iter().cloned());
+    let question = Question::read(path, &overrides)?;
+    let scenario = question.scenario()?;
+    let report = fuse::fuse(&scenario).map_err(|why| question.refused(why))?;
+    if as_json {
+        return json(&report);
+    }
+    Ok(fusion::render(&scenario, &report, flags.plan, screen).into())
+}
