@@ -96,6 +96,7 @@ Examples:
   stepcast validate                       every set whose data are at hand
   stepcast validate zeng2023              the tables of Zeng 2023 and the measurements behind them
   stepcast validate tf-ps --data FOLDER   real asynchronous runs, from one-worker profiles
+  stepcast validate ddp-gloo --data validation/ddp-gloo/ddp_gloo.jsonl
   stepcast validate zeng2023 --json       for programs
 
 Exits with 1 when a bound is missed.";
@@ -156,8 +157,8 @@ pub(crate) enum Command {
         /// A set of validation data; all that can run if left out
         set: Option<String>,
 
-        /// Folder with measured runs, for tf-ps
-        #[arg(long, value_name = "FOLDER")]
+        /// Measured runs: a folder for tf-ps, a file for ddp-gloo
+        #[arg(long, value_name = "PATH")]
         data: Option<PathBuf>,
     },
 }

@@ -5,19 +5,24 @@
 use super::json;
 use crate::Answer;
 use crate::render::error::Complaint;
-use crate::render::{Screen, tf_ps as tf_ps_text, validation};
+use crate::render::{Screen, ddp_gloo as ddp_gloo_text, tf_ps as tf_ps_text, validation};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use std::path::Path;
 use stepcast_core::suggest;
-use stepcast_study::validate::{tf_ps, zeng2023};
+use stepcast_study::validate::{ddp_gloo, tf_ps, zeng2023};
+use stepcast_trace::TraceError;
 
 /// Figures in the binary.
 const ZENG2023: &str = "zeng2023";
 /// Measured runs in a folder.
 const TF_PS: &str = "tf-ps";
-const SETS: [&str; 2] = [ZENG2023, TF_PS];
+/// Measured jobs in a file.
+const DDP_GLOO: &str = "ddp-gloo";
+const SETS: [&str; 3] = [ZENG2023, TF_PS, DDP_GLOO];
+/// Sets whose data are not in the binary.
+const WITH_DATA: [&str; 2] = [TF_PS, DDP_GLOO];
 
 pub(super) fn run(
     set: Option<&str>,
@@ -32,7 +37,7 @@ pub(super) fn run(
             let remedy = suggest::remedy(name, SETS, &list);
             return Err(Complaint::new(format!("there is no validation set \"{name}\""), remedy).into());
         }
-        None => SETS.into_iter().filter(|set| *set != TF_PS || data.is_some()).collect(),
+        None => SETS.into_iter().filter(|set| !WITH_DATA.contains(set)).collect(),
     };
     let mut holds = true;
     let mut texts = Vec::new();
@@ -59,19 +64,26 @@ fn run_set(set: &str, data: Option<&Path>, screen: &Screen) -> anyhow::Result<Ou
         let text = validation::render(&report, screen);
         return Ok(Outcome { text, value: serde_json::to_value(&report)?, holds: report.holds() });
     }
-    let Some(folder) = data else {
-        let remedy = "add --data FOLDER; docs/validation.md says what is in it";
-        return Err(Complaint::new("the runs of tf-ps are not in the binary", remedy).into());
+    let Some(data) = data else {
+        let what = if set == TF_PS { "FOLDER" } else { "FILE" };
+        let remedy = format!("add --data {what}; docs/validation.md says what is in it");
+        return Err(Complaint::new(format!("the measurements of {set} are not in the binary"), remedy).into());
     };
+    let complain = |error: TraceError| Complaint::new(error.reason, error.remedy).at(error.place);
+    if set == DDP_GLOO {
+        let report = ddp_gloo::run(data).map_err(complain)?;
+        let text = ddp_gloo_text::render(&report, screen);
+        return Ok(Outcome { text, value: serde_json::to_value(&report)?, holds: report.holds() });
+    }
     let bar = ProgressBar::new(0).with_style(
         ProgressStyle::with_template("{pos} of {len} runs {wide_bar} {eta} left").context("progress bar")?,
     );
-    let report = tf_ps::run(folder, &|done, all| {
+    let report = tf_ps::run(data, &|done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     });
     bar.finish_and_clear();
-    let report = report.map_err(|error| Complaint::new(error.reason, error.remedy).at(error.place))?;
+    let report = report.map_err(complain)?;
     let text = tf_ps_text::render(&report, screen);
     Ok(Outcome { text, value: serde_json::to_value(&report)?, holds: report.holds() })
 }

@@ -1,6 +1,7 @@
 //! Text for people: where it goes, and how numbers are written.
 
 pub(crate) mod comparison;
+pub(crate) mod ddp_gloo;
 pub(crate) mod error;
 pub(crate) mod forecast;
 pub(crate) mod fusion;

@@ -1,4 +1,5 @@
 //! Validation: published figures recomputed, measured ones predicted, bounds kept.
 
+pub mod ddp_gloo;
 pub mod tf_ps;
 pub mod zeng2023;

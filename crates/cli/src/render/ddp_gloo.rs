@@ -1,0 +1,102 @@
+//! The validation against real DDP jobs as text.
+
+use super::Screen;
+use super::table::{Column, Table};
+use stepcast_core::quantity::Seconds;
+use stepcast_study::validate::ddp_gloo::{MEAN_BOUND, Parameters, Report, WORST_BOUND};
+
+/// The validation, its last line ended.
+pub(crate) fn render(report: &Report, screen: &Screen) -> String {
+    let verdict = if report.holds() { "bounds kept" } else { "bounds missed" };
+    let title = screen.strong(&format!("ddp-gloo: {verdict}"));
+    let source = "Real PyTorch DDP jobs over gloo on CPUs, predicted from the profile of one worker and a \
+                  micro-benchmark of all-reduces; time of a step. Two figures are fitted to jobs of other models than \
+                  the one that is predicted.";
+    let sections = [
+        format!("{title}\n{}", screen.paragraph(0, source)),
+        jobs(report, screen),
+        summary(report, screen),
+        testbed(report, screen),
+    ];
+    sections.join("\n")
+}
+
+fn percent(predicted: Seconds, measured: Seconds) -> String {
+    format!("{:+.1} %", 100.0 * (predicted / measured - 1.0))
+}
+
+fn jobs(report: &Report, screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::Name("model"),
+        Column::Number("ranks"),
+        Column::Number("rate"),
+        Column::Number("cores"),
+        Column::Number("bucket MiB"),
+        Column::Number("measured"),
+        Column::Number("predicted"),
+        Column::Number("error"),
+        Column::Number("plain overlap"),
+    ]);
+    for row in &report.rows {
+        table.row([
+            super::name(&row.model),
+            row.ranks.to_string(),
+            super::name(&row.rate),
+            row.cores.to_string(),
+            row.bucket_mb.to_string(),
+            row.measured.human(),
+            row.predicted.human(),
+            percent(row.predicted, row.measured),
+            percent(row.plain, row.measured),
+        ]);
+    }
+    format!("{}\n{}", screen.title("Steps"), table.render(screen))
+}
+
+fn summary(report: &Report, screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::Name("predicted with"),
+        Column::Number("mean error"),
+        Column::Number("worst"),
+        Column::Number("bias"),
+    ]);
+    for errors in &report.errors {
+        table.row([
+            errors.method.to_owned(),
+            format!("{:.1} %", errors.mean),
+            format!("{:.1} %", errors.worst),
+            format!("{:+.1} %", errors.bias),
+        ]);
+    }
+    let mut bounds = format!(
+        "Bounds, with other models' fit: mean at most {MEAN_BOUND} %, worst at most {WORST_BOUND} %."
+    );
+    if report.left_out > 0 {
+        bounds += &format!(" {} jobs have no profile and were left out.", report.left_out);
+    }
+    format!("{}\n{}\n{}", screen.title("Errors"), table.render(screen), screen.paragraph(2, &bounds))
+}
+
+fn testbed(report: &Report, screen: &Screen) -> String {
+    let testbed = &report.testbed;
+    let figures = format!(
+        "From profiles and micro-benchmarks: steps of a worker spread by {:.1} %, large all-reduces reach {:.3} of the \
+         link rate.",
+        100.0 * testbed.jitter,
+        testbed.goodput
+    );
+    let mut table = Table::new([
+        Column::Name("fitted"),
+        Column::Number("core time per byte"),
+        Column::Number("loaded host, slower by"),
+    ]);
+    let mut row = |name: String, parameters: &Parameters| {
+        let slower = format!("{:.1} %", 100.0 * (parameters.slowness - 1.0));
+        table.row([name, parameters.core_per_byte.human(), slower]);
+    };
+    for (model, parameters) in &report.without {
+        row(format!("without {}", super::name(model)), parameters);
+    }
+    row("on all jobs".to_owned(), &report.parameters);
+    format!("{}\n{}\n{}", screen.title("Testbed"), screen.paragraph(2, &figures), table.render(screen))
+}
