@@ -4,12 +4,12 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use stepcast_core::quantity::{BytesPerSec, Seconds};
+use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 use stepcast_core::scenario::Document;
 use stepcast_sim::{
-    Blind, Coordination, Discipline, LaneSpec, Limits, OpSpec, Parsing, PoolSpec, Program, Replay,
-    ReplayWorker, Requeue, Station, StepGraph, StepWork, StreamOrder, Streams, TransferOrder, Transport, run,
-    synthesise,
+    Blind, Collective, Coordination, Discipline, LaneSpec, Limits, Machines, OpSpec, Parsing, PoolSpec,
+    Program, Replay, ReplayWorker, Requeue, Station, StepGraph, StepWork, StreamOrder, Streams,
+    TransferOrder, Transport, run, synthesise,
 };
 
 fn main() {
@@ -66,6 +66,7 @@ fn layered(operations: usize, workers: u32) -> Program {
         ports: vec![],
         tcp: None,
         gatherings: Vec::new(),
+        neighbours: Vec::new(),
         coupling: None,
         steps: vec![(0..40).map(step).collect()],
         kind: vec![0; workers as usize],
@@ -126,4 +127,19 @@ fn inception_v3_for_2_to_10_workers(bencher: Bencher<'_, '_>) {
             run(program, 1, Limits::steps(1000), &mut Blind).expect("the program is sound");
         }
     });
+}
+
+/// One all-reduce around a ring, every send of every worker simulated.
+#[divan::bench(args = [64, 1024], sample_count = 5, sample_size = 1)]
+fn ring_all_reduce(bencher: Bencher<'_, '_>, workers: usize) {
+    let machines = Machines {
+        ports: vec![BytesPerSec::new(3e9); workers],
+        step: Seconds::new(2e-5),
+        combine_byte: Seconds::new(1e-11),
+    };
+    let program = Collective::Ring.program(&machines, Bytes::new(1e8)).expect("the program is sound");
+    let operations = program.graph.len() * workers;
+    bencher
+        .counter(ItemsCount::new(operations))
+        .bench_local(|| run(&program, 0, Limits::steps(1), &mut Blind).expect("it runs"));
 }

@@ -158,6 +158,7 @@ impl AllReduce {
             lanes,
             pools,
             ports: Vec::new(),
+            neighbours: Vec::new(),
             gatherings: vec![GatheringSpec { parties: workers, launch, curve: self.curve.clone() }],
             coupling,
             tcp: None,

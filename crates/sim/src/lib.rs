@@ -3,6 +3,7 @@
 //! No input or output, no clock, no threads, no logging. The same program and seed give the same events.
 
 mod allreduce;
+mod collective;
 mod coordinate;
 mod engine;
 mod gather;
@@ -20,6 +21,7 @@ mod synthesise;
 mod tcp;
 
 pub use allreduce::{AllReduce, Bucket, Interference, Messages, Role};
+pub use collective::{Collective, Machines};
 pub use coordinate::Coordination;
 pub use engine::{End, Limits, Outcome, run};
 pub use gather::{GatheringSpec, Launch};

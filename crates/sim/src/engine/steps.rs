@@ -66,6 +66,14 @@ impl<O: Observer> Engine<'_, O> {
                     self.enqueue(worker, next);
                 }
             }
+            for &(neighbour, next) in graph.told(op) {
+                let other = self.program.neighbours[worker as usize][usize::from(neighbour)];
+                let waiting = &mut self.waiting[other as usize * graph.len() + next as usize];
+                *waiting -= 1;
+                if *waiting == 0 {
+                    self.enqueue(other, next);
+                }
+            }
             self.left[worker as usize] -= 1;
             if self.left[worker as usize] == 0 {
                 self.step_ended(worker);
