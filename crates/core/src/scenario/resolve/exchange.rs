@@ -104,7 +104,8 @@ fn fusion(section: FusionSection, gradients: &[String]) -> Result<Fusion, Invali
             Fusion::Buffer { size: section.size.unwrap_or(HOROVOD_THRESHOLD), timeout: section.timeout }
         }
         FusionRule::Pytorch => Fusion::Pytorch {
-            first: section.first.unwrap_or(PYTORCH_FIRST),
+            // A size that is asked for holds for the first bucket too (`bucket_cap_mb` of recent versions).
+            first: section.first.or(section.size).unwrap_or(PYTORCH_FIRST),
             cap: section.size.unwrap_or(PYTORCH_CAP),
         },
         FusionRule::Horovod => Fusion::Horovod {
