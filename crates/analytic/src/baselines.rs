@@ -109,7 +109,7 @@ fn computes(profile: &Profile) -> bool {
 fn group_phases(scenario: &Scenario, index: usize) -> Phases {
     let cluster = &scenario.cluster;
     let groups = vec![cluster.groups[index].clone()];
-    let alone = scenario.on(Cluster { groups, network: cluster.network.clone(), servers: cluster.servers });
+    let alone = scenario.on(Cluster { groups, ..cluster.clone() });
     Phases::of(&alone)
 }
 

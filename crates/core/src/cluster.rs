@@ -54,6 +54,8 @@ pub struct Cluster {
     pub network: Network,
     /// The parameter servers, where the architecture has them.
     pub servers: Servers,
+    /// Workers that share a node, its memory and its port.
+    pub workers_per_node: u32,
 }
 
 impl Cluster {

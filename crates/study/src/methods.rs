@@ -4,6 +4,7 @@ use crate::simulate::Simulate;
 use stepcast_analytic::baselines::{Cynthia2019, Lin2018};
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_analytic::liu2022::{Liu2022, Schedule};
+use stepcast_analytic::oyama2016::Oyama2016;
 use stepcast_analytic::zeng2023::Zeng2023;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::scenario::Scenario;
@@ -14,6 +15,7 @@ pub fn all() -> &'static [&'static dyn Method] {
         &Layerwise,
         &Zeng2023,
         &Liu2022 { schedule: Schedule::PerLayer },
+        &Oyama2016,
         &Simulate,
         // To be compared with: rougher than what stands before them.
         &Cynthia2019 { half: false },

@@ -8,6 +8,7 @@ pub(crate) mod model;
 mod simulation;
 pub(crate) mod table;
 pub(crate) mod tf_ps;
+pub(crate) mod updating;
 pub(crate) mod validation;
 
 use clap::builder::styling::{AnsiColor, Style};

@@ -24,6 +24,7 @@ impl Scenario {
                     placement: Some(self.cluster.servers.placement),
                     bandwidth: self.cluster.servers.bandwidth,
                 }),
+                workers_per_node: Some(self.cluster.workers_per_node),
             },
             strategy: StrategySection {
                 architecture: Some(self.strategy.architecture),
@@ -47,6 +48,7 @@ impl Scenario {
                     fc: Some(zeng.fc),
                     host_copy: Some(zeng.host_copy),
                 }),
+                oyama2016: Some(self.oyama2016.to_section()),
                 simulate: Some(SimulateSection {
                     runs: Some(simulate.runs),
                     steps: Some(simulate.steps),

@@ -5,6 +5,7 @@ use crate::cluster::Placement;
 use crate::device::{DeviceKind, Precision};
 use crate::model::{Activation, ModelFile};
 use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, Seconds};
+use crate::scenario::oyama2016::OyamaSection;
 use crate::scenario::{TransferOrder, Transport};
 use crate::strategy::{Architecture, Synchronisation};
 use serde::de::value::MapAccessDeserializer;
@@ -58,6 +59,8 @@ macro_rules! section {
     };
 }
 
+pub(super) use section;
+
 section!(
     /// `[model]`: what is trained.
     ModelSection {
@@ -82,6 +85,8 @@ section!(
         network: NameOr<NetworkSection>,
         /// The parameter servers.
         servers: ServersSection,
+        /// Workers that share a node.
+        workers_per_node: u32,
     }
 );
 
@@ -214,6 +219,8 @@ section!(
     MethodsSection {
         /// Zeng 2023.
         zeng2023: ZengSection,
+        /// Oyama 2016.
+        oyama2016: OyamaSection,
         /// The event engine.
         simulate: SimulateSection,
     }

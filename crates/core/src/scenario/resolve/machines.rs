@@ -17,6 +17,7 @@ const DEFAULT_DEVICE: &str = "tesla-v100-sxm2-16gb";
 const DEFAULT_NETWORK: &str = "10gbe";
 const DEFAULT_WORKERS: u32 = 4;
 const MAX_SERVERS: u32 = 100_000;
+const MAX_WORKERS_PER_NODE: u32 = 512;
 
 pub(super) fn cluster(section: ClusterSection) -> Result<Cluster, Invalid> {
     let sections = section.workers.unwrap_or_else(|| vec![WorkersSection::default()]);
@@ -44,8 +45,15 @@ pub(super) fn cluster(section: ClusterSection) -> Result<Cluster, Invalid> {
         }
         groups.push(group);
     }
+    let workers_per_node = section.workers_per_node.unwrap_or(1);
+    if !(1..=MAX_WORKERS_PER_NODE).contains(&workers_per_node) {
+        let reason = format!("{workers_per_node} workers in a node are outside 1 to {MAX_WORKERS_PER_NODE}");
+        let remedy = "use the number of GPUs in a node, such as 8";
+        return Err(Invalid::new(KeyPath::of("workers-per-node"), reason, remedy));
+    }
     Ok(Cluster {
         groups,
+        workers_per_node,
         network: network(section.network.unwrap_or(NameOr::Name(DEFAULT_NETWORK.to_owned())))
             .map_err(below("network"))?,
         servers: servers(section.servers.unwrap_or_default()).map_err(below("servers"))?,
