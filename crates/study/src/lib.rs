@@ -3,6 +3,8 @@
 mod advice;
 pub mod compare;
 mod forecast;
+pub mod map;
+mod memory;
 pub mod methods;
 mod scaling;
 pub mod simulate;

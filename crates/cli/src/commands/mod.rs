@@ -3,6 +3,7 @@
 mod compare;
 mod devices;
 mod import;
+mod map;
 mod methods;
 mod models;
 mod networks;
@@ -23,6 +24,7 @@ pub(crate) fn run(cli: &Cli, screen: &Screen) -> anyhow::Result<Answer> {
     match &cli.command {
         Command::Predict(flags) => predict::run(flags, cli.json, screen),
         Command::Compare(flags) => compare::run(flags, cli.json, screen),
+        Command::Map(flags) => map::run(flags, cli.json, screen),
         Command::Import(flags) => import::run(flags, cli.json, screen),
         Command::Models { command } => models::run(command.as_ref(), cli.json, screen),
         Command::Devices { name } => devices::run(name.as_deref(), cli.json, screen),

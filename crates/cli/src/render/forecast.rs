@@ -270,7 +270,7 @@ fn what_if(changes: &[WhatIf], screen: &Screen) -> String {
     table.render(screen)
 }
 
-fn warnings(warnings: &[Warning], screen: &Screen) -> String {
+pub(super) fn warnings(warnings: &[Warning], screen: &Screen) -> String {
     let lines = warnings.iter().map(|warning| {
         let message: String = warning.message.chars().filter(|c| !c.is_control()).collect();
         let text = screen.paragraph(4, &format!("{}: {message}", warning.code));

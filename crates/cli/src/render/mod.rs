@@ -4,6 +4,7 @@ pub(crate) mod comparison;
 pub(crate) mod error;
 pub(crate) mod forecast;
 pub(crate) mod import;
+pub(crate) mod map;
 pub(crate) mod model;
 mod simulation;
 pub(crate) mod table;
