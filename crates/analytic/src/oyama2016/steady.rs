@@ -87,8 +87,9 @@ impl Threads {
         let critical = [times.gpu[1] / gpu, self.update_gradient / gpu, self.update_weights / update];
         let longest_critical = critical.into_iter().fold(sum / gpus / update, f64::max);
         // Weights are fetched at a random moment of an update. From then to the gradient's publication lie the rest of
-        // the GPU thread's iteration and, where its buffer was collected before it was filled, the rest of that update.
-        let computing: Seconds = times.gpu[2..].iter().copied().sum();
+        // the GPU thread's iteration, for whose last part an update thread waits that comes by, and, where the buffer
+        // was collected before it was filled, the rest of that update.
+        let computing: Seconds = times.gpu[2..7].iter().copied().sum();
         let collected = (lock + sum) * ((gpus - 1.0) / (2.0 * gpus));
         Steady {
             gpu,

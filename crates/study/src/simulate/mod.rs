@@ -5,6 +5,7 @@
 
 mod figures;
 mod question;
+mod sprint;
 
 use figures::Figures;
 use question::Question;
@@ -38,7 +39,7 @@ impl Method for Simulate {
     }
 
     fn summary(&self) -> &'static str {
-        "parameter server, any synchronisation, by events on a profile or a model's layers"
+        "parameter server, any synchronisation, or asynchronous all-reduce, by events"
     }
 
     fn source(&self) -> &'static str {
@@ -54,10 +55,11 @@ impl Method for Simulate {
             Err(Inapplicable { key, reason: reason.to_owned(), remedy: remedy.to_owned() })
         };
         match scenario.strategy.architecture {
+            Architecture::AllReduce if sprint::asks(scenario) => sprint::applies(scenario),
             Architecture::AllReduce => refuse(
                 "strategy.architecture",
-                "the simulation has no all-reduce",
-                "use \"parameter-server\"",
+                "the simulation has no all-reduce but an asynchronous one",
+                "use \"parameter-server\", or `synchronisation = \"async\"`",
             ),
             Architecture::StandAlone => refuse(
                 "strategy.architecture",
@@ -85,8 +87,12 @@ impl Method for Simulate {
 
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable> {
         self.applies(scenario)?;
+        if sprint::asks(scenario) {
+            return sprint::predict(scenario);
+        }
         let question = Question::of(scenario)?;
-        let (steps, warm_up) = steps(scenario, question.program.graph.len() as u64);
+        let (steps, warm_up) =
+            steps(scenario, question.program.graph.len() as u64 * scenario.cluster.workers());
         let limits = Limits { events: EVENTS, ..Limits::until_slowest(steps) };
         let seeds =
             (0..u64::from(scenario.simulate.runs)).map(|run| scenario.simulate.seed.wrapping_add(run));
@@ -110,10 +116,11 @@ fn ports_are_alike(scenario: &Scenario) -> bool {
         && !cluster.groups.iter().any(|group| own(group.bandwidth))
 }
 
-/// Steps of the slowest worker and those that do not count, within the budget.
+/// Steps of the slowest worker and those that do not count, within the budget; all workers together have so many
+/// operations in a step.
 fn steps(scenario: &Scenario, operations: u64) -> (u64, u64) {
     let options = scenario.simulate;
-    let per_step = operations * scenario.cluster.workers() * u64::from(options.runs);
+    let per_step = operations * u64::from(options.runs);
     let affordable = (BUDGET / per_step.max(1)).max(20);
     let steps = u64::from(options.steps).min(affordable);
     let warm_up = (u64::from(options.warm_up) * steps).div_ceil(u64::from(options.steps));
@@ -134,6 +141,9 @@ pub struct Recording {
 /// The first `steps` steps of every worker of one run.
 pub fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Inapplicable> {
     Simulate.applies(scenario)?;
+    if sprint::asks(scenario) {
+        return sprint::timeline(scenario, steps);
+    }
     let question = Question::of(scenario)?;
     let mut timeline = Timeline::default();
     run(&question.program, scenario.simulate.seed, Limits::steps(steps), &mut timeline)
