@@ -38,7 +38,11 @@ pub fn choose(scenario: &Scenario) -> Result<&'static dyn Method, Inapplicable> 
             Err(refusal) => refusals.push(refusal),
         }
     }
-    // That closed forms cannot read profiles is no news to one who has a profile.
-    let news = refusals.iter().position(|refusal| refusal.key != "model.profile").unwrap_or(0);
+    // That closed forms cannot read profiles is no news to one who has a profile; and a method that models the strategy
+    // is nearer than one that does not.
+    let nearest =
+        |refusal: &Inapplicable| refusal.key != "model.profile" && !refusal.key.starts_with("strategy.");
+    let news = |refusal: &Inapplicable| refusal.key != "model.profile";
+    let news = refusals.iter().position(nearest).or_else(|| refusals.iter().position(news)).unwrap_or(0);
     Err(refusals.swap_remove(news))
 }

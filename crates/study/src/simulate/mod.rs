@@ -58,8 +58,8 @@ impl Method for Simulate {
             Architecture::AllReduce if sprint::asks(scenario) => sprint::applies(scenario),
             Architecture::AllReduce => refuse(
                 "strategy.architecture",
-                "the simulation has no all-reduce but an asynchronous one",
-                "use \"parameter-server\", or `synchronisation = \"async\"`",
+                "the simulation has no synchronous all-reduce",
+                "use \"parameter-server\"",
             ),
             Architecture::StandAlone => refuse(
                 "strategy.architecture",
