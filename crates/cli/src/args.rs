@@ -287,7 +287,7 @@ impl FromStr for Workers {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        numbers(text, "workers").map(Self)
+        numbers(text, " of workers").map(Self)
     }
 }
 
@@ -299,7 +299,7 @@ impl FromStr for Numbers {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        numbers(text, "them").map(Self)
+        numbers(text, "").map(Self)
     }
 }
 
@@ -325,11 +325,11 @@ impl FromStr for Minibatch {
     }
 }
 
-/// Lists and ranges, as "1,2,4..8", of what `what` counts.
-fn numbers(text: &str, what: &str) -> Result<Vec<u32>, String> {
+/// Lists and ranges, as "1,2,4..8"; `of` says what is counted.
+fn numbers(text: &str, of: &str) -> Result<Vec<u32>, String> {
     let mut numbers = Vec::new();
     for part in text.split(',') {
-        let range = range(part.trim(), what)?;
+        let range = range(part.trim(), of)?;
         let points = (range.end() - range.start()) as usize + 1;
         if numbers.len() + points > MAX_POINTS {
             return Err(format!("more than {MAX_POINTS} numbers; give fewer, such as 1,2,4,8"));
@@ -342,12 +342,14 @@ fn numbers(text: &str, what: &str) -> Result<Vec<u32>, String> {
 }
 
 /// "8" or "1..16", both ends included.
-fn range(text: &str, what: &str) -> Result<RangeInclusive<u32>, String> {
+fn range(text: &str, of: &str) -> Result<RangeInclusive<u32>, String> {
     let number = |digits: &str| {
-        let wrong = || format!("\"{digits}\" is no number of {what}; write 8, 1..16 or 1,2,4");
+        let wrong = || format!("\"{digits}\" is no number{of}; write 8, 1..16 or 1,2,4");
         let number: u64 = digits.trim().parse().map_err(|_| wrong())?;
         let fits = u32::try_from(number).ok().filter(|_| (1..=MAX_WORKERS).contains(&number));
-        fits.ok_or_else(|| format!("{number} {what} are outside 1 to {MAX_WORKERS}; write 8, 1..16 or 1,2,4"))
+        fits.ok_or_else(|| {
+            format!("a number{of} is from 1 to {MAX_WORKERS}, not {number}; write 8, 1..16 or 1,2,4")
+        })
     };
     let (first, last) = match text.split_once("..") {
         Some((first, last)) => (number(first)?, number(last.strip_prefix('=').unwrap_or(last))?),

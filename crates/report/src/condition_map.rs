@@ -11,8 +11,11 @@ const HEAD: f64 = 58.0;
 const ROOM: (f64, f64) = (736.0, 330.0);
 /// The largest and the smallest cell.
 const CELL: ((f64, f64), (f64, f64)) = ((64.0, 26.0), (6.0, 5.0));
-/// The legend and the titles need this much.
-const LEAST_WIDTH: f64 = 520.0;
+/// Widths of a letter, roomy: fonts differ.
+const LETTER: f64 = 6.8;
+const TITLE_LETTER: f64 = 9.0;
+/// In place of the shortest epoch, where there is none.
+const NOTHING: &str = "no condition has such a minibatch";
 
 /// The map of `name` as SVG.
 pub fn condition_map(map: &Map, name: &str) -> String {
@@ -45,37 +48,62 @@ pub fn condition_map(map: &Map, name: &str) -> String {
     let lower = heat_map("Average minibatch", &minibatches, plain);
     let (width, height) = upper.size();
     let title = format!("Epoch time and minibatch of {name}, by {}", map.method);
-    let mut svg = Svg::new(width.max(LEAST_WIDTH), HEAD + 2.0 * height, &title);
+    let legend = Legend::of(map);
+    let words = title.chars().count() as f64 * TITLE_LETTER;
+    let mut svg = Svg::new(width.max(LEFT + words.max(legend.width()) + 16.0), HEAD + 2.0 * height, &title);
     svg.raw(&hatch());
     svg.words(LEFT, 24.0, "title", &title);
-    legend(&mut svg, map);
+    legend.draw(&mut svg);
     upper.draw(&mut svg, HEAD);
     lower.draw(&mut svg, HEAD + height);
     svg.finish()
 }
 
-fn legend(svg: &mut Svg, map: &Map) {
-    let mut x = LEFT;
-    if let Some(range) = map.minibatch {
-        svg.rect([x, 36.0, 22.0, 14.0], "", "#48a3a9");
-        svg.rect([x, 36.0, 22.0, 14.0], "", "url(#hatch)");
-        let words = format!("minibatch from {} to {}", short(range.low), short(range.high));
-        svg.words(x + 28.0, 47.0, "", &words);
-        x += 44.0 + 6.6 * words.chars().count() as f64;
-    }
-    match map.best() {
-        Some(best) => {
-            svg.rect([x, 36.0, 22.0, 14.0], "halo", "");
-            svg.rect([x, 36.0, 22.0, 14.0], "frame", "");
-            let words = format!(
-                "shortest epoch: {} at {} nodes, batch {}",
-                duration(best.epoch.get()),
-                best.nodes,
-                best.batch
-            );
-            svg.words(x + 30.0, 47.0, "", &words);
+/// What hatching and frame mean.
+struct Legend {
+    hatched: Option<String>,
+    framed: Option<String>,
+}
+
+impl Legend {
+    fn of(map: &Map) -> Self {
+        let range = map.minibatch;
+        Self {
+            hatched: range
+                .map(|range| format!("minibatch from {} to {}", short(range.low), short(range.high))),
+            framed: map.best().map(|best| {
+                let epoch = duration(best.epoch.get());
+                format!("shortest epoch: {epoch} at {} nodes, batch {}", best.nodes, best.batch)
+            }),
         }
-        None => svg.words(x, 47.0, "", "no condition has such a minibatch"),
+    }
+
+    fn entry(words: &str) -> f64 {
+        48.0 + LETTER * words.chars().count() as f64
+    }
+
+    fn width(&self) -> f64 {
+        let framed = self.framed.as_deref().unwrap_or(NOTHING);
+        self.hatched.as_deref().map_or(0.0, Self::entry) + Self::entry(framed)
+    }
+
+    fn draw(&self, svg: &mut Svg) {
+        let mut x = LEFT;
+        let mark = |x: f64| [x, 36.0, 22.0, 14.0];
+        if let Some(words) = &self.hatched {
+            svg.rect(mark(x), "", "#48a3a9");
+            svg.rect(mark(x), "", "url(#hatch)");
+            svg.words(x + 30.0, 47.0, "", words);
+            x += Self::entry(words);
+        }
+        match &self.framed {
+            Some(words) => {
+                svg.rect(mark(x), "halo", "");
+                svg.rect(mark(x), "frame", "");
+                svg.words(x + 30.0, 47.0, "", words);
+            }
+            None => svg.words(x, 47.0, "", NOTHING),
+        }
     }
 }
 

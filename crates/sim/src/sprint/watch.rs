@@ -48,6 +48,8 @@ pub struct Watch {
     length: [f64; 2],
     lengths: Vec<f64>,
     spent: Vec<Spent>,
+    /// Per thread: what it has spent in the iteration that goes on.
+    going_on: Vec<Vec<(u32, Spent)>>,
     /// Updates so far: of each node, or of all at the servers.
     updates: Vec<u32>,
     /// Per node: the update whose weights its update thread has, and has published.
@@ -76,6 +78,7 @@ impl Watch {
             length: [0.0; 2],
             lengths: Vec::new(),
             spent: vec![Spent::default(); operations.update_weights() as usize + 1],
+            going_on: vec![Vec::new(); threads],
             updates: vec![0; nodes],
             received: vec![0; nodes],
             published: vec![0; nodes],
@@ -133,10 +136,8 @@ impl Observer for Watch {
         if !own {
             return;
         }
-        if counts {
-            self.spent[op as usize].waiting += since - self.free_since[index];
-            self.spent[op as usize].working += until - since;
-        }
+        let spent = Spent { waiting: since - self.free_since[index], working: until - since };
+        self.going_on[index].push((op, spent));
         self.free_since[index] = until;
         if op == Operations::FETCH {
             self.fetched[index] = self.published[node];
@@ -162,7 +163,12 @@ impl Observer for Watch {
 
     fn step(&mut self, thread: u32, since: f64, until: f64, _stale: u64) {
         let index = thread as usize;
-        if self.done[index] >= self.warm_up {
+        let counts = self.done[index] >= self.warm_up;
+        for (op, spent) in self.going_on[index].drain(..).filter(|_| counts) {
+            self.spent[op as usize].waiting += spent.waiting;
+            self.spent[op as usize].working += spent.working;
+        }
+        if counts {
             let kind = usize::from(self.place(thread).1 == self.sprint.gpus);
             self.counted[kind] += 1;
             self.length[kind] += until - since;
