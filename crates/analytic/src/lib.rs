@@ -9,6 +9,7 @@ pub mod cynthia2019;
 pub mod layerwise;
 pub mod lin2018;
 pub mod liu2022;
+pub mod oyama2016;
 pub mod phases;
 pub mod placement;
 pub mod queue;

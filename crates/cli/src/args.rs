@@ -50,6 +50,13 @@ Examples:
 
 The keys about fusion and all-reduce are in docs/scenario.md.";
 
+const MAP_EXAMPLES: &str = "\
+Examples:
+  stepcast map sprint.toml                              up to the cluster's nodes and the device's memory
+  stepcast map sprint.toml --minibatch 104..172         the fastest with such a minibatch
+  stepcast map sprint.toml --nodes 1..64 --batches 1..16 --minibatch 104..172 --plot map.svg
+  stepcast map sprint.toml --json                       every cell, for programs";
+
 const IMPORT_EXAMPLES: &str = "\
 Examples:
   stepcast import steps/ --batch 32 -o vgg16.json       a folder of step_0000.pb, step_0001.pb, ...
@@ -126,6 +133,9 @@ pub(crate) enum Command {
     /// Compare how gradients are fused into messages, find the best plan, and say what to set
     #[command(after_help = FUSE_EXAMPLES)]
     Fuse(Fuse),
+    /// Map epoch time and minibatch over numbers of nodes and batches
+    #[command(after_help = MAP_EXAMPLES)]
+    Map(Map),
     /// Make a profile of recorded TensorFlow steps (RunMetadata), to predict with
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(Import),
@@ -224,6 +234,37 @@ pub(crate) struct Fuse {
     pub(crate) plan: bool,
 }
 
+/// Flags of `map`.
+#[derive(Debug, Args)]
+pub(crate) struct Map {
+    /// Scenario (TOML), or - for a scenario from standard input; the built-in quick start if left out
+    pub(crate) scenario: Option<String>,
+
+    /// Method of prediction; auto takes the first that applies
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub(crate) method: String,
+
+    /// Set a value of the scenario; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
+
+    /// Numbers of nodes: 1..16 or 1,2,4; up to those of the cluster if left out
+    #[arg(long)]
+    pub(crate) nodes: Option<Numbers>,
+
+    /// Batches of a worker: 1..11 or 1,4,8; up to what fits into the device if left out
+    #[arg(long)]
+    pub(crate) batches: Option<Numbers>,
+
+    /// Minibatches to admit, as 104..172; all if left out
+    #[arg(long, value_name = "LOW..HIGH")]
+    pub(crate) minibatch: Option<Minibatch>,
+
+    /// Draw the map into this file
+    #[arg(long, value_name = "OUT.svg")]
+    pub(crate) plot: Option<PathBuf>,
+}
+
 /// Flags of `import`.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
@@ -277,29 +318,68 @@ impl FromStr for Workers {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut workers = Vec::new();
-        for part in text.split(',') {
-            let range = range(part.trim())?;
-            let points = (range.end() - range.start()) as usize + 1;
-            if workers.len() + points > MAX_POINTS {
-                return Err(format!("more than {MAX_POINTS} numbers; give fewer, such as 1,2,4,8"));
-            }
-            workers.extend(range);
-        }
-        workers.sort_unstable();
-        workers.dedup();
-        Ok(Self(workers))
+        numbers(text, " of workers").map(Self)
     }
 }
 
+/// Numbers of nodes or samples, ascending and without repetition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Numbers(pub(crate) Vec<u32>);
+
+impl FromStr for Numbers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        numbers(text, "").map(Self)
+    }
+}
+
+/// Minibatches from one size to another, both included.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Minibatch(pub(crate) f64, pub(crate) f64);
+
+impl FromStr for Minibatch {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("\"{text}\" is no range of minibatches; write 104..172");
+        let (low, high) = text.split_once("..").ok_or_else(wrong)?;
+        let number = |digits: &str| {
+            let number: f64 = digits.trim().parse().map_err(|_| wrong())?;
+            if number.is_finite() && number >= 0.0 { Ok(number) } else { Err(wrong()) }
+        };
+        let (low, high) = (number(low)?, number(high)?);
+        if low > high {
+            return Err(format!("the range {text} is empty; write {high}..{low}"));
+        }
+        Ok(Self(low, high))
+    }
+}
+
+/// Lists and ranges, as "1,2,4..8"; `of` says what is counted.
+fn numbers(text: &str, of: &str) -> Result<Vec<u32>, String> {
+    let mut numbers = Vec::new();
+    for part in text.split(',') {
+        let range = range(part.trim(), of)?;
+        let points = (range.end() - range.start()) as usize + 1;
+        if numbers.len() + points > MAX_POINTS {
+            return Err(format!("more than {MAX_POINTS} numbers; give fewer, such as 1,2,4,8"));
+        }
+        numbers.extend(range);
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    Ok(numbers)
+}
+
 /// "8" or "1..16", both ends included.
-fn range(text: &str) -> Result<RangeInclusive<u32>, String> {
+fn range(text: &str, of: &str) -> Result<RangeInclusive<u32>, String> {
     let number = |digits: &str| {
-        let wrong = || format!("\"{digits}\" is no number of workers; write 8, 1..16 or 1,2,4");
+        let wrong = || format!("\"{digits}\" is no number{of}; write 8, 1..16 or 1,2,4");
         let number: u64 = digits.trim().parse().map_err(|_| wrong())?;
         let fits = u32::try_from(number).ok().filter(|_| (1..=MAX_WORKERS).contains(&number));
         fits.ok_or_else(|| {
-            format!("{number} workers are outside 1 to {MAX_WORKERS}; write 8, 1..16 or 1,2,4")
+            format!("a number{of} is from 1 to {MAX_WORKERS}, not {number}; write 8, 1..16 or 1,2,4")
         })
     };
     let (first, last) = match text.split_once("..") {
@@ -331,6 +411,15 @@ mod tests {
         assert_eq!(read("1..4096").map(|workers| workers.len()), Ok(4096));
         for text in ["", "0", "0..4", "4..1", "1..", "..4", "1..4097", "1000001", "-1", "1.5", "x", "1,,2"] {
             assert!(read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn minibatches_are_ranges() {
+        assert_eq!("103.5..172.5".parse(), Ok(Minibatch(103.5, 172.5)));
+        assert_eq!("64 .. 64".parse(), Ok(Minibatch(64.0, 64.0)));
+        for text in ["", "64", "..", "1..", "2..1", "-1..5", "nan..1", "1..inf", "a..b"] {
+            assert!(text.parse::<Minibatch>().is_err(), "{text}");
         }
     }
 }

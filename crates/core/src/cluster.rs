@@ -68,6 +68,11 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// Workers that share a machine.
+    pub fn workers_per_node(&self) -> u32 {
+        self.nodes.as_ref().map_or(1, |nodes| nodes.workers)
+    }
+
     /// Number of workers.
     pub fn workers(&self) -> u64 {
         self.groups.iter().map(|group| u64::from(group.count)).sum()

@@ -128,6 +128,20 @@ pub struct Simulation {
     pub end: String,
 }
 
+/// What brings gradients into the parameters beside workers that do not wait for it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Updating {
+    /// Time from one update to the next.
+    #[serde(rename = "iteration_s", serialize_with = "number")]
+    pub iteration: Seconds,
+    /// Where it goes; the parts sum up to it.
+    pub breakdown: Vec<Part>,
+    /// Samples whose gradients enter one update, on average.
+    pub minibatch: f64,
+    /// Updates between the one whose weights a gradient was computed with and the one it enters, on average.
+    pub staleness: f64,
+}
+
 /// The answer of one method to one scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prediction {
@@ -158,6 +172,9 @@ pub struct Prediction {
     /// Where the time of all-reduces goes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub communication: Option<Communication>,
+    /// Updates, where they go on beside the steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updating: Option<Box<Updating>>,
     /// What only a simulation knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub simulation: Option<Box<Simulation>>,
@@ -195,6 +212,7 @@ impl Prediction {
             groups,
             warnings: Vec::new(),
             communication: None,
+            updating: None,
             simulation: None,
         }
     }

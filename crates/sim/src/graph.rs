@@ -68,6 +68,9 @@ pub struct StepGraph {
     told: Vec<Vec<Told>>,
     sources: Vec<OpId>,
     local_lanes: u16,
+    /// By operation, where some read news: the lane that hears of its end, and the lane without whose news it is nothing.
+    announces: Vec<Option<LocalLane>>,
+    reads: Vec<Option<LocalLane>>,
 }
 
 impl StepGraph {
@@ -112,6 +115,8 @@ impl StepGraph {
             successors,
             told: Vec::new(),
             local_lanes,
+            announces: Vec::new(),
+            reads: Vec::new(),
         };
         graph.check_cycles()?;
         Ok(graph)
@@ -132,6 +137,23 @@ impl StepGraph {
         }
         self.sources.retain(|&op| self.waiting[op as usize] == 0);
         Ok(self)
+    }
+
+    /// The same graph with news: when an operation of `announcing` ends, its lane has news, and an operation of `reading`
+    /// takes no time unless its lane has had some since the worker's last step. Pairs that name nothing are left out.
+    #[must_use]
+    pub fn with_news(mut self, announcing: &[(OpId, LocalLane)], reading: &[(OpId, LocalLane)]) -> Self {
+        let laid_out = |pairs: &[(OpId, LocalLane)]| {
+            let mut by_op = vec![None; self.len()];
+            for &(op, lane) in pairs.iter().filter(|(_, lane)| *lane < self.local_lanes) {
+                if let Some(slot) = by_op.get_mut(op as usize) {
+                    *slot = Some(lane);
+                }
+            }
+            by_op
+        };
+        (self.announces, self.reads) = (laid_out(announcing), laid_out(reading));
+        self
     }
 
     fn check_cycles(&self) -> Result<(), GraphError> {
@@ -203,6 +225,21 @@ impl StepGraph {
     #[inline]
     pub(crate) fn waiting(&self) -> &[u32] {
         &self.waiting
+    }
+
+    #[inline]
+    pub(crate) fn announces(&self, op: OpId) -> Option<LocalLane> {
+        self.announces.get(op as usize).copied().flatten()
+    }
+
+    #[inline]
+    pub(crate) fn reads(&self, op: OpId) -> Option<LocalLane> {
+        self.reads.get(op as usize).copied().flatten()
+    }
+
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        !self.reads.is_empty()
     }
 
     #[inline]

@@ -17,6 +17,7 @@ mod pool;
 mod program;
 mod replay;
 mod sample;
+pub mod sprint;
 mod synthesise;
 mod tcp;
 

@@ -1,17 +1,15 @@
 //! A prediction with everything a reader needs to use it: the question, the reasons, the scaling curve.
 
 use crate::advice::{self, Advice};
+use crate::memory;
 use crate::scaling::{self, ScalingPoint};
 use crate::slack;
 use serde::Serialize;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::prediction::{Prediction, Warning};
-use stepcast_core::quantity::{Bytes, Seconds, number};
+use stepcast_core::quantity::{Seconds, number};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
 use stepcast_core::strategy::Architecture;
-
-/// Parameters, gradients and momentum, four bytes each.
-const STATE_BYTES_PER_PARAMETER: f64 = 12.0;
 
 /// What training the whole data set takes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -93,9 +91,8 @@ fn memory_warnings(scenario: &Scenario) -> Vec<Warning> {
         return warnings;
     }
     for (index, group) in scenario.cluster.groups.iter().enumerate() {
-        let state = Bytes::new(scenario.workload.parameters as f64 * STATE_BYTES_PER_PARAMETER);
         let batch = scenario.batch(index);
-        let needed = state + scenario.workload.activations * f64::from(batch);
+        let needed = memory::needed(scenario, batch);
         if needed <= group.device.memory {
             continue;
         }

@@ -5,6 +5,8 @@ pub mod compare;
 mod exchange;
 mod forecast;
 pub mod fuse;
+pub mod map;
+mod memory;
 pub mod methods;
 mod scaling;
 pub mod simulate;

@@ -4,6 +4,7 @@ use crate::simulate::Simulate;
 use stepcast_analytic::baselines::{Cynthia2019, Lin2018};
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_analytic::liu2022::Liu2022;
+use stepcast_analytic::oyama2016::Oyama2016;
 use stepcast_analytic::zeng2023::Zeng2023;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::scenario::Scenario;
@@ -14,6 +15,7 @@ pub fn all() -> &'static [&'static dyn Method] {
         &Layerwise,
         &Zeng2023,
         &Liu2022,
+        &Oyama2016,
         &Simulate,
         // To be compared with: rougher than what stands before them.
         &Cynthia2019 { half: false },
@@ -36,7 +38,11 @@ pub fn choose(scenario: &Scenario) -> Result<&'static dyn Method, Inapplicable> 
             Err(refusal) => refusals.push(refusal),
         }
     }
-    // That closed forms cannot read profiles is no news to one who has a profile.
-    let news = refusals.iter().position(|refusal| refusal.key != "model.profile").unwrap_or(0);
+    // That closed forms cannot read profiles is no news to one who has a profile; and a method that models the strategy
+    // is nearer than one that does not.
+    let nearest =
+        |refusal: &Inapplicable| refusal.key != "model.profile" && !refusal.key.starts_with("strategy.");
+    let news = |refusal: &Inapplicable| refusal.key != "model.profile";
+    let news = refusals.iter().position(nearest).or_else(|| refusals.iter().position(news)).unwrap_or(0);
     Err(refusals.swap_remove(news))
 }

@@ -4,6 +4,7 @@ mod compare;
 mod devices;
 mod fuse;
 mod import;
+mod map;
 mod methods;
 mod models;
 mod networks;
@@ -25,6 +26,7 @@ pub(crate) fn run(cli: &Cli, screen: &Screen) -> anyhow::Result<Answer> {
         Command::Predict(flags) => predict::run(flags, cli.json, screen),
         Command::Compare(flags) => compare::run(flags, cli.json, screen),
         Command::Fuse(flags) => fuse::run(flags, cli.json, screen),
+        Command::Map(flags) => map::run(flags, cli.json, screen),
         Command::Import(flags) => import::run(flags, cli.json, screen),
         Command::Models { command } => models::run(command.as_ref(), cli.json, screen),
         Command::Devices { name } => devices::run(name.as_deref(), cli.json, screen),

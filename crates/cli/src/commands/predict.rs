@@ -42,7 +42,8 @@ pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Re
     Ok((forecast::render(&scenario, method, &forecast, screen) + &note).into())
 }
 
-fn method(name: &str) -> Result<&'static dyn Method, Complaint> {
+/// The method of that name.
+pub(super) fn method(name: &str) -> Result<&'static dyn Method, Complaint> {
     methods::find(name).ok_or_else(|| {
         let known: Vec<&str> =
             std::iter::once("auto").chain(methods::all().iter().map(|method| method.name())).collect();

@@ -1,9 +1,9 @@
 //! A forecast as text: what is predicted, by what, and why.
 
 use super::table::{Column, Table, bar};
-use super::{Screen, count, duration, grouped, name, percent, ratio, several, simulation};
+use super::{Screen, count, duration, grouped, name, percent, ratio, several, simulation, updating};
 use stepcast_core::method::Method;
-use stepcast_core::prediction::{Bottleneck, Communication, Prediction, Warning};
+use stepcast_core::prediction::{Bottleneck, Communication, Part, Prediction, Warning};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
@@ -32,6 +32,9 @@ pub(crate) fn render(
     ];
     if let Some(parts) = prediction.communication.filter(|parts| parts.allreduce > Seconds::ZERO) {
         sections.insert(3, section("What communication does", communication(&parts, screen), screen));
+    }
+    if let Some(updates) = &prediction.updating {
+        sections.push(section("Updates beside the steps", updating::figures(updates, screen), screen));
     }
     if let Some(simulated) = &prediction.simulation {
         sections.push(section("Simulation", simulation::figures(simulated, screen), screen));
@@ -126,10 +129,15 @@ fn money(amount: f64) -> String {
 }
 
 fn breakdown(prediction: &Prediction, screen: &Screen) -> String {
+    parts(&prediction.breakdown, prediction.iteration, screen)
+}
+
+/// What an iteration is made of.
+pub(super) fn parts(parts: &[Part], iteration: Seconds, screen: &Screen) -> String {
     let mut table =
         Table::new([Column::Name("part"), Column::Number("time"), Column::Number("share"), Column::Name("")]);
-    for part in prediction.breakdown.iter().filter(|part| part.time.get() > 0.0) {
-        let share = part.time / prediction.iteration;
+    for part in parts.iter().filter(|part| part.time.get() > 0.0) {
+        let share = part.time / iteration;
         table.row([part.name.to_owned(), part.time.human(), percent(share), bar(share, BAR)]);
     }
     table.render(screen)

@@ -6,10 +6,12 @@ pub(crate) mod error;
 pub(crate) mod forecast;
 pub(crate) mod fusion;
 pub(crate) mod import;
+pub(crate) mod map;
 pub(crate) mod model;
 mod simulation;
 pub(crate) mod table;
 pub(crate) mod tf_ps;
+pub(crate) mod updating;
 pub(crate) mod validation;
 
 use clap::builder::styling::{AnsiColor, Style};

@@ -57,6 +57,7 @@ impl Scenario {
                     fc: Some(zeng.fc),
                     host_copy: Some(zeng.host_copy),
                 }),
+                oyama2016: Some(self.oyama2016.to_section()),
                 simulate: Some(SimulateSection {
                     runs: Some(simulate.runs),
                     steps: Some(simulate.steps),

@@ -7,11 +7,16 @@
 mod document;
 mod echo;
 mod file;
+mod oyama2016;
 mod resolve;
 mod sections;
 
 pub use document::{Document, DocumentError, Override};
 pub use file::ScenarioFile;
+pub use oyama2016::{
+    ASSUMED_HOST_MEMORY_RATE, KernelTimes, KernelsSection, Line, LineSection, OyamaOptions, OyamaSection,
+    PerParameter, PerParameterSection, SgemmSection, SgemmTable,
+};
 pub use sections::{
     AllReduceSection, BucketList, ClusterSection, CurveSection, DataSection, DeviceSection, FusionRule,
     FusionSection, MethodsSection, ModelSection, NameOr, NetworkSection, NodesSection, PriceSection,
@@ -208,6 +213,8 @@ pub struct Scenario {
     pub price: Option<Price>,
     /// Inputs of Zeng 2023.
     pub zeng2023: ZengOptions,
+    /// Inputs of Oyama 2016.
+    pub oyama2016: OyamaOptions,
     /// Inputs of the simulation.
     pub simulate: SimulateOptions,
 }

@@ -5,6 +5,7 @@ use crate::cluster::Placement;
 use crate::device::{DeviceKind, Precision};
 use crate::model::{Activation, ModelFile};
 use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, Seconds};
+use crate::scenario::oyama2016::OyamaSection;
 use crate::scenario::{TransferOrder, Transport};
 use crate::strategy::{Algorithm, Architecture, Synchronisation};
 use serde::de::value::MapAccessDeserializer;
@@ -57,6 +58,8 @@ macro_rules! section {
         }
     };
 }
+
+pub(super) use section;
 
 section!(
     /// `[model]`: what is trained.
@@ -316,6 +319,8 @@ section!(
     MethodsSection {
         /// Zeng 2023.
         zeng2023: ZengSection,
+        /// Oyama 2016.
+        oyama2016: OyamaSection,
         /// The event engine.
         simulate: SimulateSection,
     }

@@ -87,6 +87,9 @@ pub(super) struct Engine<'a, O> {
     /// Operations on lanes where nobody waits.
     pub(super) delayed: BinaryHeap<Delayed>,
     pub(super) stopped: u32,
+    /// Per lane: news so far; per worker and operation: news when it last looked. Empty where nothing reads news.
+    pub(super) news: Vec<u64>,
+    pub(super) seen: Vec<u64>,
 }
 
 impl<'a, O: Observer> Engine<'a, O> {
@@ -133,6 +136,8 @@ impl<'a, O: Observer> Engine<'a, O> {
             delayed: BinaryHeap::new(),
             sampler,
             stopped: 0,
+            news: vec![0; if program.graph.has_news() { program.lanes.len() } else { 0 }],
+            seen: vec![0; if program.graph.has_news() { workers * operations } else { 0 }],
         }
     }
 

@@ -55,6 +55,10 @@ impl<O: Observer> Engine<'_, O> {
         let graph = &self.program.graph;
         while let Some((worker, op)) = self.ended.pop() {
             self.operations += 1;
+            if let Some(local) = graph.announces(op) {
+                let lane = self.lane(worker, local);
+                self.news[lane as usize] += 1;
+            }
             if let Some(local) = graph.releases(op) {
                 self.release(self.lane(worker, local));
             }
@@ -93,7 +97,7 @@ impl<O: Observer> Engine<'_, O> {
     pub(super) fn queue_up(&mut self, worker: u32, op: OpId) -> u32 {
         let local = self.program.graph.lane(op);
         let lane = self.lane(worker, local);
-        let remaining = self.work(worker, op, local);
+        let remaining = if self.is_old(worker, op) { 0.0 } else { self.work(worker, op, local) };
         let rank = self.rank.get(self.step[worker as usize] + op as usize).copied().unwrap_or(0);
         let job = Job { worker, op, remaining, rank, served_before: false };
         let state = &mut self.lanes[lane as usize];
@@ -124,6 +128,14 @@ impl<O: Observer> Engine<'_, O> {
             }
         }
         lane
+    }
+
+    /// Whether the operation reads news and there are none since the worker's last step.
+    fn is_old(&mut self, worker: u32, op: OpId) -> bool {
+        let Some(local) = self.program.graph.reads(op) else { return false };
+        let news = self.news[self.lane(worker, local) as usize];
+        let seen = &mut self.seen[worker as usize * self.program.graph.len() + op as usize];
+        std::mem::replace(seen, news) == news
     }
 
     pub(super) fn acquire(&mut self, lane: u32, job: Job) {

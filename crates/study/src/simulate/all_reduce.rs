@@ -72,7 +72,7 @@ pub(super) fn predict(scenario: &Scenario) -> Result<Prediction, Inapplicable> {
     let training = exchange::training(scenario).map_err(inapplicable)?;
     let program = training.program().map_err(cyclic)?;
     let compute = exchange::computing(scenario).map_err(inapplicable)?;
-    let (steps, warm_up) = steps(scenario, program.graph.len() as u64);
+    let (steps, warm_up) = steps(scenario, program.graph.len() as u64 * scenario.cluster.workers());
     let limits = Limits { events: EVENTS, ..Limits::until_slowest(steps) };
     let mut batches = Vec::with_capacity(program.workers());
     for (index, group) in scenario.cluster.groups.iter().enumerate() {

@@ -7,6 +7,7 @@ mod all_reduce;
 mod communication;
 mod figures;
 mod parameter_server;
+mod sprint;
 
 use figures::Figures;
 use parameter_server::Question;
@@ -56,10 +57,11 @@ impl Method for Simulate {
             Err(Inapplicable { key, reason: reason.to_owned(), remedy: remedy.to_owned() })
         };
         match scenario.strategy.architecture {
+            Architecture::AllReduce if sprint::asks(scenario) => sprint::applies(scenario),
             Architecture::AllReduce if !waits(scenario.strategy.synchronisation) => refuse(
                 "strategy.synchronisation",
-                "the simulation has no asynchronous all-reduce",
-                "use `synchronisation = \"bsp\"` or `\"local-sgd(8)\"`, or `architecture = \"parameter-server\"`",
+                "the simulation has no all-reduce with bounded staleness",
+                "use `synchronisation = \"bsp\"`, `\"async\"` or `\"local-sgd(8)\"`",
             ),
             Architecture::StandAlone => refuse(
                 "strategy.architecture",
@@ -87,11 +89,15 @@ impl Method for Simulate {
 
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable> {
         self.applies(scenario)?;
+        if sprint::asks(scenario) {
+            return sprint::predict(scenario);
+        }
         if scenario.strategy.architecture == Architecture::AllReduce {
             return all_reduce::predict(scenario);
         }
         let question = Question::of(scenario)?;
-        let (steps, warm_up) = steps(scenario, question.program.graph.len() as u64);
+        let (steps, warm_up) =
+            steps(scenario, question.program.graph.len() as u64 * scenario.cluster.workers());
         let limits = Limits { events: EVENTS, ..Limits::until_slowest(steps) };
         let seeds =
             (0..u64::from(scenario.simulate.runs)).map(|run| scenario.simulate.seed.wrapping_add(run));
@@ -130,10 +136,11 @@ fn ports_are_alike(scenario: &Scenario) -> bool {
         && !cluster.groups.iter().any(|group| own(group.bandwidth))
 }
 
-/// Steps of the slowest worker and those that do not count, within the budget.
+/// Steps of the slowest worker and those that do not count, within the budget; all workers together have so many
+/// operations in a step.
 fn steps(scenario: &Scenario, operations: u64) -> (u64, u64) {
     let options = scenario.simulate;
-    let per_step = operations * scenario.cluster.workers() * u64::from(options.runs);
+    let per_step = operations * u64::from(options.runs);
     let affordable = (BUDGET / per_step.max(1)).max(20);
     let steps = u64::from(options.steps).min(affordable);
     let warm_up = (u64::from(options.warm_up) * steps).div_ceil(u64::from(options.steps));
@@ -154,6 +161,9 @@ pub struct Recording {
 /// The first `steps` steps of every worker of one run.
 pub fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Inapplicable> {
     Simulate.applies(scenario)?;
+    if sprint::asks(scenario) {
+        return sprint::timeline(scenario, steps);
+    }
     if scenario.strategy.architecture == Architecture::AllReduce {
         return all_reduce::timeline(scenario, steps);
     }

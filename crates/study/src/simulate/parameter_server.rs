@@ -278,12 +278,12 @@ fn lock_step(scenario: &Scenario, simulation: &Simulation) -> Option<Warning> {
     })
 }
 
-fn spread(values: &mut [f64]) -> Spread {
+pub(super) fn spread(values: &mut [f64]) -> Spread {
     Spread { low: quantile(values, 0.05), median: quantile(values, 0.5), high: quantile(values, 0.95) }
 }
 
 /// Shares of 0, 1, 2 …, at most 64 of them.
-fn histogram(stale: &[f64]) -> Vec<f64> {
+pub(super) fn histogram(stale: &[f64]) -> Vec<f64> {
     let most = stale.iter().copied().fold(0.0, f64::max).min(63.0) as usize;
     let mut shares = vec![0.0; most + 1];
     for value in stale {

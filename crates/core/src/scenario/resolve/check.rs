@@ -22,12 +22,12 @@ pub(super) fn optional<T>(value: Option<T>, check: impl Fn(T) -> Result<(), Inva
     value.map_or(Ok(()), check)
 }
 
-pub(super) fn positive(key: &str, value: f64, example: &str) -> Result<(), Invalid> {
+pub(in crate::scenario) fn positive(key: &str, value: f64, example: &str) -> Result<(), Invalid> {
     bounded(key, value, example, value > 0.0, "positive")?;
     plausible(key, value, example)
 }
 
-pub(super) fn not_negative(key: &str, value: f64, example: &str) -> Result<(), Invalid> {
+pub(in crate::scenario) fn not_negative(key: &str, value: f64, example: &str) -> Result<(), Invalid> {
     bounded(key, value, example, value >= 0.0, "zero or more")?;
     if value > 0.0 { plausible(key, value, example) } else { Ok(()) }
 }

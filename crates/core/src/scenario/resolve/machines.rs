@@ -18,6 +18,7 @@ const DEFAULT_NETWORK: &str = "10gbe";
 const DEFAULT_WITHIN: &str = "pcie3-x16";
 const DEFAULT_WORKERS: u32 = 4;
 const MAX_SERVERS: u32 = 100_000;
+const MAX_WORKERS_PER_NODE: u32 = 512;
 
 pub(super) fn cluster(section: ClusterSection) -> Result<Cluster, Invalid> {
     let sections = section.workers.unwrap_or_else(|| vec![WorkersSection::default()]);
@@ -60,7 +61,10 @@ fn nodes(section: NodesSection) -> Result<Nodes, Invalid> {
         Invalid::new(KeyPath::root(), "the nodes have no number of workers", remedy)
     };
     let workers = section.workers.ok_or_else(missing)?;
-    positive("workers", f64::from(workers), "a number such as 8")?;
+    if !(1..=MAX_WORKERS_PER_NODE).contains(&workers) {
+        let reason = format!("{workers} workers in a node are outside 1 to {MAX_WORKERS_PER_NODE}");
+        return Err(Invalid::new(KeyPath::of("workers"), reason, "use a number such as 8"));
+    }
     let network = network(section.network.unwrap_or(NameOr::Name(DEFAULT_WITHIN.to_owned())));
     Ok(Nodes { workers, network: network.map_err(below("network"))? })
 }

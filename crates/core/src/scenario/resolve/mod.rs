@@ -5,6 +5,7 @@ mod exchange;
 mod machines;
 mod model;
 
+use super::oyama2016;
 use super::sections::{DataSection, PriceSection, SimulateSection, StrategySection, ZengSection};
 use super::{
     DataSet, Files, ModelSource, NoFiles, Price, Scenario, ScenarioFile, SimulateOptions, ZengOptions,
@@ -12,7 +13,7 @@ use super::{
 use crate::device::Device;
 use crate::invalid::{Invalid, KeyPath};
 use crate::strategy::{Architecture, Strategy};
-use check::{not_negative, positive};
+pub(super) use check::{not_negative, positive};
 use std::sync::Arc;
 
 const DEFAULT_BATCH: u32 = 32;
@@ -68,13 +69,15 @@ impl ScenarioFile {
             price: self.price.map(price).transpose().map_err(below("price"))?,
             zeng2023: zeng2023(self.methods.zeng2023.unwrap_or_default())
                 .map_err(below("methods.zeng2023"))?,
+            oyama2016: oyama2016::resolve(self.methods.oyama2016.unwrap_or_default())
+                .map_err(below("methods.oyama2016"))?,
             simulate: simulate(self.methods.simulate.unwrap_or_default())
                 .map_err(below("methods.simulate"))?,
         })
     }
 }
 
-fn below(parent: &'static str) -> impl Fn(Invalid) -> Invalid {
+pub(super) fn below(parent: &'static str) -> impl Fn(Invalid) -> Invalid {
     move |invalid| invalid.below(KeyPath::of(parent))
 }
 

@@ -1,0 +1,140 @@
+//! From a scenario to SPRINT's threads: what was measured, and estimates by data sheets for the rest.
+//!
+//! An estimate is the bytes that a task moves for each parameter over the rate they move at: the link to the device, the
+//! device's memory, or the memory of the host as one thread gets it. The all-reduce is a ring through the nodes.
+
+use super::kernels::gradient_time;
+use super::structure::Structure;
+use super::threads::Threads;
+use crate::collectives::{AllReduce, Fabric};
+use stepcast_core::compute::{ASSUMED_MEMORY_EFFICIENCY, Speed, host_to_device};
+use stepcast_core::method::Inapplicable;
+use stepcast_core::model::{Model, zoo};
+use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
+use stepcast_core::scenario::{ASSUMED_HOST_MEMORY_RATE, KernelTimes, ModelSource, Scenario};
+
+/// Bytes of a parameter or gradient.
+const ELEMENT: f64 = 4.0;
+
+/// What was estimated rather than measured.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Assumed {
+    /// Keys that the scenario does not give.
+    pub keys: Vec<&'static str>,
+    /// Matrix products of the gradient outside the table of measured ones.
+    pub products_outside: usize,
+    /// Whether the gradient's time comes from operation counts and the device's peak rate.
+    pub from_peak_rate: bool,
+}
+
+/// SPRINT's threads for a scenario with one group of workers.
+pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Inapplicable> {
+    let cluster = &scenario.cluster;
+    let group = &cluster.groups[0];
+    let options = &scenario.oyama2016;
+    let mut assumed = Assumed::default();
+
+    // Fewer workers than fill a node are one node.
+    let gpus = cluster.workers_per_node().min(group.count);
+    let nodes = group.count / gpus;
+    let batch = scenario.batch(0);
+    let parameters = scenario.workload.parameters as f64;
+    let slice = parameters / f64::from(nodes);
+
+    let host = options.host_memory_rate.unwrap_or(ASSUMED_HOST_MEMORY_RATE);
+    let link = group.device.host_link.unwrap_or(host);
+    let efficiency = group.device.memory_efficiency.unwrap_or(ASSUMED_MEMORY_EFFICIENCY);
+    let device = group.device.memory_rate * (efficiency * group.speed);
+    let moved = |accesses: f64, rate: BytesPerSec| Bytes::new(accesses * ELEMENT) / rate;
+
+    let given = &options.per_parameter;
+    let mut each = |key: &'static str, measured: Option<Seconds>, estimate: Seconds| {
+        measured.unwrap_or_else(|| {
+            assumed.keys.push(key);
+            estimate
+        })
+    };
+    let fetch = each("fetch-weights", given.fetch_weights, moved(1.0, link));
+    let scale = each("compute-update", given.compute_update, moved(2.0, device));
+    let store = each("update-gradient", given.update_gradient, moved(1.0, link) + moved(3.0, host));
+    let sum = each("sum-gradient", given.sum_gradient, moved(3.0, host));
+    let old = each("update-old-weights", given.update_old_weights, moved(2.0, host));
+    let add = each("add-momentum", given.add_momentum, moved(4.0, host));
+    let momentum = each("update-momentum", given.update_momentum, moved(3.0, host));
+    let publish = each("update-weights", given.update_weights, moved(2.0, host));
+
+    let all_reduce = match given.all_reduce {
+        Some(line) => line.time(f64::from(nodes).log2()) * parameters,
+        None => {
+            assumed.keys.push("all-reduce");
+            let port = group.bandwidth.unwrap_or(cluster.network.bandwidth);
+            let fabric = Fabric {
+                step: cluster.network.latency + cluster.network.startup,
+                bandwidth: port.to_bytes_per_sec() * cluster.network.efficiency,
+                // Adding two numbers moves three.
+                reduce: FlopsPerSec::new(host.get() / (3.0 * ELEMENT)),
+                element: Bytes::new(ELEMENT),
+            };
+            AllReduce::Ring.time(&fabric, nodes, Bytes::new(parameters * ELEMENT))
+        }
+    };
+    let load_images = match options.load_image {
+        Some(line) => line.time(f64::from(batch)),
+        None => {
+            assumed.keys.push("load-image");
+            host_to_device(scenario, 0)
+        }
+    };
+    let compute = match (options.compute_gradient, &options.kernels) {
+        (Some(line), _) => line.time(f64::from(batch)) / group.speed,
+        (None, Some(times)) => {
+            let (time, outside) = by_kernels(scenario, times, batch)?;
+            assumed.products_outside = outside;
+            time / group.speed
+        }
+        (None, None) => {
+            assumed.from_peak_rate = true;
+            let speed = Speed::of(scenario, 0);
+            scenario.workload.layers.iter().map(|layer| speed.forward(layer) + speed.backward(layer)).sum()
+        }
+    };
+    let threads = Threads {
+        nodes,
+        gpus,
+        batch,
+        fetch_weights: fetch * parameters,
+        load_images,
+        deform_images: options.deform_image.time(f64::from(batch)) / group.speed,
+        compute,
+        scale_gradient: scale * parameters,
+        update_gradient: store * parameters,
+        sum_buffer: sum * parameters,
+        keep_old_weights: old * slice,
+        add_momentum: add * slice,
+        all_reduce,
+        update_momentum: momentum * slice,
+        update_weights: publish * parameters,
+    };
+    Ok((threads, assumed))
+}
+
+/// Eq. 4 for the scenario's model.
+fn by_kernels(
+    scenario: &Scenario,
+    times: &KernelTimes,
+    batch: u32,
+) -> Result<(Seconds, usize), Inapplicable> {
+    let refuse = |reason: String| Inapplicable {
+        key: "methods.oyama2016.kernels",
+        reason: format!("the kernels of Oyama 2016 do not make up this model: {reason}"),
+        remedy: "give `compute-gradient` instead, or a chain of convolutions, pooling and linear layers"
+            .to_owned(),
+    };
+    let model: Model = match &scenario.source {
+        ModelSource::Zoo(name) => zoo::build(name).map_err(|error| refuse(error.to_string()))?,
+        ModelSource::Custom(file) => file.build().map_err(|error| refuse(error.to_string()))?,
+        ModelSource::Profile { .. } => return Err(refuse("a profile has no layers".to_owned())),
+    };
+    let structure = Structure::of(&model).map_err(|error| refuse(error.to_string()))?;
+    Ok(gradient_time(&structure, times, batch))
+}

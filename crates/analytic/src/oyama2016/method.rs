@@ -1,0 +1,146 @@
+//! SPRINT's model as a method.
+
+use super::estimate::{Assumed, threads};
+use super::steady::{SHORT, Steady};
+use stepcast_core::compute;
+use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::prediction::{Bottleneck, GroupReport, Prediction, Updating, Warning};
+use stepcast_core::quantity::Seconds;
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::{Architecture, Synchronisation};
+
+/// Oyama 2016: nodes of several GPUs that compute without waiting and all-reduce beside it.
+///
+/// The iteration is that of a GPU thread, which alone decides the throughput (eq. 10); what the update threads do
+/// meanwhile decides the minibatch and stands in `updating`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Oyama2016;
+
+impl Method for Oyama2016 {
+    fn name(&self) -> &'static str {
+        "oyama2016"
+    }
+
+    fn summary(&self) -> &'static str {
+        "asynchronous all-reduce beside computing, on nodes of several GPUs; average minibatch"
+    }
+
+    fn source(&self) -> &'static str {
+        "Oyama et al. 2016 (SPRINT), in Japanese"
+    }
+
+    fn applies(&self, scenario: &Scenario) -> Result<(), Inapplicable> {
+        let refuse = |key, reason: String, remedy: &str| {
+            Err(Inapplicable { key, reason: format!("Oyama 2016 {reason}"), remedy: remedy.to_owned() })
+        };
+        if scenario.profile().is_some() {
+            return refuse(
+                "model.profile",
+                "needs a model, and a profile has none".to_owned(),
+                "use `--method simulate`, or name a model with `zoo`",
+            );
+        }
+        if scenario.strategy.architecture != Architecture::AllReduce {
+            return refuse(
+                "strategy.architecture",
+                "models all-reduce only".to_owned(),
+                "use `architecture = \"all-reduce\"`, or `--method simulate`",
+            );
+        }
+        if scenario.strategy.synchronisation != Synchronisation::Async {
+            return refuse(
+                "strategy.synchronisation",
+                "models asynchronous training only".to_owned(),
+                "use `synchronisation = \"async\"`, or `--method liu2022`",
+            );
+        }
+        let cluster = &scenario.cluster;
+        let [group] = &cluster.groups[..] else {
+            return refuse(
+                "cluster.workers",
+                "models workers that are all alike".to_owned(),
+                "keep one group of workers",
+            );
+        };
+        let per_node = cluster.workers_per_node();
+        if group.count > per_node && !group.count.is_multiple_of(per_node) {
+            let reason = format!("models full nodes, and {per_node} does not divide {}", group.count);
+            return refuse("cluster.nodes.workers", reason, "use a number of workers that fills every node");
+        }
+        Ok(())
+    }
+
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable> {
+        self.applies(scenario)?;
+        let (threads, assumed) = threads(scenario)?;
+        let steady = threads.steady().ok_or_else(|| Inapplicable {
+            key: "methods.oyama2016",
+            reason: "Oyama 2016 finds no steady state: a thread takes no time, or too much to count"
+                .to_owned(),
+            remedy: "give the threads times such as \"1 ns\" for each parameter".to_owned(),
+        })?;
+        let computing = threads.load_images + threads.deform_images + threads.compute;
+        let group = GroupReport {
+            group: 0,
+            count: scenario.cluster.groups[0].count,
+            batch: threads.batch,
+            compute: computing,
+            ready: Seconds::ZERO,
+            // Nobody waits for a worker, and nobody makes up for it.
+            slack: Some(0.0),
+        };
+        let bottleneck =
+            if computing * 2.0 >= steady.gpu { Bottleneck::Compute } else { Bottleneck::HostCopy };
+        let breakdown = steady.times.gpu_parts();
+        let updating = Updating {
+            iteration: steady.update,
+            breakdown: steady.times.update_parts(),
+            minibatch: steady.minibatch,
+            staleness: steady.staleness,
+        };
+        Ok(Prediction {
+            warnings: warnings(scenario, &assumed, &steady),
+            updating: Some(Box::new(updating)),
+            ..Prediction::new(self.name(), steady.gpu, vec![group], breakdown, bottleneck)
+        })
+    }
+}
+
+fn warnings(scenario: &Scenario, assumed: &Assumed, steady: &Steady) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code, message| warnings.push(Warning { code, message });
+    if steady.states > 1 {
+        let message = format!(
+            "the threads have {} steady states; the one with the shortest critical sections is shown",
+            steady.states
+        );
+        warn("several-steady-states", message);
+    }
+    if !steady.premise_holds() {
+        let message = format!(
+            "a critical section takes {:.0} % of its thread's iteration; lock waits are modelled for short ones, below \
+             {:.0} %",
+            100.0 * steady.longest_critical,
+            100.0 * SHORT
+        );
+        warn("long-critical-section", message);
+    }
+    if !assumed.keys.is_empty() {
+        let message = format!(
+            "not measured, and estimated from data sheets: {}; set them in [methods.oyama2016]",
+            assumed.keys.join(", ")
+        );
+        warn("assumed-coefficients", message);
+    }
+    if assumed.products_outside > 0 {
+        let message = format!(
+            "{} matrix products are outside the table of measured ones, whose outermost cells are extended",
+            assumed.products_outside
+        );
+        warn("outside-the-table", message);
+    }
+    if assumed.from_peak_rate {
+        warnings.extend(compute::assumptions(scenario));
+    }
+    warnings
+}

@@ -1,0 +1,68 @@
+//! Times of matrix products between measured ones (section 3.3.2).
+//!
+//! The paper fits {mnk, mn, mk, nk, m, n, k, 1} to the eight corners of the cell that holds a size. Eight unknowns on the
+//! corners of a box: the fit is exact and is trilinear interpolation (errata 2.1), which is what is done here.
+
+use stepcast_core::quantity::Seconds;
+use stepcast_core::scenario::SgemmTable;
+
+/// Which matrix is transposed: the kernels that are called differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operands {
+    /// Neither.
+    Plain,
+    /// The first.
+    FirstTransposed,
+    /// The second.
+    SecondTransposed,
+}
+
+/// A time between measured ones.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The time.
+    pub time: Seconds,
+    /// Whether the size is outside the table, so that its outermost cell was extended.
+    pub outside: bool,
+}
+
+/// The time of an m×n×k product.
+pub fn product_time(table: &SgemmTable, operands: Operands, size: [f64; 3]) -> Estimate {
+    let times = match operands {
+        Operands::Plain => &table.nn,
+        Operands::FirstTransposed => &table.tn,
+        Operands::SecondTransposed => &table.nt,
+    };
+    let count = table.sizes.len();
+    let low = size.map(|side| {
+        let above = table.sizes.partition_point(|&size| f64::from(size) <= side);
+        above.saturating_sub(1).min(count - 2)
+    });
+    let corners = [0, 1, 2, 3, 4, 5, 6, 7].map(|corner: usize| {
+        let place = |axis: usize| low[axis] + bit(corner, axis);
+        times[(place(0) * count + place(1)) * count + place(2)]
+    });
+    let at = |shift: usize| low.map(|place| f64::from(table.sizes[place + shift]));
+    let (from, to) = (at(0), at(1));
+    let time = trilinear(from, to, corners, size);
+    let outside = (0..3).any(|axis| !(from[axis]..=to[axis]).contains(&size[axis]));
+    // An extended cell may go below zero; no product is quicker than the quickest measured.
+    let floor = || times.iter().copied().reduce(Seconds::min).unwrap_or_default();
+    Estimate { time: if outside { time.max(floor()) } else { time }, outside }
+}
+
+/// Eq. 6 on one cell: times at the corners, the last axis changing fastest, to the time at `size`.
+pub fn trilinear(from: [f64; 3], to: [f64; 3], corners: [Seconds; 8], size: [f64; 3]) -> Seconds {
+    let share = |axis: usize| (size[axis] - from[axis]) / (to[axis] - from[axis]);
+    let shares = [share(0), share(1), share(2)];
+    let part = |(corner, time): (usize, Seconds)| {
+        let weight = |axis: usize| if bit(corner, axis) == 1 { shares[axis] } else { 1.0 - shares[axis] };
+        time * (weight(0) * weight(1) * weight(2))
+    };
+    corners.into_iter().enumerate().map(part).sum()
+}
+
+/// Whether a corner is at the upper end of an axis.
+fn bit(corner: usize, axis: usize) -> usize {
+    corner >> (2 - axis) & 1
+}

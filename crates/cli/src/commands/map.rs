@@ -1,0 +1,65 @@
+//! `stepcast map`: epoch time and minibatch over nodes and batches, as a ranking and as a drawing.
+//!
+//! Not `search`: that name is kept for an optimum over any keys of a scenario. A map always has these two axes.
+
+use super::json;
+use super::predict::method;
+use super::question::Question;
+use crate::Answer;
+use crate::args::Map as Flags;
+use crate::render::error::Complaint;
+use crate::render::{Screen, map};
+use std::fs;
+use std::path::Path;
+use stepcast_study::map::{Extent, Map, MinibatchRange};
+use stepcast_study::methods;
+
+/// Cells that one map may have: a few seconds.
+const MAX_CELLS: usize = 1 << 18;
+
+pub(super) fn run(flags: &Flags, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    if let Some(path) = &flags.plot {
+        check_name(path)?;
+    }
+    let question = Question::read(flags.scenario.as_deref(), &flags.overrides)?;
+    let scenario = question.scenario()?;
+    let refused = |why| question.refused(why);
+    let method = match flags.method.as_str() {
+        "auto" => methods::choose(&scenario).map_err(refused)?,
+        name => method(name)?,
+    };
+    let extent = Extent {
+        nodes: flags.nodes.as_ref().map(|numbers| numbers.0.clone()),
+        batches: flags.batches.as_ref().map(|numbers| numbers.0.clone()),
+        minibatch: flags.minibatch.map(|range| MinibatchRange { low: range.0, high: range.1 }),
+    };
+    let count = |numbers: &Option<Vec<u32>>| numbers.as_ref().map_or(1, Vec::len);
+    if count(&extent.nodes) * count(&extent.batches) > MAX_CELLS {
+        let reason = format!("the map would have more than {MAX_CELLS} cells");
+        let remedy = "give fewer nodes or batches, such as 1,2,4,8";
+        return Err(Complaint::new(reason, remedy).at("--nodes, --batches").into());
+    }
+    let drawn = Map::new(&scenario, method, extent).map_err(refused)?;
+    if let Some(path) = &flags.plot {
+        let svg = stepcast_report::condition_map(&drawn, &crate::render::name(scenario.name()));
+        fs::write(path, svg).map_err(|error| {
+            Complaint::new(
+                format!("cannot write the plot: {error}"),
+                "check the path and the room on the disk",
+            )
+            .at(format!("--plot {}", path.display()))
+        })?;
+    }
+    if as_json {
+        return json(&drawn);
+    }
+    Ok(map::render(&scenario, &drawn, flags.plot.as_deref(), screen).into())
+}
+
+fn check_name(path: &Path) -> Result<(), Complaint> {
+    if path.extension().is_some_and(|extension| extension == "svg") {
+        return Ok(());
+    }
+    let reason = "a plot is an SVG file, and its name ends in .svg";
+    Err(Complaint::new(reason, "use a name such as map.svg").at(format!("--plot {}", path.display())))
+}

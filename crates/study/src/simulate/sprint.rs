@@ -1,0 +1,154 @@
+//! Asynchronous all-reduce: SPRINT's threads as events, with the times that the closed form has for their tasks.
+
+use super::broken;
+use super::parameter_server::{histogram, spread};
+use super::{MAX_WORKERS, Recording, steps};
+use rayon::prelude::*;
+use stepcast_analytic::oyama2016::{GPU_PARTS, Oyama2016, Threads, UPDATE_PARTS, threads};
+use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Simulation, Updating, Usage};
+use stepcast_core::quantity::{SamplesPerSec, Seconds};
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::{Architecture, Synchronisation};
+use stepcast_sim::measure::mean_and_half_width;
+use stepcast_sim::sprint::{Exchange, Figures, Length, Sprint};
+use stepcast_sim::{Limits, Timeline, run};
+
+/// Whether a scenario is SPRINT's.
+pub(super) fn asks(scenario: &Scenario) -> bool {
+    let strategy = &scenario.strategy;
+    strategy.architecture == Architecture::AllReduce && strategy.synchronisation == Synchronisation::Async
+}
+
+pub(super) fn applies(scenario: &Scenario) -> Result<(), Inapplicable> {
+    if scenario.cluster.workers() > MAX_WORKERS {
+        return Err(Inapplicable {
+            key: "cluster.workers",
+            reason: format!("more than {MAX_WORKERS} workers are too many to simulate"),
+            remedy: "use `--method oyama2016`, or fewer workers".to_owned(),
+        });
+    }
+    Oyama2016.applies(scenario)
+}
+
+/// The threads of a scenario for the engine.
+fn sprint(threads: &Threads, scenario: &Scenario) -> Sprint {
+    let own = threads.load_images + threads.deform_images + threads.compute + threads.scale_gradient;
+    Sprint {
+        nodes: threads.nodes,
+        gpus: threads.gpus,
+        fetch_weights: threads.fetch_weights.get(),
+        compute: own.get(),
+        update_gradient: threads.update_gradient.get(),
+        sum_buffer: threads.sum_buffer.get(),
+        before_exchange: (threads.keep_old_weights + threads.add_momentum).get(),
+        exchange: threads.all_reduce.get(),
+        after_exchange: threads.update_momentum.get(),
+        update_weights: threads.update_weights.get(),
+        jitter: scenario.simulate.jitter,
+        how: Exchange::AllReduce,
+    }
+}
+
+pub(super) fn predict(scenario: &Scenario) -> Result<Prediction, Inapplicable> {
+    let closed_form = Oyama2016.predict(scenario)?;
+    let (threads, _) = threads(scenario)?;
+    let sprint = sprint(&threads, scenario);
+    let operations = sprint.program(scenario.simulate.seed).map_err(broken)?.graph.len();
+    let (iterations, warm_up) = steps(scenario, operations as u64 * u64::from(sprint.threads()));
+    let seeds: Vec<u64> =
+        (0..u64::from(scenario.simulate.runs)).map(|run| scenario.simulate.seed.wrapping_add(run)).collect();
+    let runs: Vec<Figures> = seeds
+        .into_par_iter()
+        .map(|seed| sprint.run(seed, Length { iterations, warm_up }))
+        .collect::<Result<_, _>>()
+        .map_err(broken)?;
+    let mean = |of: &dyn Fn(&Figures) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+    let (gpu, update) = (mean(&|figures| figures.gpu), mean(&|figures| figures.update));
+    let samples = f64::from(threads.nodes * threads.gpus) * f64::from(threads.batch);
+    let rates: Vec<f64> = runs.iter().map(|figures| samples / figures.gpu).collect();
+    let (throughput, half_width) = mean_and_half_width(&rates);
+    let minibatch = mean(&|figures| figures.gradients) * f64::from(threads.batch);
+    let mut stale: Vec<f64> =
+        runs.iter().flat_map(|figures| figures.staleness.iter().map(|&updates| f64::from(updates))).collect();
+    let mean_staleness = stale.iter().sum::<f64>() / stale.len().max(1) as f64;
+    let mut lengths: Vec<f64> = runs.iter().flat_map(|figures| figures.lengths.iter().copied()).collect();
+    let idle = mean(&|figures| figures.update_waits.iter().sum());
+    let simulation = Simulation {
+        throughput_interval: [(throughput - half_width).max(0.0), throughput + half_width],
+        runs: runs.len(),
+        steps: lengths.len() as u64,
+        step_s: spread(&mut lengths),
+        staleness: spread(&mut stale),
+        mean_staleness,
+        staleness_histogram: histogram(&stale),
+        effective_minibatch: minibatch,
+        exposed_communication: 1.0 - sprint.compute / gpu,
+        usage: vec![
+            Usage { resource: "GPU threads".to_owned(), share: sprint.compute / gpu },
+            Usage { resource: "update threads".to_owned(), share: 1.0 - idle / update },
+        ],
+        end: "all steps were done".to_owned(),
+    };
+    let iteration = SamplesPerSec::new(throughput).time_for(samples);
+    let groups: Vec<GroupReport> = closed_form.groups;
+    let updating = Updating {
+        iteration: Seconds::new(update),
+        breakdown: update_parts(&threads, &mean),
+        minibatch,
+        staleness: mean_staleness,
+    };
+    let bottleneck =
+        if groups[0].compute * 2.0 >= iteration { Bottleneck::Compute } else { Bottleneck::HostCopy };
+    // Lock waits are seen here, so that nothing has to be said about how they are modelled.
+    let modelled = ["several-steady-states", "long-critical-section"];
+    let warnings = closed_form.warnings.into_iter().filter(|warning| !modelled.contains(&warning.code));
+    Ok(Prediction {
+        warnings: warnings.collect(),
+        updating: Some(Box::new(updating)),
+        simulation: Some(Box::new(simulation)),
+        ..Prediction::new("simulate", iteration, groups, gpu_parts(&threads, iteration, &mean), bottleneck)
+    })
+}
+
+type Mean<'a> = dyn Fn(&dyn Fn(&Figures) -> f64) -> f64 + 'a;
+
+/// Times in the order of Algorithm 1; what a thread does by itself is told apart in proportion.
+fn gpu_parts(threads: &Threads, iteration: Seconds, mean: &Mean<'_>) -> Vec<Part> {
+    let waits = [0, 1].map(|lock: usize| Seconds::new(mean(&|figures| figures.gpu_waits[lock])));
+    let fetch = Seconds::new(mean(&|figures| figures.fetch_weights));
+    let own = [threads.load_images, threads.deform_images, threads.compute, threads.scale_gradient];
+    let rest = iteration - waits[0] - waits[1] - fetch - threads.update_gradient;
+    let factor = rest / own.iter().copied().sum::<Seconds>();
+    let [load, deform, compute, scale] = own.map(|time| time * factor);
+    let times = [waits[0], fetch, load, deform, compute, scale, waits[1], threads.update_gradient];
+    GPU_PARTS.iter().zip(times).map(|((name, _), time)| Part { name, time }).collect()
+}
+
+/// Times in the order of Algorithm 2.
+fn update_parts(threads: &Threads, mean: &Mean<'_>) -> Vec<Part> {
+    let waits = [0, 1, 2].map(|wait: usize| Seconds::new(mean(&|figures| figures.update_waits[wait])));
+    let times = [
+        waits[0],
+        Seconds::new(mean(&|figures| figures.sum_gradients)),
+        threads.keep_old_weights,
+        threads.add_momentum,
+        waits[1] + threads.all_reduce,
+        threads.update_momentum,
+        waits[2],
+        threads.update_weights,
+    ];
+    UPDATE_PARTS.iter().zip(times).map(|((name, _), time)| Part { name, time }).collect()
+}
+
+/// The first `steps` iterations of every thread of one run.
+pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Inapplicable> {
+    let (threads, _) = threads(scenario)?;
+    let program = sprint(&threads, scenario).program(scenario.simulate.seed).map_err(broken)?;
+    let mut timeline = Timeline::default();
+    run(&program, scenario.simulate.seed, Limits::steps(steps), &mut timeline).map_err(broken)?;
+    let shared = ["thread", "weights", "own buffer", "barrier", "exchange", "weights to publish"];
+    let mut lane_names: Vec<String> = shared.map(str::to_owned).into();
+    lane_names.extend((0..threads.gpus).map(|gpu| format!("buffer {gpu}")));
+    Ok(Recording { program, lane_names, timeline })
+}
