@@ -85,6 +85,7 @@ Examples:
   stepcast validate                       every set whose data are at hand
   stepcast validate zeng2023              the tables of Zeng 2023 and the measurements behind them
   stepcast validate tf-ps --data FOLDER   real asynchronous runs, from one-worker profiles
+  stepcast validate tf-ps --data FOLDER --held-out   each configuration by what fits the others
   stepcast validate zeng2023 --json       for programs
 
 Exits with 1 when a bound is missed.";
@@ -145,6 +146,10 @@ pub(crate) enum Command {
         /// Folder with measured runs, for tf-ps
         #[arg(long, value_name = "FOLDER")]
         data: Option<PathBuf>,
+
+        /// Also predict each configuration of tf-ps with figures chosen on the others only
+        #[arg(long, requires = "data")]
+        held_out: bool,
     },
 }
 

@@ -22,6 +22,7 @@ const SETS: [&str; 2] = [ZENG2023, TF_PS];
 pub(super) fn run(
     set: Option<&str>,
     data: Option<&Path>,
+    held_out: bool,
     as_json: bool,
     screen: &Screen,
 ) -> anyhow::Result<Answer> {
@@ -38,7 +39,7 @@ pub(super) fn run(
     let mut texts = Vec::new();
     let mut values = serde_json::Map::new();
     for set in sets {
-        let outcome = run_set(set, data, screen)?;
+        let outcome = run_set(set, data, held_out, screen)?;
         holds &= outcome.holds;
         texts.push(outcome.text);
         values.insert(set.to_owned(), outcome.value);
@@ -53,7 +54,7 @@ struct Outcome {
     holds: bool,
 }
 
-fn run_set(set: &str, data: Option<&Path>, screen: &Screen) -> anyhow::Result<Outcome> {
+fn run_set(set: &str, data: Option<&Path>, held_out: bool, screen: &Screen) -> anyhow::Result<Outcome> {
     if set == ZENG2023 {
         let report = zeng2023::run().context("the validation could not run")?;
         let text = validation::render(&report, screen);
@@ -64,9 +65,10 @@ fn run_set(set: &str, data: Option<&Path>, screen: &Screen) -> anyhow::Result<Ou
         return Err(Complaint::new("the runs of tf-ps are not in the binary", remedy).into());
     };
     let bar = ProgressBar::new(0).with_style(
-        ProgressStyle::with_template("{pos} of {len} runs {wide_bar} {eta} left").context("progress bar")?,
+        ProgressStyle::with_template("{pos} of {len} points {wide_bar} {eta} left")
+            .context("progress bar")?,
     );
-    let report = tf_ps::run(folder, &|done, all| {
+    let report = tf_ps::run(folder, tf_ps::Options { held_out }, &|done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     });
