@@ -82,11 +82,11 @@ Examples:
 
 const VALIDATE_EXAMPLES: &str = "\
 Examples:
-  stepcast validate                       every set whose data are at hand
-  stepcast validate zeng2023              the tables of Zeng 2023 and the measurements behind them
-  stepcast validate tf-ps --data FOLDER   real asynchronous runs, from one-worker profiles
-  stepcast validate tf-ps --data FOLDER --held-out   each configuration by what fits the others
-  stepcast validate zeng2023 --json       for programs
+  stepcast validate                                  every set whose data are at hand
+  stepcast validate zeng2023                         published tables and measurements
+  stepcast validate tf-ps --data FOLDER              real asynchronous runs, from one-worker profiles
+  stepcast validate tf-ps --data FOLDER --held-out   each by what fits the others
+  stepcast validate zeng2023 --json                  for programs
 
 Exits with 1 when a bound is missed.";
 
@@ -147,7 +147,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FOLDER")]
         data: Option<PathBuf>,
 
-        /// Also predict each configuration of tf-ps with figures chosen on the others only
+        /// For tf-ps: also predict each configuration by figures chosen on others
         #[arg(long, requires = "data")]
         held_out: bool,
     },

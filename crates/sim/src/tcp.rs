@@ -63,10 +63,10 @@ impl TcpSpec {
     /// Linux hosts on a quiet local network, ports of `rate` with queues of `queue` seconds.
     ///
     /// Windows, spreads and the share of joining downloads are those that iperf and captured steps show on the testbed
-    /// of `stepcast validate tf-ps`. Two figures are not measured apart from training: that half of the queues delay
-    /// acknowledgements, and when a download is established (captures show 0.1 to 0.2 s). So was the structure chosen in
-    /// part: that slow start ends at once when the round trip has grown, that CUBIC begins anew after idling, and that
-    /// windows grow no faster before the first loss, fits real runs far better than what is known of Linux.
+    /// of `stepcast validate tf-ps`. Two figures were chosen on its runs: that three quarters of the queues delay
+    /// acknowledgements, and when a download is established (captures show 0.1 to 0.2 s). So was the structure in part:
+    /// that slow start ends at once when the round trip has grown, that CUBIC begins anew after idling, and that windows
+    /// grow no faster before the first loss, fits real runs far better than what is known of Linux.
     pub fn linux(rate: f64, queue: f64) -> Self {
         Self {
             rate,
@@ -78,11 +78,11 @@ impl TcpSpec {
             host_queue: 0.001,
             tick: 0.000_5,
             first_window: 280_000.0,
-            first_window_spread: 0.45,
-            acknowledgements_queued: 0.5,
-            spread: [0.26, 0.38],
-            joining: 0.35,
-            established: 0.15,
+            first_window_spread: 0.46,
+            acknowledgements_queued: 0.75,
+            spread: [0.26, 0.39],
+            joining: 0.32,
+            established: 0.2,
         }
     }
 }

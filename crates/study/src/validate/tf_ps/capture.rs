@@ -14,6 +14,9 @@ const WORKERS: std::ops::RangeInclusive<u32> = 2..=8;
 /// Frames of one connection that are less than this apart, in seconds, belong to one download.
 const PAUSE: f64 = 0.05;
 
+/// Bytes below which messages are not the parameters of a step.
+const LEAST: f64 = 1e6;
+
 #[derive(Debug, Deserialize)]
 struct Frame {
     t_first: f64,
@@ -93,9 +96,10 @@ fn downloads(path: &Path) -> Result<BTreeMap<String, Vec<Download>>, TraceError>
 
 fn shares_of(workers: &BTreeMap<String, Vec<Download>>, established: f64) -> Vec<f64> {
     let mut shares = Vec::new();
+    let is_large = |download: &&Download| download.bytes(f64::NEG_INFINITY, f64::INFINITY) >= LEAST;
     for (worker, downloads) in workers {
         let others = || workers.iter().filter(|(other, _)| *other != worker).flat_map(|(_, theirs)| theirs);
-        for joining in downloads {
+        for joining in downloads.iter().filter(is_large) {
             let since = joining.start();
             for other in others().filter(|other| other.start() + established <= since && since < other.end())
             {
@@ -116,12 +120,16 @@ mod tests {
 
     #[test]
     fn who_comes_later_is_compared_with_who_was_there() {
-        let early = Download { frames: vec![(0.0, 1.0, 100.0)] };
-        let late = Download { frames: vec![(0.5, 1.5, 50.0)] };
-        let together = Download { frames: vec![(2.0, 3.0, 10.0)] };
-        let likewise = Download { frames: vec![(2.0, 3.0, 10.0)] };
-        let workers =
-            BTreeMap::from([("a".to_owned(), vec![early, together]), ("b".to_owned(), vec![late, likewise])]);
+        let early = Download { frames: vec![(0.0, 1.0, 100e6)] };
+        let late = Download { frames: vec![(0.5, 1.5, 50e6)] };
+        let together = Download { frames: vec![(2.0, 3.0, 10e6)] };
+        let message = Download { frames: vec![(2.5, 2.6, 100.0)] };
+        let likewise = Download { frames: vec![(2.0, 3.0, 10e6)] };
+        let workers = BTreeMap::from([
+            ("a".to_owned(), vec![early, together]),
+            ("b".to_owned(), vec![late, likewise]),
+            ("c".to_owned(), vec![message]),
+        ]);
         assert_eq!(shares_of(&workers, 0.1), [0.5]);
     }
 }

@@ -205,6 +205,11 @@ mod tests {
         }
         let report = run(&folder, Options::default(), &|_, _| ()).unwrap();
         assert_eq!(report.rows.len(), 24);
+        let Testbed { spread, first_window, joining, .. } = &report.testbed;
+        assert!((0.2..0.3).contains(&spread[0]) && (0.3..0.5).contains(&spread[1]), "{spread:?}");
+        assert!((2e5..4e5).contains(&first_window.get()), "{first_window:?}");
+        assert!((0.25..0.4).contains(joining), "{joining}");
+        assert!(report.likely_coverage > 0.8, "{}", report.likely_coverage);
         assert!(report.holds(), "{:#?}", report.errors);
     }
 
