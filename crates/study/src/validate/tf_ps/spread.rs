@@ -7,7 +7,7 @@ use super::Row;
 const NORMAL_95: f64 = 1.645;
 
 /// What the model lacks where no other configuration tells: as on the testbed of docs/validation.md.
-const USUAL_MODEL_ERROR: f64 = 0.06;
+const USUAL_MODEL_ERROR: f64 = 0.05;
 
 /// Standard deviation; of less than two values there is none.
 pub(super) fn deviation(values: &[f64]) -> Option<f64> {
