@@ -84,7 +84,7 @@ const VALIDATE_EXAMPLES: &str = "\
 Examples:
   stepcast validate                                  every set whose data are at hand
   stepcast validate zeng2023                         published tables and measurements
-  stepcast validate tf-ps --data FOLDER              real asynchronous runs, from one-worker profiles
+  stepcast validate tf-ps --data FOLDER              real runs, from one-worker profiles
   stepcast validate tf-ps --data FOLDER --held-out   each by what fits the others
   stepcast validate zeng2023 --json                  for programs
 
