@@ -100,11 +100,12 @@ Examples:
 
 const VALIDATE_EXAMPLES: &str = "\
 Examples:
-  stepcast validate                       every set whose data are at hand
-  stepcast validate zeng2023              the tables of Zeng 2023 and the measurements behind them
-  stepcast validate tf-ps --data FOLDER   real asynchronous runs, from one-worker profiles
-  stepcast validate ddp-gloo --data validation/ddp-gloo/ddp_gloo.jsonl
-  stepcast validate zeng2023 --json       for programs
+  stepcast validate                                  every set whose data are at hand
+  stepcast validate zeng2023                         published tables and measurements
+  stepcast validate tf-ps --data FOLDER              real runs, from one-worker profiles
+  stepcast validate tf-ps --data FOLDER --held-out   each by what fits the others
+  stepcast validate ddp-gloo --data FILE             real DDP jobs, from one-worker profiles
+  stepcast validate zeng2023 --json                  for programs
 
 Exits with 1 when a bound is missed.";
 
@@ -170,6 +171,10 @@ pub(crate) enum Command {
         /// Measured runs: a folder for tf-ps, a file for ddp-gloo
         #[arg(long, value_name = "PATH")]
         data: Option<PathBuf>,
+
+        /// For tf-ps: also predict each configuration by figures chosen on others
+        #[arg(long, requires = "data")]
+        held_out: bool,
     },
 }
 

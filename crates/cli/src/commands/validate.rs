@@ -27,6 +27,7 @@ const WITH_DATA: [&str; 2] = [TF_PS, DDP_GLOO];
 pub(super) fn run(
     set: Option<&str>,
     data: Option<&Path>,
+    held_out: bool,
     as_json: bool,
     screen: &Screen,
 ) -> anyhow::Result<Answer> {
@@ -43,7 +44,7 @@ pub(super) fn run(
     let mut texts = Vec::new();
     let mut values = serde_json::Map::new();
     for set in sets {
-        let outcome = run_set(set, data, screen)?;
+        let outcome = run_set(set, data, held_out, screen)?;
         holds &= outcome.holds;
         texts.push(outcome.text);
         values.insert(set.to_owned(), outcome.value);
@@ -58,7 +59,7 @@ struct Outcome {
     holds: bool,
 }
 
-fn run_set(set: &str, data: Option<&Path>, screen: &Screen) -> anyhow::Result<Outcome> {
+fn run_set(set: &str, data: Option<&Path>, held_out: bool, screen: &Screen) -> anyhow::Result<Outcome> {
     if set == ZENG2023 {
         let report = zeng2023::run().context("the validation could not run")?;
         let text = validation::render(&report, screen);
@@ -76,9 +77,10 @@ fn run_set(set: &str, data: Option<&Path>, screen: &Screen) -> anyhow::Result<Ou
         return Ok(Outcome { text, value: serde_json::to_value(&report)?, holds: report.holds() });
     }
     let bar = ProgressBar::new(0).with_style(
-        ProgressStyle::with_template("{pos} of {len} runs {wide_bar} {eta} left").context("progress bar")?,
+        ProgressStyle::with_template("{pos} of {len} points {wide_bar} {eta} left")
+            .context("progress bar")?,
     );
-    let report = tf_ps::run(data, &|done, all| {
+    let report = tf_ps::run(data, tf_ps::Options { held_out }, &|done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     });

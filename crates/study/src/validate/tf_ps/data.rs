@@ -46,6 +46,14 @@ pub struct Configuration {
     folder: PathBuf,
 }
 
+/// A configuration with its one-worker profile and its measured runs.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    pub(super) configuration: Configuration,
+    pub(super) profile: Profile,
+    pub(super) measured: Vec<Measurement>,
+}
+
 /// One measured run.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Measurement {

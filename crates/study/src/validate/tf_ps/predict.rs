@@ -1,62 +1,79 @@
 //! One measured point, predicted as it was measured: workers start together, the run ends when the slowest has done its
 //! steps or the time is up, and the second half counts. Runs of a system that is bistable differ, so many are simulated.
 
-use super::data::{Configuration, Measurement, wrong};
+use super::data::{Recorded, wrong};
+use super::spread::deviation;
 use super::{Row, Testbed};
 use stepcast_analytic::phases::Phases;
 use stepcast_analytic::{cynthia2019, lin2018};
-use stepcast_core::profile::Profile;
 use stepcast_sim::measure::{Window, quantile};
 use stepcast_sim::{
-    Coordination, Limits, ParseLane, Parsing, Program, Replay, ReplayWorker, Steps, TcpSpec, TransferOrder,
-    Transport, run,
+    Coordination, Limits, ParseLane, Parsing, Program, Replay, ReplayWorker, Steps, TransferOrder, Transport,
+    run,
 };
 use stepcast_trace::TraceError;
 
 /// Simulated runs of each point.
-const RUNS: u64 = 40;
+pub(super) const RUNS: u64 = 40;
 
 /// Bytes of an HTTP/2 message beside the tensor.
 const HEADER: f64 = 42.0;
 
 pub(super) fn row(
-    configuration: &Configuration,
+    recorded: &Recorded,
     testbed: &Testbed,
-    profile: &Profile,
-    measurement: &Measurement,
+    workers: u32,
+    measured: f64,
 ) -> Result<Row, TraceError> {
-    let place = configuration.file("runmetadata.tar.xz");
-    let broken = |error: String| wrong(&place, error, "record the profile again");
-    let program = program(configuration, testbed, profile, measurement.workers).map_err(broken)?;
-    // The step that is under way when the slowest has done its steps still belongs to the run.
-    let limits = Limits { time: configuration.seconds, ..Limits::until_slowest(configuration.steps + 1) };
+    let configuration = &recorded.configuration;
+    let mut rates = throughputs(recorded, testbed, workers, RUNS)?;
+    let logarithms: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
     let batch = f64::from(configuration.batch);
-    let mut rates = Vec::with_capacity(RUNS as usize);
-    for seed in 0..RUNS {
-        let mut steps = Steps::default();
-        let outcome = run(&program, seed, limits, &mut steps).map_err(|error| broken(error.to_string()))?;
-        let second_half = Window { since: 0.5 * outcome.time, until: outcome.time };
-        rates.push(batch * second_half.steps_per_second(&steps.records));
-    }
-    let predicted = rates.iter().sum::<f64>() / rates.len() as f64;
-    let phases = Phases::of_profile(profile, configuration.rate * testbed.goodput);
+    let phases = Phases::of_profile(&recorded.profile, configuration.rate * testbed.goodput);
+    let interval = [quantile(&mut rates, 0.05), quantile(&mut rates, 0.95)];
     Ok(Row {
         configuration: configuration.name.clone(),
-        workers: measurement.workers,
-        measured: measurement.examples_per_s,
-        predicted,
-        interval: [quantile(&mut rates, 0.05), quantile(&mut rates, 0.95)],
-        cynthia: batch * cynthia2019::from_phases(&phases, measurement.workers, false),
-        lin: batch * lin2018::steps_per_second(&phases, measurement.workers),
+        workers,
+        measured,
+        predicted: mean(&rates),
+        held_out: None,
+        interval,
+        likely: interval,
+        run_spread: deviation(&logarithms).unwrap_or_default(),
+        model_error: 0.0,
+        cynthia: batch * cynthia2019::from_phases(&phases, workers, false),
+        lin: batch * lin2018::steps_per_second(&phases, workers),
     })
 }
 
-fn program(
-    configuration: &Configuration,
+pub(super) fn mean(rates: &[f64]) -> f64 {
+    rates.iter().sum::<f64>() / rates.len().max(1) as f64
+}
+
+/// Throughput of each of `runs` simulated runs, in samples per second.
+pub(super) fn throughputs(
+    recorded: &Recorded,
     testbed: &Testbed,
-    profile: &Profile,
     workers: u32,
-) -> Result<Program, String> {
+    runs: u64,
+) -> Result<Vec<f64>, TraceError> {
+    let configuration = &recorded.configuration;
+    let place = configuration.file("runmetadata.tar.xz");
+    let broken = |error: String| wrong(&place, error, "record the profile again");
+    let program = program(recorded, testbed, workers).map_err(broken)?;
+    // The step that is under way when the slowest has done its steps still belongs to the run.
+    let limits = Limits { time: configuration.seconds, ..Limits::until_slowest(configuration.steps + 1) };
+    let throughput = |seed| {
+        let mut steps = Steps::default();
+        let outcome = run(&program, seed, limits, &mut steps).map_err(|error| broken(error.to_string()))?;
+        let second_half = Window { since: 0.5 * outcome.time, until: outcome.time };
+        Ok(f64::from(configuration.batch) * second_half.steps_per_second(&steps.records))
+    };
+    (0..runs).map(throughput).collect()
+}
+
+fn program(recorded: &Recorded, testbed: &Testbed, workers: u32) -> Result<Program, String> {
+    let Recorded { configuration, profile, .. } = recorded;
     let port = (configuration.rate * testbed.goodput).to_bytes_per_sec();
     let replay = Replay {
         workers: vec![ReplayWorker { slowness: 1.0, port }; workers as usize],
@@ -69,7 +86,7 @@ fn program(
             fixed: testbed.parse_fixed,
             lane: ParseLane::Beside,
         },
-        transport: Transport::Tcp(TcpSpec::linux(port.get(), configuration.queue.get())),
+        transport: Transport::Tcp(testbed.network(configuration)),
         header: HEADER,
         order: TransferOrder::Recorded,
         coordination: Coordination::Async,

@@ -1,9 +1,13 @@
-//! Figures of the testbed, the same for all configurations.
+//! Figures of the testbed, the same for all configurations. All but two come from iperf and from captured steps; those
+//! two were chosen on runs with several workers, and [`super::held_out`] says what that is worth.
 
-use super::data::{Configuration, entries, json, wrong};
+use super::capture::joining_share;
+use super::data::{Configuration, wrong};
+use super::iperf::Iperf;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use stepcast_core::quantity::{Seconds, number};
+use stepcast_core::quantity::{Bytes, Seconds, number};
+use stepcast_sim::TcpSpec;
 use stepcast_sim::measure::quantile;
 use stepcast_trace::{TraceError, unpacked};
 
@@ -34,21 +38,20 @@ pub struct Testbed {
     pub parse_per_byte: Seconds,
     /// Cores of the one host on which all processes run.
     pub cores: f64,
-}
-
-#[derive(Debug, Deserialize)]
-struct Iperf {
-    end: IperfEnd,
-}
-
-#[derive(Debug, Deserialize)]
-struct IperfEnd {
-    sum_received: IperfSum,
-}
-
-#[derive(Debug, Deserialize)]
-struct IperfSum {
-    bits_per_second: f64,
+    /// Spread of connections' shares, down and up, from iperf with four connections at once.
+    pub spread: [f64; 2],
+    /// Window of a connection at first, from iperf with one connection.
+    #[serde(rename = "first_window_b", serialize_with = "number")]
+    pub first_window: Bytes,
+    /// Its spread, likewise.
+    pub first_window_spread: f64,
+    /// Share of a download that joins another, from captured steps of two workers.
+    pub joining: f64,
+    /// Share of upload queues that delay acknowledgements of downloads. Chosen on runs with several workers.
+    pub acknowledgements_queued: f64,
+    /// Time after which a download is established. Chosen on runs with several workers, among what captures allow.
+    #[serde(rename = "established_s", serialize_with = "number")]
+    pub established: Seconds,
 }
 
 #[derive(Debug, Deserialize)]
@@ -58,50 +61,62 @@ struct Overhead {
 }
 
 impl Testbed {
-    /// Takes the figures from iperf results and from captured one-worker steps.
+    /// Takes the figures from iperf results and from captured steps.
     pub(super) fn measure(folder: &Path, configurations: &[Configuration]) -> Result<Self, TraceError> {
-        let mut overheads: Vec<Overhead> = Vec::new();
-        for configuration in configurations {
-            let path = configuration.file("overhead_W1.csv.gz");
-            if !path.is_file() {
-                continue;
-            }
-            let bytes = unpacked(&path)?;
-            for row in csv::Reader::from_reader(bytes.as_slice()).deserialize() {
-                overheads.push(row.map_err(|error| wrong(&path, error.to_string(), "check the columns"))?);
-            }
-        }
-        let mut small: Vec<f64> =
-            overheads.iter().filter(|row| row.wire_bytes < SMALL).map(|row| row.overhead_s).collect();
-        let fixed = if small.is_empty() { USUAL_PARSE_FIXED } else { quantile(&mut small, 0.5).max(0.0) };
-        let large = overheads.iter().filter(|row| row.wire_bytes > LARGE);
-        let mut slopes: Vec<f64> = large.map(|row| (row.overhead_s - fixed) / row.wire_bytes).collect();
-        let per_byte =
-            if slopes.is_empty() { USUAL_PARSE_PER_BYTE } else { quantile(&mut slopes, 0.5).max(0.0) };
+        let usual = TcpSpec::linux(1.0, 1.0);
+        let iperf = Iperf::read(&folder.join("bandwidth"))?;
+        let (parse_fixed, parse_per_byte) = parsing(configurations)?;
+        let (first_window, first_window_spread) =
+            iperf.windows().unwrap_or((usual.first_window, usual.first_window_spread));
+        let spread = |test: &str, usual: f64| iperf.spread(test).unwrap_or(usual);
         Ok(Self {
-            goodput: goodput(&folder.join("bandwidth"))?.unwrap_or(USUAL_GOODPUT),
-            parse_fixed: Seconds::new(fixed),
-            parse_per_byte: Seconds::new(per_byte),
+            goodput: iperf.goodput().unwrap_or(USUAL_GOODPUT),
+            parse_fixed,
+            parse_per_byte,
             cores: 2.0,
+            spread: [spread("4xdown", usual.spread[0]), spread("4xup", usual.spread[1])],
+            first_window: Bytes::new(first_window),
+            first_window_spread,
+            joining: joining_share(configurations, usual.established)?.unwrap_or(usual.joining),
+            acknowledgements_queued: usual.acknowledgements_queued,
+            established: Seconds::new(usual.established),
         })
+    }
+
+    /// The network of a configuration.
+    pub(super) fn network(&self, configuration: &Configuration) -> TcpSpec {
+        let rate = (configuration.rate * self.goodput).to_bytes_per_sec();
+        TcpSpec {
+            spread: self.spread,
+            first_window: self.first_window.get(),
+            first_window_spread: self.first_window_spread,
+            joining: self.joining,
+            acknowledgements_queued: self.acknowledgements_queued,
+            established: self.established.get(),
+            ..TcpSpec::linux(rate.get(), configuration.queue.get())
+        }
     }
 }
 
-/// Mean over all rates and both directions of one connection alone: `iperf_r<Mbit/s>_up.json` and `_down.json`.
-fn goodput(folder: &Path) -> Result<Option<f64>, TraceError> {
-    if !folder.is_dir() {
-        return Ok(None);
-    }
-    let mut shares = Vec::new();
-    for path in entries(folder)? {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let alone = name.strip_suffix("_up.json").or_else(|| name.strip_suffix("_down.json"));
-        let nominal =
-            alone.and_then(|name| name.strip_prefix("iperf_r")).and_then(|rate| rate.parse::<f64>().ok());
-        if let Some(nominal) = nominal {
-            let result: Iperf = json(&path)?;
-            shares.push(result.end.sum_received.bits_per_second / (nominal * 1e6));
+/// Cost of parsing from captured steps of one worker: medians of what small transfers take, and of what large ones take
+/// beyond it for each byte.
+fn parsing(configurations: &[Configuration]) -> Result<(Seconds, Seconds), TraceError> {
+    let mut overheads: Vec<Overhead> = Vec::new();
+    for configuration in configurations {
+        let path = configuration.file("overhead_W1.csv.gz");
+        if !path.is_file() {
+            continue;
+        }
+        let bytes = unpacked(&path)?;
+        for row in csv::Reader::from_reader(bytes.as_slice()).deserialize() {
+            overheads.push(row.map_err(|error| wrong(&path, error.to_string(), "check the columns"))?);
         }
     }
-    Ok((!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64))
+    let mut small: Vec<f64> =
+        overheads.iter().filter(|row| row.wire_bytes < SMALL).map(|row| row.overhead_s).collect();
+    let fixed = if small.is_empty() { USUAL_PARSE_FIXED } else { quantile(&mut small, 0.5).max(0.0) };
+    let large = overheads.iter().filter(|row| row.wire_bytes > LARGE);
+    let mut slopes: Vec<f64> = large.map(|row| (row.overhead_s - fixed) / row.wire_bytes).collect();
+    let per_byte = if slopes.is_empty() { USUAL_PARSE_PER_BYTE } else { quantile(&mut slopes, 0.5).max(0.0) };
+    Ok((Seconds::new(fixed), Seconds::new(per_byte)))
 }
