@@ -15,4 +15,5 @@ pub mod quantity;
 pub mod scenario;
 pub mod strategy;
 pub mod suggest;
+pub mod transfer;
 pub mod workload;

@@ -1,12 +1,15 @@
 //! Learning coefficients from measurements: solvers ([`least_squares`], [`nnls`]), what is fitted with them
-//! ([`gemm`]), and how well ([`Quality`]).
+//! ([`gemm`], [`kernels`], [`transfer`]), how well ([`Quality`]), and what is kept of it ([`artefact`]).
 //!
 //! Coefficients of times are times per unit of work, so they are never negative: models use [`nnls`].
 
+pub mod artefact;
 mod error;
 pub mod gemm;
+pub mod kernels;
 mod linear;
 mod quality;
+pub mod transfer;
 
 pub use error::FitError;
 pub use linear::{Fit, least_squares, nnls};

@@ -2,6 +2,7 @@
 
 mod advice;
 pub mod compare;
+pub mod fit;
 mod forecast;
 pub mod methods;
 mod scaling;

@@ -14,7 +14,8 @@
 
 mod curve;
 
-pub use curve::{Curve, LogLinear, RingUpdate};
+pub use curve::{Curve, RingUpdate};
+pub use stepcast_core::transfer::LogLinear;
 
 use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod comparison;
 pub(crate) mod error;
+pub(crate) mod fit;
 pub(crate) mod forecast;
 pub(crate) mod import;
 pub(crate) mod model;

@@ -25,6 +25,9 @@ use stepcast_core::device::Precision;
 
 /// Rows and columns of C that one block computes, as powers of two.
 const TILE_POWERS: [(u32, u32); 9] = [(5, 5), (6, 5), (5, 6), (6, 6), (7, 6), (6, 7), (7, 7), (8, 7), (7, 8)];
+/// Names of the tiles.
+pub(super) const TILE_NAMES: [&str; TILES] =
+    ["32x32", "64x32", "32x64", "64x64", "128x64", "64x128", "128x128", "256x128", "128x256"];
 /// Number of tiles.
 pub(super) const TILES: usize = TILE_POWERS.len();
 const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];

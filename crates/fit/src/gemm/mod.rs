@@ -5,6 +5,7 @@
 //! and interpolates only what that leaves unexplained.
 
 mod alignment;
+mod artefact;
 mod corrections;
 mod costs;
 mod learn;

@@ -78,8 +78,8 @@ impl Grid {
                 }
             }
         }
-        let weights = corners.iter().flatten().map(|(_, weight)| *weight);
-        (Seconds::new(time), weights.fold(true, |inside, weight| inside && (0.0..=1.0).contains(&weight)))
+        let inside = corners.iter().flatten().all(|(_, weight)| (0.0..=1.0).contains(weight));
+        (Seconds::new(time), inside)
     }
 
     /// The two sizes around `size`, with the weights of linear interpolation.
