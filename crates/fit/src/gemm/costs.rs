@@ -124,7 +124,7 @@ impl Product {
             computes_longer_than_it_reads: true,
         };
         for split in SPLITS {
-            let steps = f64::from(self.k.div_ceil(split * LOOP_STEP) * LOOP_STEP);
+            let steps = f64::from(self.k.div_ceil(split * LOOP_STEP)) * f64::from(LOOP_STEP);
             let merging = if split > 1 { costs[SPLIT] + self.partial(split) * costs[MERGE] } else { 0.0 };
             let fixed = common + merging + steps * costs[STEP];
             for (tile, (rows, columns)) in TILE_POWERS.iter().enumerate() {

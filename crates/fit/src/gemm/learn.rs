@@ -22,8 +22,6 @@ const USUAL_ERROR: f64 = 0.06;
 pub(super) const WEAK_PULL: f64 = 0.003;
 /// The same, where the start values were fitted to the same kernels before.
 pub(super) const STRONG_PULL: f64 = 0.03;
-/// What a host does is the same for all kernels: fitted once.
-const HOST_PULL: f64 = 100.0;
 /// No coefficient falls below this share of its start value: rates stay finite.
 const LEAST_SHARE: f64 = 1e-3;
 /// Share of the best rate that kernels of each tile reach at the start, by experience: small tiles load more
@@ -112,9 +110,8 @@ pub(super) fn learn(
         if round == ROUNDS {
             break;
         }
+        let pull = pull * (samples.len() as f64).sqrt();
         for place in 0..COUNT {
-            let is_shared = pull > WEAK_PULL && [LAUNCH, ALONE, START].contains(&place);
-            let pull = pull * (samples.len() as f64).sqrt() * if is_shared { HOST_PULL } else { 1.0 };
             let mut row = vec![0.0; COUNT];
             row[place] = pull;
             rows.push(row);

@@ -157,3 +157,6 @@ pub enum GemmError {
         shape: Shape,
     },
 }
+
+#[cfg(test)]
+mod tests;
