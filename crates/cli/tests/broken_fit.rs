@@ -62,9 +62,7 @@ fn a_fit_is_written_once_and_again_only_by_force() {
     let first = fit(&["--json"]);
     assert!(first.status.success(), "{}", String::from_utf8_lossy(&first.stderr));
     let text = fs::read_to_string(folder.path().join("t.toml")).unwrap();
-    for part in
-        ["formula", "source", "date", "startup = \"", "bandwidth = \"", "third-quartile", "meaning"]
-    {
+    for part in ["formula", "source", "date", "startup = \"", "bandwidth = \"", "third-quartile", "meaning"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let second = fit(&[]);
