@@ -13,6 +13,7 @@ Examples:
   stepcast compare cluster.toml                every method on one scenario
   stepcast fuse cluster.toml                   which gradients should travel together
   stepcast import steps/ --batch 32 -o vgg16.json
+  stepcast fit gemm gemm.csv -o gemm.toml
   stepcast models show resnet50
   stepcast validate zeng2023
 
@@ -65,6 +66,15 @@ Examples:
   stepcast predict vgg16.json                           then predict with it
 
 How to record steps is in docs/profile.md.";
+
+const FIT_EXAMPLES: &str = "\
+Examples:
+  stepcast fit gemm gemm.csv.gz -o h200-gemm.toml          matrix products: dtype, trans, m, n, k, mean_us
+  stepcast fit kernels kernels.csv -o h200-kernels.toml    kernels: kernel, elements, time_us
+  stepcast fit transfer nccl.csv -o nccl.toml              transfers: bytes, time_us
+  stepcast fit gemm gemm.csv -o gemm.toml --test other.csv   errors on another file
+
+A column `set` with fit and held splits a file. docs/fit.md describes the files.";
 
 const MODELS_EXAMPLES: &str = "\
 Examples:
@@ -140,6 +150,13 @@ pub(crate) enum Command {
     /// Make a profile of recorded TensorFlow steps (RunMetadata), to predict with
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(Import),
+    /// Fit coefficients to measurements, and say how well they do
+    #[command(after_help = FIT_EXAMPLES)]
+    Fit {
+        /// What was measured.
+        #[command(subcommand)]
+        what: Fit,
+    },
     /// List the models of the zoo, or show one
     #[command(after_help = MODELS_EXAMPLES)]
     Models {
@@ -295,6 +312,52 @@ pub(crate) struct Import {
     /// Only say what was found; write nothing
     #[arg(long, conflicts_with = "output")]
     pub(crate) summary: bool,
+}
+
+/// What to fit.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Fit {
+    /// Times of matrix products
+    #[command(after_help = FIT_EXAMPLES)]
+    Gemm {
+        #[command(flatten)]
+        files: FitFiles,
+
+        /// Multiprocessors of the device; the number that fits best if left out
+        #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100_000))]
+        multiprocessors: Option<u32>,
+    },
+    /// Times of kernels, linear in the elements they touch
+    #[command(after_help = FIT_EXAMPLES)]
+    Kernels {
+        #[command(flatten)]
+        files: FitFiles,
+    },
+    /// Times of transfers by their size
+    #[command(after_help = FIT_EXAMPLES)]
+    Transfer {
+        #[command(flatten)]
+        files: FitFiles,
+    },
+}
+
+/// Files of a fit.
+#[derive(Debug, Args)]
+pub(crate) struct FitFiles {
+    /// Measurements (CSV, plain or compressed)
+    pub(crate) data: PathBuf,
+
+    /// The artefact to write
+    #[arg(short, long, value_name = "FILE.toml")]
+    pub(crate) output: PathBuf,
+
+    /// Measurements to test with, instead of the held rows of the data
+    #[arg(long, value_name = "HELD_OUT")]
+    pub(crate) test: Option<PathBuf>,
+
+    /// Write over an artefact that exists
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// What to do with models.

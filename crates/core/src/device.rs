@@ -2,6 +2,7 @@
 
 use crate::quantity::{Bytes, BytesPerSec, FlopsPerSec, Hertz};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// CPU or GPU: they differ in how Zeng 2023 counts their rate (eqs. 28 and 33).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,7 +15,7 @@ pub enum DeviceKind {
 }
 
 /// Number format of the matrix arithmetic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Precision {
     /// 32-bit floating point on the ordinary units.
@@ -26,6 +27,17 @@ pub enum Precision {
     Fp16,
     /// 16-bit brain floating point in the tensor units.
     Bf16,
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Fp32 => "fp32",
+            Self::Tf32 => "tf32",
+            Self::Fp16 => "fp16",
+            Self::Bf16 => "bf16",
+        })
+    }
 }
 
 /// A computing device.

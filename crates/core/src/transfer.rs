@@ -1,6 +1,7 @@
 //! How long a transfer or a collective takes by its size: a line, or a logarithm that turns into one.
 
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Time of a collective by its size; nothing takes no time.
@@ -109,7 +110,8 @@ impl Measured {
 /// The small sizes are those of a window that still opens. Print leaves a jump at the threshold
 /// unless it is fitted away; here b₁ follows from the other three unless it is given. Sizes below one byte count as
 /// one byte, and no time is negative.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LogLinear {
     /// D_Thresh.
     pub threshold: Bytes,

@@ -1,8 +1,18 @@
-//! Learning coefficients from measurements. Coefficients of times are times per unit of work, so they are
-//! never negative: [`nnls`] solves for them. [`golden_section`] is for what is not linear.
+//! Learning coefficients from measurements: solvers ([`least_squares`], [`nnls`], [`golden_section`]), what is fitted with
+//! them ([`gemm`], [`kernels`], [`transfer`]), how well ([`Quality`]), and what is kept of it ([`artefact`]).
+//!
+//! Coefficients of times are times per unit of work, so they are never negative: models use [`nnls`].
 
+pub mod artefact;
+mod error;
+pub mod gemm;
+pub mod kernels;
+mod linear;
 mod minimum;
-mod nnls;
+mod quality;
+pub mod transfer;
 
+pub use error::FitError;
+pub use linear::{Fit, least_squares, nnls};
 pub use minimum::golden_section;
-pub use nnls::{Fit, FitError, nnls};
+pub use quality::Quality;

@@ -3,6 +3,7 @@
 mod advice;
 pub mod compare;
 mod exchange;
+pub mod fit;
 mod forecast;
 pub mod fuse;
 pub mod map;

@@ -2,6 +2,7 @@
 
 mod compare;
 mod devices;
+mod fit;
 mod fuse;
 mod import;
 mod map;
@@ -28,6 +29,7 @@ pub(crate) fn run(cli: &Cli, screen: &Screen) -> anyhow::Result<Answer> {
         Command::Fuse(flags) => fuse::run(flags, cli.json, screen),
         Command::Map(flags) => map::run(flags, cli.json, screen),
         Command::Import(flags) => import::run(flags, cli.json, screen),
+        Command::Fit { what } => fit::run(what, cli.json, screen),
         Command::Models { command } => models::run(command.as_ref(), cli.json, screen),
         Command::Devices { name } => devices::run(name.as_deref(), cli.json, screen),
         Command::Networks { name } => networks::run(name.as_deref(), cli.json, screen),

@@ -3,6 +3,7 @@
 pub(crate) mod comparison;
 pub(crate) mod ddp_gloo;
 pub(crate) mod error;
+pub(crate) mod fit;
 pub(crate) mod forecast;
 pub(crate) mod fusion;
 pub(crate) mod import;

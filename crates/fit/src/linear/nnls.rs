@@ -1,81 +1,17 @@
 //! Non-negative least squares by the active-set method of Lawson and Hanson (1974, chapter 23).
-//!
-//! Columns are scaled to unit length first, so that coefficients may differ by many orders of magnitude
-//! (seconds per operation beside seconds per transfer).
 
+use super::{Fit, Reduced};
+use crate::FitError;
 use nalgebra::{DMatrix, DVector};
 
 /// Gradients below this are noise, with columns and target of unit length.
 const TOLERANCE: f64 = 1e-12;
 
-/// Why there is no fit.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FitError {
-    /// Fewer measurements than coefficients.
-    #[error("{rows} measurements cannot tell {columns} coefficients apart")]
-    TooFew {
-        /// Measurements.
-        rows: usize,
-        /// Coefficients.
-        columns: usize,
-    },
-    /// Rows of unequal length, or values that are not finite.
-    #[error("measurement {row} is incomplete or not finite")]
-    BadRow {
-        /// Index of the row.
-        row: usize,
-    },
-    /// A combination of coefficients has no effect on any measurement.
-    #[error("the measurements have rank {rank} of {columns}: some coefficients cannot be told apart")]
-    Collinear {
-        /// Rank of the measurements.
-        rank: usize,
-        /// Coefficients.
-        columns: usize,
-    },
-}
-
-/// The result of a fit.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Fit {
-    /// The coefficients, none negative.
-    pub coefficients: Vec<f64>,
-    /// Measured minus fitted, by row.
-    pub residuals: Vec<f64>,
-    /// Ratio of the largest to the smallest singular value of the scaled columns.
-    pub condition: f64,
-}
-
 /// Minimises |A·x − b| over x ≥ 0, where `rows` are the rows of A.
 pub fn nnls(rows: &[Vec<f64>], target: &[f64]) -> Result<Fit, FitError> {
-    let columns = rows.first().map_or(0, Vec::len);
-    if rows.len() < columns || columns == 0 {
-        return Err(FitError::TooFew { rows: rows.len(), columns });
-    }
-    for (row, values) in rows.iter().enumerate() {
-        let whole = values.len() == columns && values.iter().all(|value| value.is_finite());
-        if !whole || !target.get(row).is_some_and(|value| value.is_finite()) {
-            return Err(FitError::BadRow { row });
-        }
-    }
-    let mut a = DMatrix::from_fn(rows.len(), columns, |row, column| rows[row][column]);
-    let b = DVector::from_column_slice(&target[..rows.len()]);
-    let lengths: Vec<f64> = a.column_iter().map(|column| column.norm()).collect();
-    for (column, length) in lengths.iter().enumerate() {
-        if *length > 0.0 {
-            a.column_mut(column).unscale_mut(*length);
-        }
-    }
-    let singular = a.clone().svd(false, false).singular_values;
-    let (largest, smallest) = (singular.max(), singular.min());
-    let rank = singular.iter().filter(|value| **value > largest * 1e-10).count();
-    if rank < columns {
-        return Err(FitError::Collinear { rank, columns });
-    }
-    let scaled = active_set(&a, &b);
-    let residuals = (&b - &a * &scaled).iter().copied().collect();
-    let coefficients = scaled.iter().zip(&lengths).map(|(value, length)| value / length).collect();
-    Ok(Fit { coefficients, residuals, condition: largest / smallest })
+    let reduced = Reduced::of(rows, target)?;
+    let scaled = active_set(&reduced.r, &reduced.b);
+    Ok(reduced.fit(rows, target, &scaled))
 }
 
 fn active_set(a: &DMatrix<f64>, b: &DVector<f64>) -> DVector<f64> {
@@ -92,7 +28,7 @@ fn active_set(a: &DMatrix<f64>, b: &DVector<f64>) -> DVector<f64> {
         let Some(entering) = steepest else { break };
         free[entering] = true;
         loop {
-            let trial = least_squares(a, b, &free);
+            let trial = over_free(a, b, &free);
             let blocked = (0..columns).filter(|&column| free[column] && trial[column] <= 0.0);
             let step = blocked.map(|column| x[column] / (x[column] - trial[column])).reduce(f64::min);
             let Some(step) = step else {
@@ -112,7 +48,7 @@ fn active_set(a: &DMatrix<f64>, b: &DVector<f64>) -> DVector<f64> {
 }
 
 /// The unconstrained solution over the free columns, zero elsewhere.
-fn least_squares(a: &DMatrix<f64>, b: &DVector<f64>, free: &[bool]) -> DVector<f64> {
+fn over_free(a: &DMatrix<f64>, b: &DVector<f64>, free: &[bool]) -> DVector<f64> {
     let chosen: Vec<usize> = (0..a.ncols()).filter(|&column| free[column]).collect();
     let part = a.select_columns(&chosen);
     let decomposition = part.qr();
@@ -138,7 +74,7 @@ mod tests {
         let mut best = b.norm();
         for mask in 1..(1u32 << columns) {
             let free: Vec<bool> = (0..columns).map(|column| mask >> column & 1 == 1).collect();
-            let x = least_squares(&a, &b, &free);
+            let x = over_free(&a, &b, &free);
             if x.iter().all(|value| *value >= 0.0) {
                 best = best.min((&b - &a * x).norm());
             }
@@ -160,9 +96,20 @@ mod tests {
     fn says_what_cannot_be_told() {
         assert_eq!(nnls(&[vec![1.0, 2.0]], &[1.0]), Err(FitError::TooFew { rows: 1, columns: 2 }));
         let same = [vec![1.0, 2.0], vec![2.0, 4.0], vec![3.0, 6.0]];
-        assert_eq!(nnls(&same, &[1.0, 2.0, 3.0]), Err(FitError::Collinear { rank: 1, columns: 2 }));
+        assert_eq!(
+            nnls(&same, &[1.0, 2.0, 3.0]),
+            Err(FitError::Collinear { rank: 1, columns: 2, undetermined: vec![0, 1] })
+        );
         assert_eq!(nnls(&[vec![f64::NAN]], &[1.0]), Err(FitError::BadRow { row: 0 }));
         assert_eq!(nnls(&[], &[]), Err(FitError::TooFew { rows: 0, columns: 0 }));
+    }
+
+    /// The gradient Aᵀ(b − Ax) is zero where x is positive and not positive where x is zero (Karush, Kuhn, Tucker).
+    fn meets_the_optimality_conditions(rows: &[Vec<f64>], fit: &Fit) -> bool {
+        (0..rows[0].len()).all(|column| {
+            let gradient: f64 = rows.iter().zip(&fit.residuals).map(|(row, r)| row[column] * r).sum();
+            if fit.coefficients[column] > 0.0 { gradient.abs() < 1e-9 } else { gradient < 1e-9 }
+        })
     }
 
     proptest! {
@@ -175,6 +122,7 @@ mod tests {
             if let Ok(fit) = nnls(&rows, target) {
                 prop_assert!(fit.coefficients.iter().all(|value| *value >= 0.0));
                 let norm = fit.residuals.iter().map(|r| r * r).sum::<f64>().sqrt();
+                prop_assert!(meets_the_optimality_conditions(&rows, &fit));
                 prop_assert!(norm <= by_enumeration(&rows, target) + 1e-9);
             }
         }

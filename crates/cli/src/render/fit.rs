@@ -1,0 +1,36 @@
+//! A fit as text: its errors on both sets, and what it found.
+
+use super::table::{Column, Table};
+use super::{Screen, count, name, percent};
+use stepcast_study::fit::Fitted;
+
+pub(crate) fn render(fitted: &Fitted, written: &str, screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::Name("errors of"),
+        Column::Name("set"),
+        Column::Number("points"),
+        Column::Number("median"),
+        Column::Number("3rd quartile"),
+        Column::Number("95th percentile"),
+        Column::Number("worst"),
+    ]);
+    for row in &fitted.rows {
+        let quality = &row.quality;
+        table.row([
+            name(&row.what),
+            row.set.to_owned(),
+            count(quality.points as u64),
+            percent(quality.median),
+            percent(quality.third_quartile),
+            percent(quality.percentile_95),
+            percent(quality.worst),
+        ]);
+    }
+    let mut text = table.render(screen);
+    text.push('\n');
+    for note in &fitted.notes {
+        text.push_str(&screen.paragraph(2, note));
+    }
+    text.push_str(&screen.paragraph(2, &format!("Written to {written}.")));
+    text
+}

@@ -1,0 +1,32 @@
+//! Why there is no fit.
+
+/// What the measurements lack.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FitError {
+    /// Fewer measurements than coefficients.
+    #[error("{rows} measurements cannot tell {columns} coefficients apart")]
+    TooFew {
+        /// Measurements.
+        rows: usize,
+        /// Coefficients.
+        columns: usize,
+    },
+    /// Rows of unequal length, or values that are not finite.
+    #[error("measurement {row} is incomplete or not finite")]
+    BadRow {
+        /// Index of the row.
+        row: usize,
+    },
+    /// A combination of coefficients has no effect on any measurement.
+    #[error(
+        "the measurements have rank {rank} of {columns}: coefficients {undetermined:?} cannot be told apart"
+    )]
+    Collinear {
+        /// Rank of the measurements.
+        rank: usize,
+        /// Coefficients.
+        columns: usize,
+        /// Indices of the coefficients that take part in the combination.
+        undetermined: Vec<usize>,
+    },
+}

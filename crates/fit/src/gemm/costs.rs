@@ -1,0 +1,272 @@
+//! What a product costs on a device: the cheapest of a library's kernels.
+//!
+//! A kernel has a tile and a split. It cuts C into tiles and k into `split` parts; every tile of a part is a
+//! block, and the blocks run on the multiprocessors in waves:
+//!
+//! ```text
+//! waves  = ⌈⌈m/tile_m⌉ ⌈n/tile_n⌉ split / multiprocessors⌉
+//! steps  = k/split, rounded up to whole loop steps
+//! kernel = max(waves · 2 tile_m tile_n steps / rate(tile),  (mk + kn)/read)
+//!          + mn/write + start + steps · step + [split > 1] (split_start + split · mn/merge)
+//! ```
+//!
+//! A library picks a kernel by its own measurements, so the cheapest is taken. Calls that queue behind each other
+//! hide launching behind computing, so that the larger counts; a call that is timed alone pays both:
+//!
+//! ```text
+//! queued = (launch⁴ + kernel⁴)^(1/4)        alone = alone_launch + kernel
+//! ```
+//!
+//! Rows that cannot be copied in bulk change `launch`, `start` and `rate` by fixed ratios ([`Alignment`]).
+
+use super::alignment::Alignment;
+use super::{Shape, Variant};
+use stepcast_core::device::Precision;
+
+/// Rows and columns of C that one block computes, as powers of two.
+const TILE_POWERS: [(u32, u32); 9] = [(5, 5), (6, 5), (5, 6), (6, 6), (7, 6), (6, 7), (7, 7), (8, 7), (7, 8)];
+/// Names of the tiles.
+pub(super) const TILE_NAMES: [&str; TILES] =
+    ["32x32", "64x32", "32x64", "64x64", "128x64", "64x128", "128x128", "256x128", "128x256"];
+/// Number of tiles.
+pub(super) const TILES: usize = TILE_POWERS.len();
+const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
+/// Elements of k in one step of a kernel's loop.
+const LOOP_STEP: u32 = 8;
+/// Partial sums are kept in 32 bits, whatever the operands are.
+const PARTIAL_BYTES: f64 = 4.0;
+/// How sharp the corner is between launching and computing.
+const CORNER: i32 = 4;
+
+// Places of the coefficients in `Costs`: seconds each, or seconds per unit.
+pub(super) const LAUNCH: usize = 0;
+pub(super) const ALONE: usize = 1;
+pub(super) const START: usize = 2;
+pub(super) const STEP: usize = 3;
+pub(super) const READ: usize = 4;
+pub(super) const WRITE: usize = 5;
+pub(super) const SPLIT: usize = 6;
+pub(super) const MERGE: usize = 7;
+pub(super) const TILE: usize = 8;
+/// Number of coefficients.
+pub(super) const COUNT: usize = TILE + TILES;
+
+/// The coefficients: seconds, or seconds per byte, per loop element or per operation of one multiprocessor.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Costs(pub(super) [f64; COUNT]);
+
+/// What the coefficients are multiplied with, for one product: time is linear in them.
+pub(super) type Features = [f64; COUNT];
+
+/// The kernel that was taken, and its time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kernel {
+    pub(super) time: f64,
+    tile: usize,
+    split: u32,
+    steps: f64,
+    /// Operations of the busiest multiprocessor, counted as aligned ones.
+    work: f64,
+    computes_longer_than_it_reads: bool,
+}
+
+/// A product on a device.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Product {
+    /// For every tile, how many of them C takes.
+    tiles: [f64; TILES],
+    /// Elements of C.
+    elements: f64,
+    k: u32,
+    read: f64,
+    written: f64,
+    multiprocessors: f64,
+    /// Whether the call is timed by itself.
+    alone: bool,
+    host_ratio: f64,
+    device_ratio: f64,
+}
+
+impl Product {
+    pub(super) fn new(shape: Shape, variant: Variant, multiprocessors: u32, alone: bool) -> Self {
+        let [m, n, k] = shape.sizes();
+        let element = bytes_per_element(variant.precision);
+        let alignment = Alignment::of(variant, shape);
+        let along = |size: u32, power: u32| f64::from(size.div_ceil(1 << power));
+        Self {
+            tiles: TILE_POWERS.map(|(rows, columns)| along(shape.m, rows) * along(shape.n, columns)),
+            elements: m * n,
+            k: shape.k,
+            read: (m * k + k * n) * element,
+            written: m * n * element,
+            multiprocessors: f64::from(multiprocessors),
+            alone,
+            host_ratio: alignment.host_ratio(),
+            device_ratio: alignment.device_ratio(),
+        }
+    }
+
+    /// Bytes of all three matrices.
+    pub(super) fn bytes(&self) -> f64 {
+        self.read + self.written
+    }
+
+    /// The cheapest kernel.
+    pub(super) fn kernel(&self, Costs(costs): &Costs) -> Kernel {
+        let common = costs[START] * self.host_ratio + self.written * costs[WRITE];
+        let reading = self.read * costs[READ];
+        let mut best = Kernel {
+            time: f64::INFINITY,
+            tile: 0,
+            split: 1,
+            steps: 0.0,
+            work: 0.0,
+            computes_longer_than_it_reads: true,
+        };
+        for split in SPLITS {
+            let steps = f64::from(self.k.div_ceil(split * LOOP_STEP)) * f64::from(LOOP_STEP);
+            let merging = if split > 1 { costs[SPLIT] + self.partial(split) * costs[MERGE] } else { 0.0 };
+            let fixed = common + merging + steps * costs[STEP];
+            for (tile, (rows, columns)) in TILE_POWERS.iter().enumerate() {
+                let blocks = self.tiles[tile] * f64::from(split);
+                let waves = ceil(blocks / self.multiprocessors);
+                let work = 2.0 * self.device_ratio * waves * f64::from(1u32 << (rows + columns)) * steps;
+                let computing = work * costs[TILE + tile];
+                let time = fixed + computing.max(reading);
+                if time < best.time {
+                    let computes_longer_than_it_reads = computing >= reading;
+                    best = Kernel { time, tile, split, steps, work, computes_longer_than_it_reads };
+                }
+            }
+        }
+        best
+    }
+
+    /// Time of the call around its kernel.
+    pub(super) fn time(&self, Costs(costs): &Costs, kernel: f64) -> f64 {
+        if self.alone { costs[ALONE] + kernel } else { soft_max(self.launch(costs), kernel) }
+    }
+
+    /// Time of a kernel without its start.
+    pub(super) fn device_time(&self, Costs(costs): &Costs, kernel: &Kernel) -> f64 {
+        (kernel.time - costs[START] * self.host_ratio).max(0.0)
+    }
+
+    /// How much of a change of the kernel's time is seen in the call's.
+    pub(super) fn kernel_share(&self, Costs(costs): &Costs, kernel: f64) -> f64 {
+        if self.alone { 1.0 } else { (kernel / soft_max(self.launch(costs), kernel)).powi(CORNER) }
+    }
+
+    /// Derivatives of the call's time by the coefficients. The time is homogeneous of degree one in them, so that
+    /// their sum with the coefficients is the time itself.
+    pub(super) fn features(&self, Costs(costs): &Costs, kernel: &Kernel) -> Features {
+        let mut features = [0.0; COUNT];
+        features[START] = self.host_ratio;
+        features[STEP] = kernel.steps;
+        features[WRITE] = self.written;
+        if kernel.split > 1 {
+            features[SPLIT] = 1.0;
+            features[MERGE] = self.partial(kernel.split);
+        }
+        if kernel.computes_longer_than_it_reads {
+            features[TILE + kernel.tile] = kernel.work;
+        } else {
+            features[READ] = self.read;
+        }
+        if self.alone {
+            features[ALONE] = 1.0;
+            return features;
+        }
+        let launch = self.launch(costs);
+        let time = soft_max(launch, kernel.time);
+        let slope = |part: f64| (part / time).powi(CORNER - 1);
+        features.iter_mut().for_each(|feature| *feature *= slope(kernel.time));
+        features[LAUNCH] = slope(launch) * self.host_ratio;
+        features
+    }
+
+    fn launch(&self, costs: &[f64; COUNT]) -> f64 {
+        costs[LAUNCH] * self.host_ratio
+    }
+
+    fn partial(&self, split: u32) -> f64 {
+        self.elements * f64::from(split) * PARTIAL_BYTES
+    }
+}
+
+/// Rounds a positive number up; `f64::ceil` is a call on processors without an instruction for it.
+fn ceil(value: f64) -> f64 {
+    let whole = value as u64 as f64;
+    if whole < value { whole + 1.0 } else { whole }
+}
+
+fn soft_max(one: f64, other: f64) -> f64 {
+    (one.powi(CORNER) + other.powi(CORNER)).sqrt().sqrt()
+}
+
+fn bytes_per_element(precision: Precision) -> f64 {
+    match precision {
+        Precision::Fp32 | Precision::Tf32 => 4.0,
+        Precision::Fp16 | Precision::Bf16 => 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gemm::Transposition;
+    use proptest::prelude::*;
+
+    const TENSOR: Variant = Variant { precision: Precision::Bf16, transposition: Transposition::Nn };
+    const ORDINARY: Variant = Variant { precision: Precision::Fp32, transposition: Transposition::Nn };
+    const SIZES: std::ops::Range<u32> = 1..9000;
+
+    fn costs(values: &[f64]) -> Costs {
+        Costs(std::array::from_fn(|index| values[index]))
+    }
+
+    proptest! {
+        /// Euler: Σ θᵢ ∂t/∂θᵢ = t.
+        #[test]
+        fn features_and_coefficients_give_the_time(
+            (m, n, k) in (SIZES, SIZES, SIZES),
+            values in prop::collection::vec(1e-12..1e-5f64, COUNT),
+            alone: bool,
+        ) {
+            let costs = costs(&values);
+            let product = Product::new(Shape { m, n, k }, TENSOR, 132, alone);
+            let kernel = product.kernel(&costs);
+            let time = product.time(&costs, kernel.time);
+            let features = product.features(&costs, &kernel);
+            let linear: f64 = features.iter().zip(&costs.0).map(|(feature, cost)| feature * cost).sum();
+            prop_assert!((linear / time - 1.0).abs() < 1e-9, "{linear} {time}");
+        }
+
+        /// No tile of a larger product is saved.
+        #[test]
+        fn larger_products_never_take_less(
+            (m, n, k) in (SIZES, SIZES, SIZES),
+            values in prop::collection::vec(1e-12..1e-5f64, COUNT),
+        ) {
+            let costs = costs(&values);
+            let time = |m, n, k| {
+                let product = Product::new(Shape { m, n, k }, ORDINARY, 108, false);
+                product.time(&costs, product.kernel(&costs).time)
+            };
+            let base = time(m, n, k) * (1.0 - 1e-12);
+            prop_assert!(time(m + 1, n, k) >= base && time(m, n + 1, k) >= base && time(m, n, k + 1) >= base);
+        }
+    }
+
+    /// One wave of one 128×128 tile with k = 64: 2·128·128·64 operations, everything else free.
+    #[test]
+    fn one_block_is_counted_by_hand() {
+        let mut values = [0.0; COUNT];
+        values[TILE..].fill(1.0);
+        values[TILE + 6] = 1e-9;
+        values[SPLIT] = 1.0;
+        let product = Product::new(Shape { m: 100, n: 128, k: 60 }, ORDINARY, 4, true);
+        let kernel = product.kernel(&Costs(values));
+        assert!((kernel.time - 2.0 * 128.0 * 128.0 * 64.0 * 1e-9).abs() < 1e-15, "{kernel:?}");
+    }
+}

@@ -1,0 +1,75 @@
+use super::*;
+use crate::Quality;
+use crate::artefact::Errors;
+use std::collections::BTreeMap;
+
+const VARIANT: Variant = Variant { precision: Precision::Fp32, transposition: Transposition::Nn };
+
+/// Products of a made-up device with 108 multiprocessors, timed alone from 1 GFLOP on.
+fn recording() -> Vec<Sample> {
+    let sizes = || (0..=14u32).map(|index| (32.0 * (f64::from(index) / 2.0).exp2()).round() as u32);
+    let mut samples = Vec::new();
+    for (m, n) in sizes().flat_map(|m| sizes().map(move |n| (m, n))) {
+        for k in sizes() {
+            let shape = Shape { m, n, k };
+            let blocks = f64::from(m.div_ceil(128)) * f64::from(n.div_ceil(128));
+            let kernel = 4e-6 + (blocks / 108.0).ceil() * 2.0 * 128.0 * 128.0 * f64::from(k) / 0.15e12;
+            let alone = shape.flops() >= Flops::new(1e9);
+            let time = if alone { 12e-6 + kernel } else { kernel.max(16e-6) };
+            samples.push(Sample { variant: VARIANT, shape, time: Seconds::new(time) });
+        }
+    }
+    samples
+}
+
+fn quality(model: &GemmModel, samples: &[Sample]) -> Quality {
+    let pair = |sample: &Sample| (model.predict(sample.variant, sample.shape).unwrap().time, sample.time);
+    Quality::of(samples.iter().map(pair)).unwrap()
+}
+
+#[test]
+fn a_made_up_device_is_explained() {
+    let samples = recording();
+    let model = GemmModel::fit(&samples, Some(108)).unwrap();
+    let found = quality(&model, &samples);
+    assert!(found.median < 0.05 && found.third_quartile < 0.12, "{found:?}");
+}
+
+#[test]
+fn an_artefact_read_again_predicts_the_same() {
+    let samples = recording();
+    let model = GemmModel::fit(&samples, Some(108)).unwrap();
+    let errors = BTreeMap::from([(VARIANT, Errors { fit: quality(&model, &samples), held: None })]);
+    let text = model.to_toml("made up".to_owned(), "2026-01-01".to_owned(), &errors).unwrap();
+    let again = GemmModel::from_toml(&text).unwrap();
+    for sample in samples.iter().step_by(17) {
+        let [one, other] = [&model, &again].map(|model| model.predict(VARIANT, sample.shape).unwrap());
+        assert!((one.time / other.time - 1.0).abs() < 1e-9, "{one:?} {other:?}");
+    }
+    assert!(GemmModel::from_toml(&text.replace("gemm", "else")).is_err());
+    assert!(GemmModel::from_toml("kind = 1").is_err());
+}
+
+#[test]
+fn what_was_not_measured_is_flagged() {
+    let model = GemmModel::fit(&recording(), Some(108)).unwrap();
+    let coverage = |m| model.predict(VARIANT, Shape { m, n: 64, k: 64 }).unwrap().coverage;
+    assert_eq!(coverage(64), Coverage::Measured);
+    assert_eq!(coverage(1 << 20), Coverage::OutsideSizes);
+    let other = Variant { precision: Precision::Bf16, ..VARIANT };
+    assert_eq!(model.predict(other, Shape { m: 64, n: 64, k: 64 }), None);
+    let far = model.predict(VARIANT, Shape { m: u32::MAX, n: u32::MAX, k: u32::MAX }).unwrap();
+    assert!(far.time.is_finite());
+}
+
+#[test]
+fn bad_measurements_are_refused() {
+    let samples = recording();
+    assert!(matches!(GemmModel::fit(&samples[..20], None), Err(GemmError::TooFew { found: 20, .. })));
+    let mut twice = samples.clone();
+    twice.push(samples[3]);
+    assert!(matches!(GemmModel::fit(&twice, None), Err(GemmError::Twice { .. })));
+    let mut negative = samples;
+    negative[5].time = Seconds::new(-1.0);
+    assert!(matches!(GemmModel::fit(&negative, None), Err(GemmError::BadTime { .. })));
+}

@@ -1,0 +1,97 @@
+//! Linear least squares, with and without the bound that no coefficient is negative.
+//!
+//! Columns are scaled to unit length first, so that coefficients may differ by many orders of magnitude
+//! (seconds per operation beside seconds per transfer). One QR decomposition then reduces the measurements to as
+//! many rows as there are coefficients; what follows costs nothing beside it.
+
+mod nnls;
+mod ordinary;
+
+pub use nnls::nnls;
+pub use ordinary::least_squares;
+
+use crate::FitError;
+use nalgebra::{DMatrix, DVector};
+
+/// Singular values below this share of the largest are zero.
+const RANK_TOLERANCE: f64 = 1e-10;
+/// A coefficient takes part in what cannot be told when its share of it is at least this.
+const NULL_SHARE: f64 = 1e-6;
+
+/// The result of a fit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fit {
+    /// The coefficients.
+    pub coefficients: Vec<f64>,
+    /// Measured minus fitted, by row.
+    pub residuals: Vec<f64>,
+    /// Number of independent columns; a fit is only made where that is all of them.
+    pub rank: usize,
+    /// Ratio of the largest to the smallest singular value of the scaled columns.
+    pub condition: f64,
+}
+
+/// min |R·x − b| with R upper triangular: what is left of the measurements.
+struct Reduced {
+    r: DMatrix<f64>,
+    b: DVector<f64>,
+    /// Lengths of the columns before scaling.
+    lengths: Vec<f64>,
+    condition: f64,
+}
+
+impl Reduced {
+    fn of(rows: &[Vec<f64>], target: &[f64]) -> Result<Self, FitError> {
+        let columns = rows.first().map_or(0, Vec::len);
+        if rows.len() < columns || columns == 0 {
+            return Err(FitError::TooFew { rows: rows.len(), columns });
+        }
+        for (row, values) in rows.iter().enumerate() {
+            let whole = values.len() == columns && values.iter().all(|value| value.is_finite());
+            if !whole || !target.get(row).is_some_and(|value| value.is_finite()) {
+                return Err(FitError::BadRow { row });
+            }
+        }
+        let mut a = DMatrix::from_fn(rows.len(), columns, |row, column| rows[row][column]);
+        let lengths: Vec<f64> = a.column_iter().map(|column| column.norm()).collect();
+        for (column, length) in lengths.iter().enumerate() {
+            if *length > 0.0 {
+                a.column_mut(column).unscale_mut(*length);
+            }
+        }
+        let decomposition = a.qr();
+        let mut b = DVector::from_column_slice(&target[..rows.len()]);
+        decomposition.q_tr_mul(&mut b);
+        let r = decomposition.unpack_r();
+        let condition = condition(&r)?;
+        Ok(Self { r, b: b.rows(0, columns).into_owned(), lengths, condition })
+    }
+
+    /// The fit whose scaled coefficients are `scaled`.
+    fn fit(&self, rows: &[Vec<f64>], target: &[f64], scaled: &DVector<f64>) -> Fit {
+        let coefficients: Vec<f64> =
+            scaled.iter().zip(&self.lengths).map(|(value, length)| value / length).collect();
+        let fitted = |row: &[f64]| row.iter().zip(&coefficients).map(|(a, x)| a * x).sum::<f64>();
+        let residuals = rows.iter().zip(target).map(|(row, value)| value - fitted(row)).collect();
+        Fit { residuals, coefficients, rank: self.lengths.len(), condition: self.condition }
+    }
+}
+
+/// The condition of a matrix of full rank; otherwise which columns depend on each other.
+fn condition(r: &DMatrix<f64>) -> Result<f64, FitError> {
+    let columns = r.ncols();
+    let decomposition = r.clone().svd(false, true);
+    let singular = &decomposition.singular_values;
+    let (largest, smallest) = (singular.max(), singular.min());
+    let is_null = |index: &usize| singular[*index] <= largest * RANK_TOLERANCE;
+    let null: Vec<usize> = (0..columns).filter(is_null).collect();
+    if null.is_empty() {
+        return Ok(largest / smallest);
+    }
+    let takes_part = |column: &usize| {
+        let vectors = decomposition.v_t.as_ref();
+        vectors.is_none_or(|v| null.iter().any(|&row| v[(row, *column)].abs() > NULL_SHARE))
+    };
+    let undetermined = (0..columns).filter(takes_part).collect();
+    Err(FitError::Collinear { rank: columns - null.len(), columns, undetermined })
+}

@@ -1,0 +1,64 @@
+//! How far predictions are from measurements.
+
+use serde::{Deserialize, Serialize};
+
+/// Quantiles of relative errors |predicted/measured − 1|.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Quality {
+    /// Measurements.
+    pub points: usize,
+    /// Half of the errors are below.
+    pub median: f64,
+    /// Three quarters of the errors are below.
+    pub third_quartile: f64,
+    /// 95 of 100 errors are below.
+    pub percentile_95: f64,
+    /// The largest error.
+    pub worst: f64,
+}
+
+impl Quality {
+    /// Of pairs (predicted, measured) of one quantity; none where there are no pairs.
+    pub fn of<Q: Into<f64>>(pairs: impl IntoIterator<Item = (Q, Q)>) -> Option<Self> {
+        let error = |(predicted, measured): (Q, Q)| (predicted.into() / measured.into() - 1.0).abs();
+        let mut errors: Vec<f64> = pairs.into_iter().map(error).collect();
+        errors.sort_unstable_by(f64::total_cmp);
+        let worst = *errors.last()?;
+        Some(Self {
+            points: errors.len(),
+            median: quantile(&errors, 0.5),
+            third_quartile: quantile(&errors, 0.75),
+            percentile_95: quantile(&errors, 0.95),
+            worst,
+        })
+    }
+}
+
+/// The value below which `share` of the sorted values lie, linear between ranks.
+pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let place = share * sorted.len().saturating_sub(1) as f64;
+    let (low, rest) = (place.floor() as usize, place.fract());
+    let high = (low + 1).min(sorted.len().saturating_sub(1));
+    sorted[low] * (1.0 - rest) + sorted[high] * rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_lie_between_ranks() {
+        let quality = Quality::of((0..=4).map(|i| (1.0 + f64::from(i) / 10.0, 1.0))).unwrap();
+        assert_eq!(quality.points, 5);
+        for (value, expected) in [
+            (quality.median, 0.2),
+            (quality.third_quartile, 0.3),
+            (quality.percentile_95, 0.38),
+            (quality.worst, 0.4),
+        ] {
+            assert!((value - expected).abs() < 1e-12, "{quality:?}");
+        }
+        assert_eq!(Quality::of::<f64>([]), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! Measured matrix products: columns dtype, trans, m, n, k and a time.
+
+use super::measured::{Line, Table};
+use super::{DataError, Fitted, Row, source};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use stepcast_core::device::Precision;
+use stepcast_fit::Quality;
+use stepcast_fit::artefact::Errors;
+use stepcast_fit::gemm::{Coverage, GemmError, GemmModel, GemmTable, Sample, Shape, Variant};
+
+const PRECISIONS: [(&str, Precision); 9] = [
+    ("f32", Precision::Fp32),
+    ("fp32", Precision::Fp32),
+    ("float32", Precision::Fp32),
+    ("tf32", Precision::Tf32),
+    ("f16", Precision::Fp16),
+    ("fp16", Precision::Fp16),
+    ("float16", Precision::Fp16),
+    ("bf16", Precision::Bf16),
+    ("bfloat16", Precision::Bf16),
+];
+
+/// Products to fit, and products to test with.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Products {
+    /// Fitted.
+    pub fit: Vec<Sample>,
+    /// Only tested.
+    pub held: Vec<Sample>,
+}
+
+/// Reads measured products.
+pub fn read(path: &Path) -> Result<Products, DataError> {
+    let table = Table::read(path)?;
+    let [dtype, trans] = [table.column("dtype")?, table.column("trans")?];
+    let sizes = [table.column("m")?, table.column("n")?, table.column("k")?];
+    let (times, set) = (table.times()?, table.optional("set"));
+    let mut products = Products::default();
+    let mut seen = BTreeSet::new();
+    for line in table.lines() {
+        let variant =
+            Variant { precision: precision(line, dtype)?, transposition: transposition(line, trans)? };
+        let [m, n, k] = [line.count(sizes[0])?, line.count(sizes[1])?, line.count(sizes[2])?];
+        let shape = Shape { m, n, k };
+        let held = line.is_held(set)?;
+        if !seen.insert((held, variant, shape)) {
+            let reason = format!("{variant} {shape} was measured before");
+            return Err(DataError::new(line.place(), reason, "keep one line, with the mean time"));
+        }
+        let sample = Sample { variant, shape, time: line.time(times)? };
+        if held { products.held.push(sample) } else { products.fit.push(sample) }
+    }
+    Ok(products)
+}
+
+fn precision(line: Line<'_>, column: usize) -> Result<Precision, DataError> {
+    let known = PRECISIONS.iter().find(|(name, _)| *name == line.text(column));
+    known
+        .map(|(_, precision)| *precision)
+        .ok_or_else(|| line.wrong(column, "is no number format", "use f32, tf32, f16 or bf16"))
+}
+
+fn transposition(line: Line<'_>, column: usize) -> Result<stepcast_fit::gemm::Transposition, DataError> {
+    line.text(column).parse().map_err(|_| line.wrong(column, "is no transposition", "use nn, nt, tn or tt"))
+}
+
+/// Fits the products of `data`; those of `test`, if given, are tested with instead of its held rows.
+pub fn run(
+    data: &Path,
+    test: Option<&Path>,
+    multiprocessors: Option<u32>,
+    date: String,
+) -> Result<Fitted, DataError> {
+    let Products { fit, mut held } = read(data)?;
+    if let Some(test) = test {
+        let other = read(test)?;
+        held = [other.fit, other.held].concat();
+    }
+    let model = GemmModel::fit(&fit, multiprocessors).map_err(|error| complaint(data, &error))?;
+    let table = GemmTable::new(&fit).ok();
+    let mut rows = Vec::new();
+    let mut errors = BTreeMap::new();
+    for variant in model.variants() {
+        let of = |samples: &[Sample], predict: &dyn Fn(&Sample) -> Option<f64>| {
+            let own = samples.iter().filter(|sample| sample.variant == variant);
+            Quality::of(own.filter_map(|sample| Some((predict(sample)?, sample.time.get()))))
+        };
+        let modelled = |sample: &Sample| Some(model.predict(variant, sample.shape)?.time.get());
+        let Some(on_fit) = of(&fit, &modelled) else { continue };
+        let own = Errors { fit: on_fit, held: of(&held, &modelled) };
+        rows.extend(Row::of(&variant.to_string(), &own));
+        let tabled = |sample: &Sample| Some(table.as_ref()?.predict(variant, sample.shape)?.0.get());
+        if let Some(quality) = of(&held, &tabled) {
+            rows.push(Row { what: format!("{variant}, table"), set: "held", quality });
+        }
+        errors.insert(variant, own);
+    }
+    let artefact = model
+        .to_toml(source(data, fit.len()), date, &errors)
+        .map_err(|error| DataError::unprintable(data, &error))?;
+    let notes = notes(&model, multiprocessors.is_some(), &held);
+    Ok(Fitted { rows, notes, artefact })
+}
+
+fn notes(model: &GemmModel, given: bool, held: &[Sample]) -> Vec<String> {
+    let machine = model.machine();
+    let how = if given { "as given" } else { "the number that fits best" };
+    let mut notes = vec![format!("{} multiprocessors: {how}.", machine.multiprocessors)];
+    if let Some(switch) = machine.switch {
+        notes.push(format!("Times jump at {}: taken as timed alone from there on.", switch.human()));
+    }
+    let covered = |sample: &Sample| model.predict(sample.variant, sample.shape).map(|time| time.coverage);
+    let count = |coverage| held.iter().filter(|sample| covered(sample) == Some(coverage)).count();
+    let outside = count(Coverage::OutsideSizes);
+    if outside > 0 {
+        notes.push(format!("{outside} held products have sizes outside the fitted range: extrapolated."));
+    }
+    let unaligned = count(Coverage::OtherAlignment);
+    if unaligned > 0 {
+        notes.push(format!(
+            "{unaligned} held products have rows aligned like none that was fitted: their cost relative to \
+             aligned rows is assumed (docs/methods/gemm.md)."
+        ));
+    }
+    let unknown = held.iter().filter(|sample| covered(sample).is_none()).count();
+    if unknown > 0 {
+        notes.push(format!("{unknown} held products are of kinds that were not fitted: left out."));
+    }
+    notes
+}
+
+fn complaint(data: &Path, error: &GemmError) -> DataError {
+    let remedy = match error {
+        GemmError::TooFew { .. } => "measure more sizes: a grid of four sizes of m, n and k has 64 products",
+        GemmError::BadTime { .. } => "use positive times, or leave the line out",
+        GemmError::Twice { .. } => "keep one line, with the mean time",
+        GemmError::Hole { .. } => "measure it",
+        GemmError::Linear(_) => "measure sizes that differ more",
+    };
+    DataError::new(data.display().to_string(), error.to_string(), remedy)
+}

@@ -1,0 +1,56 @@
+//! Measured kernels: columns kernel, elements and a time.
+
+use super::measured::Table;
+use super::{DataError, Fitted, Row, source};
+use std::collections::BTreeMap;
+use std::path::Path;
+use stepcast_fit::artefact::Errors;
+use stepcast_fit::kernels::{COEFFICIENTS, KernelEntry, KernelRun, LinearKernel, to_toml};
+
+#[derive(Default)]
+struct Runs {
+    fit: Vec<KernelRun>,
+    held: Vec<KernelRun>,
+}
+
+fn read(path: &Path) -> Result<BTreeMap<String, Runs>, DataError> {
+    let table = Table::read(path)?;
+    let (kernel, elements) = (table.column("kernel")?, table.column("elements")?);
+    let (times, set) = (table.times()?, table.optional("set"));
+    let mut kernels: BTreeMap<String, Runs> = BTreeMap::new();
+    for line in table.lines() {
+        let run = KernelRun { elements: line.amount(elements)?, time: line.time(times)? };
+        let runs = kernels.entry(line.text(kernel).to_owned()).or_default();
+        if line.is_held(set)? { runs.held.push(run) } else { runs.fit.push(run) }
+    }
+    Ok(kernels)
+}
+
+/// Fits the kernels of `data`; the runs of `test`, if given, are tested with instead of its held rows.
+pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, DataError> {
+    let kernels = read(data)?;
+    let mut tests = test.map(read).transpose()?;
+    let mut fitted = Vec::new();
+    let mut measurements = 0;
+    for (name, Runs { fit, held }) in kernels {
+        let kernel = LinearKernel::fit(&fit)
+            .map_err(|error| DataError::untold(data, &format!("kernel {name}"), &error, &COEFFICIENTS))?;
+        let held = match &mut tests {
+            Some(tests) => tests.remove(&name).map(|runs| [runs.fit, runs.held].concat()).unwrap_or_default(),
+            None => held,
+        };
+        measurements += fit.len();
+        let Some(on_fit) = kernel.quality(&fit) else { continue };
+        let errors = Errors { fit: on_fit, held: kernel.quality(&held) };
+        fitted.push(KernelEntry { name, coefficients: kernel, errors });
+    }
+    let rows = fitted.iter().flat_map(|entry| Row::of(&entry.name, &entry.errors)).collect();
+    let line = |entry: &KernelEntry| {
+        let LinearKernel { per_element, start, .. } = entry.coefficients;
+        format!("{}: {} for each element and {}.", entry.name, per_element.human(), start.human())
+    };
+    let notes = fitted.iter().map(line).collect();
+    let artefact = to_toml(&fitted, source(data, measurements), date)
+        .map_err(|error| DataError::unprintable(data, &error))?;
+    Ok(Fitted { rows, notes, artefact })
+}

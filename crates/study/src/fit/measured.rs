@@ -1,0 +1,153 @@
+//! Tables of measurements: CSV with a line of titles, plain or compressed.
+//!
+//! A column of times is called after its unit: `mean_us`, `time_ms`. A column `set` splits the rows: `fit` rows
+//! are fitted, `held` rows only tested; without it all are fitted.
+
+use super::DataError;
+use std::path::Path;
+use stepcast_core::quantity::Seconds;
+use stepcast_core::suggest;
+
+const UNITS: [(&str, f64); 4] = [("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)];
+/// What a column of times may be called, the better estimate first.
+const TIMES: [&str; 2] = ["mean", "time"];
+
+/// The rows of one file.
+pub(super) struct Table {
+    name: String,
+    titles: Vec<String>,
+    rows: Vec<(u64, Vec<String>)>,
+}
+
+/// One row.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'a> {
+    table: &'a Table,
+    number: u64,
+    cells: &'a [String],
+}
+
+/// A column of times.
+#[derive(Clone, Copy)]
+pub(super) struct Times {
+    column: usize,
+    unit: f64,
+}
+
+impl Table {
+    pub(super) fn read(path: &Path) -> Result<Self, DataError> {
+        let name = path.display().to_string();
+        let bytes = stepcast_trace::unpacked(path)?;
+        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes.as_slice());
+        let bad = |error: csv::Error| {
+            let line = error.position().map_or(1, csv::Position::line);
+            let reason = match error.kind() {
+                csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                    format!("this line has {len} cells, the titles {expected_len}")
+                }
+                csv::ErrorKind::Utf8 { .. } => "this line is not UTF-8 text".to_owned(),
+                _ => "this is no CSV".to_owned(),
+            };
+            DataError::new(format!("{name}:{line}"), reason, "give every line one cell for each title")
+        };
+        let titles = reader.headers().map_err(bad)?.iter().map(str::to_owned).collect();
+        let mut rows = Vec::new();
+        for record in reader.records() {
+            let record = record.map_err(bad)?;
+            let line = record.position().map_or(0, csv::Position::line);
+            rows.push((line, record.iter().map(str::to_owned).collect()));
+        }
+        if rows.is_empty() {
+            let remedy = "give a CSV file with a line of titles and a line for each measurement";
+            return Err(DataError::new(name, "it holds no measurements", remedy));
+        }
+        Ok(Self { name, titles, rows })
+    }
+
+    pub(super) fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        self.rows.iter().map(|(number, cells)| Line { table: self, number: *number, cells })
+    }
+
+    /// The place of a column that must be there.
+    pub(super) fn column(&self, title: &str) -> Result<usize, DataError> {
+        self.optional(title).ok_or_else(|| self.missing(&format!("there is no column {title}"), title))
+    }
+
+    pub(super) fn optional(&self, title: &str) -> Option<usize> {
+        self.titles.iter().position(|other| other == title)
+    }
+
+    /// The column of times, with the unit in its title.
+    pub(super) fn times(&self) -> Result<Times, DataError> {
+        for kind in TIMES {
+            for (column, title) in self.titles.iter().enumerate() {
+                let Some(unit) = title.strip_prefix(kind).and_then(|rest| rest.strip_prefix('_')) else {
+                    continue;
+                };
+                let known = UNITS.iter().find(|(name, _)| *name == unit);
+                let factor = known.map(|(_, factor)| *factor).ok_or_else(|| {
+                    let reason = format!("the column {title} has the unknown unit \"{unit}\"");
+                    DataError::new(self.head(), reason, "call it _s, _ms, _us or _ns")
+                })?;
+                return Ok(Times { column, unit: factor });
+            }
+        }
+        Err(self.missing("there is no column of times with its unit", "mean_us or time_us"))
+    }
+
+    fn missing(&self, reason: &str, title: &str) -> DataError {
+        let list = format!("the columns are {}; add {title}", self.titles.join(", "));
+        let remedy = suggest::remedy(title, self.titles.iter().map(String::as_str), &list);
+        DataError::new(self.head(), reason, remedy)
+    }
+
+    fn head(&self) -> String {
+        format!("{}:1", self.name)
+    }
+}
+
+impl Line<'_> {
+    pub(super) fn text(&self, column: usize) -> &str {
+        self.cells.get(column).map_or("", String::as_str)
+    }
+
+    /// A positive whole number.
+    pub(super) fn count(&self, column: usize) -> Result<u32, DataError> {
+        let parsed = self.text(column).parse().ok().filter(|count| *count > 0);
+        parsed.ok_or_else(|| self.wrong(column, "is no size", "use a whole number from 1 on"))
+    }
+
+    /// A positive number.
+    pub(super) fn amount(&self, column: usize) -> Result<f64, DataError> {
+        let parsed = self.text(column).parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0);
+        parsed.ok_or_else(|| self.wrong(column, "is no amount", "use a positive number"))
+    }
+
+    /// A time above zero.
+    pub(super) fn time(&self, times: Times) -> Result<Seconds, DataError> {
+        let parsed =
+            self.text(times.column).parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0);
+        let time = parsed.map(|value| Seconds::new(value * times.unit));
+        time.ok_or_else(|| {
+            self.wrong(times.column, "is no time", "use a positive number, or leave the line out")
+        })
+    }
+
+    /// Whether the row is to be tested only.
+    pub(super) fn is_held(&self, set: Option<usize>) -> Result<bool, DataError> {
+        match set.map(|column| (column, self.text(column))) {
+            None | Some((_, "fit")) => Ok(false),
+            Some((_, "held" | "test")) => Ok(true),
+            Some((column, _)) => Err(self.wrong(column, "is no set", "use fit or held")),
+        }
+    }
+
+    pub(super) fn wrong(&self, column: usize, what: &str, remedy: &str) -> DataError {
+        let reason = format!("{} \"{}\" {what}", self.table.titles[column], self.text(column));
+        DataError::new(self.place(), reason, remedy)
+    }
+
+    pub(super) fn place(&self) -> String {
+        format!("{}:{}", self.table.name, self.number)
+    }
+}

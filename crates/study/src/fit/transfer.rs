@@ -1,0 +1,61 @@
+//! Measured transfers: columns bytes and a time.
+
+use super::measured::Table;
+use super::{DataError, Fitted, Row, source};
+use std::path::Path;
+use stepcast_core::quantity::Bytes;
+use stepcast_fit::artefact::Errors;
+use stepcast_fit::transfer::{COEFFICIENTS, Transfer, TransferCurve, TransferEntry, to_toml};
+
+#[derive(Default)]
+struct Transfers {
+    fit: Vec<Transfer>,
+    held: Vec<Transfer>,
+}
+
+fn read(path: &Path) -> Result<Transfers, DataError> {
+    let table = Table::read(path)?;
+    let bytes = table.column("bytes")?;
+    let (times, set) = (table.times()?, table.optional("set"));
+    let mut transfers = Transfers::default();
+    for line in table.lines() {
+        let transfer = (Bytes::new(line.amount(bytes)?), line.time(times)?);
+        if line.is_held(set)? { transfers.held.push(transfer) } else { transfers.fit.push(transfer) }
+    }
+    Ok(transfers)
+}
+
+/// Fits the transfers of `data`; those of `test`, if given, are tested with instead of its held rows.
+pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, DataError> {
+    let Transfers { fit, mut held } = read(data)?;
+    if let Some(test) = test {
+        let other = read(test)?;
+        held = [other.fit, other.held].concat();
+    }
+    let untold = |error| DataError::untold(data, "the transfer", &error, &COEFFICIENTS);
+    let curve = TransferCurve::fit(&fit).map_err(untold)?;
+    let extreme = |pick: fn(Bytes, Bytes) -> Bytes| fit.iter().map(|(size, _)| *size).reduce(pick);
+    let (least, most) = (extreme(Bytes::min), extreme(Bytes::max));
+    let (Some(on_fit), Some(least), Some(most)) = (curve.quality(&fit), least, most) else {
+        return Err(DataError::new(
+            data.display().to_string(),
+            "it holds no transfers to fit",
+            "add fit rows",
+        ));
+    };
+    let errors = Errors { fit: on_fit, held: curve.quality(&held) };
+    let outside = held.iter().filter(|(size, _)| *size < least || *size > most).count();
+    let mut notes = vec![match curve {
+        TransferCurve::Line { startup, bandwidth } => {
+            format!("A line: {} and {}.", startup.human(), bandwidth.human())
+        }
+        TransferCurve::LogLinear(_) => "A logarithm for small transfers, a line for large ones.".to_owned(),
+    }];
+    if outside > 0 {
+        notes.push(format!("{outside} held transfers are outside the fitted sizes: extrapolated."));
+    }
+    let entry = TransferEntry { least, most, coefficients: curve, errors };
+    let artefact = to_toml(&entry, source(data, fit.len()), date)
+        .map_err(|error| DataError::unprintable(data, &error))?;
+    Ok(Fitted { rows: Row::of("transfer", &errors).collect(), notes, artefact })
+}
