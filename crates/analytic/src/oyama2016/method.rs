@@ -54,6 +54,13 @@ impl Method for Oyama2016 {
                 "use `synchronisation = \"async\"`, or `--method liu2022`",
             );
         }
+        if scenario.oyama2016.through_servers {
+            return refuse(
+                "methods.oyama2016.through-servers",
+                "has no parameter servers".to_owned(),
+                "remove it, or use `--method simulate`",
+            );
+        }
         let cluster = &scenario.cluster;
         let [group] = &cluster.groups[..] else {
             return refuse(

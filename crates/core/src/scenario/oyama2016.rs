@@ -27,6 +27,8 @@ section!(
 section!(
     /// `[methods.oyama2016]`: what SPRINT's threads take.
     OyamaSection {
+        /// Whether nodes exchange with the cluster's parameter servers, each by itself, in place of the all-reduce.
+        through_servers: bool,
         /// Rate of one host thread on memory, for what is not given below.
         host_memory_rate: BytesPerSec,
         /// Loading images from disk to the device, by sample.
@@ -178,6 +180,8 @@ pub struct KernelTimes {
 /// What Oyama 2016 takes as inputs beside the scenario.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OyamaOptions {
+    /// Whether nodes exchange with parameter servers, each by itself, in place of the all-reduce (beyond the paper).
+    pub through_servers: bool,
     /// Rate of one host thread on memory, for what is not given.
     pub host_memory_rate: Option<BytesPerSec>,
     /// Loading images from disk to the device, by sample.
@@ -203,6 +207,7 @@ pub(super) fn resolve(section: OyamaSection) -> Result<OyamaOptions, Invalid> {
         return Err(Invalid::new(KeyPath::of("compute-gradient"), reason, remedy));
     }
     Ok(OyamaOptions {
+        through_servers: section.through_servers.unwrap_or_default(),
         host_memory_rate: section.host_memory_rate,
         load_image: optional_line("load-image", section.load_image)?,
         deform_image: line("deform-image", section.deform_image)?,
@@ -298,6 +303,7 @@ impl OyamaOptions {
         let of = |line: Line| LineSection { each: Some(line.each), fixed: Some(line.fixed) };
         let given = &self.per_parameter;
         OyamaSection {
+            through_servers: Some(self.through_servers),
             host_memory_rate: self.host_memory_rate,
             load_image: self.load_image.map(of),
             deform_image: Some(of(self.deform_image)),
