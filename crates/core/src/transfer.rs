@@ -44,7 +44,7 @@ impl Curve {
 }
 
 /// Measured times by size. Between two sizes the time is on the straight line; below the first it is that of the first;
-/// beyond the last it goes on along the last line.
+/// beyond the last it grows as it does from the first to the last.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured(Arc<[(Bytes, Seconds)]>);
 
@@ -91,13 +91,17 @@ impl Measured {
             return Seconds::ZERO;
         }
         let above = self.0.partition_point(|(measured, _)| *measured < size);
-        if above == 0 {
-            return self.0[0].1;
+        let (first, last) = (self.0[0], self.0[self.0.len() - 1]);
+        let (low, high) = match above {
+            0 => return first.1,
+            _ if above == self.0.len() => (first, last),
+            _ => (self.0[above - 1], self.0[above]),
+        };
+        let slope = (high.1 - low.1) / (high.0 - low.0).get();
+        if above == self.0.len() {
+            return last.1 + slope.max(Seconds::ZERO) * (size - last.0).get();
         }
-        let upper = above.min(self.0.len() - 1);
-        let (low, high) = (self.0[upper - 1], self.0[upper]);
-        let share = (size - low.0) / (high.0 - low.0);
-        (low.1 + (high.1 - low.1) * share).max(Seconds::ZERO)
+        low.1 + slope * (size - low.0).get()
     }
 }
 
@@ -230,7 +234,7 @@ mod tests {
     fn measured_times_are_met_and_joined() {
         let curve = Measured::new(&points(&[(10.0, 1.0), (20.0, 2.0), (40.0, 3.0)])).unwrap();
         for (size, time) in
-            [(0.0, 0.0), (1.0, 1.0), (10.0, 1.0), (15.0, 1.5), (20.0, 2.0), (30.0, 2.5), (80.0, 5.0)]
+            [(0.0, 0.0), (1.0, 1.0), (10.0, 1.0), (15.0, 1.5), (20.0, 2.0), (30.0, 2.5), (70.0, 5.0)]
         {
             assert!((curve.time(Bytes::new(size)).get() - time).abs() < 1e-12, "{size}");
         }

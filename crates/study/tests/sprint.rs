@@ -177,7 +177,8 @@ fn the_same_seed_gives_the_same_run() {
 /// Through parameter servers no node waits for another: more updates, of one node each, and staler gradients.
 #[test]
 fn servers_in_place_of_the_all_reduce() {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sprint.toml")).unwrap();
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sprint.toml")).unwrap();
     let predicted = |change: &[&str]| {
         let changes: Vec<_> =
             change.iter().map(|change| stepcast_core::scenario::Override::parse(change).unwrap()).collect();
@@ -186,7 +187,8 @@ fn servers_in_place_of_the_all_reduce() {
     };
     let short = ["methods.simulate.steps=60", "methods.simulate.warm-up=10", "methods.simulate.runs=2"];
     let together = predicted(&short).updating.unwrap();
-    let servers = [&short[..], &["methods.oyama2016.through-servers=true", "cluster.network=100gbe"]].concat();
+    let servers =
+        [&short[..], &["methods.oyama2016.through-servers=true", "cluster.network=100gbe"]].concat();
     let apart = predicted(&servers).updating.unwrap();
     assert!(apart.minibatch < together.minibatch, "{} {}", apart.minibatch, together.minibatch);
     assert!(apart.staleness > together.staleness, "{} {}", apart.staleness, together.staleness);
