@@ -115,8 +115,8 @@ pub enum Refusal {
 
 /// Finds the layers that cost time on the network and replaces what is asked for.
 pub fn replace(scenario: &Scenario, request: Request) -> Result<ReplacementReport, Refusal> {
-    Liu2022.applies(scenario)?;
     let model = model(scenario)?;
+    applies(scenario)?;
     let step = Step::of(scenario)?;
     let before = figures(scenario, &step);
     let asked = request.from.is_some() || request.with.is_some();
@@ -137,6 +137,18 @@ pub fn replace(scenario: &Scenario, request: Request) -> Result<ReplacementRepor
         replacement,
         reason,
         warnings: exchange::assumptions(scenario),
+    })
+}
+
+/// Whether the closed form holds, with remedies that make it hold.
+fn applies(scenario: &Scenario) -> Result<(), Inapplicable> {
+    Liu2022.applies(scenario).map_err(|why| {
+        let remedy = match why.key {
+            "strategy.architecture" => "use `architecture = \"all-reduce\"`",
+            "strategy.synchronisation" => "use `synchronisation = \"bsp\"`",
+            _ => "remove it: layers are compared by the closed form",
+        };
+        Inapplicable { remedy: remedy.to_owned(), ..why }
     })
 }
 
