@@ -135,7 +135,7 @@ fn communication_logged_by_b_caffe() {
         let logged: f64 = rows.iter().map(|row| row[3] * 1e-6).sum();
         let predicted: Seconds = pass.layers.iter().map(|layer| update.time(layer.gradients)).sum();
         let share = predicted.get() / logged;
-        println!("{nodes} nodes: {predicted} predicted, {logged:.4} s logged, {share:.2}");
+        eprintln!("{nodes} nodes: {predicted} predicted, {logged:.4} s logged, {share:.2}");
         assert!((0.3..=1.2).contains(&share), "{nodes} nodes: {share}");
     }
 }

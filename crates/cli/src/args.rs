@@ -12,7 +12,7 @@ Examples:
   stepcast predict cluster.toml --workers 1..16
   stepcast compare cluster.toml                every method on one scenario
   stepcast fuse cluster.toml                   which gradients should travel together
-  stepcast replace vgg.toml                    layers that the network cannot hide, and others instead
+  stepcast replace vgg.toml                    layers that the network cannot hide
   stepcast import steps/ --batch 32 -o vgg16.json
   stepcast fit gemm gemm.csv -o gemm.toml
   stepcast models show resnet50
@@ -61,10 +61,10 @@ Examples:
 
 const REPLACE_EXAMPLES: &str = "\
 Examples:
-  stepcast replace vgg.toml                              convolutions for the fully connected layers
-  stepcast replace vgg.toml --from features.30           from this layer on
-  stepcast replace vgg.toml --with head.toml             own layers: `layers = [{ op = \"linear\", out = 10 }]`
-  stepcast replace vgg.toml --json                       for programs
+  stepcast replace vgg.toml                        convolutions for the fully connected layers
+  stepcast replace vgg.toml --from features.30     from this layer on
+  stepcast replace vgg.toml --with head.toml       own layers, as in [model.custom]
+  stepcast replace vgg.toml --json                 for programs
 
 Training has to be all-reduce. The keys of a layer are in docs/scenario.md.";
 

@@ -6,7 +6,8 @@ use super::json;
 use crate::Answer;
 use crate::render::error::Complaint;
 use crate::render::{
-    Screen, ddp_gloo as ddp_gloo_text, hkbu as hkbu_text, liu2022 as liu2022_text, tf_ps as tf_ps_text, validation,
+    Screen, ddp_gloo as ddp_gloo_text, hkbu as hkbu_text, liu2022 as liu2022_text, tf_ps as tf_ps_text,
+    validation,
 };
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};

@@ -32,11 +32,14 @@ pub(crate) fn render(scenario: &Scenario, report: &ReplacementReport, screen: &S
 }
 
 fn summary(before: &Figures, screen: &Screen) -> String {
-    let text = format!(
-        "A step takes {}; computing does not hide {} of the communication.",
-        before.iteration.human(),
-        before.exposed.human()
-    );
+    let step = before.iteration.human();
+    let text = match before.exposed.get() > 0.0 {
+        true => {
+            let exposed = before.exposed.human();
+            format!("A step takes {step}; computing does not hide {exposed} of the communication.")
+        }
+        false => format!("A step takes {step}; computing hides all communication."),
+    };
     screen.paragraph(0, &text)
 }
 
