@@ -89,12 +89,7 @@ fn outcome(text: String, report: &impl Serialize, holds: bool) -> anyhow::Result
 }
 
 /// A set whose data are not in the binary.
-fn run_measured(
-    set: &str,
-    data: Option<&Path>,
-    held_out: bool,
-    screen: &Screen,
-) -> anyhow::Result<Outcome> {
+fn run_measured(set: &str, data: Option<&Path>, held_out: bool, screen: &Screen) -> anyhow::Result<Outcome> {
     let Some(data) = data else {
         let what = if set == TF_PS { "FOLDER" } else { "FILE" };
         let remedy = format!("add --data {what}; docs/validation.md says what is in it");
