@@ -18,10 +18,10 @@ use stepcast_core::strategy::PYTORCH_CAP;
 use stepcast_core::transfer::{Curve, LogLinear};
 use stepcast_core::workload::Workload;
 
-const FUSION: &str = include_str!("golden/liu2022/liu2022_fusion_golden.json");
-const MODELS: &str = include_str!("golden/liu2022/liu2022_osf_models.csv");
-const CALIBRATION: &str = include_str!("golden/liu2022/liu2022_vgg16_calibration.csv");
-const TABLES: &str = include_str!("golden/liu2022/liu2022_table2_3.csv");
+const FUSION: &str = include_str!("../../../validation/liu2022/fusion.json");
+const MODELS: &str = include_str!("../../../validation/liu2022/models.csv");
+const CALIBRATION: &str = include_str!("../../../validation/liu2022/calibration.csv");
+const TABLES: &str = include_str!("../../../validation/liu2022/tables2-3.csv");
 
 // ---------------------------------------------------------------- reading the golden files
 

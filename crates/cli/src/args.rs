@@ -12,6 +12,7 @@ Examples:
   stepcast predict cluster.toml --workers 1..16
   stepcast compare cluster.toml                every method on one scenario
   stepcast fuse cluster.toml                   which gradients should travel together
+  stepcast replace vgg.toml                    layers that the network cannot hide
   stepcast import steps/ --batch 32 -o vgg16.json
   stepcast fit gemm gemm.csv -o gemm.toml
   stepcast models show resnet50
@@ -57,6 +58,15 @@ Examples:
   stepcast map sprint.toml --minibatch 104..172         the fastest with such a minibatch
   stepcast map sprint.toml --nodes 1..64 --batches 1..16 --minibatch 104..172 --plot map.svg
   stepcast map sprint.toml --json                       every cell, for programs";
+
+const REPLACE_EXAMPLES: &str = "\
+Examples:
+  stepcast replace vgg.toml                        convolutions for the fully connected layers
+  stepcast replace vgg.toml --from features.30     from this layer on
+  stepcast replace vgg.toml --with head.toml       own layers, as in [model.custom]
+  stepcast replace vgg.toml --json                 for programs
+
+Training has to be all-reduce. The keys of a layer are in docs/scenario.md.";
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
@@ -112,6 +122,8 @@ const VALIDATE_EXAMPLES: &str = "\
 Examples:
   stepcast validate                                  every set whose data are at hand
   stepcast validate zeng2023                         published tables and measurements
+  stepcast validate liu2022                          its equations, networks and tables
+  stepcast validate hkbu                             published throughput, from that of one GPU
   stepcast validate tf-ps --data FOLDER              real runs, from one-worker profiles
   stepcast validate tf-ps --data FOLDER --held-out   each by what fits the others
   stepcast validate ddp-gloo --data FILE             real DDP jobs, from one-worker profiles
@@ -147,6 +159,9 @@ pub(crate) enum Command {
     /// Map epoch time and minibatch over numbers of nodes and batches
     #[command(after_help = MAP_EXAMPLES)]
     Map(Map),
+    /// Find layers whose gradients cannot be hidden, and put others in their place
+    #[command(after_help = REPLACE_EXAMPLES)]
+    Replace(Replace),
     /// Make a profile of recorded TensorFlow steps (RunMetadata), to predict with
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(Import),
@@ -285,6 +300,25 @@ pub(crate) struct Map {
     /// Draw the map into this file
     #[arg(long, value_name = "OUT.svg")]
     pub(crate) plot: Option<PathBuf>,
+}
+
+/// Flags of `replace`.
+#[derive(Debug, Args)]
+pub(crate) struct Replace {
+    /// Scenario (TOML), or - for standard input
+    pub(crate) scenario: String,
+
+    /// First layer to replace; where the fully connected layers begin if left out
+    #[arg(long, value_name = "LAYER")]
+    pub(crate) from: Option<String>,
+
+    /// Layers to put in place (TOML); 1×1 convolutions and global average pooling if left out
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) with: Option<PathBuf>,
+
+    /// Set a value of the scenario; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
 }
 
 /// Flags of `import`.

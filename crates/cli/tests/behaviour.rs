@@ -80,6 +80,8 @@ fn every_json_is_json() {
         vec!["networks", "10gbe", "--json"],
         vec!["methods", "--json"],
         vec!["validate", "zeng2023", "--json"],
+        vec!["validate", "liu2022", "--json"],
+        vec!["validate", "hkbu", "--json"],
     ] {
         let output = stepcast(&arguments).output().unwrap();
         assert!(output.status.success(), "{arguments:?}");
@@ -107,7 +109,9 @@ fn names_of_a_scenario_cannot_control_the_terminal() {
 
 #[test]
 fn every_command_has_help_with_examples() {
-    for command in ["predict", "compare", "import", "models", "devices", "networks", "methods", "validate"] {
+    for command in
+        ["predict", "compare", "import", "models", "devices", "networks", "methods", "replace", "validate"]
+    {
         let output = stepcast(&[command, "--help"]).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && text.contains("Examples:\n"), "{text}");
@@ -122,4 +126,26 @@ fn a_million_workers_are_predicted() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(value["prediction"]["workers"], 1_000_000);
+}
+
+/// Liu 2022, section 4.1: 0.25 before, 0.72 after; the scenario that is told gives the second again.
+#[test]
+fn replaced_layers_scale_as_published() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/layer-replacement.toml");
+    let output = stepcast(&["replace", example, "--json"]).output().unwrap();
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let near = |found: &Value, expected: f64| (found.as_f64().unwrap() - expected).abs() < 1e-5;
+    assert!(near(&value["before"]["scaling_factor"], 0.25), "{}", value["before"]);
+    let replacement = &value["replacement"];
+    assert!(near(&replacement["after"]["scaling_factor"], 0.72), "{}", replacement["after"]);
+    let mib = |list: &Value| -> Vec<f64> {
+        let sizes = list.as_array().unwrap().iter().map(|layer| layer["weight_bytes"].as_f64().unwrap());
+        sizes.filter(|size| *size > 0.0).map(|size| size / 1024.0 / 1024.0).collect()
+    };
+    assert_eq!(mib(&replacement["removed"]), [392.0, 64.0, 15.625]);
+    assert_eq!(mib(&replacement["added"]), [1.0, 1.953_125]);
+    let again = toml::to_string(&replacement["scenario"]).unwrap();
+    let output = stepcast(&["predict", "-", "--json"]).write_stdin(again).output().unwrap();
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["prediction"]["iteration_s"], replacement["after"]["iteration_s"]);
 }

@@ -9,6 +9,7 @@ pub mod fuse;
 pub mod map;
 mod memory;
 pub mod methods;
+pub mod replace;
 mod scaling;
 pub mod simulate;
 mod slack;

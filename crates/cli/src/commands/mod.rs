@@ -11,6 +11,7 @@ mod models;
 mod networks;
 mod predict;
 mod question;
+mod replace;
 mod timeline;
 mod validate;
 
@@ -28,6 +29,7 @@ pub(crate) fn run(cli: &Cli, screen: &Screen) -> anyhow::Result<Answer> {
         Command::Compare(flags) => compare::run(flags, cli.json, screen),
         Command::Fuse(flags) => fuse::run(flags, cli.json, screen),
         Command::Map(flags) => map::run(flags, cli.json, screen),
+        Command::Replace(flags) => replace::run(flags, cli.json, screen),
         Command::Import(flags) => import::run(flags, cli.json, screen),
         Command::Fit { what } => fit::run(what, cli.json, screen),
         Command::Models { command } => models::run(command.as_ref(), cli.json, screen),

@@ -5,22 +5,28 @@
 use super::json;
 use crate::Answer;
 use crate::render::error::Complaint;
-use crate::render::{Screen, ddp_gloo as ddp_gloo_text, tf_ps as tf_ps_text, validation};
+use crate::render::{
+    Screen, ddp_gloo as ddp_gloo_text, hkbu as hkbu_text, liu2022 as liu2022_text, tf_ps as tf_ps_text,
+    validation,
+};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
 use stepcast_core::suggest;
-use stepcast_study::validate::{ddp_gloo, tf_ps, zeng2023};
+use stepcast_study::validate::{ddp_gloo, hkbu, liu2022, tf_ps, zeng2023};
 use stepcast_trace::TraceError;
 
 /// Figures in the binary.
 const ZENG2023: &str = "zeng2023";
+const LIU2022: &str = "liu2022";
+const HKBU: &str = "hkbu";
 /// Measured runs in a folder.
 const TF_PS: &str = "tf-ps";
 /// Measured jobs in a file.
 const DDP_GLOO: &str = "ddp-gloo";
-const SETS: [&str; 3] = [ZENG2023, TF_PS, DDP_GLOO];
+const SETS: [&str; 5] = [ZENG2023, LIU2022, HKBU, TF_PS, DDP_GLOO];
 /// Sets whose data are not in the binary.
 const WITH_DATA: [&str; 2] = [TF_PS, DDP_GLOO];
 
@@ -60,11 +66,30 @@ struct Outcome {
 }
 
 fn run_set(set: &str, data: Option<&Path>, held_out: bool, screen: &Screen) -> anyhow::Result<Outcome> {
-    if set == ZENG2023 {
-        let report = zeng2023::run().context("the validation could not run")?;
-        let text = validation::render(&report, screen);
-        return Ok(Outcome { text, value: serde_json::to_value(&report)?, holds: report.holds() });
+    let failed = "the validation could not run";
+    match set {
+        ZENG2023 => {
+            let report = zeng2023::run().context(failed)?;
+            outcome(validation::render(&report, screen), &report, report.holds())
+        }
+        LIU2022 => {
+            let report = liu2022::run().context(failed)?;
+            outcome(liu2022_text::render(&report, screen), &report, report.holds())
+        }
+        HKBU => {
+            let report = hkbu::run().context(failed)?;
+            outcome(hkbu_text::render(&report, screen), &report, report.holds())
+        }
+        _ => run_measured(set, data, held_out, screen),
     }
+}
+
+fn outcome(text: String, report: &impl Serialize, holds: bool) -> anyhow::Result<Outcome> {
+    Ok(Outcome { text, value: serde_json::to_value(report)?, holds })
+}
+
+/// A set whose data are not in the binary.
+fn run_measured(set: &str, data: Option<&Path>, held_out: bool, screen: &Screen) -> anyhow::Result<Outcome> {
     let Some(data) = data else {
         let what = if set == TF_PS { "FOLDER" } else { "FILE" };
         let remedy = format!("add --data {what}; docs/validation.md says what is in it");
@@ -73,8 +98,7 @@ fn run_set(set: &str, data: Option<&Path>, held_out: bool, screen: &Screen) -> a
     let complain = |error: TraceError| Complaint::new(error.reason, error.remedy).at(error.place);
     if set == DDP_GLOO {
         let report = ddp_gloo::run(data).map_err(complain)?;
-        let text = ddp_gloo_text::render(&report, screen);
-        return Ok(Outcome { text, value: serde_json::to_value(&report)?, holds: report.holds() });
+        return outcome(ddp_gloo_text::render(&report, screen), &report, report.holds());
     }
     let bar = ProgressBar::new(0).with_style(
         ProgressStyle::with_template("{pos} of {len} points {wide_bar} {eta} left")
@@ -86,6 +110,5 @@ fn run_set(set: &str, data: Option<&Path>, held_out: bool, screen: &Screen) -> a
     });
     bar.finish_and_clear();
     let report = report.map_err(complain)?;
-    let text = tf_ps_text::render(&report, screen);
-    Ok(Outcome { text, value: serde_json::to_value(&report)?, holds: report.holds() })
+    outcome(tf_ps_text::render(&report, screen), &report, report.holds())
 }

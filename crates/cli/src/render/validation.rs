@@ -54,7 +54,7 @@ fn counts(rows: &[CountRow], screen: &Screen) -> String {
     titled("Table 1: operations of one sample, forward, and of one step, backward", table, screen)
 }
 
-fn titled(title: &str, table: Table, screen: &Screen) -> String {
+pub(super) fn titled(title: &str, table: Table, screen: &Screen) -> String {
     format!("{}\n{}", screen.title(title), table.render(screen))
 }
 
@@ -172,7 +172,7 @@ fn calibrations(rows: &[Calibration], screen: &Screen) -> String {
     titled("Calibration: shares of the peak rate and of the memory rate that are reached", table, screen)
 }
 
-fn bounds(checks: &[BoundCheck], screen: &Screen) -> String {
+pub(super) fn bounds(checks: &[BoundCheck], screen: &Screen) -> String {
     let mut table = Table::new([
         Column::Words("bound"),
         Column::Number("wanted"),

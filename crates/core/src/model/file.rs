@@ -28,8 +28,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 mod number;
+mod replace;
 #[cfg(test)]
 mod tests;
+mod write;
 
 pub use number::Pair;
 
@@ -163,7 +165,7 @@ impl ModelFile {
         let mut ids = HashMap::from([("input".to_owned(), input)]);
         let mut last = input;
         for (index, layer) in self.layers.iter().enumerate() {
-            let name = layer.name.clone().unwrap_or_else(|| format!("{}{index}", layer.op));
+            let name = self.layer_name(index);
             last = self.add(&mut builder, &ids, last, layer, &name).map_err(|misfit| {
                 let path = KeyPath::of("layers").index(index);
                 let path = match misfit.field {
@@ -182,6 +184,12 @@ impl ModelFile {
             ));
         }
         builder.finish().map_err(|error| Invalid::new(KeyPath::of("layers"), error.reason, error.remedy))
+    }
+
+    /// What the layer at `index` is called.
+    fn layer_name(&self, index: usize) -> String {
+        let layer = &self.layers[index];
+        layer.name.clone().unwrap_or_else(|| format!("{}{index}", layer.op))
     }
 
     fn add(

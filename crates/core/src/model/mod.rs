@@ -7,6 +7,7 @@
 mod builder;
 mod cost;
 mod file;
+mod head;
 mod infer;
 mod memory;
 mod op;
@@ -19,6 +20,7 @@ pub mod zoo;
 pub use builder::Builder;
 pub use cost::{Cost, Counting};
 pub use file::{LayerFile, ModelFile, Pair};
+pub use head::{Head, NoHead};
 pub use op::{Activation, Conv2d, Norm, Op, Padding, Pool};
 pub use shape::{Shape, ShapeError};
 

@@ -6,6 +6,7 @@
 use super::{Files, NoFiles, Scenario, ScenarioFile};
 use crate::invalid::{Invalid, KeyPath, Step};
 use crate::method::Inapplicable;
+use crate::model::LayerFile;
 use crate::suggest;
 use serde::Deserialize;
 use std::ops::Range;
@@ -97,6 +98,17 @@ impl Document {
         self.explain_invalid(Invalid::new(KeyPath::of(why.key), why.reason, why.remedy), overrides)
     }
 
+    /// The layers in a file that has nothing else: `layers = [{ op = "relu" }]`.
+    pub fn layers(&self) -> Result<Vec<LayerFile>, DocumentError> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Layers {
+            layers: Vec<LayerFile>,
+        }
+        let file: Layers = toml::from_str(&self.text).map_err(|error| self.explain_toml(&error))?;
+        Ok(file.layers)
+    }
+
     fn file(&self, overrides: &[Override]) -> Result<ScenarioFile, DocumentError> {
         let mut file: ScenarioFile = toml::from_str(&self.text).map_err(|error| self.explain_toml(&error))?;
         if overrides.is_empty() {
@@ -126,7 +138,8 @@ impl Document {
         DocumentError { origin: self.name.clone(), place, path: KeyPath::root(), reason, remedy }
     }
 
-    fn explain_invalid(&self, invalid: Invalid, overrides: &[Override]) -> DocumentError {
+    /// The error that an invalid value is, with its place.
+    pub fn explain_invalid(&self, invalid: Invalid, overrides: &[Override]) -> DocumentError {
         let Invalid { path, reason, remedy } = invalid;
         let keys: Vec<&str> = path.steps().iter().filter_map(key_of).collect();
         let blamed = overrides.iter().rev().find(|change| {

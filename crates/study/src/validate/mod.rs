@@ -1,5 +1,47 @@
 //! Validation: published figures recomputed, measured ones predicted, bounds kept.
 
 pub mod ddp_gloo;
+pub mod hkbu;
+pub mod liu2022;
 pub mod tf_ps;
 pub mod zeng2023;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Why the validation could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ValidationError {
+    /// A file of `validation/` is damaged.
+    #[error("validation data: {0}")]
+    Data(String),
+    /// A fit did not succeed.
+    #[error("calibration: {0}")]
+    Fit(#[from] stepcast_fit::FitError),
+    /// A scenario of the validation is invalid.
+    #[error("scenario: {0}")]
+    Scenario(#[from] stepcast_core::invalid::Invalid),
+    /// A method refused a scenario of the validation.
+    #[error("method: {0}")]
+    Method(#[from] stepcast_core::method::Inapplicable),
+}
+
+/// One bound and whether it is kept.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BoundCheck {
+    /// What is bounded.
+    pub what: String,
+    /// The bound, in words.
+    pub bound: String,
+    /// What was found.
+    pub found: String,
+    /// Whether it is kept.
+    pub holds: bool,
+}
+
+/// The rows of an embedded table; lines that begin with # are comments.
+fn rows<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, ValidationError> {
+    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
+    let rows: Result<Vec<T>, csv::Error> = reader.deserialize().collect();
+    rows.map_err(|error| ValidationError::Data(error.to_string()))
+}

@@ -1,25 +1,12 @@
 //! What the validation must achieve: `validation/zeng2023/bounds.toml`.
 
-use super::ValidationError;
+use super::super::{BoundCheck, ValidationError};
 use super::report::{CellRow, CountRow, ErrorRow};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use stepcast_core::quantity::Seconds;
 
 const BOUNDS: &str = include_str!("../../../../../validation/zeng2023/bounds.toml");
-
-/// One bound and whether it is kept.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct BoundCheck {
-    /// What is bounded.
-    pub what: String,
-    /// The bound, in words.
-    pub bound: String,
-    /// What was found.
-    pub found: String,
-    /// Whether it is kept.
-    pub holds: bool,
-}
 
 /// The bounds file.
 #[derive(Debug, Deserialize)]

@@ -1,7 +1,6 @@
 //! The figures of `validation/zeng2023/`, embedded.
 
-use super::ValidationError;
-use serde::de::DeserializeOwned;
+use super::super::{ValidationError, rows};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -142,10 +141,4 @@ pub(super) fn cells() -> Result<Vec<Cell>, ValidationError> {
 /// The workbook.
 pub(super) fn workbook() -> Result<Vec<Measured>, ValidationError> {
     rows(WORKBOOK)
-}
-
-fn rows<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, ValidationError> {
-    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
-    let rows: Result<Vec<T>, csv::Error> = reader.deserialize().collect();
-    rows.map_err(|error| ValidationError::Data(error.to_string()))
 }

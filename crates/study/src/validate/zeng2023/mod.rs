@@ -11,27 +11,12 @@ mod data;
 mod published;
 mod report;
 
-pub use bounds::BoundCheck;
+pub use super::BoundCheck;
 pub use calibrated::Calibration;
 pub use data::Config;
 pub use report::{CellRow, CountRow, ErrorRow, Report, SweepRow};
 
-/// Why the validation could not run.
-#[derive(Debug, thiserror::Error)]
-pub enum ValidationError {
-    /// A file of `validation/` is damaged.
-    #[error("validation data: {0}")]
-    Data(String),
-    /// A fit did not succeed.
-    #[error("calibration: {0}")]
-    Fit(#[from] stepcast_fit::FitError),
-    /// A scenario of the validation is invalid.
-    #[error("scenario: {0}")]
-    Scenario(#[from] stepcast_core::invalid::Invalid),
-    /// A method refused a scenario of the validation.
-    #[error("method: {0}")]
-    Method(#[from] stepcast_core::method::Inapplicable),
-}
+use super::ValidationError;
 
 /// Runs the whole validation.
 pub fn run() -> Result<Report, ValidationError> {

@@ -1,9 +1,9 @@
 //! The rows of the validation and their summary.
 
-use super::bounds::{self, BoundCheck};
+use super::bounds;
 use super::calibrated::Calibration;
 use super::data::{self, Cell, Config};
-use super::{ValidationError, published};
+use super::{BoundCheck, ValidationError, published};
 use serde::Serialize;
 use stepcast_core::quantity::{Seconds, number};
 

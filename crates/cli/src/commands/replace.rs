@@ -1,0 +1,48 @@
+//! `stepcast replace`: which layers the network cannot hide, and what others in their place would change.
+
+use super::json;
+use super::question::Question;
+use crate::Answer;
+use crate::args::Replace;
+use crate::render::error::Complaint;
+use crate::render::{Screen, replacement};
+use std::fs;
+use std::path::Path;
+use stepcast_core::scenario::Document;
+use stepcast_study::replace::{Refusal, Request, replace};
+
+pub(super) fn run(flags: &Replace, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    let question = Question::read(Some(&flags.scenario), &flags.overrides)?;
+    let scenario = question.scenario()?;
+    let layers = flags.with.as_deref().map(document).transpose()?;
+    let with = layers.as_ref().map(Document::layers).transpose();
+    let with = with.map_err(|error| Complaint::in_document(error, &[]))?;
+    let request = Request { from: flags.from.clone(), with };
+    let report = replace(&scenario, request).map_err(|refusal| match (refusal, &layers) {
+        (Refusal::Scenario(why), _) => question.refused(why),
+        (Refusal::Layers(invalid), Some(layers)) => {
+            Complaint::in_document(layers.explain_invalid(invalid, &[]), &[])
+        }
+        (Refusal::Cut(invalid) | Refusal::Layers(invalid), _) => {
+            let complaint = Complaint::in_argument(invalid);
+            match &flags.from {
+                Some(layer) => complaint.at(format!("--from {layer}")),
+                None => complaint.at(&flags.scenario),
+            }
+        }
+    })?;
+    if as_json {
+        return json(&report);
+    }
+    Ok(replacement::render(&scenario, &report, screen).into())
+}
+
+/// The file with new layers.
+fn document(path: &Path) -> Result<Document, Complaint> {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path).map_err(|error| {
+        let remedy = "check the path; the file has a list `layers = [{ op = \"conv2d\", … }]`";
+        Complaint::new(format!("cannot read the layers: {error}"), remedy).at(&name)
+    })?;
+    Ok(Document::new(name, text))
+}

@@ -1,0 +1,79 @@
+//! How much of a step the exchange of each layer's gradients is to blame for.
+
+use serde::Serialize;
+use stepcast_analytic::collectives::curve;
+use stepcast_analytic::liu2022::{Outcome, Schedule, osf, passes, schedule};
+use stepcast_core::method::Inapplicable;
+use stepcast_core::pass::Pass;
+use stepcast_core::quantity::{Bytes, Seconds, number};
+use stepcast_core::scenario::Scenario;
+use stepcast_core::transfer::Curve;
+
+/// A layer and what its gradients cost.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExposedLayer {
+    /// Its name.
+    pub name: String,
+    /// Size of its gradients.
+    #[serde(rename = "gradient_bytes", serialize_with = "number")]
+    pub size: Bytes,
+    /// Their share of the gradients of all layers.
+    pub share: f64,
+    /// How much shorter the step would be if they needed no exchange. What several layers cost together is not the sum:
+    /// behind the gradients of one, those of another still have to wait.
+    #[serde(rename = "exposed_s", serialize_with = "number")]
+    pub exposed: Seconds,
+}
+
+/// A mean step under the scenario's own rule.
+pub(super) struct Step {
+    pass: Pass,
+    update: Curve,
+    schedule: Schedule,
+}
+
+impl Step {
+    pub(super) fn of(scenario: &Scenario) -> Result<Self, Inapplicable> {
+        let passes = passes(scenario).map_err(|invalid| Inapplicable {
+            key: "model",
+            reason: invalid.reason,
+            remedy: invalid.remedy,
+        })?;
+        let update = curve(scenario);
+        Ok(Self {
+            pass: Pass::slowest(&passes).unwrap_or_else(|| Pass::new(Vec::new())),
+            schedule: schedule(scenario, &scenario.strategy.exchange.fusion, &update),
+            update,
+        })
+    }
+
+    pub(super) fn outcome(&self) -> Outcome {
+        osf(&self.pass, &self.update, &self.schedule)
+    }
+
+    /// All layers with gradients, the one that costs most first.
+    pub(super) fn layers(&self, scenario: &Scenario) -> Vec<ExposedLayer> {
+        let whole = scenario.workload.bytes();
+        let now = self.outcome().iteration();
+        let mut first = 0;
+        let mut layers: Vec<ExposedLayer> = Vec::new();
+        for work in scenario.workload.layers.iter().rev() {
+            let own = first..first + work.tensors.len();
+            first = own.end;
+            let mut without = self.pass.clone();
+            for layer in without.layers.get_mut(own).into_iter().flatten() {
+                layer.gradients = Bytes::ZERO;
+            }
+            let then = osf(&without, &self.update, &self.schedule).iteration();
+            layers.push(ExposedLayer {
+                name: work.name.clone(),
+                size: work.bytes(),
+                share: work.bytes() / whole,
+                // A rule may make less of what is left than of everything.
+                exposed: (now - then).max(Seconds::ZERO),
+            });
+        }
+        layers.sort_by(|a, b| b.exposed.get().total_cmp(&a.exposed.get()));
+        layers
+    }
+}

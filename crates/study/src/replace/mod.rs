@@ -1,0 +1,269 @@
+//! Layers whose gradients cannot be exchanged while others compute, and what replacing them changes
+//! (Liu 2022, section 4.1).
+
+mod exposure;
+
+use crate::exchange;
+use exposure::Step;
+use serde::Serialize;
+use std::sync::Arc;
+use stepcast_analytic::liu2022::Liu2022;
+use stepcast_core::invalid::{Invalid, KeyPath};
+use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::model::{Layer, LayerFile, Model, ModelFile, zoo};
+use stepcast_core::prediction::Warning;
+use stepcast_core::quantity::{Bytes, Flops, Seconds, number};
+use stepcast_core::scenario::{ModelSource, Scenario, ScenarioFile};
+use stepcast_core::strategy::Fusion;
+use stepcast_core::suggest;
+use stepcast_core::workload::Workload;
+
+pub use exposure::ExposedLayer;
+
+/// A smaller share of a step is not worth another network.
+const NEGLIGIBLE: f64 = 0.005;
+
+/// What a user wants in place of what. By default: the fully connected head, by convolutions (Liu 2022, Table 3).
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The first layer to replace, by name; all that come after it go with it.
+    pub from: Option<String>,
+    /// What to put in place.
+    pub with: Option<Vec<LayerFile>>,
+}
+
+/// A model on the machines of a scenario.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figures {
+    /// Trainable parameters.
+    pub parameters: u64,
+    /// Size of all gradients.
+    #[serde(rename = "gradient_bytes", serialize_with = "number")]
+    pub gradients: Bytes,
+    /// Forward operations of one sample.
+    #[serde(rename = "forward_flop", serialize_with = "number")]
+    pub forward: Flops,
+    /// Time of one step.
+    #[serde(rename = "iteration_s", serialize_with = "number")]
+    pub iteration: Seconds,
+    /// Communication that computing does not hide.
+    #[serde(rename = "exposed_s", serialize_with = "number")]
+    pub exposed: Seconds,
+    /// Computing against the whole step.
+    pub scaling_factor: f64,
+}
+
+/// One layer that goes or comes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LayerLine {
+    /// Its name.
+    pub name: String,
+    /// What it computes.
+    pub op: String,
+    /// Shape of its output: "512×7×7".
+    pub output: String,
+    /// Size of its weights, without biases, as Table 3 of the paper counts.
+    #[serde(rename = "weight_bytes", serialize_with = "number")]
+    pub weights: Bytes,
+    /// Trainable parameters.
+    pub parameters: u64,
+}
+
+/// Layers in place of others.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Replacement {
+    /// What goes.
+    pub removed: Vec<LayerLine>,
+    /// What comes.
+    pub added: Vec<LayerLine>,
+    /// What becomes of the step.
+    pub after: Figures,
+    /// The question with the new model.
+    pub scenario: ScenarioFile,
+}
+
+/// Which layers cost time on the network, and what replacing them changes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReplacementReport {
+    /// The question, every default filled in.
+    pub scenario: ScenarioFile,
+    /// As it is.
+    pub before: Figures,
+    /// The layers, the one that costs most first.
+    pub layers: Vec<ExposedLayer>,
+    /// What would change, if something is to be replaced.
+    pub replacement: Option<Replacement>,
+    /// Why nothing is.
+    pub reason: Option<String>,
+    /// What the reader must know.
+    pub warnings: Vec<Warning>,
+}
+
+/// Why layers cannot be replaced.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    /// The scenario is not one for it.
+    #[error("{0}")]
+    Scenario(#[from] Inapplicable),
+    /// The place of the cut is at fault.
+    #[error("{0}")]
+    Cut(Invalid),
+    /// The new layers are at fault.
+    #[error("{0}")]
+    Layers(Invalid),
+}
+
+/// Finds the layers that cost time on the network and replaces what is asked for.
+pub fn replace(scenario: &Scenario, request: Request) -> Result<ReplacementReport, Refusal> {
+    let model = model(scenario)?;
+    applies(scenario)?;
+    let step = Step::of(scenario)?;
+    let before = figures(scenario, &step);
+    let asked = request.from.is_some() || request.with.is_some();
+    let hidden = before.exposed < before.iteration * NEGLIGIBLE;
+    let (replacement, reason) = if hidden && !asked {
+        let reason = "The backward pass hides the communication: no layer is worth replacing.";
+        (None, Some(reason.to_owned()))
+    } else {
+        match cut(&model, request)? {
+            Ok((first, layers)) => (Some(replaced(scenario, &model, first, layers)?), None),
+            Err(reason) => (None, Some(format!("Nothing is proposed: {reason}."))),
+        }
+    };
+    Ok(ReplacementReport {
+        scenario: scenario.to_file(),
+        before,
+        layers: step.layers(scenario),
+        replacement,
+        reason,
+        warnings: exchange::assumptions(scenario),
+    })
+}
+
+/// Whether the closed form holds, with remedies that make it hold.
+fn applies(scenario: &Scenario) -> Result<(), Inapplicable> {
+    Liu2022.applies(scenario).map_err(|why| {
+        let remedy = match why.key {
+            "strategy.architecture" => "use `architecture = \"all-reduce\"`",
+            "strategy.synchronisation" => "use `synchronisation = \"bsp\"`",
+            _ => "remove it: layers are compared by the closed form",
+        };
+        Inapplicable { remedy: remedy.to_owned(), ..why }
+    })
+}
+
+/// The graph behind a scenario.
+fn model(scenario: &Scenario) -> Result<Model, Inapplicable> {
+    let refuse = |key, reason: &str, remedy: &str| Inapplicable {
+        key,
+        reason: reason.to_owned(),
+        remedy: remedy.to_owned(),
+    };
+    if let Fusion::Buckets(_) = scenario.strategy.exchange.fusion {
+        let reason = "a list of buckets belongs to one model, and this one is to be changed";
+        return Err(refuse("strategy.fusion", reason, "use a rule such as `rule = \"pytorch\"`"));
+    }
+    let built = match &scenario.source {
+        ModelSource::Zoo(name) => zoo::build(name).map_err(|error| error.to_string()),
+        ModelSource::Custom(file) => file.build().map_err(|error| error.reason),
+        ModelSource::Profile { .. } => {
+            let reason = "a profile has times, but no layers that could be replaced";
+            return Err(refuse("model.profile", reason, "use `zoo` or `[model.custom]`"));
+        }
+    };
+    built.map_err(|reason| refuse("model", &reason, "check the model"))
+}
+
+/// Where to cut and what to put in place, or why nothing is proposed.
+fn cut(model: &Model, request: Request) -> Result<Result<(usize, Vec<LayerFile>), String>, Refusal> {
+    let first = request.from.map(|name| find(model, &name)).transpose()?;
+    match (first, request.with) {
+        (Some(first), Some(layers)) => Ok(Ok((first, layers))),
+        (Some(first), None) => {
+            let head = model.head_from(first).map_err(|_| {
+                let name = &model.layers()[first].name;
+                let reason =
+                    format!("the layer \"{name}\" does not read a feature map of more than one pixel");
+                let remedy = "name a layer that does, or say with --with what to put in place";
+                Refusal::Cut(Invalid::new(KeyPath::root(), reason, remedy))
+            })?;
+            Ok(Ok((first, head.convolutions())))
+        }
+        (None, Some(layers)) => match model.head() {
+            Ok(head) => Ok(Ok((head.first, layers))),
+            Err(why) => {
+                let reason = format!("where to cut is not clear: {why}");
+                Err(Refusal::Layers(Invalid::new(
+                    KeyPath::root(),
+                    reason,
+                    "name the first layer to replace with --from",
+                )))
+            }
+        },
+        (None, None) => {
+            Ok(model.head().map(|head| (head.first, head.convolutions())).map_err(|why| why.to_string()))
+        }
+    }
+}
+
+fn find(model: &Model, name: &str) -> Result<usize, Refusal> {
+    let place = model.layers().iter().position(|layer| layer.name == name);
+    place.ok_or_else(|| {
+        let names = model.layers().iter().map(|layer| layer.name.as_str());
+        let reason = format!("there is no layer \"{name}\"");
+        let remedy =
+            suggest::remedy(name, names, "`stepcast models show NAME --layers` lists those of the zoo");
+        Refusal::Cut(Invalid::new(KeyPath::root(), reason, remedy))
+    })
+}
+
+fn replaced(
+    scenario: &Scenario,
+    model: &Model,
+    first: usize,
+    layers: Vec<LayerFile>,
+) -> Result<Replacement, Refusal> {
+    let whole = ModelFile { name: format!("{}, replaced", scenario.name()), ..ModelFile::of(model) };
+    let (file, new) = whole.replaced(first, layers).map_err(Refusal::Layers)?;
+    let workload = Workload::of(&new, scenario.counting);
+    if workload.parameters == 0 {
+        let reason = "the new model has no parameters to train";
+        return Err(Refusal::Layers(Invalid::new(KeyPath::of("layers"), reason, "add a layer with weights")));
+    }
+    let changed = Scenario {
+        source: ModelSource::Custom(Arc::new(file)),
+        workload: Arc::new(workload),
+        ..scenario.clone()
+    };
+    Ok(Replacement {
+        removed: model.layers()[first..].iter().map(line).collect(),
+        added: new.layers()[first..].iter().map(line).collect(),
+        after: figures(&changed, &Step::of(&changed)?),
+        scenario: changed.to_file(),
+    })
+}
+
+fn line(layer: &Layer) -> LayerLine {
+    LayerLine {
+        name: layer.name.clone(),
+        op: LayerFile::of(&layer.op).op,
+        output: layer.output.to_string(),
+        weights: Bytes::new(layer.cost.weights as f64 * 4.0),
+        parameters: layer.cost.weights + layer.cost.biases,
+    }
+}
+
+fn figures(scenario: &Scenario, step: &Step) -> Figures {
+    let outcome = step.outcome();
+    Figures {
+        parameters: scenario.workload.parameters,
+        gradients: scenario.workload.bytes(),
+        forward: scenario.workload.layers.iter().map(|layer| layer.forward).sum(),
+        iteration: outcome.iteration(),
+        exposed: outcome.exposed(),
+        scaling_factor: outcome.factor(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+use super::*;
+use stepcast_core::scenario::{Document, Override};
+
+const EXAMPLE: &str = include_str!("../../../../examples/layer-replacement.toml");
+
+fn scenario(sets: &[&str]) -> Scenario {
+    let sets: Vec<Override> = sets.iter().map(|set| Override::parse(set).unwrap()).collect();
+    Document::new("example", EXAMPLE).scenario(&sets).unwrap()
+}
+
+fn layers(text: &str) -> Vec<LayerFile> {
+    Document::new("layers", text).layers().unwrap()
+}
+
+/// Liu 2022, section 4.1, with the calibration of errata 4.5.
+#[test]
+fn the_example_gives_the_factors_of_the_paper() {
+    let report = replace(&scenario(&[]), Request::default()).unwrap();
+    assert!((report.before.scaling_factor - 0.25).abs() < 1e-5, "{}", report.before.scaling_factor);
+    let replacement = report.replacement.unwrap();
+    assert!((replacement.after.scaling_factor - 0.72).abs() < 1e-5, "{}", replacement.after.scaling_factor);
+    let mib = |lines: &[LayerLine]| -> Vec<f64> {
+        lines.iter().map(|line| line.weights.get() / 1024.0 / 1024.0).filter(|size| *size > 0.0).collect()
+    };
+    assert_eq!(mib(&replacement.removed), [392.0, 64.0, 15.625]);
+    assert_eq!(mib(&replacement.added), [1.0, 1.953_125]);
+    // fc1 is 74.27 % of all bytes (the text rounds to 74.2 %).
+    let worst = &report.layers[0];
+    assert_eq!(worst.name, "classifier.0");
+    assert!((worst.share - 0.7427).abs() < 5e-5);
+    // The new question gives the new answer.
+    let again = replace(&replacement.scenario.resolve().unwrap(), Request::default()).unwrap();
+    assert_eq!(again.before, replacement.after);
+    assert_eq!(
+        again.reason.unwrap(),
+        "Nothing is proposed: the model does not end in fully connected layers."
+    );
+}
+
+#[test]
+fn exposed_times_are_those_of_steps_without_the_exchange() {
+    let scenario = scenario(&[]);
+    let report = replace(&scenario, Request::default()).unwrap();
+    let step = Step::of(&scenario).unwrap();
+    assert_eq!(report.layers.len(), 16);
+    let total: Bytes = report.layers.iter().map(|layer| layer.size).sum();
+    assert_eq!(total, report.before.gradients);
+    assert!(report.layers.is_sorted_by(|a, b| a.exposed >= b.exposed));
+    // Without fusion the network is never idle after the first gradients of this model: each layer costs its own time.
+    let worst = &report.layers[0];
+    let weight = Bytes::new(25088.0 * 4096.0 * 4.0);
+    let own = curve_time(&scenario, weight) + curve_time(&scenario, Bytes::new(4096.0 * 4.0));
+    assert!((worst.exposed / own - 1.0).abs() < 1e-9);
+    assert!(step.outcome().exposed() > worst.exposed);
+}
+
+fn curve_time(scenario: &Scenario, size: Bytes) -> Seconds {
+    stepcast_analytic::collectives::curve(scenario).time(size)
+}
+
+#[test]
+fn what_hides_or_has_no_head_is_left_alone() {
+    let alone = scenario(&["cluster.workers.count=1"]);
+    let report = replace(&alone, Request::default()).unwrap();
+    assert_eq!((report.before.exposed, report.before.scaling_factor), (Seconds::ZERO, 1.0));
+    assert!(report.replacement.is_none() && report.reason.unwrap().contains("hides"));
+    let report = replace(&scenario(&["model.zoo=resnet50"]), Request::default()).unwrap();
+    assert!(report.replacement.is_none() && report.reason.unwrap().contains("averaged already"));
+}
+
+#[test]
+fn a_user_chooses_the_cut_and_the_layers() {
+    let request = |from: Option<&str>, with: Option<&str>| Request {
+        from: from.map(str::to_owned),
+        with: with.map(layers),
+    };
+    let small =
+        r#"layers = [{ op = "global-average-pool" }, { op = "flatten" }, { op = "linear", out = 1000 }]"#;
+    let found = replace(&scenario(&[]), request(None, Some(small))).unwrap().replacement.unwrap();
+    assert_eq!(found.added.iter().map(|line| line.parameters).sum::<u64>(), 512 * 1000 + 1000);
+    let found = replace(&scenario(&[]), request(Some("features.30"), None)).unwrap().replacement.unwrap();
+    assert_eq!(found.added.len(), 5);
+    assert_eq!(found.added[0].output, "512×14×14");
+    let found = replace(
+        &scenario(&[]),
+        request(Some("classifier.6"), Some(r#"layers = [{ op = "linear", out = 10 }]"#)),
+    );
+    assert_eq!(found.unwrap().replacement.unwrap().added[0].parameters, 40_970);
+}
+
+#[test]
+fn what_cannot_be_replaced_is_refused() {
+    let refused = |sets: &[&str], from: Option<&str>, with: Option<&str>| {
+        let request = Request { from: from.map(str::to_owned), with: with.map(layers) };
+        replace(&scenario(sets), request).unwrap_err()
+    };
+    let why = refused(&[], Some("classifier.7"), None);
+    assert!(matches!(&why, Refusal::Cut(invalid) if invalid.remedy.contains("classifier.")), "{why:?}");
+    let why = refused(&[], Some("classifier.0"), None);
+    assert!(matches!(&why, Refusal::Cut(invalid) if invalid.reason.contains("feature map")), "{why:?}");
+    let why = refused(&[], None, Some(r#"layers = [{ op = "linear", out = 10 }]"#));
+    assert!(matches!(&why, Refusal::Layers(invalid) if invalid.path.to_string() == "layers[0]"), "{why:?}");
+    let why = refused(&["model.zoo=resnet50"], None, Some(r#"layers = [{ op = "relu" }]"#));
+    assert!(matches!(&why, Refusal::Layers(invalid) if invalid.remedy.contains("--from")), "{why:?}");
+    let why = refused(&["strategy.architecture=parameter-server"], None, None);
+    assert!(matches!(&why, Refusal::Scenario(why) if why.key == "strategy.architecture"), "{why:?}");
+    let one = format!("strategy.fusion.buckets=[{}]", vec!["1"; 32].join(","));
+    let why = refused(&[&one, "strategy.fusion.rule=buckets"], None, None);
+    assert!(matches!(&why, Refusal::Scenario(why) if why.key == "strategy.fusion"), "{why:?}");
+}
