@@ -2,28 +2,34 @@
 
 use super::alignment::Alignment;
 use super::corrections::Corrections;
-use super::costs::{ALONE, COUNT, Costs, LAUNCH, MERGE, READ, SPLIT, START, STEP, TILE, TILE_NAMES, WRITE};
+use super::costs::{
+    ALONE, COUNT, Costs, LAUNCH, MERGE, READ, SECOND, SPLIT, START, STEP, TILE, TILE_NAMES, WRITE,
+};
 use super::model::{Fitted, GemmModel, Machine};
 use super::{Transposition, Variant};
 use crate::artefact::{Errors, Provenance};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use stepcast_core::device::Precision;
 use stepcast_core::quantity::{BytesPerSec, Flops, FlopsPerSec, Seconds};
 
 const KIND: &str = "gemm";
 const FORMULA: &str = "\
-time = (launch^4 + kernel^4)^(1/4) below `switch` operations, alone + kernel from there on; \
+time = queued + (alone + kernel - queued) / calls; calls = budget / flops, from 1 to 20; \
+queued = (host^4 + kernel^4)^(1/4); host = launch + [two kernels] second; \
 kernel = least over tiles and splits of \
 max(waves * 2 * tile * steps / rate(tile), (mk + kn) / read) + mn / write + start + steps * step \
 + [split > 1] (split_start + split * mn / merge); \
 waves = ceil(tiles of C * split / multiprocessors), steps = k / split; \
 times exp(log-ratio) interpolated between nodes";
-const MEANING: [(&str, &str); 10] = [
-    ("alone", "what a call that is timed by itself costs beside its kernel"),
+const MEANING: [(&str, &str); 13] = [
+    ("alignment", "largest unit in which rows of all matrices can be copied: other units take other kernels"),
+    ("alone", "what the first call of a queue costs beside its kernel"),
+    ("budget", "operations after which a queue of timed calls ended"),
     ("launch", "what the host needs for a call in a queue of calls"),
     ("merge", "rate at which partial sums of a split k are added"),
     ("read", "rate at which A and B are read"),
+    ("second", "what the host needs for a second kernel of the same call"),
     ("split", "what adding partial sums costs whatever their size"),
     ("start", "what a kernel costs whatever its size"),
     ("step", "latency of one element of k in the loop of a block"),
@@ -38,7 +44,7 @@ struct File {
     kind: String,
     multiprocessors: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    switch: Option<Flops>,
+    budget: Option<Flops>,
     provenance: Provenance,
     variant: Vec<Entry>,
 }
@@ -48,16 +54,20 @@ struct File {
 struct Entry {
     precision: Precision,
     transposition: Transposition,
-    alignments: BTreeSet<Alignment>,
+    alignment: Alignment,
+    /// Of the variant with all alignments.
     errors: Errors,
     coefficients: Coefficients,
-    corrections: Corrections,
+    /// None where the coefficients are assumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    corrections: Option<Corrections>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Coefficients {
     launch: Seconds,
+    second: Seconds,
     alone: Seconds,
     start: Seconds,
     step: Seconds,
@@ -76,22 +86,28 @@ impl GemmModel {
         date: String,
         errors: &BTreeMap<Variant, Errors>,
     ) -> Result<String, toml::ser::Error> {
-        let entry = |(variant, fitted): (&Variant, &Fitted)| {
+        let entry = |variant: &Variant, alignment: &Alignment, fitted: &Fitted| {
             errors.get(variant).map(|errors| Entry {
                 precision: variant.precision,
                 transposition: variant.transposition,
-                alignments: fitted.alignments.clone(),
+                alignment: *alignment,
                 errors: *errors,
                 coefficients: Coefficients::of(&fitted.costs),
                 corrections: fitted.corrections.clone(),
             })
         };
+        let entries = |(variant, families): (&Variant, &BTreeMap<Alignment, Fitted>)| {
+            families
+                .iter()
+                .filter_map(|(alignment, fitted)| entry(variant, alignment, fitted))
+                .collect::<Vec<_>>()
+        };
         toml::to_string(&File {
             kind: KIND.to_owned(),
             multiprocessors: self.machine.multiprocessors,
-            switch: self.machine.switch,
+            budget: self.machine.budget,
             provenance: Provenance::new(FORMULA, source, date, &MEANING),
-            variant: self.variants.iter().filter_map(entry).collect(),
+            variant: self.variants.iter().flat_map(entries).collect(),
         })
     }
 
@@ -101,20 +117,20 @@ impl GemmModel {
         if file.kind != KIND || file.multiprocessors == 0 {
             return Err(format!("it is no fit of matrix products: kind = \"{}\"", file.kind));
         }
-        let mut variants = BTreeMap::new();
+        let mut variants: BTreeMap<Variant, BTreeMap<Alignment, Fitted>> = BTreeMap::new();
         for entry in file.variant {
             let variant = Variant { precision: entry.precision, transposition: entry.transposition };
             let costs = entry
                 .coefficients
                 .costs()
                 .ok_or_else(|| format!("a coefficient of {variant} is unusable"))?;
-            if !entry.corrections.is_whole() {
+            if entry.corrections.as_ref().is_some_and(|corrections| !corrections.is_whole()) {
                 return Err(format!("the corrections of {variant} are incomplete"));
             }
-            let fitted = Fitted { costs, corrections: entry.corrections, alignments: entry.alignments };
-            variants.insert(variant, fitted);
+            let fitted = Fitted { costs, corrections: entry.corrections };
+            variants.entry(variant).or_default().insert(entry.alignment, fitted);
         }
-        let machine = Machine { multiprocessors: file.multiprocessors, switch: file.switch };
+        let machine = Machine { multiprocessors: file.multiprocessors, budget: file.budget };
         Ok(Self { machine, variants })
     }
 }
@@ -127,6 +143,7 @@ impl Coefficients {
             |(tile, name): (usize, &&str)| ((*name).to_owned(), FlopsPerSec::new(costs[TILE + tile].recip()));
         Self {
             launch: time(LAUNCH),
+            second: time(SECOND),
             alone: time(ALONE),
             start: time(START),
             step: time(STEP),
@@ -143,6 +160,7 @@ impl Coefficients {
         let mut costs = [0.0; COUNT];
         for (place, time) in [
             (LAUNCH, self.launch),
+            (SECOND, self.second),
             (ALONE, self.alone),
             (START, self.start),
             (STEP, self.step),

@@ -11,13 +11,12 @@
 //! ```
 //!
 //! A library picks a kernel by its own measurements, so the cheapest is taken. Calls that queue behind each other
-//! hide launching behind computing, so that the larger counts; a call that is timed alone pays both:
+//! hide launching behind computing, so that the larger counts; the first of a queue hides nothing:
 //!
 //! ```text
-//! queued = (launch⁴ + kernel⁴)^(1/4)        alone = alone_launch + kernel
+//! queued = (host⁴ + kernel⁴)^(1/4)        host = launch + [two kernels] second
+//! time   = queued + (alone + kernel − queued) / calls
 //! ```
-//!
-//! Rows that cannot be copied in bulk change `launch`, `start` and `rate` by fixed ratios ([`Alignment`]).
 
 use super::alignment::Alignment;
 use super::{Shape, Variant};
@@ -40,16 +39,19 @@ const CORNER: i32 = 4;
 
 // Places of the coefficients in `Costs`: seconds each, or seconds per unit.
 pub(super) const LAUNCH: usize = 0;
-pub(super) const ALONE: usize = 1;
-pub(super) const START: usize = 2;
-pub(super) const STEP: usize = 3;
-pub(super) const READ: usize = 4;
-pub(super) const WRITE: usize = 5;
-pub(super) const SPLIT: usize = 6;
-pub(super) const MERGE: usize = 7;
-pub(super) const TILE: usize = 8;
+pub(super) const SECOND: usize = 1;
+pub(super) const ALONE: usize = 2;
+pub(super) const START: usize = 3;
+pub(super) const STEP: usize = 4;
+pub(super) const READ: usize = 5;
+pub(super) const WRITE: usize = 6;
+pub(super) const SPLIT: usize = 7;
+pub(super) const MERGE: usize = 8;
+pub(super) const TILE: usize = 9;
 /// Number of coefficients.
 pub(super) const COUNT: usize = TILE + TILES;
+/// Coefficients of the host: its speed changes them together.
+const OF_HOST: [usize; 3] = [LAUNCH, SECOND, ALONE];
 
 /// The coefficients: seconds, or seconds per byte, per loop element or per operation of one multiprocessor.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,6 +60,20 @@ pub(super) struct Costs(pub(super) [f64; COUNT]);
 /// What the coefficients are multiplied with, for one product: time is linear in them.
 pub(super) type Features = [f64; COUNT];
 
+impl Costs {
+    /// The same device with a host that takes `ratio` times as long.
+    pub(super) fn with_host(mut self, ratio: f64) -> Self {
+        OF_HOST.iter().for_each(|place| self.0[*place] *= ratio);
+        self
+    }
+
+    /// The same host with a device that takes `ratio` times as long.
+    pub(super) fn with_device(mut self, ratio: f64) -> Self {
+        (START..COUNT).for_each(|place| self.0[place] *= ratio);
+        self
+    }
+}
+
 /// The kernel that was taken, and its time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kernel {
@@ -65,7 +81,7 @@ pub(super) struct Kernel {
     tile: usize,
     split: u32,
     steps: f64,
-    /// Operations of the busiest multiprocessor, counted as aligned ones.
+    /// Operations of the busiest multiprocessor.
     work: f64,
     computes_longer_than_it_reads: bool,
 }
@@ -81,14 +97,17 @@ pub(super) struct Product {
     read: f64,
     written: f64,
     multiprocessors: f64,
-    /// Whether the call is timed by itself.
-    alone: bool,
-    host_ratio: f64,
-    device_ratio: f64,
+    /// One divided by the calls in a queue.
+    first_share: f64,
+    /// Time of the host, relative to its usual speed.
+    host: f64,
+    /// Whether there is a second kernel even if k is not split.
+    always_second: bool,
 }
 
 impl Product {
-    pub(super) fn new(shape: Shape, variant: Variant, multiprocessors: u32, alone: bool) -> Self {
+    /// `first_share` is one divided by the calls in a queue.
+    pub(super) fn new(shape: Shape, variant: Variant, multiprocessors: u32, first_share: f64) -> Self {
         let [m, n, k] = shape.sizes();
         let element = bytes_per_element(variant.precision);
         let alignment = Alignment::of(variant, shape);
@@ -100,10 +119,15 @@ impl Product {
             read: (m * k + k * n) * element,
             written: m * n * element,
             multiprocessors: f64::from(multiprocessors),
-            alone,
-            host_ratio: alignment.host_ratio(),
-            device_ratio: alignment.device_ratio(),
+            first_share,
+            host: 1.0,
+            always_second: alignment.always_second(variant.precision, m * n),
         }
+    }
+
+    /// The same with a host that takes `ratio` times as long as usual.
+    pub(super) fn with_host(self, ratio: f64) -> Self {
+        Self { host: ratio, ..self }
     }
 
     /// Bytes of all three matrices.
@@ -113,7 +137,7 @@ impl Product {
 
     /// The cheapest kernel.
     pub(super) fn kernel(&self, Costs(costs): &Costs) -> Kernel {
-        let common = costs[START] * self.host_ratio + self.written * costs[WRITE];
+        let common = costs[START] + self.written * costs[WRITE];
         let reading = self.read * costs[READ];
         let mut best = Kernel {
             time: f64::INFINITY,
@@ -130,7 +154,7 @@ impl Product {
             for (tile, (rows, columns)) in TILE_POWERS.iter().enumerate() {
                 let blocks = self.tiles[tile] * f64::from(split);
                 let waves = ceil(blocks / self.multiprocessors);
-                let work = 2.0 * self.device_ratio * waves * f64::from(1u32 << (rows + columns)) * steps;
+                let work = 2.0 * waves * f64::from(1u32 << (rows + columns)) * steps;
                 let computing = work * costs[TILE + tile];
                 let time = fixed + computing.max(reading);
                 if time < best.time {
@@ -143,25 +167,27 @@ impl Product {
     }
 
     /// Time of the call around its kernel.
-    pub(super) fn time(&self, Costs(costs): &Costs, kernel: f64) -> f64 {
-        if self.alone { costs[ALONE] + kernel } else { soft_max(self.launch(costs), kernel) }
+    pub(super) fn time(&self, Costs(costs): &Costs, kernel: &Kernel) -> f64 {
+        let queued = soft_max(self.launch(costs, kernel), kernel.time);
+        queued + (costs[ALONE] * self.host + kernel.time - queued) * self.first_share
     }
 
     /// Time of a kernel without its start.
     pub(super) fn device_time(&self, Costs(costs): &Costs, kernel: &Kernel) -> f64 {
-        (kernel.time - costs[START] * self.host_ratio).max(0.0)
+        (kernel.time - costs[START]).max(0.0)
     }
 
-    /// How much of a change of the kernel's time is seen in the call's.
-    pub(super) fn kernel_share(&self, Costs(costs): &Costs, kernel: f64) -> f64 {
-        if self.alone { 1.0 } else { (kernel / soft_max(self.launch(costs), kernel)).powi(CORNER) }
+    /// Share of the call's time that is the kernel's.
+    pub(super) fn kernel_share(&self, costs: &Costs, kernel: &Kernel) -> f64 {
+        let queued = soft_max(self.launch(&costs.0, kernel), kernel.time);
+        kernel.time * self.slope(kernel.time, queued) / self.time(costs, kernel)
     }
 
     /// Derivatives of the call's time by the coefficients. The time is homogeneous of degree one in them, so that
     /// their sum with the coefficients is the time itself.
     pub(super) fn features(&self, Costs(costs): &Costs, kernel: &Kernel) -> Features {
         let mut features = [0.0; COUNT];
-        features[START] = self.host_ratio;
+        features[START] = 1.0;
         features[STEP] = kernel.steps;
         features[WRITE] = self.written;
         if kernel.split > 1 {
@@ -173,20 +199,30 @@ impl Product {
         } else {
             features[READ] = self.read;
         }
-        if self.alone {
-            features[ALONE] = 1.0;
-            return features;
-        }
-        let launch = self.launch(costs);
-        let time = soft_max(launch, kernel.time);
-        let slope = |part: f64| (part / time).powi(CORNER - 1);
-        features.iter_mut().for_each(|feature| *feature *= slope(kernel.time));
-        features[LAUNCH] = slope(launch) * self.host_ratio;
+        let launch = self.launch(costs, kernel);
+        let queued = soft_max(launch, kernel.time);
+        let of_kernel = self.slope(kernel.time, queued);
+        features.iter_mut().for_each(|feature| *feature *= of_kernel);
+        let of_host = self.host * (1.0 - self.first_share) * (launch / queued).powi(CORNER - 1);
+        features[LAUNCH] = of_host;
+        features[SECOND] = if self.has_second(kernel) { of_host } else { 0.0 };
+        features[ALONE] = self.host * self.first_share;
         features
     }
 
-    fn launch(&self, costs: &[f64; COUNT]) -> f64 {
-        costs[LAUNCH] * self.host_ratio
+    /// Derivative of the call's time by the kernel's.
+    fn slope(&self, kernel: f64, queued: f64) -> f64 {
+        self.first_share + (1.0 - self.first_share) * (kernel / queued).powi(CORNER - 1)
+    }
+
+    fn launch(&self, costs: &[f64; COUNT], kernel: &Kernel) -> f64 {
+        let second = if self.has_second(kernel) { costs[SECOND] } else { 0.0 };
+        (costs[LAUNCH] + second) * self.host
+    }
+
+    /// Whether a second kernel adds partial sums, or prepares the first one.
+    fn has_second(&self, kernel: &Kernel) -> bool {
+        kernel.split > 1 || self.always_second
     }
 
     fn partial(&self, split: u32) -> f64 {
@@ -219,6 +255,7 @@ mod tests {
 
     const TENSOR: Variant = Variant { precision: Precision::Bf16, transposition: Transposition::Nn };
     const ORDINARY: Variant = Variant { precision: Precision::Fp32, transposition: Transposition::Nn };
+    const HALF: Variant = Variant { precision: Precision::Fp16, transposition: Transposition::Nt };
     const SIZES: std::ops::Range<u32> = 1..9000;
 
     fn costs(values: &[f64]) -> Costs {
@@ -231,12 +268,12 @@ mod tests {
         fn features_and_coefficients_give_the_time(
             (m, n, k) in (SIZES, SIZES, SIZES),
             values in prop::collection::vec(1e-12..1e-5f64, COUNT),
-            alone: bool,
+            (first_share, host) in (0.0..=1.0f64, 0.5..2.0f64),
         ) {
             let costs = costs(&values);
-            let product = Product::new(Shape { m, n, k }, TENSOR, 132, alone);
+            let product = Product::new(Shape { m, n, k }, TENSOR, 132, first_share).with_host(host);
             let kernel = product.kernel(&costs);
-            let time = product.time(&costs, kernel.time);
+            let time = product.time(&costs, &kernel);
             let features = product.features(&costs, &kernel);
             let linear: f64 = features.iter().zip(&costs.0).map(|(feature, cost)| feature * cost).sum();
             prop_assert!((linear / time - 1.0).abs() < 1e-9, "{linear} {time}");
@@ -244,17 +281,15 @@ mod tests {
 
         /// No tile of a larger product is saved.
         #[test]
-        fn larger_products_never_take_less(
+        fn larger_kernels_never_take_less(
             (m, n, k) in (SIZES, SIZES, SIZES),
             values in prop::collection::vec(1e-12..1e-5f64, COUNT),
         ) {
             let costs = costs(&values);
-            let time = |m, n, k| {
-                let product = Product::new(Shape { m, n, k }, ORDINARY, 108, false);
-                product.time(&costs, product.kernel(&costs).time)
-            };
-            let base = time(m, n, k) * (1.0 - 1e-12);
-            prop_assert!(time(m + 1, n, k) >= base && time(m, n + 1, k) >= base && time(m, n, k + 1) >= base);
+            let time = |m, n, k| Product::new(Shape { m, n, k }, HALF, 108, 0.0).kernel(&costs).time;
+            let base = time(8 * m, 8 * n, 8 * k) * (1.0 - 1e-12);
+            prop_assert!(time(8 * m + 8, 8 * n, 8 * k) >= base);
+            prop_assert!(time(8 * m, 8 * n + 8, 8 * k) >= base && time(8 * m, 8 * n, 8 * k + 8) >= base);
         }
     }
 
@@ -265,8 +300,22 @@ mod tests {
         values[TILE..].fill(1.0);
         values[TILE + 6] = 1e-9;
         values[SPLIT] = 1.0;
-        let product = Product::new(Shape { m: 100, n: 128, k: 60 }, ORDINARY, 4, true);
+        let product = Product::new(Shape { m: 100, n: 128, k: 64 }, ORDINARY, 4, 1.0);
         let kernel = product.kernel(&Costs(values));
         assert!((kernel.time - 2.0 * 128.0 * 128.0 * 64.0 * 1e-9).abs() < 1e-15, "{kernel:?}");
+    }
+
+    /// A queue of four calls of 10 µs that a host takes 2 µs each to launch: 4·10 µs and what the first one costs.
+    #[test]
+    fn the_first_call_of_a_queue_hides_nothing() {
+        let mut values = [0.0; COUNT];
+        (values[LAUNCH], values[ALONE], values[START]) = (2e-6, 6e-6, 10e-6);
+        let shape = Shape { m: 8, n: 8, k: 8 };
+        let time = |first_share| {
+            let product = Product::new(shape, ORDINARY, 4, first_share);
+            product.time(&Costs(values), &product.kernel(&Costs(values)))
+        };
+        assert!((4.0 * time(0.25) - 46e-6).abs() < 0.1e-6, "{}", time(0.25));
+        assert!((time(1.0) - 16e-6).abs() < 1e-12, "{}", time(1.0));
     }
 }

@@ -7,7 +7,7 @@
 //! no product tells. Every step costs one look at all products; the best state seen is the result.
 
 use super::costs::{
-    ALONE, COUNT, Costs, LAUNCH, MERGE, Product, READ, SPLIT, START, STEP, TILE, TILES, WRITE,
+    ALONE, COUNT, Costs, LAUNCH, MERGE, Product, READ, SECOND, SPLIT, START, STEP, TILE, TILES, WRITE,
 };
 use super::{Sample, model::Machine};
 use crate::quality::quantile;
@@ -24,9 +24,55 @@ pub(super) const WEAK_PULL: f64 = 0.003;
 pub(super) const STRONG_PULL: f64 = 0.03;
 /// No coefficient falls below this share of its start value: rates stay finite.
 const LEAST_SHARE: f64 = 1e-3;
-/// Share of the best rate that kernels of each tile reach at the start, by experience: small tiles load more
-/// per operation.
+/// Share of the best rate that kernels of each tile reach at the start: small tiles load more per operation.
 const TILE_EFFICIENCY: [f64; TILES] = [0.35, 0.5, 0.5, 0.6, 0.7, 0.7, 0.8, 0.8, 0.8];
+/// The two largest tiles as fast as they may be: a kernel that no product takes is never learned.
+const LARGEST: usize = 2;
+const LARGEST_EFFICIENCY: f64 = 0.9;
+
+/// A product and the time it took.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Timed {
+    product: Product,
+    time: f64,
+}
+
+impl Timed {
+    /// The same with a host that takes `ratio` times as long as usual.
+    pub(super) fn at_host(&self, ratio: f64) -> Self {
+        Self { product: self.product.with_host(ratio), ..*self }
+    }
+
+    /// ln(measured/predicted).
+    pub(super) fn log_error(&self, costs: &Costs) -> f64 {
+        (self.time / self.product.time(costs, &self.product.kernel(costs))).ln()
+    }
+
+    /// Share of the predicted time that is the kernel's.
+    pub(super) fn kernel_share(&self, costs: &Costs) -> f64 {
+        self.product.kernel_share(costs, &self.product.kernel(costs))
+    }
+}
+
+/// Measurements as products on a device.
+pub(super) fn timed(samples: &[Sample], machine: &Machine) -> Vec<Timed> {
+    let one = |sample: &Sample| Timed {
+        product: machine.product(sample.variant, sample.shape),
+        time: sample.time.get(),
+    };
+    samples.iter().map(one).collect()
+}
+
+/// Operations per second of the fastest products, all but the very fastest.
+pub(super) fn best_rate(samples: &[Sample]) -> f64 {
+    best(samples, |sample| sample.shape.flops().get())
+}
+
+fn best(samples: &[Sample], amount: impl Fn(&Sample) -> f64) -> f64 {
+    let mut rates: Vec<f64> = samples.iter().map(|sample| amount(sample) / sample.time.get()).collect();
+    rates.sort_unstable_by(f64::total_cmp);
+    quantile(&rates, 0.999)
+}
 
 /// Coefficients, and how well they do.
 #[derive(Debug, Clone, Copy)]
@@ -38,18 +84,14 @@ pub(super) struct Learned {
 
 /// Coefficients to start from: what the fastest products show, and shares of it.
 pub(super) fn start(samples: &[Sample], machine: &Machine) -> Costs {
-    let best = |amount: &dyn Fn(&Sample) -> f64| {
-        let mut rates: Vec<f64> = samples.iter().map(|sample| amount(sample) / sample.time.get()).collect();
-        rates.sort_unstable_by(f64::total_cmp);
-        quantile(&rates, 0.999)
-    };
-    let rate = best(&|sample| sample.shape.flops().get());
-    let bandwidth = best(&|sample| machine.product(sample).bytes());
+    let rate = best_rate(samples);
+    let bandwidth = best(samples, |sample| machine.product(sample.variant, sample.shape).bytes());
     let mut times: Vec<f64> = samples.iter().map(|sample| sample.time.get()).collect();
     times.sort_unstable_by(f64::total_cmp);
     let launch = quantile(&times, 0.25);
     let mut costs = [0.0; COUNT];
     costs[LAUNCH] = launch;
+    costs[SECOND] = 0.1 * launch;
     costs[ALONE] = launch;
     costs[START] = 0.2 * launch;
     costs[STEP] = 5e-4 * launch;
@@ -63,14 +105,13 @@ pub(super) fn start(samples: &[Sample], machine: &Machine) -> Costs {
     Costs(costs)
 }
 
-/// The mean robust error of coefficients.
-pub(super) fn loss(samples: &[Sample], machine: &Machine, costs: &Costs) -> f64 {
-    let one = |sample: &Sample| {
-        let product = machine.product(sample);
-        let predicted = product.time(costs, product.kernel(costs).time);
-        stretch(predicted, sample.time.get()).ln()
-    };
-    samples.iter().map(one).sum::<f64>() / samples.len().max(1) as f64
+/// The same with the largest tiles as the fastest. Not while the number of multiprocessors is searched for: half of them
+/// with tiles twice as large look the same.
+pub(super) fn largest_first(Costs(mut costs): Costs) -> Costs {
+    for tile in TILES - LARGEST..TILES {
+        costs[TILE + tile] *= TILE_EFFICIENCY[tile] / LARGEST_EFFICIENCY;
+    }
+    Costs(costs)
 }
 
 /// 1 + (e/s)² with e the log error and s the usual one.
@@ -79,25 +120,18 @@ fn stretch(predicted: f64, measured: f64) -> f64 {
 }
 
 /// Fits the coefficients, starting from `start` and pulled towards it.
-pub(super) fn learn(
-    samples: &[Sample],
-    machine: &Machine,
-    start: &Costs,
-    pull: f64,
-) -> Result<Learned, FitError> {
-    let products: Vec<Product> = samples.iter().map(|sample| machine.product(sample)).collect();
+pub(super) fn learn(products: &[Timed], start: &Costs, pull: f64) -> Result<Learned, FitError> {
     let mut best = Learned { costs: *start, loss: f64::INFINITY };
     let mut costs = *start;
     for round in 0..=ROUNDS {
         let mut loss = 0.0;
-        let mut rows = Vec::with_capacity(samples.len() + COUNT);
-        let mut target = Vec::with_capacity(samples.len() + COUNT);
-        for (product, sample) in products.iter().zip(samples) {
-            let measured = sample.time.get();
+        let mut rows = Vec::with_capacity(products.len() + COUNT);
+        let mut target = Vec::with_capacity(products.len() + COUNT);
+        for Timed { product, time: measured } in products {
             let kernel = product.kernel(&costs);
-            let predicted = product.time(&costs, kernel.time);
-            let stretch = stretch(predicted, measured);
-            loss += stretch.ln() / samples.len() as f64;
+            let predicted = product.time(&costs, &kernel);
+            let stretch = stretch(predicted, *measured);
+            loss += stretch.ln() / products.len() as f64;
             let weight = stretch.sqrt().recip() / predicted;
             // In units of the start values, so that the pull is a one on the diagonal.
             let features = product.features(&costs, &kernel);
@@ -110,7 +144,7 @@ pub(super) fn learn(
         if round == ROUNDS {
             break;
         }
-        let pull = pull * (samples.len() as f64).sqrt();
+        let pull = pull * (products.len() as f64).sqrt();
         for place in 0..COUNT {
             let mut row = vec![0.0; COUNT];
             row[place] = pull;

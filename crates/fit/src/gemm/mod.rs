@@ -2,16 +2,17 @@
 //!
 //! Two ways: [`GemmTable`] is that of Oyama 2016 (interpolation between measured sizes); [`GemmModel`] fits what
 //! a library's kernels do (tiles, waves over the multiprocessors, a loop over k, splits of k, memory, launches)
-//! and interpolates only what that leaves unexplained.
+//! finds out how fast the host was and how calls were timed, and interpolates only what that leaves unexplained.
 
 mod alignment;
 mod artefact;
 mod corrections;
 mod costs;
+mod host;
 mod learn;
 mod model;
-mod switch;
 mod table;
+mod timing;
 
 pub use alignment::Alignment;
 pub use model::{Coverage, GemmModel, GemmTime, Machine};

@@ -2,13 +2,14 @@
 
 use super::corrections::Corrections;
 use super::costs::{Costs, Product};
-use super::learn::{STRONG_PULL, WEAK_PULL, learn, start};
-use super::{Alignment, GemmError, Sample, Shape, Variant, switch};
+use super::host::{Host, at_the_end};
+use super::learn::{STRONG_PULL, Timed, WEAK_PULL, best_rate, largest_first, learn, start, timed};
+use super::{Alignment, GemmError, Sample, Shape, Variant, timing};
 use std::collections::{BTreeMap, BTreeSet};
 use stepcast_core::device::Precision;
 use stepcast_core::quantity::{Flops, Seconds};
 
-/// Fewest products of one variant that tell its coefficients.
+/// Fewest products of one variant and family of kernels that tell their coefficients.
 const FEWEST: usize = 50;
 /// Multiprocessors of GPUs that are trained on, tried where the number is not given.
 const USUAL_MULTIPROCESSORS: [u32; 15] = [13, 15, 20, 28, 40, 46, 56, 68, 72, 80, 84, 108, 114, 132, 142];
@@ -20,19 +21,14 @@ const FIRST_GUESS: u32 = 108;
 pub struct Machine {
     /// Units that run one block of a kernel at a time.
     pub multiprocessors: u32,
-    /// Products of at least so many operations were timed alone, smaller ones in a queue of calls; none: all in a
-    /// queue.
-    pub switch: Option<Flops>,
+    /// Operations after which a queue of timed calls ended; none: queues were long for every product.
+    pub budget: Option<Flops>,
 }
 
 impl Machine {
-    pub(super) fn product(&self, sample: &Sample) -> Product {
-        self.product_of(sample.variant, sample.shape)
-    }
-
-    fn product_of(&self, variant: Variant, shape: Shape) -> Product {
-        let alone = self.switch.is_some_and(|switch| shape.flops() >= switch);
-        Product::new(shape, variant, self.multiprocessors, alone)
+    pub(super) fn product(&self, variant: Variant, shape: Shape) -> Product {
+        let first_share = timing::first_share(self.budget, shape.flops());
+        Product::new(shape, variant, self.multiprocessors, first_share)
     }
 }
 
@@ -62,36 +58,52 @@ pub enum Coverage {
 #[derive(Debug, Clone, PartialEq)]
 pub struct GemmModel {
     pub(super) machine: Machine,
-    pub(super) variants: BTreeMap<Variant, Fitted>,
+    pub(super) variants: BTreeMap<Variant, BTreeMap<Alignment, Fitted>>,
 }
 
-/// What was fitted for one variant.
+/// What is known of one family of kernels of a variant.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Fitted {
     pub(super) costs: Costs,
-    pub(super) corrections: Corrections,
-    /// Alignments that were measured.
-    pub(super) alignments: BTreeSet<Alignment>,
+    /// None where the costs are assumed.
+    pub(super) corrections: Option<Corrections>,
 }
 
 impl GemmModel {
-    /// Fits measured products; the number of multiprocessors is fitted too where it is not given.
+    /// Fits measured products, in the order in which they were measured; the number of multiprocessors is fitted too
+    /// where it is not given.
     pub fn fit(samples: &[Sample], multiprocessors: Option<u32>) -> Result<Self, GemmError> {
         check(samples)?;
-        let switch = switch::find(samples, multiprocessors.unwrap_or(FIRST_GUESS))?;
+        let budget = timing::find(samples, multiprocessors.unwrap_or(FIRST_GUESS))?;
         let machine = match multiprocessors {
-            Some(multiprocessors) => Machine { multiprocessors, switch },
-            None => likeliest(samples, switch)?,
+            Some(multiprocessors) => Machine { multiprocessors, budget },
+            None => likeliest(samples, budget)?,
         };
-        let mut variants = BTreeMap::new();
-        for all in by_precision(samples).values() {
+        let mut variants: BTreeMap<Variant, BTreeMap<Alignment, Fitted>> = BTreeMap::new();
+        for ((_, alignment), all) in families(samples) {
             // Variants share their kernels: what one grid of sizes cannot tell, another may.
-            let shared = learn(all, &machine, &start(all, &machine), WEAK_PULL)?.costs;
-            for (variant, own) in by_variant(all) {
-                let costs = learn(&own, &machine, &shared, STRONG_PULL)?.costs;
-                let corrections = Corrections::smooth(&unexplained(&own, &machine, &costs));
-                let alignments = own.iter().map(|sample| Alignment::of(variant, sample.shape)).collect();
-                variants.insert(variant, Fitted { costs, corrections, alignments });
+            let products = timed(&all, &machine);
+            let shared = learn(&products, &largest_first(start(&all, &machine)), WEAK_PULL)?;
+            let host = Host::find(&products, &shared.costs, shared.loss)?;
+            for (variant, own) in by_variant(&all) {
+                let of_variant = |sample: &Sample| sample.variant == variant;
+                let ratios = all.iter().zip(&host.ratios).filter(|(sample, _)| of_variant(sample));
+                let ratios: Vec<f64> = ratios.map(|(_, ratio)| *ratio).collect();
+                let fitted = fit_family(&own, &ratios, &machine, &host.costs)?;
+                variants.entry(variant).or_default().insert(alignment, fitted);
+            }
+        }
+        for (variant, families) in &mut variants {
+            let Some(aligned) = families.get(&Alignment::Bulk).map(|fitted| fitted.costs) else { continue };
+            let is_aligned = |sample: &&Sample| {
+                sample.variant.precision == variant.precision
+                    && Alignment::family(sample.variant, sample.shape) == Alignment::Bulk
+            };
+            let rate = best_rate(&samples.iter().filter(is_aligned).copied().collect::<Vec<_>>());
+            for alignment in Alignment::families(variant.precision) {
+                if let Some(costs) = alignment.assumed(&aligned, rate) {
+                    families.entry(*alignment).or_insert(Fitted { costs, corrections: None });
+                }
             }
         }
         Ok(Self { machine, variants })
@@ -99,19 +111,21 @@ impl GemmModel {
 
     /// The time of a product; none where the variant was not measured.
     pub fn predict(&self, variant: Variant, shape: Shape) -> Option<GemmTime> {
-        let Fitted { costs, corrections, alignments } = self.variants.get(&variant)?;
-        let product = self.machine.product_of(variant, shape);
+        let families = self.variants.get(&variant)?;
+        // Where nothing is known of these kernels, others are the best guess.
+        let own = families.get(&Alignment::family(variant, shape));
+        let Fitted { costs, corrections } = own.or_else(|| families.values().next())?;
+        let product = self.machine.product(variant, shape);
         let kernel = product.kernel(costs);
-        let aligned = alignments.contains(&Alignment::of(variant, shape));
-        // What measured kernels leave unexplained says nothing about others.
-        let correction = if aligned { corrections.log_ratio(shape).exp() } else { 1.0 };
+        let correction = corrections.as_ref().map_or(1.0, |found| found.log_ratio(shape).exp());
+        let covered = families.values().filter_map(|family| family.corrections.as_ref());
         Some(GemmTime {
-            time: Seconds::new(product.time(costs, kernel.time) * correction),
+            time: Seconds::new(product.time(costs, &kernel) * correction),
             device: Seconds::new(product.device_time(costs, &kernel) * correction),
-            coverage: match (corrections.covers(shape), aligned) {
-                (true, true) => Coverage::Measured,
-                (true, false) => Coverage::OtherAlignment,
-                (false, _) => Coverage::OutsideSizes,
+            coverage: match own.and_then(|family| family.corrections.as_ref()) {
+                Some(corrections) if corrections.covers(shape) => Coverage::Measured,
+                None if covered.into_iter().any(|found| found.covers(shape)) => Coverage::OtherAlignment,
+                _ => Coverage::OutsideSizes,
             },
         })
     }
@@ -127,24 +141,32 @@ impl GemmModel {
     }
 }
 
-/// Log ratios of measured to predicted times, as far as the kernel's time is seen: how long a host takes to launch says
-/// nothing about sizes.
-fn unexplained(samples: &[Sample], machine: &Machine, costs: &Costs) -> Vec<(Shape, f64)> {
-    let ratio = |sample: &Sample| {
-        let product = machine.product(sample);
-        let kernel = product.kernel(costs).time;
-        let log_ratio = (sample.time.get() / product.time(costs, kernel)).ln();
-        (sample.shape, log_ratio * product.kernel_share(costs, kernel))
-    };
-    samples.iter().map(ratio).collect()
+/// Fits one variant's kernels of one family; `ratios` are its host's times relative to the usual state's, for which
+/// `shared` holds.
+fn fit_family(
+    own: &[Sample],
+    ratios: &[f64],
+    machine: &Machine,
+    shared: &Costs,
+) -> Result<Fitted, GemmError> {
+    let as_usual = timed(own, machine);
+    let products: Vec<Timed> =
+        as_usual.iter().zip(ratios).map(|(timed, ratio)| timed.at_host(*ratio)).collect();
+    let costs = learn(&products, shared, STRONG_PULL)?.costs;
+    let errors = products.iter().map(|timed| timed.log_error(&costs));
+    let points: Vec<(Shape, f64)> = own.iter().map(|sample| sample.shape).zip(errors).collect();
+    Ok(Fitted {
+        costs: costs.with_host(at_the_end(&as_usual, ratios, &costs)),
+        corrections: Some(Corrections::smooth(&points)),
+    })
 }
 
 /// The number of multiprocessors that explains the measurements best.
-fn likeliest(samples: &[Sample], switch: Option<Flops>) -> Result<Machine, GemmError> {
-    let mut best = (f64::INFINITY, Machine { multiprocessors: FIRST_GUESS, switch });
+fn likeliest(samples: &[Sample], budget: Option<Flops>) -> Result<Machine, GemmError> {
+    let mut best = (f64::INFINITY, Machine { multiprocessors: FIRST_GUESS, budget });
     for multiprocessors in USUAL_MULTIPROCESSORS {
-        let machine = Machine { multiprocessors, switch };
-        let loss = switch::total_loss(samples, &machine)?;
+        let machine = Machine { multiprocessors, budget };
+        let loss = timing::total_loss(samples, &machine)?;
         if loss < best.0 {
             best = (loss, machine);
         }
@@ -163,25 +185,39 @@ fn check(samples: &[Sample]) -> Result<(), GemmError> {
         }
     }
     for (variant, own) in by_variant(samples) {
-        if own.len() < FEWEST {
-            return Err(GemmError::TooFew { variant, found: own.len(), needed: FEWEST });
+        let of_family = |alignment: &Alignment| {
+            own.iter().filter(|sample| Alignment::family(variant, sample.shape) == *alignment).count()
+        };
+        let found = Alignment::families(variant.precision).iter().map(of_family).max().unwrap_or(0);
+        if found < FEWEST {
+            return Err(GemmError::TooFew { variant, found, needed: FEWEST });
         }
     }
     Ok(())
 }
 
-pub(super) fn by_precision(samples: &[Sample]) -> BTreeMap<Precision, Vec<Sample>> {
-    grouped(samples, |variant| variant.precision)
+/// Products that share their kernels, as far as they are enough to tell what these cost.
+pub(super) fn families(samples: &[Sample]) -> BTreeMap<(Precision, Alignment), Vec<Sample>> {
+    let key = |sample: &Sample| (sample.variant, Alignment::family(sample.variant, sample.shape));
+    let mut families: BTreeMap<_, Vec<Sample>> = BTreeMap::new();
+    let counts = grouped(samples, key);
+    for sample in samples {
+        let (variant, alignment) = key(sample);
+        if counts[&(variant, alignment)].len() >= FEWEST {
+            families.entry((variant.precision, alignment)).or_default().push(*sample);
+        }
+    }
+    families
 }
 
 pub(super) fn by_variant(samples: &[Sample]) -> BTreeMap<Variant, Vec<Sample>> {
-    grouped(samples, |variant| variant)
+    grouped(samples, |sample| sample.variant)
 }
 
-fn grouped<K: Ord>(samples: &[Sample], key: impl Fn(Variant) -> K) -> BTreeMap<K, Vec<Sample>> {
+fn grouped<K: Ord>(samples: &[Sample], key: impl Fn(&Sample) -> K) -> BTreeMap<K, Vec<Sample>> {
     let mut groups = BTreeMap::new();
     for sample in samples {
-        groups.entry(key(sample.variant)).or_insert_with(Vec::new).push(*sample);
+        groups.entry(key(sample)).or_insert_with(Vec::new).push(*sample);
     }
     groups
 }

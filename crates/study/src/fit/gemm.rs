@@ -45,8 +45,7 @@ pub fn read(path: &Path) -> Result<Products, DataError> {
         let shape = Shape { m, n, k };
         let held = line.is_held(set)?;
         if !seen.insert((held, variant, shape)) {
-            let reason = format!("{variant} {shape} was measured before");
-            return Err(DataError::new(line.place(), reason, "keep one line, with the mean time"));
+            return Err(line.again(&format!("{variant} {shape}")));
         }
         let sample = Sample { variant, shape, time: line.time(times)? };
         if held { products.held.push(sample) } else { products.fit.push(sample) }
@@ -107,8 +106,8 @@ fn notes(model: &GemmModel, given: bool, held: &[Sample]) -> Vec<String> {
     let machine = model.machine();
     let how = if given { "as given" } else { "the number that fits best" };
     let mut notes = vec![format!("{} multiprocessors: {how}.", machine.multiprocessors)];
-    if let Some(switch) = machine.switch {
-        notes.push(format!("Times jump at {}: taken as timed alone from there on.", switch.human()));
+    if let Some(budget) = machine.budget {
+        notes.push(format!("Taken as timed in queues of at most 20 calls and {}.", budget.human()));
     }
     let covered = |sample: &Sample| model.predict(sample.variant, sample.shape).map(|time| time.coverage);
     let count = |coverage| held.iter().filter(|sample| covered(sample) == Some(coverage)).count();

@@ -2,7 +2,7 @@
 
 use super::measured::Table;
 use super::{DataError, Fitted, Row, source};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use stepcast_fit::artefact::Errors;
 use stepcast_fit::kernels::{COEFFICIENTS, KernelEntry, KernelRun, LinearKernel, to_toml};
@@ -18,10 +18,15 @@ fn read(path: &Path) -> Result<BTreeMap<String, Runs>, DataError> {
     let (kernel, elements) = (table.column("kernel")?, table.column("elements")?);
     let (times, set) = (table.times()?, table.optional("set"));
     let mut kernels: BTreeMap<String, Runs> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     for line in table.lines() {
         let run = KernelRun { elements: line.amount(elements)?, time: line.time(times)? };
+        let held = line.is_held(set)?;
+        if !seen.insert((held, line.text(kernel).to_owned(), run.elements.to_bits())) {
+            return Err(line.again(&format!("{} of {} elements", line.text(kernel), run.elements)));
+        }
         let runs = kernels.entry(line.text(kernel).to_owned()).or_default();
-        if line.is_held(set)? { runs.held.push(run) } else { runs.fit.push(run) }
+        if held { runs.held.push(run) } else { runs.fit.push(run) }
     }
     Ok(kernels)
 }

@@ -147,7 +147,13 @@ impl Line<'_> {
         DataError::new(self.place(), reason, remedy)
     }
 
-    pub(super) fn place(&self) -> String {
+    /// The complaint about a measurement that an earlier line holds too.
+    pub(super) fn again(&self, what: &str) -> DataError {
+        let reason = format!("{what} was measured before");
+        DataError::new(self.place(), reason, "keep one line, with the mean time")
+    }
+
+    fn place(&self) -> String {
         format!("{}:{}", self.table.name, self.number)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::measured::Table;
 use super::{DataError, Fitted, Row, source};
+use std::collections::BTreeSet;
 use std::path::Path;
 use stepcast_core::quantity::Bytes;
 use stepcast_fit::artefact::Errors;
@@ -18,9 +19,14 @@ fn read(path: &Path) -> Result<Transfers, DataError> {
     let bytes = table.column("bytes")?;
     let (times, set) = (table.times()?, table.optional("set"));
     let mut transfers = Transfers::default();
+    let mut seen = BTreeSet::new();
     for line in table.lines() {
         let transfer = (Bytes::new(line.amount(bytes)?), line.time(times)?);
-        if line.is_held(set)? { transfers.held.push(transfer) } else { transfers.fit.push(transfer) }
+        let held = line.is_held(set)?;
+        if !seen.insert((held, transfer.0.get().to_bits())) {
+            return Err(line.again(&format!("a transfer of {} bytes", transfer.0.get())));
+        }
+        if held { transfers.held.push(transfer) } else { transfers.fit.push(transfer) }
     }
     Ok(transfers)
 }

@@ -1,0 +1,160 @@
+//! Hosts that are faster or slower for a while.
+//!
+//! A small product takes the time its launch takes, and hosts change their speed: clocks, neighbours on the same
+//! processor, power states. Measurements lie in the order in which they were taken, so the speed is a hidden Markov
+//! chain with two states, the usual one and another, and every product tells something about its state
+//! as far as its launch is seen (forward-backward algorithm, Rabiner 1989). Without this, drift would be taken for an effect
+//! of sizes.
+
+use super::costs::Costs;
+use super::learn::{Timed, WEAK_PULL, learn};
+use crate::FitError;
+use crate::quality::quantile;
+
+/// The other state's launch time relative to the usual one's, where the search begins: either way.
+const FIRST_GUESSES: [f64; 2] = [0.75, 1.0 / 0.75];
+const ROUNDS: usize = 3;
+/// Probability that the next product finds the host as this one did.
+const STAYS: f64 = 0.9;
+/// Spread of ln(time) within one state, and the weight that no product can take from a state.
+const SPREAD: f64 = 0.08;
+const DOUBT: f64 = 1e-3;
+/// Products whose kernel is less than this share of the time tell how fast the host is.
+const HOST_BOUND: f64 = 0.2;
+/// A second state must hold for at least this share of such products, and must differ by as much.
+const LEAST_SHARE: f64 = 0.02;
+const LEAST_DIFFERENCE: f64 = 0.1;
+/// So many of the last products that show the host's speed tell how the recording left it.
+const LAST: usize = 100;
+
+/// What was found out about the host.
+#[derive(Debug, Clone)]
+pub(super) struct Host {
+    /// Coefficients in the usual state.
+    pub(super) costs: Costs,
+    /// For every product, its host's time relative to the usual state's.
+    pub(super) ratios: Vec<f64>,
+}
+
+impl Host {
+    /// Splits the states of products that share their kernels, and fits these anew.
+    pub(super) fn find(products: &[Timed], costs: &Costs, loss: f64) -> Result<Self, FitError> {
+        let usual = Self { costs: *costs, ratios: vec![1.0; products.len()] };
+        let mut best = (loss, usual);
+        for guess in FIRST_GUESSES {
+            if let Some(found) = Self::with_other_state(products, costs, guess)?
+                && found.0 < best.0
+            {
+                best = found;
+            }
+        }
+        Ok(best.1)
+    }
+
+    fn with_other_state(
+        products: &[Timed],
+        costs: &Costs,
+        guess: f64,
+    ) -> Result<Option<(f64, Self)>, FitError> {
+        let (mut ratio, mut found) = (guess, (f64::INFINITY, Self { costs: *costs, ratios: Vec::new() }));
+        for round in 0..ROUNDS {
+            let costs = found.1.costs;
+            let logs = |ratio: f64| products.iter().map(move |timed| timed.at_host(ratio).log_error(&costs));
+            let usual: Vec<f64> = logs(1.0).collect();
+            let evidence: Vec<[f64; 2]> =
+                usual.iter().copied().zip(logs(ratio)).map(<[f64; 2]>::from).collect();
+            let other = other_state(&evidence);
+            let (mut in_other, mut in_usual) = (Vec::new(), Vec::new());
+            for ((timed, is_other), error) in products.iter().zip(&other).zip(&usual) {
+                if timed.at_host(1.0).kernel_share(&costs) < HOST_BOUND {
+                    if *is_other { in_other.push(*error) } else { in_usual.push(*error) }
+                }
+            }
+            let enough = LEAST_SHARE * (in_other.len() + in_usual.len()) as f64;
+            let (Some(one), Some(two)) = (median(&mut in_other), median(&mut in_usual)) else {
+                return Ok(None);
+            };
+            if round > 0 {
+                ratio = (one - two).exp();
+            }
+            if (in_other.len() as f64) < enough || (ratio - 1.0).abs() < LEAST_DIFFERENCE {
+                return Ok(None);
+            }
+            let ratios: Vec<f64> = other.iter().map(|is_other| if *is_other { ratio } else { 1.0 }).collect();
+            let slowed: Vec<Timed> =
+                products.iter().zip(&ratios).map(|(timed, ratio)| timed.at_host(*ratio)).collect();
+            let learned = learn(&slowed, &costs, WEAK_PULL)?;
+            found = (learned.loss, Self { costs: learned.costs, ratios });
+        }
+        Ok(Some(found))
+    }
+}
+
+/// The host's time relative to the usual state's as a recording left it; `ratios` are those of its products.
+pub(super) fn at_the_end(products: &[Timed], ratios: &[f64], costs: &Costs) -> f64 {
+    let shows = |(timed, _): &(&Timed, &f64)| timed.at_host(1.0).kernel_share(costs) < HOST_BOUND;
+    let mut last: Vec<f64> =
+        products.iter().zip(ratios).rev().filter(shows).take(LAST).map(|(_, ratio)| *ratio).collect();
+    last.sort_unstable_by(f64::total_cmp);
+    last.get(last.len() / 2).copied().unwrap_or(1.0)
+}
+
+fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    (!values.is_empty()).then(|| quantile(values, 0.5))
+}
+
+/// Whether each product found the host in its other state; `evidence` is ln(measured/predicted) in both.
+fn other_state(evidence: &[[f64; 2]]) -> Vec<bool> {
+    let likelihoods: Vec<[f64; 2]> = evidence.iter().map(|pair| pair.map(likelihood)).collect();
+    let mut forward = Vec::with_capacity(likelihoods.len());
+    let mut state = [0.5; 2];
+    for likelihood in &likelihoods {
+        state = normal(times(after(state), *likelihood));
+        forward.push(state);
+    }
+    let mut backward = [1.0; 2];
+    let mut other = vec![false; likelihoods.len()];
+    for (index, likelihood) in likelihoods.iter().enumerate().rev() {
+        let [usual, changed] = times(forward[index], backward);
+        other[index] = changed > usual;
+        backward = normal(after(times(backward, *likelihood)));
+    }
+    other
+}
+
+/// With long tails: single products may be off for other reasons.
+fn likelihood(log_error: f64) -> f64 {
+    (1.0 + 0.5 * (log_error / SPREAD).powi(2)).powf(-1.5) + DOUBT
+}
+
+/// Probabilities one product later or earlier.
+fn after([usual, other]: [f64; 2]) -> [f64; 2] {
+    [STAYS * usual + (1.0 - STAYS) * other, (1.0 - STAYS) * usual + STAYS * other]
+}
+
+fn times([a, b]: [f64; 2], [c, d]: [f64; 2]) -> [f64; 2] {
+    [a * c, b * d]
+}
+
+fn normal([a, b]: [f64; 2]) -> [f64; 2] {
+    [a / (a + b), b / (a + b)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_last_and_single_outliers_are_no_state() {
+        let faster = -0.28;
+        let mut errors = vec![0.01; 40];
+        errors[10..25].fill(faster);
+        errors[33] = 0.9;
+        // In the other state 0.28 less is predicted.
+        let evidence: Vec<[f64; 2]> = errors.iter().map(|error| [*error, error - faster]).collect();
+        let found = other_state(&evidence);
+        let expected: Vec<bool> = (0..40).map(|index| (10..25).contains(&index)).collect();
+        assert_eq!(found, expected);
+    }
+}
