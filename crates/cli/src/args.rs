@@ -72,6 +72,7 @@ Examples:
   stepcast fit gemm gemm.csv.gz -o h200-gemm.toml          matrix products: dtype, trans, m, n, k, mean_us
   stepcast fit kernels kernels.csv -o h200-kernels.toml    kernels: kernel, elements, time_us
   stepcast fit transfer nccl.csv -o nccl.toml              transfers: bytes, time_us
+  stepcast fit steps steps.jsonl.gz -o h200-steps.toml     training steps: one JSON object each
   stepcast fit gemm gemm.csv -o gemm.toml --test other.csv   errors on another file
 
 A column `set` with fit and held splits a file. docs/fit.md describes the files.";
@@ -333,6 +334,12 @@ pub(crate) enum Fit {
         #[command(flatten)]
         files: FitFiles,
     },
+    /// Times of whole training steps, layer by layer
+    #[command(after_help = FIT_EXAMPLES)]
+    Steps {
+        #[command(flatten)]
+        files: FitFiles,
+    },
     /// Times of transfers by their size
     #[command(after_help = FIT_EXAMPLES)]
     Transfer {
@@ -344,7 +351,7 @@ pub(crate) enum Fit {
 /// Files of a fit.
 #[derive(Debug, Args)]
 pub(crate) struct FitFiles {
-    /// Measurements (CSV, plain or compressed)
+    /// Measurements (CSV, for steps JSON lines; plain or compressed)
     pub(crate) data: PathBuf,
 
     /// The artefact to write
