@@ -116,6 +116,7 @@ Examples:
   stepcast validate tf-ps --data FOLDER              real runs, from one-worker profiles
   stepcast validate tf-ps --data FOLDER --held-out   each by what fits the others
   stepcast validate ddp-gloo --data FILE             real DDP jobs, from one-worker profiles
+  stepcast validate steps --data FILE                measured steps, each model by what fits the others
   stepcast validate zeng2023 --json                  for programs
 
 Exits with 1 when a bound is missed.";
@@ -186,7 +187,7 @@ pub(crate) enum Command {
         /// A set of validation data; all that can run if left out
         set: Option<String>,
 
-        /// Measured runs: a folder for tf-ps, a file for ddp-gloo
+        /// Measured runs: a folder for tf-ps, a file for ddp-gloo and steps
         #[arg(long, value_name = "PATH")]
         data: Option<PathBuf>,
 

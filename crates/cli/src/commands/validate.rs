@@ -5,13 +5,16 @@
 use super::json;
 use crate::Answer;
 use crate::render::error::Complaint;
-use crate::render::{Screen, ddp_gloo as ddp_gloo_text, tf_ps as tf_ps_text, validation};
+use crate::render::{
+    Screen, ddp_gloo as ddp_gloo_text, steps as steps_text, tf_ps as tf_ps_text, validation,
+};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use std::path::Path;
 use stepcast_core::suggest;
-use stepcast_study::validate::{ddp_gloo, tf_ps, zeng2023};
+use stepcast_study::fit::DataError;
+use stepcast_study::validate::{ddp_gloo, steps, tf_ps, zeng2023};
 use stepcast_trace::TraceError;
 
 /// Figures in the binary.
@@ -20,9 +23,11 @@ const ZENG2023: &str = "zeng2023";
 const TF_PS: &str = "tf-ps";
 /// Measured jobs in a file.
 const DDP_GLOO: &str = "ddp-gloo";
-const SETS: [&str; 3] = [ZENG2023, TF_PS, DDP_GLOO];
+/// Measured steps in a file.
+const STEPS: &str = "steps";
+const SETS: [&str; 4] = [ZENG2023, TF_PS, DDP_GLOO, STEPS];
 /// Sets whose data are not in the binary.
-const WITH_DATA: [&str; 2] = [TF_PS, DDP_GLOO];
+const WITH_DATA: [&str; 3] = [TF_PS, DDP_GLOO, STEPS];
 
 pub(super) fn run(
     set: Option<&str>,
@@ -74,6 +79,12 @@ fn run_set(set: &str, data: Option<&Path>, held_out: bool, screen: &Screen) -> a
     if set == DDP_GLOO {
         let report = ddp_gloo::run(data).map_err(complain)?;
         let text = ddp_gloo_text::render(&report, screen);
+        return Ok(Outcome { text, value: serde_json::to_value(&report)?, holds: report.holds() });
+    }
+    if set == STEPS {
+        let complain = |error: DataError| Complaint::new(error.reason, error.remedy).at(error.place);
+        let report = steps::run(data).map_err(complain)?;
+        let text = steps_text::render(&report, screen);
         return Ok(Outcome { text, value: serde_json::to_value(&report)?, holds: report.holds() });
     }
     let bar = ProgressBar::new(0).with_style(

@@ -1,9 +1,8 @@
 //! A fit as text: its errors on both sets, and what it found.
 
 use super::table::{Column, Table};
-use super::{Screen, count, name, percent};
+use super::{Screen, count, name, percent, steps};
 use stepcast_study::fit::Fitted;
-use stepcast_study::fit::steps::LeftOut;
 
 pub(crate) fn render(fitted: &Fitted, written: &str, screen: &Screen) -> String {
     let mut table = Table::new([
@@ -30,7 +29,7 @@ pub(crate) fn render(fitted: &Fitted, written: &str, screen: &Screen) -> String 
     let mut text = table.render(screen);
     text.push('\n');
     if !fitted.left_out.is_empty() {
-        text.push_str(&left_out(&fitted.left_out, screen));
+        text.push_str(&steps::left_out("Each model left out of the fit", &fitted.left_out, false, screen));
         text.push('\n');
     }
     for note in &fitted.notes {
@@ -38,25 +37,4 @@ pub(crate) fn render(fitted: &Fitted, written: &str, screen: &Screen) -> String 
     }
     text.push_str(&screen.paragraph(2, &format!("Written to {written}.")));
     text
-}
-
-/// Mean and worst errors, each model being predicted by what fits the others.
-pub(super) fn left_out(rows: &[LeftOut], screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("each model left out of the fit"),
-        Column::Name("errors of"),
-        Column::Number("steps"),
-        Column::Number("mean"),
-        Column::Number("worst"),
-    ]);
-    for row in rows {
-        table.row([
-            row.group.to_string(),
-            row.moment.to_string(),
-            count(row.steps as u64),
-            percent(row.mean),
-            percent(row.worst),
-        ]);
-    }
-    table.render(screen)
 }

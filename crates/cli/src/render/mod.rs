@@ -10,6 +10,7 @@ pub(crate) mod import;
 pub(crate) mod map;
 pub(crate) mod model;
 mod simulation;
+pub(crate) mod steps;
 pub(crate) mod table;
 pub(crate) mod tf_ps;
 pub(crate) mod updating;

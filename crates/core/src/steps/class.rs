@@ -28,6 +28,8 @@ pub enum Class {
     Stem,
     /// A convolution of single pixels.
     Pointwise,
+    /// A 3×3 convolution of stride 1, for which libraries have fast algorithms.
+    Square,
     /// Any other convolution.
     Window,
     /// A matrix product with weights.
@@ -81,10 +83,11 @@ pub(super) const WIDE: f64 = 4.0;
 
 impl Class {
     /// Those whose coefficients are fitted.
-    pub const FITTED: [Self; 9] = [
+    pub const FITTED: [Self; 10] = [
         Self::Depthwise,
         Self::Stem,
         Self::Pointwise,
+        Self::Square,
         Self::Window,
         Self::Linear,
         Self::BatchNorm,
@@ -102,10 +105,12 @@ impl Class {
             (Self::Stem, Phase::Backward) => &[Compute, Memory, Reduction],
             (Self::Pointwise, Phase::Forward) if wide => &[Compute, Memory, Wave],
             (Self::Pointwise, Phase::Backward) if wide => &[Compute, Memory, Reduction, Wave],
-            (Self::Window, Phase::Forward) if wide => &[Compute, Memory, Wave, Weights],
-            (Self::Window, Phase::Backward) if wide => &[Compute, Memory, Reduction, Wave, Weights],
-            (Self::Pointwise | Self::Window, Phase::Forward) => &[Compute, Memory],
-            (Self::Pointwise | Self::Window, Phase::Backward) => &[Compute, Memory, Reduction],
+            (Self::Square | Self::Window, Phase::Forward) if wide => &[Compute, Memory, Wave, Weights],
+            (Self::Square | Self::Window, Phase::Backward) if wide => {
+                &[Compute, Memory, Reduction, Wave, Weights]
+            }
+            (Self::Pointwise | Self::Square | Self::Window, Phase::Forward) => &[Compute, Memory],
+            (Self::Pointwise | Self::Square | Self::Window, Phase::Backward) => &[Compute, Memory, Reduction],
             (Self::Linear, _) => &[Compute, Memory, Weights],
             (Self::BatchNorm, _) => &[Channel, Memory],
             (Self::Attention, _) => &[Compute, Memory],
@@ -133,7 +138,7 @@ impl Class {
 
     /// Whether it is a convolution.
     pub(super) fn convolves(self) -> bool {
-        matches!(self, Self::Depthwise | Self::Stem | Self::Pointwise | Self::Window)
+        matches!(self, Self::Depthwise | Self::Stem | Self::Pointwise | Self::Square | Self::Window)
     }
 
     /// Whether it multiplies by weights, which are cast where 16 bits are computed with.
@@ -141,10 +146,13 @@ impl Class {
         self.convolves() || self == Self::Linear
     }
 
-    /// Bytes of an element: normalisation and loss stay in 32 bits under automatic casting.
+    /// Bytes of an element: normalisation and loss stay in 32 bits under automatic casting; depth-wise kernels take as
+    /// long in 16 bits as in 32.
     pub(super) fn element(self, precision: Precision) -> f64 {
         match (self, precision) {
-            (Self::LayerNorm | Self::Loss, _) | (_, Precision::Fp32 | Precision::Tf32) => WIDE,
+            (Self::LayerNorm | Self::Loss | Self::Depthwise, _) | (_, Precision::Fp32 | Precision::Tf32) => {
+                WIDE
+            }
             _ => WIDE / 2.0,
         }
     }

@@ -242,6 +242,7 @@ fn class(model: &Model, layer: &Layer) -> Option<Class> {
             channels if conv.groups > 1 && conv.groups == channels => Class::Depthwise,
             channels if channels <= IMAGE_CHANNELS => Class::Stem,
             _ if conv.kernel == (1, 1) => Class::Pointwise,
+            _ if conv.kernel == (3, 3) && conv.stride == (1, 1) => Class::Square,
             _ => Class::Window,
         },
         Op::Linear { .. } => Class::Linear,

@@ -44,13 +44,8 @@ struct Sample {
 impl Table {
     pub(super) fn of(&self, class: Class, precision: Precision, phase: Phase) -> Fitted {
         let key = Key::of(class, precision, phase);
-        let other = if precision == Precision::Fp32 { Precision::Bf16 } else { Precision::Fp32 };
         let own = self.0.get(&key).cloned();
-        let borrowed = || {
-            let fitted = self.0.get(&Key::of(class, other, phase)).filter(|_| class == Class::Depthwise)?;
-            Some(Fitted { values: fitted.values.clone(), clean: 0 })
-        };
-        own.or_else(borrowed).unwrap_or_else(|| Fitted { values: guess(key, precision), clean: 0 })
+        own.unwrap_or_else(|| Fitted { values: guess(key, precision), clean: 0 })
     }
 
     /// Device time of a layer.

@@ -13,14 +13,17 @@ use stepcast_core::steps::{Class, Nominal, Phase, Setting, StepOp};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) class: Class,
-    /// None where both precisions share them: bytes carry the difference.
+    /// None where both precisions share them: bytes carry what difference there is.
     pub(super) precision: Option<Precision>,
     pub(super) phase: Phase,
 }
 
 impl Key {
     pub(super) fn of(class: Class, precision: Precision, phase: Phase) -> Self {
-        let shared = matches!(class, Class::LayerNorm | Class::Pool);
+        let shared = matches!(class, Class::LayerNorm | Class::Pool | Class::Depthwise);
+        // Only the fast algorithms of 32 bits tell windows apart.
+        let class =
+            if class == Class::Square && precision != Precision::Fp32 { Class::Window } else { class };
         // Attention is no module of its own: only its share of the backward pass is seen.
         let phase = if class == Class::Attention { Phase::Backward } else { phase };
         Self { class, precision: (!shared).then_some(precision), phase }
