@@ -1,6 +1,10 @@
 use super::*;
+use crate::compute::{Speed, assumptions};
+use crate::invalid::Invalid;
 use crate::model::zoo;
+use crate::profile::Profile;
 use crate::quantity::{BytesPerSec, FlopsPerSec};
+use crate::scenario::{Document, Files, NoFiles};
 use proptest::prelude::*;
 
 /// Every coefficient 1.5, every launch 30 µs.
@@ -77,6 +81,44 @@ fn the_queue_is_the_longest_way_through_it() {
         let through = |start: usize| issued[start] + lanes.work[start..=last].iter().map(|work| work.1).sum();
         let longest = (0..=last).map(through).reduce(Seconds::max).unwrap();
         assert!((ends[last] / longest - 1.0).abs() < 1e-9);
+    }
+}
+
+/// Hands out the made-up fit.
+struct MadeUp;
+
+impl Files for MadeUp {
+    fn profile(&self, path: &str) -> Result<Profile, Invalid> {
+        NoFiles.profile(path)
+    }
+
+    fn steps(&self, _: &str) -> Result<StepModel, Invalid> {
+        Ok(made_up())
+    }
+}
+
+#[test]
+fn a_device_with_fitted_steps_takes_what_they_say() {
+    let text = "model.zoo = \"googlenet\"\nstrategy.batch = 24\n[[cluster.workers]]\nspeed = 0.5\n\
+                device = { base = \"h200-sxm\", fitted = \"steps.toml\" }\n";
+    let document = Document::new("scenario.toml", text.to_owned());
+    let scenario = document.scenario_with(&MadeUp, &[]).unwrap();
+    let speed = Speed::of(&scenario, 0);
+    let layers = scenario.workload.layers.iter();
+    let step: Seconds = layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum();
+    let model = zoo::build("googlenet").unwrap();
+    let expected = made_up().predict(&model, Precision::Fp32, 24).unwrap().iteration * 2.0;
+    assert!((step / expected - 1.0).abs() < 1e-3, "{step} {expected}");
+    assert_eq!(assumptions(&scenario), None);
+    let echoed = scenario.to_file().resolve_with(&MadeUp).unwrap();
+    assert_eq!(echoed.cluster, scenario.cluster);
+    let without = document.scenario_with(&NoFiles, &[]).unwrap_err();
+    assert!(without.to_string().contains("steps.toml"), "{without}");
+    for (flawed, key) in [("precision = \"tf32\"", "fitted"), ("", "efficiency")] {
+        let more = if key == "efficiency" { "efficiency = 0.5\n" } else { "" };
+        let text = format!("{}{more}[strategy]\n{flawed}\n", text.replace("strategy.batch = 24\n", ""));
+        let error = Document::new("scenario.toml", text).scenario_with(&MadeUp, &[]).unwrap_err();
+        assert!(error.to_string().contains(key), "{error}");
     }
 }
 
