@@ -116,7 +116,7 @@ Examples:
   stepcast validate tf-ps --data FOLDER              real runs, from one-worker profiles
   stepcast validate tf-ps --data FOLDER --held-out   each by what fits the others
   stepcast validate ddp-gloo --data FILE             real DDP jobs, from one-worker profiles
-  stepcast validate steps --data FILE                measured steps, each model by what fits the others
+  stepcast validate steps --data FILE                steps, each model by what fits the others
   stepcast validate zeng2023 --json                  for programs
 
 Exits with 1 when a bound is missed.";
