@@ -82,6 +82,7 @@ Examples:
   stepcast fit gemm gemm.csv.gz -o h200-gemm.toml          matrix products: dtype, trans, m, n, k, mean_us
   stepcast fit kernels kernels.csv -o h200-kernels.toml    kernels: kernel, elements, time_us
   stepcast fit transfer nccl.csv -o nccl.toml              transfers: bytes, time_us
+  stepcast fit steps steps.jsonl.gz -o h200-steps.toml     training steps: one JSON object each
   stepcast fit gemm gemm.csv -o gemm.toml --test other.csv   errors on another file
 
 A column `set` with fit and held splits a file. docs/fit.md describes the files.";
@@ -127,6 +128,7 @@ Examples:
   stepcast validate tf-ps --data FOLDER              real runs, from one-worker profiles
   stepcast validate tf-ps --data FOLDER --held-out   each by what fits the others
   stepcast validate ddp-gloo --data FILE             real DDP jobs, from one-worker profiles
+  stepcast validate steps --data FILE                steps, each model by what fits the others
   stepcast validate zeng2023 --json                  for programs
 
 Exits with 1 when a bound is missed.";
@@ -200,7 +202,7 @@ pub(crate) enum Command {
         /// A set of validation data; all that can run if left out
         set: Option<String>,
 
-        /// Measured runs: a folder for tf-ps, a file for ddp-gloo
+        /// Measured runs: a folder for tf-ps, a file for ddp-gloo and steps
         #[arg(long, value_name = "PATH")]
         data: Option<PathBuf>,
 
@@ -367,6 +369,12 @@ pub(crate) enum Fit {
         #[command(flatten)]
         files: FitFiles,
     },
+    /// Times of whole training steps, layer by layer
+    #[command(after_help = FIT_EXAMPLES)]
+    Steps {
+        #[command(flatten)]
+        files: FitFiles,
+    },
     /// Times of transfers by their size
     #[command(after_help = FIT_EXAMPLES)]
     Transfer {
@@ -378,7 +386,7 @@ pub(crate) enum Fit {
 /// Files of a fit.
 #[derive(Debug, Args)]
 pub(crate) struct FitFiles {
-    /// Measurements (CSV, plain or compressed)
+    /// Measurements (CSV, for steps JSON lines; plain or compressed)
     pub(crate) data: PathBuf,
 
     /// The artefact to write

@@ -13,7 +13,7 @@ fn corpus() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/broken-fit");
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> =
-        files.filter(|path| path.extension().is_some_and(|end| end == "csv")).collect();
+        files.filter(|path| path.extension().is_some_and(|end| end == "csv" || end == "jsonl")).collect();
     files.sort();
     files
 }

@@ -2,12 +2,15 @@
 //!
 //! A step is three times the forward operations at a share of the peak rate, plus the work that every weight causes
 //! once a step, at a share of the memory rate. Shares are measured, given in the scenario, or assumed with a warning.
+//! A device whose steps were fitted takes what the fit says for each layer at the batch.
 
 use crate::cluster::WorkerGroup;
 use crate::prediction::Warning;
 use crate::quantity::{Bytes, Seconds};
 use crate::scenario::Scenario;
+use crate::steps::{LayerTimes, StepLayers};
 use crate::workload::LayerWork;
+use std::collections::BTreeMap;
 
 /// Share of the peak rate that is assumed where nothing was measured.
 pub const ASSUMED_EFFICIENCY: f64 = 0.5;
@@ -28,21 +31,31 @@ const BACKWARD_PER_FORWARD: f64 = 2.0;
 /// Operations of a whole step per forward operation.
 pub const FLOPS_PER_FORWARD: f64 = 1.0 + BACKWARD_PER_FORWARD;
 
-/// Speed of one worker: what a unit of work costs it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Speed {
-    per_flop: Seconds,
-    per_weight: Seconds,
+/// Speed of one worker.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Speed {
+    /// What a unit of work costs it.
+    Rates {
+        /// An operation on every sample of the batch.
+        per_flop: Seconds,
+        /// A weight, once a step.
+        per_weight: Seconds,
+    },
+    /// What every layer with parameters takes it, by name.
+    Fitted(BTreeMap<String, LayerTimes>),
 }
 
 impl Speed {
     /// The speed of a worker of the group at `index`, for its whole batch.
     pub fn of(scenario: &Scenario, index: usize) -> Self {
+        if let Some(layers) = fitted(scenario, index) {
+            return Self::Fitted(layers);
+        }
         let group = &scenario.cluster.groups[index];
         let peak = group.device.peak(scenario.strategy.precision).unwrap_or_else(|| group.device.fp32_peak());
         let rate = peak * (efficiency(group).unwrap_or(ASSUMED_EFFICIENCY) * group.speed);
         let memory = group.device.memory_efficiency.unwrap_or(ASSUMED_MEMORY_EFFICIENCY);
-        Self {
+        Self::Rates {
             per_flop: Seconds::new(f64::from(scenario.batch(index))) / rate.get(),
             per_weight: Bytes::new(BYTES_PER_WEIGHT) / (group.device.memory_rate * (memory * group.speed)),
         }
@@ -50,14 +63,54 @@ impl Speed {
 
     /// Forward pass of a layer.
     pub fn forward(&self, layer: &LayerWork) -> Seconds {
-        self.per_flop * layer.forward.get() + self.per_weight * (layer.parameters as f64 * FORWARD_ACCESSES)
+        match self {
+            Self::Rates { per_flop, per_weight } => {
+                *per_flop * layer.forward.get() + *per_weight * (layer.parameters as f64 * FORWARD_ACCESSES)
+            }
+            Self::Fitted(layers) => layers.get(&layer.name).map_or(Seconds::ZERO, |times| times.forward),
+        }
     }
 
     /// Backward pass of a layer.
     pub fn backward(&self, layer: &LayerWork) -> Seconds {
-        self.per_flop * (layer.forward.get() * BACKWARD_PER_FORWARD)
-            + self.per_weight * (layer.parameters as f64 * (1.0 - FORWARD_ACCESSES))
+        match self {
+            Self::Rates { per_flop, per_weight } => {
+                *per_flop * (layer.forward.get() * BACKWARD_PER_FORWARD)
+                    + *per_weight * (layer.parameters as f64 * (1.0 - FORWARD_ACCESSES))
+            }
+            Self::Fitted(layers) => layers.get(&layer.name).map_or(Seconds::ZERO, |times| times.backward),
+        }
     }
+}
+
+/// Fitted times of the layers with parameters; those of layers without belong to the next that has some, as in a
+/// [`Workload`](crate::workload::Workload). The update follows the backward pass, by the parameters of each layer.
+fn fitted(scenario: &Scenario, index: usize) -> Option<BTreeMap<String, LayerTimes>> {
+    let group = &scenario.cluster.groups[index];
+    let model = scenario.workload.graph.as_ref()?;
+    let fitted = &group.device.fitted.as_ref()?.model;
+    let StepLayers { layers: times, update } =
+        fitted.layers(model, scenario.strategy.precision, scenario.batch(index))?;
+    let mut layers: Vec<(String, LayerTimes)> = Vec::new();
+    let mut rest = LayerTimes::default();
+    for (layer, own) in model.layers().iter().zip(times) {
+        rest.forward += own.forward;
+        rest.backward += own.backward;
+        let parameters = layer.cost.weights + layer.cost.biases;
+        if parameters > 0 {
+            rest.backward += update * (parameters as f64 / model.parameters() as f64);
+            layers.push((layer.name.clone(), std::mem::take(&mut rest)));
+        }
+    }
+    if let Some((_, last)) = layers.last_mut() {
+        last.forward += rest.forward;
+        last.backward += rest.backward;
+    }
+    for (_, times) in &mut layers {
+        times.forward = times.forward / group.speed;
+        times.backward = times.backward / group.speed;
+    }
+    Some(layers.into_iter().collect())
 }
 
 /// Copying a batch to the device, where it has a link of its own.
@@ -73,7 +126,12 @@ fn efficiency(group: &WorkerGroup) -> Option<f64> {
 /// Says which efficiencies were assumed rather than given.
 pub fn assumptions(scenario: &Scenario) -> Option<Warning> {
     let mut assumed: Vec<&str> = Vec::new();
-    for group in scenario.cluster.groups.iter().filter(|group| efficiency(group).is_none()) {
+    for group in scenario
+        .cluster
+        .groups
+        .iter()
+        .filter(|group| group.device.fitted.is_none() && efficiency(group).is_none())
+    {
         if !assumed.contains(&group.device.name.as_str()) {
             assumed.push(&group.device.name);
         }

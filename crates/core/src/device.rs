@@ -1,8 +1,10 @@
 //! What computes: a CPU or a GPU, by its data sheet and by how much of it training reaches.
 
 use crate::quantity::{Bytes, BytesPerSec, FlopsPerSec, Hertz};
+use crate::steps::StepModel;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 
 /// CPU or GPU: they differ in how Zeng 2023 counts their rate (eqs. 28 and 33).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,8 +79,20 @@ pub struct Device {
     /// Share of the memory rate that the per-step work on every weight reaches. Absent: not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_efficiency: Option<f64>,
+    /// What steps take, fitted to measured ones; goes before efficiencies.
+    #[serde(skip)]
+    pub fitted: Option<FittedSteps>,
     /// Where the figures come from.
     pub source: String,
+}
+
+/// Times of steps from a fitted artefact.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FittedSteps {
+    /// The file they came from.
+    pub path: String,
+    /// What was fitted.
+    pub model: Arc<StepModel>,
 }
 
 impl Device {

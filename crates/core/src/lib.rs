@@ -14,6 +14,7 @@ pub mod prediction;
 pub mod profile;
 pub mod quantity;
 pub mod scenario;
+pub mod steps;
 pub mod strategy;
 pub mod suggest;
 pub mod transfer;

@@ -3,6 +3,7 @@
 use crate::model::{Counting, Gradient, Model};
 use crate::profile::{Profile, Resource};
 use crate::quantity::{Bytes, Flops};
+use std::sync::Arc;
 
 /// Bytes of one parameter or gradient element on the wire.
 const ELEMENT: f64 = 4.0;
@@ -61,6 +62,8 @@ pub struct Workload {
     pub activations: Bytes,
     /// Layers with parameters, in forward order.
     pub layers: Vec<LayerWork>,
+    /// All layers with their shapes; a profile has none.
+    pub graph: Option<Arc<Model>>,
 }
 
 impl Workload {
@@ -95,6 +98,7 @@ impl Workload {
             sample: model.input_bytes(),
             activations: model.activation_bytes(),
             layers,
+            graph: Some(Arc::new(model.clone())),
         }
     }
 
@@ -118,6 +122,7 @@ impl Workload {
             sample: Bytes::ZERO,
             activations: Bytes::ZERO,
             layers,
+            graph: None,
         }
     }
 

@@ -1,5 +1,5 @@
 //! Learning coefficients from measurements: solvers ([`least_squares`], [`nnls`], [`golden_section`]), what is fitted with
-//! them ([`gemm`], [`kernels`], [`transfer`]), how well ([`Quality`]), and what is kept of it ([`artefact`]).
+//! them ([`gemm`], [`kernels`], [`steps`], [`transfer`]), how well ([`Quality`]), and what is kept of it ([`artefact`]).
 //!
 //! Coefficients of times are times per unit of work, so they are never negative: models use [`nnls`].
 
@@ -10,6 +10,7 @@ pub mod kernels;
 mod linear;
 mod minimum;
 mod quality;
+pub mod steps;
 pub mod transfer;
 
 pub use error::FitError;

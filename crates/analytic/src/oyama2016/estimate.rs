@@ -93,7 +93,7 @@ pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Inapplicable> 
             time / group.speed
         }
         (None, None) => {
-            assumed.from_peak_rate = true;
+            assumed.from_peak_rate = group.device.fitted.is_none();
             let speed = Speed::of(scenario, 0);
             scenario.workload.layers.iter().map(|layer| speed.forward(layer) + speed.backward(layer)).sum()
         }

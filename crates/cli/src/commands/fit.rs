@@ -10,10 +10,11 @@ use serde_json::json;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use stepcast_study::fit::{DataError, Fitted, gemm, kernels, transfer};
+use stepcast_study::fit::{DataError, Fitted, gemm, kernels, steps, transfer};
 
 pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    let (Fit::Gemm { files, .. } | Fit::Kernels { files } | Fit::Transfer { files }) = what;
+    let (Fit::Gemm { files, .. } | Fit::Kernels { files } | Fit::Steps { files } | Fit::Transfer { files }) =
+        what;
     let FitFiles { data, output, test, force } = files;
     let written = output.display().to_string();
     if output.exists() && !force {
@@ -26,6 +27,7 @@ pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<
     let fitted = match what {
         Fit::Gemm { multiprocessors, .. } => gemm::run(data, test, *multiprocessors, date),
         Fit::Kernels { .. } => kernels::run(data, test, date),
+        Fit::Steps { .. } => steps::run(data, test, date),
         Fit::Transfer { .. } => transfer::run(data, test, date),
     };
     progress.finish_and_clear();
@@ -36,7 +38,9 @@ pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<
         Complaint::new(error.to_string(), remedy).at(format!("-o {written}"))
     })?;
     if as_json {
-        return json(&json!({ "written": written, "errors": fitted.rows, "notes": fitted.notes }));
+        return json(
+            &json!({ "written": written, "errors": fitted.rows, "left-out": fitted.left_out, "notes": fitted.notes }),
+        );
     }
     Ok(text::render(&fitted, &written, screen).into())
 }

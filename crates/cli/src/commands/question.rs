@@ -11,6 +11,7 @@ use stepcast_core::profile::Profile;
 use stepcast_core::scenario::{
     Document, DocumentError, Files, ModelSection, Override, Scenario, ScenarioFile, StrategySection,
 };
+use stepcast_core::steps::StepModel;
 use stepcast_core::strategy::Synchronisation;
 use stepcast_trace::TraceError;
 
@@ -91,6 +92,18 @@ impl Files for Folder {
             self.failed.replace(Some(error));
             invalid
         })
+    }
+
+    fn steps(&self, path: &str) -> Result<StepModel, Invalid> {
+        let path = self.path.join(path);
+        let wrong = |reason: String| {
+            let reason = format!("{}: {reason}", path.display());
+            Invalid::new(KeyPath::root(), reason, "name a file that `stepcast fit steps` has written")
+        };
+        let file = File::open(&path).map_err(|error| wrong(error.to_string()))?;
+        let mut text = String::new();
+        file.take(MAX_FILE).read_to_string(&mut text).map_err(|error| wrong(error.to_string()))?;
+        StepModel::from_toml(&text).map_err(wrong)
     }
 }
 

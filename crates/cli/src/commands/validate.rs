@@ -6,8 +6,8 @@ use super::json;
 use crate::Answer;
 use crate::render::error::Complaint;
 use crate::render::{
-    Screen, ddp_gloo as ddp_gloo_text, hkbu as hkbu_text, liu2022 as liu2022_text, tf_ps as tf_ps_text,
-    validation,
+    Screen, ddp_gloo as ddp_gloo_text, hkbu as hkbu_text, liu2022 as liu2022_text, steps as steps_text,
+    tf_ps as tf_ps_text, validation,
 };
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -15,7 +15,8 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
 use stepcast_core::suggest;
-use stepcast_study::validate::{ddp_gloo, hkbu, liu2022, tf_ps, zeng2023};
+use stepcast_study::fit::DataError;
+use stepcast_study::validate::{ddp_gloo, hkbu, liu2022, steps, tf_ps, zeng2023};
 use stepcast_trace::TraceError;
 
 /// Figures in the binary.
@@ -26,9 +27,11 @@ const HKBU: &str = "hkbu";
 const TF_PS: &str = "tf-ps";
 /// Measured jobs in a file.
 const DDP_GLOO: &str = "ddp-gloo";
-const SETS: [&str; 5] = [ZENG2023, LIU2022, HKBU, TF_PS, DDP_GLOO];
+/// Measured steps in a file.
+const STEPS: &str = "steps";
+const SETS: [&str; 6] = [ZENG2023, LIU2022, HKBU, TF_PS, DDP_GLOO, STEPS];
 /// Sets whose data are not in the binary.
-const WITH_DATA: [&str; 2] = [TF_PS, DDP_GLOO];
+const WITH_DATA: [&str; 3] = [TF_PS, DDP_GLOO, STEPS];
 
 pub(super) fn run(
     set: Option<&str>,
@@ -99,6 +102,11 @@ fn run_measured(set: &str, data: Option<&Path>, held_out: bool, screen: &Screen)
     if set == DDP_GLOO {
         let report = ddp_gloo::run(data).map_err(complain)?;
         return outcome(ddp_gloo_text::render(&report, screen), &report, report.holds());
+    }
+    if set == STEPS {
+        let complain = |error: DataError| Complaint::new(error.reason, error.remedy).at(error.place);
+        let report = steps::run(data).map_err(complain)?;
+        return outcome(steps_text::render(&report, screen), &report, report.holds());
     }
     let bar = ProgressBar::new(0).with_style(
         ProgressStyle::with_template("{pos} of {len} points {wide_bar} {eta} left")

@@ -1,7 +1,7 @@
 //! A fit as text: its errors on both sets, and what it found.
 
 use super::table::{Column, Table};
-use super::{Screen, count, name, percent};
+use super::{Screen, count, name, percent, steps};
 use stepcast_study::fit::Fitted;
 
 pub(crate) fn render(fitted: &Fitted, written: &str, screen: &Screen) -> String {
@@ -28,6 +28,10 @@ pub(crate) fn render(fitted: &Fitted, written: &str, screen: &Screen) -> String 
     }
     let mut text = table.render(screen);
     text.push('\n');
+    if !fitted.left_out.is_empty() {
+        text.push_str(&steps::left_out("Each model left out of the fit", &fitted.left_out, false, screen));
+        text.push('\n');
+    }
     for note in &fitted.notes {
         text.push_str(&screen.paragraph(2, note));
     }

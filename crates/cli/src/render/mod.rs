@@ -13,6 +13,7 @@ pub(crate) mod map;
 pub(crate) mod model;
 pub(crate) mod replacement;
 mod simulation;
+pub(crate) mod steps;
 pub(crate) mod table;
 pub(crate) mod tf_ps;
 pub(crate) mod updating;

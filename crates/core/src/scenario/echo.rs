@@ -167,6 +167,7 @@ fn device(device: &Device) -> DeviceSection {
         host_link: device.host_link,
         efficiency: device.efficiency,
         memory_efficiency: device.memory_efficiency,
+        fitted: device.fitted.as_ref().map(|fitted| fitted.path.clone()),
         source: Some(device.source.clone()),
     }
 }

@@ -28,6 +28,7 @@ use crate::invalid::{Invalid, KeyPath};
 use crate::model::{Activation, Counting, ModelFile};
 use crate::profile::Profile;
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
+use crate::steps::StepModel;
 use crate::strategy::Strategy;
 use crate::workload::Workload;
 use std::sync::Arc;
@@ -55,6 +56,12 @@ pub enum ModelSource {
 pub trait Files {
     /// The profile called `path` in the scenario.
     fn profile(&self, path: &str) -> Result<Profile, Invalid>;
+
+    /// The fitted times of steps called `path` in the scenario.
+    fn steps(&self, path: &str) -> Result<StepModel, Invalid> {
+        let reason = format!("the fitted steps \"{path}\" cannot be read from here");
+        Err(Invalid::new(KeyPath::root(), reason, "give the scenario as a file"))
+    }
 }
 
 /// No files can be had.

@@ -149,6 +149,8 @@ section!(
         efficiency: f64,
         /// Share of the memory rate that the work on every weight reaches.
         memory_efficiency: f64,
+        /// File with fitted times of steps, beside the scenario.
+        fitted: String,
         /// Where the figures come from.
         source: String,
     }

@@ -99,7 +99,7 @@ pub fn run(
         .to_toml(source(data, fit.len()), date, &errors)
         .map_err(|error| DataError::unprintable(data, &error))?;
     let notes = notes(&model, multiprocessors.is_some(), &held);
-    Ok(Fitted { rows, notes, artefact })
+    Ok(Fitted { rows, left_out: Vec::new(), notes, artefact })
 }
 
 fn notes(model: &GemmModel, given: bool, held: &[Sample]) -> Vec<String> {

@@ -57,5 +57,5 @@ pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, Dat
     let notes = fitted.iter().map(line).collect();
     let artefact = to_toml(&fitted, source(data, measurements), date)
         .map_err(|error| DataError::unprintable(data, &error))?;
-    Ok(Fitted { rows, notes, artefact })
+    Ok(Fitted { rows, left_out: Vec::new(), notes, artefact })
 }

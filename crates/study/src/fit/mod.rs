@@ -3,6 +3,7 @@
 pub mod gemm;
 pub mod kernels;
 mod measured;
+pub mod steps;
 pub mod transfer;
 
 use serde::Serialize;
@@ -28,6 +29,9 @@ pub struct DataError {
 pub struct Fitted {
     /// How far predictions are from measurements.
     pub rows: Vec<Row>,
+    /// How far predictions of models are that were left out of the fit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<steps::LeftOut>,
     /// What was found, assumed or cannot be told.
     pub notes: Vec<String>,
     /// The artefact: the text of a TOML file.

@@ -63,5 +63,6 @@ pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, Dat
     let entry = TransferEntry { least, most, coefficients: curve, errors };
     let artefact = to_toml(&entry, source(data, fit.len()), date)
         .map_err(|error| DataError::unprintable(data, &error))?;
-    Ok(Fitted { rows: Row::of("transfer", &errors).collect(), notes, artefact })
+    let rows = Row::of("transfer", &errors).collect();
+    Ok(Fitted { rows, left_out: Vec::new(), notes, artefact })
 }

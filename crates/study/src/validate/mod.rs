@@ -3,6 +3,7 @@
 pub mod ddp_gloo;
 pub mod hkbu;
 pub mod liu2022;
+pub mod steps;
 pub mod tf_ps;
 pub mod zeng2023;
 

@@ -4,14 +4,15 @@ use super::below;
 use super::check::{self, not_negative, optional, positive};
 use crate::catalog;
 use crate::cluster::{Cluster, Nodes, Servers, WorkerGroup};
-use crate::device::Device;
+use crate::device::{Device, FittedSteps};
 use crate::invalid::{Invalid, KeyPath};
 use crate::network::Network;
 use crate::quantity::Seconds;
-use crate::scenario::MAX_WORKERS;
 use crate::scenario::sections::{
     ClusterSection, DeviceSection, NameOr, NetworkSection, NodesSection, ServersSection, WorkersSection,
 };
+use crate::scenario::{Files, MAX_WORKERS};
+use std::sync::Arc;
 
 const DEFAULT_DEVICE: &str = "tesla-v100-sxm2-16gb";
 const DEFAULT_NETWORK: &str = "10gbe";
@@ -20,7 +21,7 @@ const DEFAULT_WORKERS: u32 = 4;
 const MAX_SERVERS: u32 = 100_000;
 const MAX_WORKERS_PER_NODE: u32 = 512;
 
-pub(super) fn cluster(section: ClusterSection) -> Result<Cluster, Invalid> {
+pub(super) fn cluster(section: ClusterSection, files: &dyn Files) -> Result<Cluster, Invalid> {
     let sections = section.workers.unwrap_or_else(|| vec![WorkersSection::default()]);
     if sections.is_empty() {
         return Err(Invalid::new(
@@ -33,7 +34,7 @@ pub(super) fn cluster(section: ClusterSection) -> Result<Cluster, Invalid> {
     let mut total = 0;
     for (index, section) in sections.into_iter().enumerate() {
         let at = |invalid: Invalid| invalid.below(KeyPath::of("workers").index(index));
-        let group = workers(section).map_err(at)?;
+        let group = workers(section, files).map_err(at)?;
         total += u64::from(group.count);
         if total > MAX_WORKERS {
             return Err(at(Invalid::new(
@@ -69,7 +70,7 @@ fn nodes(section: NodesSection) -> Result<Nodes, Invalid> {
     Ok(Nodes { workers, network: network.map_err(below("network"))? })
 }
 
-fn workers(section: WorkersSection) -> Result<WorkerGroup, Invalid> {
+fn workers(section: WorkersSection, files: &dyn Files) -> Result<WorkerGroup, Invalid> {
     let count = section.count.unwrap_or(DEFAULT_WORKERS);
     if count == 0 {
         return Err(Invalid::new(
@@ -80,7 +81,7 @@ fn workers(section: WorkersSection) -> Result<WorkerGroup, Invalid> {
     }
     let group = WorkerGroup {
         count,
-        device: device(section.device.unwrap_or(NameOr::Name(DEFAULT_DEVICE.to_owned())))
+        device: device(section.device.unwrap_or(NameOr::Name(DEFAULT_DEVICE.to_owned())), files)
             .map_err(below("device"))?,
         batch: section.batch,
         efficiency: section.efficiency,
@@ -90,13 +91,17 @@ fn workers(section: WorkersSection) -> Result<WorkerGroup, Invalid> {
     if let Some(batch) = group.batch {
         check::batch(batch)?;
     }
+    if group.efficiency.is_some() && group.device.fitted.is_some() {
+        let reason = "the device's steps are fitted: an efficiency would say the same again";
+        return Err(Invalid::new(KeyPath::of("efficiency"), reason, "keep one of `efficiency` and `fitted`"));
+    }
     positive("speed", group.speed, "a factor such as 0.5")?;
     optional(group.efficiency, |value| positive("efficiency", value, "a share such as 0.5"))?;
     optional(group.bandwidth, |rate| positive("bandwidth", rate.get(), "a rate such as \"10 Gbit/s\""))?;
     Ok(group)
 }
 
-fn device(given: NameOr<DeviceSection>) -> Result<Device, Invalid> {
+fn device(given: NameOr<DeviceSection>, files: &dyn Files) -> Result<Device, Invalid> {
     let section = match given {
         NameOr::Name(id) => return catalog::device(&id),
         NameOr::Table(section) => *section,
@@ -130,6 +135,7 @@ fn device(given: NameOr<DeviceSection>) -> Result<Device, Invalid> {
         host_link: section.host_link.or(base.and_then(|b| b.host_link)),
         efficiency: section.efficiency.or(base.and_then(|b| b.efficiency)),
         memory_efficiency: section.memory_efficiency.or(base.and_then(|b| b.memory_efficiency)),
+        fitted: section.fitted.map(|path| fitted(path, files)).transpose()?,
         source: section
             .source
             .or_else(|| base.map(|b| b.source.clone()))
@@ -147,6 +153,11 @@ fn device(given: NameOr<DeviceSection>) -> Result<Device, Invalid> {
     optional(device.efficiency, |value| positive("efficiency", value, "a share such as 0.5"))?;
     optional(device.memory_efficiency, |value| positive("memory-efficiency", value, "a share such as 0.5"))?;
     Ok(device)
+}
+
+fn fitted(path: String, files: &dyn Files) -> Result<FittedSteps, Invalid> {
+    let model = files.steps(&path).map_err(below("fitted"))?;
+    Ok(FittedSteps { path, model: Arc::new(model) })
 }
 
 fn network(given: NameOr<NetworkSection>) -> Result<Network, Invalid> {

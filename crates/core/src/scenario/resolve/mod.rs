@@ -29,7 +29,7 @@ impl ScenarioFile {
     pub fn resolve_with(self, files: &dyn Files) -> Result<Scenario, Invalid> {
         let model::Trained { source, counting, workload } =
             model::model(self.model, files).map_err(below("model"))?;
-        let cluster = machines::cluster(self.cluster).map_err(below("cluster"))?;
+        let cluster = machines::cluster(self.cluster, files).map_err(below("cluster"))?;
         let usual_batch = match &source {
             ModelSource::Profile { profile, .. } => profile.batch,
             _ => DEFAULT_BATCH,
@@ -39,6 +39,16 @@ impl ScenarioFile {
         for (index, group) in cluster.groups.iter().enumerate() {
             if group.device.peak(strategy.precision).is_none() {
                 return Err(no_such_precision(index, &group.device, &strategy));
+            }
+            let fitted = group.device.fitted.as_ref();
+            if fitted.is_some_and(|fitted| !fitted.model.precision.contains_key(&strategy.precision)) {
+                let reason = format!("no steps in {} were fitted for this device", strategy.precision);
+                let path = KeyPath::of("cluster.workers").index(index).key("device").key("fitted");
+                return Err(Invalid::new(
+                    path,
+                    reason,
+                    "use another `precision`, or fit steps measured in it",
+                ));
             }
         }
         if strategy.architecture == Architecture::StandAlone && cluster.workers() != 1 {

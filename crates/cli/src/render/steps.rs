@@ -1,0 +1,87 @@
+//! The validation of fitted step times as text.
+
+use super::Screen;
+use super::table::{Column, Table};
+use stepcast_study::fit::steps::LeftOut;
+use stepcast_study::validate::steps::{MEAN_BOUND, Report, Times, WORST_BOUND, is_bounded, keeps};
+
+/// The validation, its last line ended.
+pub(crate) fn render(report: &Report, screen: &Screen) -> String {
+    let verdict = if report.holds() { "bounds kept" } else { "bounds missed" };
+    let title = screen.strong(&format!("steps: {verdict}"));
+    let source = "Whole training steps on one device, each model predicted from its layers by coefficients fitted to \
+                  the other models.";
+    let bounds = format!(
+        "Bounds: mean at most {:.0} %, worst at most {:.0} %, for models left out. Small batches in bf16 measure the \
+         host, families left out how far the coefficients carry: shown, not bounded.",
+        100.0 * MEAN_BOUND,
+        100.0 * WORST_BOUND
+    );
+    let mut sections = vec![
+        format!("{title}\n{}", screen.paragraph(0, source)),
+        steps(report, screen),
+        left_out("Each model left out of the fit", &report.models, true, screen),
+        left_out("Each family left out of the fit", &report.families, false, screen),
+        screen.paragraph(2, &bounds),
+    ];
+    sections.extend(report.notes.iter().map(|note| screen.paragraph(2, note)));
+    sections.join("\n")
+}
+
+fn steps(report: &Report, screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::Name("model"),
+        Column::Name("precision"),
+        Column::Number("batch"),
+        Column::Number("forward"),
+        Column::Number("error"),
+        Column::Number("backward"),
+        Column::Number("error"),
+        Column::Number("iteration"),
+        Column::Number("error"),
+    ]);
+    let error = |times: &Times| format!("{:+.1} %", 100.0 * (times.predicted / times.measured - 1.0));
+    for row in &report.rows {
+        table.row([
+            super::name(&row.model),
+            row.precision.to_string(),
+            row.batch.to_string(),
+            row.forward.measured.human(),
+            error(&row.forward),
+            row.backward.measured.human(),
+            error(&row.backward),
+            row.iteration.measured.human(),
+            error(&row.iteration),
+        ]);
+    }
+    format!("{}\n{}", screen.title("Measured steps, and errors of their prediction"), table.render(screen))
+}
+
+/// Mean and worst errors; `judged` says whether they keep the bounds.
+pub(super) fn left_out(title: &str, rows: &[LeftOut], judged: bool, screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::Name("steps"),
+        Column::Number("number"),
+        Column::Name("errors of"),
+        Column::Number("mean"),
+        Column::Number("worst"),
+        Column::Name(""),
+    ]);
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    for row in rows {
+        let verdict = match (judged && is_bounded(row), keeps(row)) {
+            (false, _) => "",
+            (true, true) => "ok",
+            (true, false) => "MISSED",
+        };
+        table.row([
+            row.group.to_string(),
+            row.steps.to_string(),
+            row.moment.to_string(),
+            percent(row.mean),
+            percent(row.worst),
+            verdict.to_owned(),
+        ]);
+    }
+    format!("{}\n{}", screen.title(title), table.render(screen))
+}

@@ -1,0 +1,128 @@
+//! Coefficients of the classes of layers: robust, weighted, non-negative least squares on the layers' own times.
+
+use super::guess::guess;
+use super::row::{Interval, Key, Row};
+use crate::{FitError, nnls};
+use std::collections::BTreeMap;
+use stepcast_core::device::Precision;
+use stepcast_core::steps::{Class, Phase};
+
+/// Rounds in which the weights follow the errors.
+const ROUNDS: usize = 15;
+/// Rounds in which each class is fitted to what the others leave of an interval.
+const SWEEPS: usize = 8;
+/// Relative errors beyond this count by their size, not by their square.
+const ROBUST: f64 = 0.2;
+/// Pseudo-measurements that hold a coefficient at its guess.
+const PULL: f64 = 2.0;
+/// Share of an interval from which on it says something about a layer.
+const TELLING: f64 = 0.25;
+
+#[derive(Debug, Clone)]
+pub(super) struct Fitted {
+    pub(super) values: Vec<f64>,
+    /// Clean intervals behind them.
+    pub(super) clean: usize,
+}
+
+/// Fitted coefficients, and guesses where nothing was measured.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Table(BTreeMap<Key, Fitted>);
+
+struct Sample {
+    features: Vec<f64>,
+    /// What the features have to explain.
+    target: f64,
+    /// The whole interval.
+    time: f64,
+    /// What the interval is of the whole phase.
+    share: f64,
+    clean: bool,
+    precision: Precision,
+}
+
+impl Table {
+    pub(super) fn of(&self, class: Class, precision: Precision, phase: Phase) -> Fitted {
+        let key = Key::of(class, precision, phase);
+        let own = self.0.get(&key).cloned();
+        own.unwrap_or_else(|| Fitted { values: guess(key, precision), clean: 0 })
+    }
+
+    /// Device time of a layer.
+    pub(super) fn time(&self, row: &Row<'_>, place: usize, phase: Phase) -> f64 {
+        let work = &row.work(phase)[place];
+        if !work.fitted {
+            return work.counted;
+        }
+        let Fitted { values, .. } = self.of(work.key.class, row.step.precision, phase);
+        work.counted + values.iter().zip(&work.features).map(|(value, feature)| value * feature).sum::<f64>()
+    }
+
+    pub(super) fn fit(rows: &[&Row<'_>]) -> Result<Self, FitError> {
+        let mut table = Self::default();
+        table.update(rows, Phase::Forward)?;
+        for _ in 0..SWEEPS {
+            table.update(rows, Phase::Backward)?;
+        }
+        Ok(table)
+    }
+
+    fn update(&mut self, rows: &[&Row<'_>], phase: Phase) -> Result<(), FitError> {
+        let mut samples: BTreeMap<Key, Vec<Sample>> = BTreeMap::new();
+        for row in rows {
+            for interval in row.intervals.iter().filter(|interval| interval.phase == phase) {
+                self.samples(row, interval, &mut samples);
+            }
+        }
+        for (key, samples) in samples {
+            self.0.insert(key, robust(key, &samples)?);
+        }
+        Ok(())
+    }
+
+    fn samples(&self, row: &Row<'_>, interval: &Interval, samples: &mut BTreeMap<Key, Vec<Sample>>) {
+        let Interval { phase, time, clean, .. } = *interval;
+        let times: Vec<f64> = interval.ops.clone().map(|place| self.time(row, place, phase)).collect();
+        let all: f64 = times.iter().sum();
+        for (place, own) in interval.ops.clone().zip(times) {
+            let work = &row.work(phase)[place];
+            if !work.fitted || own < TELLING * all {
+                continue;
+            }
+            samples.entry(work.key).or_default().push(Sample {
+                features: work.features.clone(),
+                target: (time - (all - own) - work.counted).max(0.0),
+                time,
+                share: time / row.phase(phase),
+                clean,
+                precision: row.step.precision,
+            });
+        }
+    }
+}
+
+fn robust(key: Key, samples: &[Sample]) -> Result<Fitted, FitError> {
+    let guess = guess(key, samples.first().map_or(Precision::Fp32, |sample| sample.precision));
+    let mean = samples.iter().map(|sample| sample.share.sqrt()).sum::<f64>() / samples.len() as f64;
+    let mut values = guess.clone();
+    for _ in 0..ROUNDS {
+        let (mut rows, mut target) = (Vec::new(), Vec::new());
+        for sample in samples {
+            let explained: f64 = sample.features.iter().zip(&values).map(|(x, value)| x * value).sum();
+            let error = (explained - sample.target) / sample.time;
+            if sample.clean || error > 0.0 {
+                let weight = sample.share.sqrt() / mean / error.abs().max(ROBUST).sqrt() / sample.time;
+                rows.push(sample.features.iter().map(|x| x * weight).collect());
+                target.push(sample.target * weight);
+            }
+        }
+        for (place, guess) in guess.iter().enumerate() {
+            let mut pull = vec![0.0; values.len()];
+            pull[place] = PULL.sqrt() / guess;
+            rows.push(pull);
+            target.push(PULL.sqrt());
+        }
+        values = nnls(&rows, &target)?.coefficients;
+    }
+    Ok(Fitted { values, clean: samples.iter().filter(|sample| sample.clean).count() })
+}

@@ -1,0 +1,117 @@
+//! How far predicted steps are from measured ones.
+
+use super::MeasuredStep;
+use crate::Quality;
+use serde::Serialize;
+use std::fmt;
+use stepcast_core::device::Precision;
+use stepcast_core::quantity::Seconds;
+use stepcast_core::steps::{StepModel, StepTimes};
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Moment {
+    /// Forward pass.
+    Forward,
+    /// Backward pass.
+    Backward,
+    /// The whole step.
+    Iteration,
+}
+
+impl Moment {
+    /// In the order of a step.
+    pub const ALL: [Self; 3] = [Self::Forward, Self::Backward, Self::Iteration];
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+            Self::Iteration => "iteration",
+        })
+    }
+}
+
+/// Steps that are judged together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Group {
+    /// In 32 bits.
+    Fp32,
+    /// In 16 bits, the largest batch of each model.
+    Bf16Large,
+    /// In 16 bits, smaller batches: the host's time more than the device's.
+    Bf16Small,
+}
+
+impl Group {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Fp32, Self::Bf16Large, Self::Bf16Small];
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Fp32 => "fp32",
+            Self::Bf16Large => "bf16, larger batch",
+            Self::Bf16Small => "bf16, smaller batches",
+        })
+    }
+}
+
+/// The group of every step.
+pub fn groups(steps: &[MeasuredStep]) -> Vec<Group> {
+    let largest = |step: &MeasuredStep| {
+        let same =
+            |other: &&MeasuredStep| other.precision == step.precision && other.model.name == step.model.name;
+        steps.iter().filter(same).all(|other| other.batch <= step.batch)
+    };
+    let group = |step: &MeasuredStep| match step.precision {
+        Precision::Fp32 | Precision::Tf32 => Group::Fp32,
+        _ if largest(step) => Group::Bf16Large,
+        _ => Group::Bf16Small,
+    };
+    steps.iter().map(group).collect()
+}
+
+/// A step, predicted and measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judged {
+    /// By a model.
+    pub predicted: StepTimes,
+    /// On the device.
+    pub measured: StepTimes,
+}
+
+impl Judged {
+    /// Where the precision was fitted.
+    pub fn new(model: &StepModel, step: &MeasuredStep) -> Option<Self> {
+        let &MeasuredStep { forward, backward, iteration, .. } = step;
+        let predicted = model.predict(&step.model, step.precision, step.batch)?;
+        Some(Self { predicted, measured: StepTimes { forward, backward, iteration } })
+    }
+
+    /// Predicted and measured time.
+    pub fn pair(&self, moment: Moment) -> (Seconds, Seconds) {
+        let of = |times: &StepTimes| match moment {
+            Moment::Forward => times.forward,
+            Moment::Backward => times.backward,
+            Moment::Iteration => times.iteration,
+        };
+        (of(&self.predicted), of(&self.measured))
+    }
+
+    /// Predicted over measured, less one.
+    pub fn error(&self, moment: Moment) -> f64 {
+        let (predicted, measured) = self.pair(moment);
+        predicted / measured - 1.0
+    }
+
+    /// Quantiles of the errors of some steps.
+    pub fn quality(judged: &[Self], moment: Moment) -> Option<Quality> {
+        Quality::of(judged.iter().map(|one| one.pair(moment)))
+    }
+}

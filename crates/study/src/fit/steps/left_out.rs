@@ -1,0 +1,90 @@
+//! Every model predicted by what fits the others: what the coefficients are worth for a model that was not measured.
+
+use rayon::prelude::*;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use stepcast_core::device::Precision;
+use stepcast_core::steps::Nominal;
+use stepcast_fit::FitError;
+use stepcast_fit::steps::{Group, Judged, MeasuredStep, Moment, Recording, groups};
+
+/// What is left out together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fold {
+    /// One model.
+    Model,
+    /// All models of a family: the letters before a name's first figure or dash.
+    Family,
+}
+
+impl Fold {
+    fn of(self, step: &MeasuredStep) -> &str {
+        let name = step.model.name.as_str();
+        match self {
+            Self::Model => name,
+            Self::Family => name.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or(name),
+        }
+    }
+}
+
+/// A step predicted without its own model.
+#[derive(Debug, Clone)]
+pub struct Prediction {
+    /// The model.
+    pub model: String,
+    /// In which number format.
+    pub precision: Precision,
+    /// Samples of the step.
+    pub batch: u32,
+    /// Judged together with.
+    pub group: Group,
+    /// Predicted and measured times.
+    pub judged: Judged,
+}
+
+/// Errors of one group of steps, each predicted without its own model.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LeftOut {
+    /// Which steps.
+    pub group: Group,
+    /// Which time.
+    pub moment: Moment,
+    /// How many steps.
+    pub steps: usize,
+    /// Mean of the relative errors.
+    pub mean: f64,
+    /// The largest.
+    pub worst: f64,
+}
+
+/// Predicts every step by a fit of the others' models or families, in the order of the steps.
+pub fn predictions(steps: &[MeasuredStep], fold: Fold) -> Result<Vec<Prediction>, FitError> {
+    let recording = Recording::new(steps, Nominal::h200());
+    let held: Vec<&str> =
+        steps.iter().map(|step| fold.of(step)).collect::<BTreeSet<_>>().into_iter().collect();
+    let fits = held.par_iter().map(|held| Ok((*held, recording.fit(|step| fold.of(step) != *held)?)));
+    let fits: Vec<_> = fits.collect::<Result<_, FitError>>()?;
+    let predicted = steps.iter().zip(groups(steps)).filter_map(|(step, group)| {
+        let (_, model) = fits.iter().find(|(held, _)| *held == fold.of(step))?;
+        let judged = Judged::new(model, step)?;
+        let (model, precision, batch) = (step.model.name.clone(), step.precision, step.batch);
+        Some(Prediction { model, precision, batch, group, judged })
+    });
+    Ok(predicted.collect())
+}
+
+/// Mean and worst errors by group.
+pub fn summary(predictions: &[Prediction]) -> Vec<LeftOut> {
+    let mut rows = Vec::new();
+    for group in Group::ALL {
+        for moment in Moment::ALL {
+            let own = predictions.iter().filter(|prediction| prediction.group == group);
+            let errors: Vec<f64> = own.map(|prediction| prediction.judged.error(moment).abs()).collect();
+            let Some(worst) = errors.iter().copied().reduce(f64::max) else { continue };
+            let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+            rows.push(LeftOut { group, moment, steps: errors.len(), mean, worst });
+        }
+    }
+    rows
+}

@@ -1,0 +1,88 @@
+//! Whole training steps, measured layer by layer.
+
+mod left_out;
+mod read;
+
+pub use left_out::{Fold, LeftOut, Prediction, predictions, summary};
+pub use read::{Steps, read};
+
+use super::{DataError, Fitted, Row, source};
+use std::collections::BTreeSet;
+use std::path::Path;
+use stepcast_core::steps::{Class, Nominal, Phase, StepModel};
+use stepcast_fit::FitError;
+use stepcast_fit::artefact::Errors;
+use stepcast_fit::steps::{Judged, MeasuredStep, Moment, Recording, StepErrors, to_toml};
+
+/// Fits the steps of `data`; those of `test`, if given, are tested with.
+pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, DataError> {
+    let Steps { steps, mut notes } = read(data)?;
+    several_models(data, &steps)?;
+    let held = test.map(read).transpose()?.unwrap_or_default();
+    notes.extend(held.notes);
+    let untold = |error: FitError| untold(data, &error);
+    let model = Recording::new(&steps, Nominal::h200()).fit(|_| true).map_err(untold)?;
+    let judge = |steps: &[MeasuredStep]| -> Vec<Judged> {
+        steps.iter().filter_map(|step| Judged::new(&model, step)).collect()
+    };
+    let (on_fit, on_held) = (judge(&steps), judge(&held.steps));
+    if on_held.len() < held.steps.len() {
+        let unknown = held.steps.len() - on_held.len();
+        notes.push(format!("{unknown} held steps are in a precision that was not fitted: left out."));
+    }
+    let errors = |moment: Moment| {
+        let fit = Judged::quality(&on_fit, moment)?;
+        Some(Errors { fit, held: Judged::quality(&on_held, moment) })
+    };
+    let (Some(forward), Some(backward), Some(iteration)) =
+        (errors(Moment::Forward), errors(Moment::Backward), errors(Moment::Iteration))
+    else {
+        return Err(untold(FitError::TooFew { rows: 0, columns: 1 }));
+    };
+    let rows = Moment::ALL.into_iter().zip([forward, backward, iteration]);
+    let rows = rows.flat_map(|(moment, errors)| Row::of(&moment.to_string(), &errors).collect::<Vec<_>>());
+    let left_out = summary(&predictions(&steps, Fold::Model).map_err(untold)?);
+    notes.extend(found(&model));
+    let rows = rows.collect();
+    let artefact =
+        to_toml(&model, StepErrors { forward, backward, iteration }, source(data, steps.len()), date)
+            .map_err(|error| DataError::unprintable(data, &error))?;
+    Ok(Fitted { rows, left_out, notes, artefact })
+}
+
+/// Leaving a model out needs another one.
+pub(crate) fn several_models(data: &Path, steps: &[MeasuredStep]) -> Result<(), DataError> {
+    let models: BTreeSet<&str> = steps.iter().map(|step| step.model.name.as_str()).collect();
+    match models.first() {
+        Some(only) if models.len() == 1 => {
+            let reason = format!("{only} is its only model: nothing tells how well others are predicted");
+            Err(DataError::new(data.display().to_string(), reason, "measure steps of two models or more"))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn untold(data: &Path, error: &FitError) -> DataError {
+    DataError::new(data.display().to_string(), error.to_string(), "check the times of its layers")
+}
+
+fn found(model: &StepModel) -> Vec<String> {
+    let launch = &model.launch;
+    let mut notes = vec![format!(
+        "The host takes {} for a kernel forward, {} backward.",
+        launch.forward.human(),
+        launch.backward.human()
+    )];
+    let mut guessed = Vec::new();
+    for (precision, own) in &model.precision {
+        let unmeasured = |class: &&Class| {
+            Phase::ALL.iter().all(|phase| own.phase(*phase).class.get(class).is_none_or(|c| c.samples == 0))
+        };
+        let classes = Class::FITTED.iter().filter(unmeasured);
+        guessed.extend(classes.map(|class| format!("{class:?} in {precision}").to_lowercase()));
+    }
+    if !guessed.is_empty() {
+        notes.push(format!("No clean measurement, coefficients guessed: {}.", guessed.join(", ")));
+    }
+    notes
+}

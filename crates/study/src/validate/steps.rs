@@ -1,0 +1,99 @@
+//! Validation of fitted step times: every model predicted by what fits the others, and every family.
+
+use crate::fit::DataError;
+use crate::fit::steps::{
+    Fold, LeftOut, Prediction, Steps, predictions, read, several_models, summary, untold,
+};
+use serde::Serialize;
+use std::path::Path;
+use stepcast_core::device::Precision;
+use stepcast_core::quantity::{Seconds, number};
+use stepcast_fit::steps::{Group, Moment};
+
+/// Bounds on the mean and the worst error of models that were left out, as shares.
+pub const MEAN_BOUND: f64 = 0.12;
+/// See [`MEAN_BOUND`].
+pub const WORST_BOUND: f64 = 0.30;
+
+/// One time of one step.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Times {
+    /// Predicted without its own model.
+    #[serde(rename = "predicted_s", serialize_with = "number")]
+    pub predicted: Seconds,
+    /// On the device.
+    #[serde(rename = "measured_s", serialize_with = "number")]
+    pub measured: Seconds,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// What was trained.
+    pub model: String,
+    /// In which number format.
+    pub precision: Precision,
+    /// Samples of the step.
+    pub batch: u32,
+    /// Forward pass.
+    pub forward: Times,
+    /// Backward pass.
+    pub backward: Times,
+    /// The whole step.
+    pub iteration: Times,
+}
+
+/// The whole validation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// All steps, each predicted without its own model.
+    pub rows: Vec<Row>,
+    /// Errors of models that were left out.
+    pub models: Vec<LeftOut>,
+    /// Errors where all models of a family were left out: not bounded.
+    pub families: Vec<LeftOut>,
+    /// What was left out of the file.
+    pub notes: Vec<String>,
+}
+
+/// Whether the bounds hold for a group of steps: small batches in 16 bits are the host's and vary too much.
+pub fn is_bounded(row: &LeftOut) -> bool {
+    row.group != Group::Bf16Small
+}
+
+/// Whether a row keeps the bounds.
+pub fn keeps(row: &LeftOut) -> bool {
+    row.mean <= MEAN_BOUND && row.worst <= WORST_BOUND
+}
+
+impl Report {
+    /// Whether the bounds are kept on models that were left out of the fit.
+    pub fn holds(&self) -> bool {
+        self.models.iter().filter(|row| is_bounded(row)).all(keeps)
+    }
+}
+
+/// Predicts every step of the file at `path` by what fits the other models' steps.
+pub fn run(path: &Path) -> Result<Report, DataError> {
+    let Steps { steps, notes } = read(path)?;
+    several_models(path, &steps)?;
+    let fold = |fold| predictions(&steps, fold).map_err(|error| untold(path, &error));
+    let models = fold(Fold::Model)?;
+    let families = summary(&fold(Fold::Family)?);
+    Ok(Report { rows: models.iter().map(row).collect(), models: summary(&models), families, notes })
+}
+
+fn row(prediction: &Prediction) -> Row {
+    let times = |moment| {
+        let (predicted, measured) = prediction.judged.pair(moment);
+        Times { predicted, measured }
+    };
+    Row {
+        model: prediction.model.clone(),
+        precision: prediction.precision,
+        batch: prediction.batch,
+        forward: times(Moment::Forward),
+        backward: times(Moment::Backward),
+        iteration: times(Moment::Iteration),
+    }
+}

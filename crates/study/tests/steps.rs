@@ -1,0 +1,58 @@
+//! Fitted step times on measured steps.
+
+#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
+
+use std::path::PathBuf;
+use stepcast_core::device::Precision;
+use stepcast_core::model::zoo;
+use stepcast_core::quantity::Seconds;
+use stepcast_core::steps::{Nominal, StepModel};
+use stepcast_fit::steps::Recording;
+use stepcast_study::fit::steps::{read, run};
+use stepcast_study::validate;
+
+fn data() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../validation/steps/steps_h200.jsonl.gz")
+}
+
+#[test]
+fn models_that_were_left_out_are_predicted_within_bounds() {
+    let report = validate::steps::run(&data()).unwrap();
+    assert_eq!(report.rows.len(), 38);
+    assert!(report.holds(), "{:#?}", report.models);
+}
+
+#[test]
+fn an_artefact_read_again_predicts_the_same_and_is_written_the_same() {
+    let [one, two] = [(); 2].map(|()| run(&data(), None, "2026-01-01".to_owned()).unwrap().artefact);
+    assert_eq!(one, two);
+    let again = StepModel::from_toml(&one).unwrap();
+    let steps = read(&data()).unwrap().steps;
+    let fitted = Recording::new(&steps, Nominal::h200()).fit(|_| true).unwrap();
+    for step in &steps {
+        let [a, b] = [&fitted, &again].map(|m| m.predict(&step.model, step.precision, step.batch).unwrap());
+        assert!((a.iteration / b.iteration - 1.0).abs() < 1e-9, "{a:?} {b:?}");
+    }
+}
+
+/// Small batches cost what the host takes; no time falls when the batch grows.
+#[test]
+fn times_never_fall_with_the_batch_and_have_a_floor() {
+    let steps = read(&data()).unwrap().steps;
+    let fitted = Recording::new(&steps, Nominal::h200()).fit(|_| true).unwrap();
+    let batches = [1, 2, 3, 8, 13, 32, 33, 64, 127, 200, 300, 512];
+    for model in zoo::entries().map(|entry| entry.build().unwrap()) {
+        for precision in [Precision::Fp32, Precision::Bf16] {
+            let times = batches.map(|batch| fitted.predict(&model, precision, batch).unwrap());
+            for (pair, batch) in times.windows(2).zip(batches) {
+                let grows = |small: Seconds, large: Seconds| large.get() >= small.get() * (1.0 - 1e-12);
+                let all = grows(pair[0].forward, pair[1].forward)
+                    && grows(pair[0].backward, pair[1].backward)
+                    && grows(pair[0].iteration, pair[1].iteration);
+                assert!(all, "{} {precision} from {batch} on: {pair:?}", model.name);
+            }
+            let kernels = model.layers().len() as f64;
+            assert!(times[0].iteration.get() > 20e-6 * kernels, "{} {:?}", model.name, times[0]);
+        }
+    }
+}
