@@ -1,7 +1,7 @@
 //! The validation against real DDP jobs as text.
 
-use super::Screen;
 use super::table::{Column, Table};
+use super::{Screen, errors};
 use stepcast_core::quantity::Seconds;
 use stepcast_study::validate::ddp_gloo::{MEAN_BOUND, Parameters, Report, WORST_BOUND};
 
@@ -54,27 +54,14 @@ fn jobs(report: &Report, screen: &Screen) -> String {
 }
 
 fn summary(report: &Report, screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("predicted with"),
-        Column::Number("mean error"),
-        Column::Number("worst"),
-        Column::Number("bias"),
-    ]);
-    for errors in &report.errors {
-        table.row([
-            errors.method.to_owned(),
-            format!("{:.1} %", errors.mean),
-            format!("{:.1} %", errors.worst),
-            format!("{:+.1} %", errors.bias),
-        ]);
-    }
+    let table = errors::table("predicted with", &report.errors, screen);
     let mut bounds = format!(
         "Bounds, with other models' fit: mean at most {MEAN_BOUND} %, worst at most {WORST_BOUND} %."
     );
     if report.left_out > 0 {
         bounds += &format!(" {} jobs have no profile and were left out.", report.left_out);
     }
-    format!("{}\n{}\n{}", screen.title("Errors"), table.render(screen), screen.paragraph(2, &bounds))
+    format!("{}\n{}\n{}", screen.title("Errors"), table, screen.paragraph(2, &bounds))
 }
 
 fn testbed(report: &Report, screen: &Screen) -> String {

@@ -3,6 +3,7 @@
 pub(crate) mod comparison;
 pub(crate) mod ddp_gloo;
 pub(crate) mod error;
+mod errors;
 pub(crate) mod fit;
 pub(crate) mod forecast;
 pub(crate) mod fusion;

@@ -1,7 +1,7 @@
 //! The validation against real asynchronous runs as text.
 
-use super::Screen;
 use super::table::{Column, Table};
+use super::{Screen, errors};
 use stepcast_study::validate::tf_ps::{MEAN_BOUND, Report, WORST_BOUND};
 
 /// The validation, its last line ended.
@@ -59,20 +59,7 @@ fn points(report: &Report, screen: &Screen) -> String {
 }
 
 fn summary(report: &Report, screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("method"),
-        Column::Number("mean error"),
-        Column::Number("worst"),
-        Column::Number("bias"),
-    ]);
-    for errors in &report.errors {
-        table.row([
-            errors.method.to_owned(),
-            format!("{:.1} %", errors.mean),
-            format!("{:.1} %", errors.worst),
-            format!("{:+.1} %", errors.bias),
-        ]);
-    }
+    let table = errors::table("method", &report.errors, screen);
     let bounds = format!(
         "Bounds: mean at most {MEAN_BOUND} %, worst at most {WORST_BOUND} %, better than both others. {:.0} % of the \
          points lie where 90 % of the simulated runs do, {:.0} % in the interval with model error.",
@@ -80,7 +67,7 @@ fn summary(report: &Report, screen: &Screen) -> String {
         100.0 * report.likely_coverage
     );
     let title = screen.title("Errors with two workers and more");
-    format!("{title}\n{}\n{}", table.render(screen), screen.paragraph(2, &bounds))
+    format!("{title}\n{}\n{}", table, screen.paragraph(2, &bounds))
 }
 
 fn testbed(report: &Report, screen: &Screen) -> String {

@@ -1,11 +1,14 @@
 //! Validation: published figures recomputed, measured ones predicted, bounds kept.
 
 pub mod ddp_gloo;
+mod errors;
 pub mod hkbu;
 pub mod liu2022;
 pub mod steps;
 pub mod tf_ps;
 pub mod zeng2023;
+
+pub use errors::Errors;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

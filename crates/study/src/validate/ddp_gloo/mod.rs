@@ -10,6 +10,7 @@ mod testbed;
 
 pub use testbed::{Parameters, Testbed};
 
+use super::Errors;
 use case::Case;
 use data::Data;
 use rayon::prelude::*;
@@ -45,19 +46,6 @@ pub struct Row {
     /// Predicted by plain overlap, nothing fitted.
     #[serde(rename = "plain_s", serialize_with = "number")]
     pub plain: Seconds,
-}
-
-/// Errors of one way to predict, in percent.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Errors {
-    /// Which way.
-    pub method: &'static str,
-    /// Mean of the absolute errors.
-    pub mean: f64,
-    /// Largest absolute error.
-    pub worst: f64,
-    /// Mean of the signed errors.
-    pub bias: f64,
 }
 
 /// The whole validation.
@@ -133,10 +121,13 @@ pub fn run(path: &Path) -> Result<Report, TraceError> {
             plain: case.plain(),
         })
         .collect();
+    let errors = |method, predicted: fn(&Row) -> Seconds| {
+        Errors::of(method, rows.iter().map(|row| predicted(row) / row.measured))
+    };
     let errors = vec![
-        errors("other models' fit", &rows, |row| row.predicted),
-        errors("own fit", &rows, |row| row.fitted),
-        errors("plain overlap", &rows, |row| row.plain),
+        errors("other models' fit", |row| row.predicted),
+        errors("own fit", |row| row.fitted),
+        errors("plain overlap", |row| row.plain),
     ];
     Ok(Report {
         testbed,
@@ -146,17 +137,6 @@ pub fn run(path: &Path) -> Result<Report, TraceError> {
         rows,
         errors,
     })
-}
-
-fn errors(method: &'static str, rows: &[Row], predicted: impl Fn(&Row) -> Seconds) -> Errors {
-    let errors: Vec<f64> = rows.iter().map(|row| 100.0 * (predicted(row) / row.measured - 1.0)).collect();
-    let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / errors.len().max(1) as f64;
-    Errors {
-        method,
-        mean: mean(&mut errors.iter().map(|error| error.abs())),
-        worst: errors.iter().map(|error| error.abs()).fold(0.0, f64::max),
-        bias: mean(&mut errors.iter().copied()),
-    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ pub use data::{Configuration, Measurement};
 pub use held_out::Choice;
 pub use testbed::Testbed;
 
+use super::Errors;
 use data::Recorded;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -51,19 +52,6 @@ pub struct Row {
     pub cynthia: f64,
     /// Predicted by the closed queueing network.
     pub lin: f64,
-}
-
-/// Errors of one way to predict over the points with two workers and more, in percent.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Errors {
-    /// Which way.
-    pub method: &'static str,
-    /// Mean of the absolute errors.
-    pub mean: f64,
-    /// Largest absolute error.
-    pub worst: f64,
-    /// Mean of the signed errors.
-    pub bias: f64,
 }
 
 /// The whole validation.
@@ -182,14 +170,7 @@ pub fn run(
 }
 
 fn errors(method: &'static str, rows: &[&Row], predicted: impl Fn(&Row) -> f64) -> Errors {
-    let errors: Vec<f64> = rows.iter().map(|row| 100.0 * (predicted(row) / row.measured - 1.0)).collect();
-    let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / errors.len().max(1) as f64;
-    Errors {
-        method,
-        mean: mean(&mut errors.iter().map(|error| error.abs())),
-        worst: errors.iter().map(|error| error.abs()).fold(0.0, f64::max),
-        bias: mean(&mut errors.iter().copied()),
-    }
+    Errors::of(method, rows.iter().map(|row| predicted(row) / row.measured))
 }
 
 #[cfg(test)]

@@ -1,0 +1,24 @@
+//! Errors of several ways to predict, side by side.
+
+use super::Screen;
+use super::table::{Column, Table};
+use stepcast_study::validate::Errors;
+
+/// A row for each of them under `title`, which names what tells them apart.
+pub(super) fn table(title: &'static str, errors: &[Errors], screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::Name(title),
+        Column::Number("mean error"),
+        Column::Number("worst"),
+        Column::Number("bias"),
+    ]);
+    for errors in errors {
+        table.row([
+            errors.method.to_owned(),
+            format!("{:.1} %", errors.mean),
+            format!("{:.1} %", errors.worst),
+            format!("{:+.1} %", errors.bias),
+        ]);
+    }
+    table.render(screen)
+}
