@@ -80,14 +80,14 @@ impl<O: Observer> Engine<'_, O> {
         if pool == exchange {
             for &pool in &coupling.computing {
                 self.pools[pool as usize].set_speed(self.now, together(busy));
-                self.retime_pool(pool as usize);
+                self.changed(pool as usize);
             }
         } else if coupling.computing.binary_search(&(pool as u32)).is_ok() {
             let before = self.computing;
             self.computing = if busy { before + 1 } else { before - 1 };
             if before.min(self.computing) == 0 {
                 self.pools[exchange].set_speed(self.now, together(busy));
-                self.retime_pool(exchange);
+                self.changed(exchange);
             }
         }
     }

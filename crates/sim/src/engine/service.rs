@@ -17,7 +17,7 @@ impl<O: Observer> Engine<'_, O> {
             self.served(slot as u32);
         } else if slot < lanes + pools {
             let lane = self.pools[slot - lanes].pop(self.now);
-            self.retime_pool(slot - lanes);
+            self.changed(slot - lanes);
             self.couple(slot - lanes);
             if let Some(lane) = lane {
                 self.served(lane);
@@ -85,7 +85,7 @@ impl<O: Observer> Engine<'_, O> {
 
     fn join_pool(&mut self, pool: u32, lane: u32, sequence: u64, amount: f64) {
         self.pools[pool as usize].add(self.now, lane, sequence, amount);
-        self.retime_pool(pool as usize);
+        self.changed(pool as usize);
         self.couple(pool as usize);
     }
 
@@ -167,7 +167,20 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    pub(super) fn retime_pool(&mut self, pool: usize) {
+    /// A pool has another first customer, or another rate. Most events make one customer leave and the next one join
+    /// the same pool, so its event is moved once, when the next event is looked for, and not at every change.
+    #[inline]
+    pub(super) fn changed(&mut self, pool: usize) {
+        if self.unsettled != Some(pool) {
+            self.settle();
+            self.unsettled = Some(pool);
+        }
+    }
+
+    /// Moves the event of the pool that has changed.
+    #[inline]
+    pub(super) fn settle(&mut self) {
+        let Some(pool) = self.unsettled.take() else { return };
         let slot = (self.lanes.len() + pool) as u32;
         match self.pools[pool].next() {
             Some((time, sequence)) => self.heap.set(slot, Due { time, sequence }),

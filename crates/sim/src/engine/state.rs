@@ -52,6 +52,8 @@ pub(super) struct Engine<'a, O> {
     pub(super) updates: u64,
     pub(super) lanes: Vec<Lane>,
     pub(super) pools: Vec<Pool>,
+    /// The pool whose event has still to be moved.
+    pub(super) unsettled: Option<usize>,
     pub(super) gatherings: Vec<Gathering>,
     /// Pools of the coupling on which somebody computes.
     pub(super) computing: u32,
@@ -111,6 +113,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             updates: 0,
             lanes: program.lanes.iter().map(|spec| Lane::new(*spec)).collect(),
             pools: program.pools.iter().map(|spec| Pool::new(spec.capacity, spec.cap)).collect(),
+            unsettled: None,
             gatherings: gatherings(program),
             computing: 0,
             was_busy: vec![false; program.pools.len()],
@@ -147,6 +150,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             if self.stopped == workers || self.coordinator.slowest() >= self.limits.steps_of_slowest {
                 return End::Completed;
             }
+            self.settle();
             let Some((due, slot)) = self.heap.first() else { return End::Deadlock(self.stuck()) };
             if due.time > self.limits.time {
                 self.now = self.limits.time;
