@@ -8,7 +8,7 @@ use crate::render::{Screen, comparison};
 use stepcast_study::compare::Comparison;
 
 pub(super) fn run(flags: &Compare, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    let mut scenario = Question::read(flags.scenario.as_deref(), &flags.overrides)?.scenario()?;
+    let mut scenario = Question::of(&flags.about)?.scenario()?;
     if let Some(workers) = flags.workers {
         scenario = scenario.on(scenario.cluster.resized(workers));
     }

@@ -36,9 +36,7 @@ pub(crate) fn run(cli: &Cli, screen: &Screen) -> anyhow::Result<Answer> {
         Command::Devices { name } => devices::run(name.as_deref(), cli.json, screen),
         Command::Networks { name } => networks::run(name.as_deref(), cli.json, screen),
         Command::Methods => methods::run(cli.json, screen),
-        Command::Validate { set, data, held_out } => {
-            validate::run(set.as_deref(), data.as_deref(), *held_out, cli.json, screen)
-        }
+        Command::Validate(flags) => validate::run(flags, cli.json, screen),
     }
 }
 

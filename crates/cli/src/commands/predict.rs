@@ -15,7 +15,7 @@ use stepcast_study::{Forecast, methods};
 const SCALING_TO: u64 = 16;
 
 pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    let question = Question::read(flags.scenario.as_deref(), &flags.overrides)?;
+    let question = Question::of(&flags.about)?;
     let scenario = question.scenario()?;
     let refused = |why| question.refused(why);
     let method = match flags.method.as_str() {

@@ -1,5 +1,6 @@
 //! What is asked: a scenario from a file, from standard input or built in, or a profile alone.
 
+use crate::args::ScenarioFlags;
 use crate::render::error::Complaint;
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -34,6 +35,11 @@ pub(super) struct Question {
 }
 
 impl Question {
+    /// What the flags of a command ask.
+    pub(super) fn of(flags: &ScenarioFlags) -> Result<Self, Complaint> {
+        Self::read(flags.scenario.as_deref(), &flags.overrides)
+    }
+
     /// Reads the text and the overrides.
     pub(super) fn read(path: Option<&str>, flags: &[String]) -> Result<Self, Complaint> {
         let overrides: Result<Vec<Override>, DocumentError> =

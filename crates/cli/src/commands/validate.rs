@@ -4,6 +4,7 @@
 
 use super::json;
 use crate::Answer;
+use crate::args::Validate;
 use crate::render::error::Complaint;
 use crate::render::{
     Screen, ddp_gloo as ddp_gloo_text, hkbu as hkbu_text, liu2022 as liu2022_text, steps as steps_text,
@@ -33,14 +34,8 @@ const SETS: [&str; 6] = [ZENG2023, LIU2022, HKBU, TF_PS, DDP_GLOO, STEPS];
 /// Sets whose data are not in the binary.
 const WITH_DATA: [&str; 3] = [TF_PS, DDP_GLOO, STEPS];
 
-pub(super) fn run(
-    set: Option<&str>,
-    data: Option<&Path>,
-    held_out: bool,
-    as_json: bool,
-    screen: &Screen,
-) -> anyhow::Result<Answer> {
-    let sets: Vec<&str> = match set {
+pub(super) fn run(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    let sets: Vec<&str> = match flags.set.as_deref() {
         Some(name) if SETS.contains(&name) => vec![name],
         Some(name) => {
             let list = format!("the sets are {}", SETS.join(", "));
@@ -53,7 +48,7 @@ pub(super) fn run(
     let mut texts = Vec::new();
     let mut values = serde_json::Map::new();
     for set in sets {
-        let outcome = run_set(set, data, held_out, screen)?;
+        let outcome = run_set(set, flags.data.as_deref(), flags.held_out, screen)?;
         holds &= outcome.holds;
         texts.push(outcome.text);
         values.insert(set.to_owned(), outcome.value);

@@ -1,0 +1,24 @@
+//! Flags of `compare`.
+
+use super::scenario::ScenarioFlags;
+use clap::{Args, value_parser};
+use stepcast_core::scenario::MAX_WORKERS;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stepcast compare                                      the built-in quick start
+  stepcast compare async.toml                           methods side by side
+  stepcast compare async.toml --workers 16              with 16 workers
+  stepcast compare --set strategy.synchronisation=async
+  stepcast compare async.toml --json                    for programs";
+
+/// Flags of `compare`.
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    #[command(flatten)]
+    pub(crate) about: ScenarioFlags,
+
+    /// Number of workers, groups keeping their proportions
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MAX_WORKERS as i64))]
+    pub(crate) workers: Option<u32>,
+}

@@ -1,0 +1,29 @@
+//! Flags of `fuse`.
+
+use clap::Args;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stepcast fuse cluster.toml                            every rule, the best plan, what to set
+  stepcast fuse cluster.toml --plan                     with every message of the best plan
+  stepcast fuse one-worker.json --set cluster.workers.0.count=8
+  stepcast fuse cluster.toml --set strategy.all-reduce.channels=2
+  stepcast fuse cluster.toml --json                     with the names of all gradients
+
+The keys about fusion and all-reduce are in docs/scenario.md.";
+
+/// Flags of `fuse`.
+#[derive(Debug, Args)]
+pub(crate) struct Fuse {
+    /// Scenario (TOML), profile (.json, .json.gz), or - for a scenario from standard input; the
+    /// built-in quick start with all-reduce if left out
+    pub(crate) scenario: Option<String>,
+
+    /// Set a value of the scenario; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
+
+    /// Show every message of the best plan
+    #[arg(long)]
+    pub(crate) plan: bool,
+}

@@ -1,0 +1,40 @@
+//! Flags of `import`.
+
+use clap::{Args, value_parser};
+use std::path::PathBuf;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stepcast import steps/ --batch 32 -o vgg16.json       a folder of step_0000.pb, step_0001.pb, ...
+  stepcast import steps.tar.xz --graphs graphs.pb --batch 32 -o vgg16.json.gz
+  stepcast import steps/ --batch 32 --summary           look, and write nothing
+  stepcast predict vgg16.json                           then predict with it
+
+How to record steps is in docs/profile.md.";
+
+/// Flags of `import`.
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// Recorded steps: a file, a folder of step*.pb files, or an archive (.tar, .tar.gz, .tar.xz)
+    pub(crate) trace: PathBuf,
+
+    /// Recording with the partition graphs; the first step that has them if left out
+    #[arg(long, value_name = "FILE")]
+    pub(crate) graphs: Option<PathBuf>,
+
+    /// Samples of one step, which a recording does not tell
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100_000_000))]
+    pub(crate) batch: u32,
+
+    /// What was trained; the name of the folder or file if left out
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+
+    /// The profile to write, .json or .json.gz
+    #[arg(short, long, value_name = "PROFILE.json", required_unless_present = "summary")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Only say what was found; write nothing
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) summary: bool,
+}

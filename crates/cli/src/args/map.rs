@@ -1,0 +1,43 @@
+//! Flags of `map`.
+
+use super::numbers::{Minibatch, Numbers};
+use clap::Args;
+use std::path::PathBuf;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stepcast map sprint.toml                              up to the cluster's nodes and the device's memory
+  stepcast map sprint.toml --minibatch 104..172         the fastest with such a minibatch
+  stepcast map sprint.toml --nodes 1..64 --batches 1..16 --minibatch 104..172 --plot map.svg
+  stepcast map sprint.toml --json                       every cell, for programs";
+
+/// Flags of `map`.
+#[derive(Debug, Args)]
+pub(crate) struct Map {
+    /// Scenario (TOML), or - for a scenario from standard input; the built-in quick start if left out
+    pub(crate) scenario: Option<String>,
+
+    /// Method of prediction; auto takes the first that applies
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub(crate) method: String,
+
+    /// Set a value of the scenario; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) overrides: Vec<String>,
+
+    /// Numbers of nodes: 1..16 or 1,2,4; up to those of the cluster if left out
+    #[arg(long)]
+    pub(crate) nodes: Option<Numbers>,
+
+    /// Batches of a worker: 1..11 or 1,4,8; up to what fits into the device if left out
+    #[arg(long)]
+    pub(crate) batches: Option<Numbers>,
+
+    /// Minibatches to admit, as 104..172; all if left out
+    #[arg(long, value_name = "LOW..HIGH")]
+    pub(crate) minibatch: Option<Minibatch>,
+
+    /// Draw the map into this file
+    #[arg(long, value_name = "OUT.svg")]
+    pub(crate) plot: Option<PathBuf>,
+}

@@ -1,0 +1,137 @@
+//! The flags of every command, as clap reads them: one file for each.
+
+mod compare;
+mod fit;
+mod fuse;
+mod import;
+mod map;
+mod models;
+mod numbers;
+mod predict;
+mod replace;
+mod scenario;
+mod validate;
+
+pub(crate) use compare::Compare;
+pub(crate) use fit::{Fit, FitFiles};
+pub(crate) use fuse::Fuse;
+pub(crate) use import::Import;
+pub(crate) use map::Map;
+pub(crate) use models::Models;
+pub(crate) use predict::Predict;
+pub(crate) use replace::Replace;
+pub(crate) use scenario::ScenarioFlags;
+pub(crate) use validate::Validate;
+
+use clap::{Parser, Subcommand};
+
+const EXAMPLES: &str = "\
+Examples:
+  stepcast predict                             the built-in quick start
+  stepcast predict cluster.toml --workers 1..16
+  stepcast compare cluster.toml                every method on one scenario
+  stepcast fuse cluster.toml                   which gradients should travel together
+  stepcast replace vgg.toml                    layers that the network cannot hide
+  stepcast import steps/ --batch 32 -o vgg16.json
+  stepcast fit gemm gemm.csv -o gemm.toml
+  stepcast models show resnet50
+  stepcast validate zeng2023
+
+Exit codes: 0 done, 1 a validation bound was missed, 2 bad input.";
+
+const DEVICES_EXAMPLES: &str = "\
+Examples:
+  stepcast devices                   all devices
+  stepcast devices quadro-rtx-4000   every figure of one device, with its source
+  stepcast devices --json            for programs";
+
+const NETWORKS_EXAMPLES: &str = "\
+Examples:
+  stepcast networks          all networks
+  stepcast networks 10gbe    every figure of one network, with its source
+  stepcast networks --json   for programs";
+
+const METHODS_EXAMPLES: &str = "\
+Examples:
+  stepcast methods
+  stepcast methods --json
+  stepcast predict --method zeng2023   take one of them";
+
+/// Forecast distributed training of neural networks: step time, throughput, bottleneck
+#[derive(Debug, Parser)]
+#[command(name = "stepcast", version, after_help = EXAMPLES, arg_required_else_help = true, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// Write JSON instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Predict a training step: time, throughput, scaling, bottleneck, and what would help
+    #[command(after_help = predict::EXAMPLES)]
+    Predict(Predict),
+    /// Predict one scenario by every method, side by side
+    #[command(after_help = compare::EXAMPLES)]
+    Compare(Compare),
+    /// Compare how gradients are fused into messages, find the best plan, and say what to set
+    #[command(after_help = fuse::EXAMPLES)]
+    Fuse(Fuse),
+    /// Map epoch time and minibatch over numbers of nodes and batches
+    #[command(after_help = map::EXAMPLES)]
+    Map(Map),
+    /// Find layers whose gradients cannot be hidden, and put others in their place
+    #[command(after_help = replace::EXAMPLES)]
+    Replace(Replace),
+    /// Make a profile of recorded TensorFlow steps (RunMetadata), to predict with
+    #[command(after_help = import::EXAMPLES)]
+    Import(Import),
+    /// Fit coefficients to measurements, and say how well they do
+    #[command(after_help = fit::EXAMPLES)]
+    Fit {
+        /// What was measured.
+        #[command(subcommand)]
+        what: Fit,
+    },
+    /// List the models of the zoo, or show one
+    #[command(after_help = models::EXAMPLES)]
+    Models {
+        /// What about them; the list if left out.
+        #[command(subcommand)]
+        command: Option<Models>,
+    },
+    /// List the devices of the catalog, or show one
+    #[command(after_help = DEVICES_EXAMPLES)]
+    Devices {
+        /// A device, to show all its figures
+        name: Option<String>,
+    },
+    /// List the networks of the catalog, or show one
+    #[command(after_help = NETWORKS_EXAMPLES)]
+    Networks {
+        /// A network, to show all its figures
+        name: Option<String>,
+    },
+    /// List the methods of prediction
+    #[command(after_help = METHODS_EXAMPLES)]
+    Methods,
+    /// Check the methods against published tables and measurements
+    #[command(after_help = validate::EXAMPLES)]
+    Validate(Validate),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,44 @@
+//! Flags of `predict`.
+
+use super::numbers::Workers;
+use super::scenario::ScenarioFlags;
+use clap::{Args, value_parser};
+use std::path::PathBuf;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stepcast predict                                      the built-in quick start
+  stepcast predict cluster.toml --method zeng2023       by the closed form of Zeng 2023
+  stepcast predict cluster.toml --workers 1,2,4,8..12   these numbers of workers
+  stepcast predict --set strategy.batch=64 --set cluster.network=25gbe
+  stepcast predict --set cluster.workers.0.count=8      only the first group of workers
+  stepcast predict vgg16.json                           a profile alone, asynchronous
+  stepcast predict async.toml --timeline steps.json     what happened when, for Perfetto
+  stepcast predict cluster.toml --json                  everything, for programs
+  cat cluster.toml | stepcast predict -                 from standard input
+
+The keys of a scenario file are in docs/scenario.md.";
+
+/// Flags of `predict`.
+#[derive(Debug, Args)]
+pub(crate) struct Predict {
+    #[command(flatten)]
+    pub(crate) about: ScenarioFlags,
+
+    /// Method of prediction; auto takes the first that applies
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub(crate) method: String,
+
+    /// Numbers of workers for the scaling table: 8, 1..16 or 1,2,4
+    #[arg(long)]
+    pub(crate) workers: Option<Workers>,
+
+    /// Write what happens when to this file, for Perfetto and chrome://tracing; only with method
+    /// simulate
+    #[arg(long, value_name = "OUT.json")]
+    pub(crate) timeline: Option<PathBuf>,
+
+    /// Steps of every worker in the timeline
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "timeline", value_parser = value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) timeline_steps: u32,
+}
