@@ -4,9 +4,9 @@
 //! and cut to whole nanoseconds, starts and ends alike, so that events that touch do not overlap in print.
 
 use crate::TraceError;
+use crate::write::write_whole;
 use serde::Serialize;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use stepcast_core::quantity::Seconds;
 
@@ -122,28 +122,13 @@ impl<W: Write> Lines<'_, W> {
     }
 }
 
-/// Writes a timeline to `path`: beside it first, then renamed, so that `path` is never half a timeline.
+/// Writes a timeline to `path`, whole or not at all.
 pub fn write_timeline<'a>(
     path: &Path,
     processes: &[Process],
     events: impl IntoIterator<Item = Event<'a>>,
 ) -> Result<(), TraceError> {
-    let Some(name) = path.file_name() else {
-        let remedy = "give a name such as timeline.json";
-        return Err(TraceError::new(path.display().to_string(), "it is not the name of a file", remedy));
-    };
-    let beside = path.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));
-    let write = || {
-        let mut file = BufWriter::new(File::create(&beside)?);
-        print_timeline(processes, events, &mut file)?;
-        file.into_inner()?.sync_all()?;
-        std::fs::rename(&beside, path)
-    };
-    write().map_err(|error| {
-        // The reason is what counts; that the rest could not be removed would hide it.
-        let _ = std::fs::remove_file(&beside);
-        TraceError::system(path, &error, "check that the folder exists and can be written to")
-    })
+    write_whole(path, |file| print_timeline(processes, events, file))
 }
 
 #[cfg(test)]

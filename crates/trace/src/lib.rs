@@ -1,33 +1,32 @@
 //! Reads recorded training steps into profiles, and profiles from and to files.
 //!
-//! [`tensorflow`] reads the `RunMetadata` of a TensorFlow parameter-server job. What a recording lacks is
-//! repaired where that is honest and said in [`Imported::notes`]; what cannot be repaired is a [`TraceError`].
-//! Nothing read from a file can make this crate panic, and what it holds in memory is bounded by
-//! [`MAX_UNPACKED`].
+//! [`import`] recognises what a file is. [`tensorflow()`] reads the `RunMetadata` of a TensorFlow parameter-server
+//! job. What a recording lacks is repaired where that is honest and said in
+//! [`Imported::notes`]; what cannot be repaired is a [`TraceError`]. Nothing read from a file can make this crate panic,
+//! and what it holds in memory is bounded.
 
 pub mod chrome;
 mod error;
+mod format;
+mod import;
 mod json;
 mod read;
+mod source;
+mod summary;
 mod tensorflow;
+mod write;
 
 pub use error::TraceError;
+pub use format::Format;
+pub use import::{Found, Imported, Options, import};
 pub use json::{parse_profile, print_profile, read_profile, write_profile};
 pub use read::MAX_UNPACKED;
+pub use source::{Progress, Watch};
+pub use summary::{Figure, Summary, Table, Value};
 pub use tensorflow::{from_run_metadata, tensorflow};
+pub use write::write_text;
 
 use std::path::Path;
-
-use stepcast_core::profile::Profile;
-
-/// A profile, and what had to be done to the recording to get it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Imported {
-    /// The profile; it has passed `Profile::check`.
-    pub profile: Profile,
-    /// What was repaired, left out or looks odd: one sentence each, for people to read.
-    pub notes: Vec<String>,
-}
 
 /// The content of a file, unpacked if it is compressed, at most [`MAX_UNPACKED`] bytes.
 pub fn unpacked(path: &Path) -> Result<Vec<u8>, TraceError> {

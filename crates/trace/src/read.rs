@@ -1,22 +1,18 @@
-//! From a path to the bytes of recordings: plain or compressed files, folders, archives.
+//! From a path to the bytes of recordings that are read at once: plain or compressed files, folders, archives.
 //!
-//! What a file is, its first bytes say, not its name. Everything is read through [`Bounded`], so a small file
-//! that unpacks to a huge one ends in an error, not in exhausted memory.
+//! Everything is read through [`Bounded`], so a small file that unpacks to a huge one ends in an error, not in exhausted
+//! memory.
 
 use crate::TraceError;
+use crate::source::{Bounded, Excess, Limits, decompress, is_tar, unreadable};
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{BufReader, Cursor, Read};
+use std::io::{Cursor, Read};
 use std::path::Path;
 use std::rc::Rc;
 
 /// Most bytes that are taken from one file, folder or archive after decompression: 2 GiB.
 pub const MAX_UNPACKED: u64 = 2 << 30;
-
-const GZIP: &[u8] = &[0x1f, 0x8b];
-const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
-/// Where a tar header has its magic word.
-const TAR: (usize, &[u8]) = (257, b"ustar");
 
 /// Stands between an archive and its member in the name of a blob.
 const ARCHIVE: &str = ", ";
@@ -90,22 +86,22 @@ fn is_step(name: &str) -> bool {
 
 fn file(path: &Path, left: &mut u64) -> Result<Vec<Blob>, TraceError> {
     let opened = File::open(path).map_err(|error| TraceError::system(path, &error, "check the path"))?;
-    open(Box::new(BufReader::new(opened)), &path.display().to_string(), left)
+    open(Box::new(opened), &path.display().to_string(), left)
 }
 
 /// One blob, or those of an archive.
 fn open<'a>(reader: Box<dyn Read + 'a>, place: &str, left: &mut u64) -> Result<Vec<Blob>, TraceError> {
-    let exceeded = Rc::new(Cell::new(false));
-    let fail = |error: &std::io::Error| unreadable(place, error, exceeded.get());
+    let excess = Rc::new(Cell::new(None));
+    let fail = |error: &std::io::Error| unreadable(place, error, excess.get());
     let unpacked = decompress(reader).map_err(|error| fail(&error))?;
     // Twice the limit: an archive has headers and padding too, and members that are not read.
-    let mut bounded = Bounded { inner: unpacked, left: left.saturating_mul(2), exceeded: exceeded.clone() };
+    let mut bounded = bounded(unpacked, left.saturating_mul(2), &excess);
     let mut head = Vec::with_capacity(512);
     (&mut bounded).take(512).read_to_end(&mut head).map_err(|error| fail(&error))?;
-    let is_tar = head.get(TAR.0..TAR.0 + TAR.1.len()) == Some(TAR.1);
+    let is_archive = is_tar(&head);
     let whole = Cursor::new(head).chain(bounded);
-    if !is_tar {
-        let bytes = drain(whole, left, &exceeded).map_err(|error| fail(&error))?;
+    if !is_archive {
+        let bytes = drain(whole, left, &excess).map_err(|error| fail(&error))?;
         return Ok(vec![Blob { name: place.to_owned(), bytes }]);
     }
     let mut blobs = Vec::new();
@@ -117,76 +113,32 @@ fn open<'a>(reader: Box<dyn Read + 'a>, place: &str, left: &mut u64) -> Result<V
             continue;
         }
         let content = decompress(Box::new(entry)).map_err(|error| fail(&error))?;
-        let bytes = drain(content, left, &exceeded).map_err(|error| fail(&error))?;
+        let bytes = drain(content, left, &excess).map_err(|error| fail(&error))?;
         blobs.push((is_step(&name), Blob { name: format!("{place}{ARCHIVE}{name}"), bytes }));
     }
     let any_step = blobs.iter().any(|(is_step, _)| *is_step);
     Ok(blobs.into_iter().filter(|(is_step, _)| *is_step || !any_step).map(|(_, blob)| blob).collect())
 }
 
-/// What is inside, if the first bytes are those of gzip or xz.
-fn decompress<'a>(mut reader: Box<dyn Read + 'a>) -> std::io::Result<Box<dyn Read + 'a>> {
-    let mut head = Vec::with_capacity(XZ.len());
-    (&mut reader).take(XZ.len() as u64).read_to_end(&mut head)?;
-    let (gzip, xz) = (head.starts_with(GZIP), head == XZ);
-    let whole = Cursor::new(head).chain(reader);
-    Ok(if gzip {
-        Box::new(flate2::read::MultiGzDecoder::new(whole))
-    } else if xz {
-        Box::new(lzma_rust2::XzReader::new(whole, true))
-    } else {
-        Box::new(whole)
-    })
-}
-
 /// Everything, counted against `left`.
-fn drain(reader: impl Read, left: &mut u64, exceeded: &Rc<Cell<bool>>) -> std::io::Result<Vec<u8>> {
+fn drain(reader: impl Read, left: &mut u64, excess: &Rc<Cell<Option<Excess>>>) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    Bounded { inner: reader, left: *left, exceeded: exceeded.clone() }.read_to_end(&mut bytes)?;
+    bounded(reader, *left, excess).read_to_end(&mut bytes)?;
     *left = left.saturating_sub(bytes.len() as u64);
     Ok(bytes)
 }
 
-fn unreadable(place: &str, error: &std::io::Error, exceeded: bool) -> TraceError {
-    if exceeded {
-        let remedy = "import fewer steps at a time";
-        return TraceError::new(place, "it unpacks to more than the 2 GiB that are read at once", remedy);
-    }
-    TraceError::new(
-        place,
-        format!("it cannot be unpacked: {error}"),
-        "copy the file again; it may be cut short",
-    )
+fn bounded<R: Read>(reader: R, most: u64, excess: &Rc<Cell<Option<Excess>>>) -> Bounded<R> {
+    Bounded::new(reader, Limits::size(most), Rc::new(Cell::new(0)), excess.clone())
 }
 
 /// All of a file, decompressed; for text.
 pub(crate) fn content(path: &Path, limit: u64) -> Result<Vec<u8>, TraceError> {
-    let exceeded = Rc::new(Cell::new(false));
+    let excess = Rc::new(Cell::new(None));
     let opened = File::open(path).map_err(|error| TraceError::system(path, &error, "check the path"))?;
-    decompress(Box::new(BufReader::new(opened)))
-        .and_then(|reader| drain(reader, &mut { limit }, &exceeded))
-        .map_err(|error| unreadable(&path.display().to_string(), &error, exceeded.get()))
-}
-
-/// Ends in an error, and says so in `exceeded`, when `inner` has more than `left` bytes.
-struct Bounded<R> {
-    inner: R,
-    left: u64,
-    exceeded: Rc<Cell<bool>>,
-}
-
-impl<R: Read> Read for Bounded<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        match self.left.checked_sub(count as u64) {
-            Some(left) => self.left = left,
-            None => {
-                self.exceeded.set(true);
-                return Err(std::io::Error::other("too large"));
-            }
-        }
-        Ok(count)
-    }
+    decompress(Box::new(opened))
+        .and_then(|reader| drain(reader, &mut { limit }, &excess))
+        .map_err(|error| unreadable(&path.display().to_string(), &error, excess.get()))
 }
 
 #[cfg(test)]
@@ -233,11 +185,11 @@ mod tests {
         for bomb in [gzip(&vec![0; 100_000]), gzip(&archive(&[("step_0.pb", &vec![0; 100_000])]))] {
             assert!(bomb.len() < 1000);
             let error = names(&bomb, 10_000).unwrap_err();
-            assert!(error.reason.contains("2 GiB"), "{error}");
+            assert!(error.reason.contains("it unpacks to more than"), "{error}");
             assert!(names(&bomb, 100_000).is_ok());
         }
         let twice = archive(&[("step_0.pb", &[0; 3000]), ("step_1.pb", &[0; 3000])]);
-        assert!(names(&twice, 5000).unwrap_err().reason.contains("2 GiB"));
+        assert!(names(&twice, 5000).unwrap_err().reason.contains("unpacks to more"));
     }
 
     #[test]

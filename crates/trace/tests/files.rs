@@ -46,12 +46,12 @@ impl Folder {
         Self { folder, steps }
     }
 
-    fn import(&self, steps: &Path) -> Result<Imported, TraceError> {
+    fn import(&self, steps: &Path) -> Result<Imported<Profile>, TraceError> {
         tensorflow(steps, Some(&self.folder.path().join("graphs.pb.gz")), 8)
     }
 }
 
-fn import(name: &str, bytes: &[u8]) -> Result<Imported, TraceError> {
+fn import(name: &str, bytes: &[u8]) -> Result<Imported<Profile>, TraceError> {
     let folder = Folder::new(name, bytes);
     folder.import(&folder.steps)
 }
@@ -62,7 +62,7 @@ fn same(profile: Profile) -> (Vec<stepcast_core::profile::Operation>, Vec<stepca
 
 #[test]
 fn every_kind_of_file_gives_the_same_profile() {
-    let Imported { profile, notes } = import("job.tar.xz", STEPS).unwrap();
+    let Imported { found: profile, notes, .. } = import("job.tar.xz", STEPS).unwrap();
     assert_eq!(notes, Vec::<String>::new());
     assert_eq!(
         (profile.name.as_str(), profile.source.as_str()),
@@ -70,20 +70,20 @@ fn every_kind_of_file_gives_the_same_profile() {
     );
     assert_eq!((profile.operations.len(), profile.steps.len()), (7, 3));
     let expected = same(profile);
-    assert_eq!(same(import("job.tar", &unpacked()).unwrap().profile), expected);
-    assert_eq!(same(import("job.tar.gz", &gzip(&unpacked())).unwrap().profile), expected);
+    assert_eq!(same(import("job.tar", &unpacked()).unwrap().found), expected);
+    assert_eq!(same(import("job.tar.gz", &gzip(&unpacked())).unwrap().found), expected);
 
     let folder = Folder::new("notes.txt", b"");
     for entry in tar::Archive::new(&unpacked()[..]).entries().unwrap() {
         entry.unwrap().unpack_in(folder.folder.path()).unwrap();
     }
-    assert_eq!(same(folder.import(folder.folder.path()).unwrap().profile), expected);
+    assert_eq!(same(folder.import(folder.folder.path()).unwrap().found), expected);
 
     // One step, with the graphs behind it, needs no other file.
     let step = std::fs::read(folder.folder.path().join("step_0000.pb")).unwrap();
     let both = gzip(&[step, gunzip(GRAPHS)].concat());
     let alone = Folder::new("one.pb.gz", &both);
-    assert_eq!(tensorflow(&alone.steps, None, 8).unwrap().profile.operations.len(), 7);
+    assert_eq!(tensorflow(&alone.steps, None, 8).unwrap().found.operations.len(), 7);
 }
 
 #[test]

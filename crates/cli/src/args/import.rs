@@ -15,22 +15,24 @@ How to record steps is in docs/profile.md.";
 /// Flags of `import`.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// Recorded steps: a file, a folder of step*.pb files, or an archive (.tar, .tar.gz, .tar.xz)
-    pub(crate) trace: PathBuf,
+    /// Recordings: a file, a folder or an archive (.tar, .tar.gz, .tar.xz); several for several ranks of one job.
+    /// What they are, their content says
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) traces: Vec<PathBuf>,
 
-    /// Recording with the partition graphs; the first step that has them if left out
+    /// For TensorFlow: recording with the partition graphs; the first step that has them if left out
     #[arg(long, value_name = "FILE")]
     pub(crate) graphs: Option<PathBuf>,
 
-    /// Samples of one step, which a recording does not tell
+    /// Samples of one step, where the recording does not tell
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100_000_000))]
-    pub(crate) batch: u32,
+    pub(crate) batch: Option<u32>,
 
     /// What was trained; the name of the folder or file if left out
     #[arg(long)]
     pub(crate) name: Option<String>,
 
-    /// The profile to write, .json or .json.gz
+    /// What to write: a profile (.json, .json.gz), or for a model a scenario (.toml)
     #[arg(short, long, value_name = "PROFILE.json", required_unless_present = "summary")]
     pub(crate) output: Option<PathBuf>,
 

@@ -88,7 +88,7 @@ pub(crate) enum Command {
     /// Find layers whose gradients cannot be hidden, and put others in their place
     #[command(after_help = replace::EXAMPLES)]
     Replace(Replace),
-    /// Make a profile of recorded TensorFlow steps (RunMetadata), to predict with
+    /// Make a profile of recorded steps, to predict with
     #[command(after_help = import::EXAMPLES)]
     Import(Import),
     /// Fit coefficients to measurements, and say how well they do

@@ -15,7 +15,7 @@ mod replace;
 mod timeline;
 mod validate;
 
-pub(crate) use import::Summary;
+pub(crate) use import::{Contents, Steps, Summary};
 
 use crate::Answer;
 use crate::args::{Cli, Command};

@@ -1,27 +1,45 @@
 //! What was found in a recording, as text.
 
 use super::table::{Column, Table};
-use super::{Screen, count, name, several};
-use crate::commands::Summary;
+use super::{Screen, count, name, percent, several};
+use crate::commands::{Contents, Steps, Summary};
 use stepcast_core::profile::Resource;
 use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_trace::{Figure, Table as Found, Value};
 
 /// Notes beyond these are only counted.
 const MOST_NOTES: usize = 12;
+/// Rows beyond these are only counted.
+const MOST_ROWS: usize = 40;
 
 /// The summary, its last line ended.
 pub(crate) fn render(summary: &Summary, screen: &Screen) -> String {
-    let operations: usize = summary.resources.iter().map(|usage| usage.operations).sum();
-    let title = format!(
-        "{}: {} of {}",
-        name(&summary.name),
-        several(summary.steps as u64, "step"),
-        several(operations as u64, "operation")
-    );
-    let mut sections =
-        vec![format!("{}\n{}", screen.strong(&title), screen.paragraph(0, &name(&summary.source)))];
-    sections.push(figures(summary, screen));
-    sections.push(resources(summary, screen));
+    let shown = name(&summary.name);
+    let mut sections = match &summary.contents {
+        Contents::Profile(steps) => {
+            let operations: usize = steps.resources.iter().map(|usage| usage.operations).sum();
+            let title = format!(
+                "{shown}: {} of {}",
+                several(steps.steps as u64, "step"),
+                several(operations as u64, "operation")
+            );
+            let source = screen.paragraph(0, &name(&steps.source));
+            vec![
+                format!("{}\n{source}", screen.strong(&title)),
+                figures(steps, &summary.found.figures, screen),
+                resources(steps, screen),
+            ]
+        }
+        Contents::Model { layers, parameters } => {
+            let title = format!(
+                "{shown}: {}, {}",
+                several(*layers as u64, "layer"),
+                several(*parameters, "parameter")
+            );
+            vec![format!("{}\n", screen.strong(&title)), more_figures(&summary.found.figures, screen)]
+        }
+    };
+    sections.extend(summary.found.tables.iter().map(|table| listing(table, screen)));
     if !summary.notes.is_empty() {
         sections.push(format!("{}\n{}", screen.title("Notes"), notes(&summary.notes, screen)));
     }
@@ -29,24 +47,79 @@ pub(crate) fn render(summary: &Summary, screen: &Screen) -> String {
         Some(path) => screen.paragraph(0, &format!("Written to {}.", name(path))),
         None => screen.paragraph(0, "Nothing was written."),
     });
+    sections.retain(|section| !section.is_empty());
     sections.join("\n")
 }
 
-fn figures(summary: &Summary, screen: &Screen) -> String {
-    let mut table = Table::new([Column::Name(""), Column::Name(""), Column::Words("")]);
-    let mut row = |title: &str, value: String, note: String| table.row([title.to_owned(), value, note]);
-    row("batch", several(summary.batch.into(), "sample"), String::new());
+fn figures(steps: &Steps, found: &[Figure], screen: &Screen) -> String {
+    let mut table = figure_table();
+    table.row(["batch".to_owned(), several(steps.batch.into(), "sample"), String::new()]);
     let spread = format!(
         "{} to {}, standard deviation {}",
-        summary.shortest.human(),
-        summary.longest.human(),
-        summary.deviation.human()
+        steps.shortest.human(),
+        steps.longest.human(),
+        steps.deviation.human()
     );
-    row("mean step", summary.mean.human(), spread);
+    table.row(["mean step".to_owned(), steps.mean.human(), spread]);
+    add_figures(&mut table, found);
     table.render(screen)
 }
 
-fn resources(summary: &Summary, screen: &Screen) -> String {
+fn more_figures(found: &[Figure], screen: &Screen) -> String {
+    if found.is_empty() {
+        return String::new();
+    }
+    let mut table = figure_table();
+    add_figures(&mut table, found);
+    table.render(screen)
+}
+
+fn figure_table() -> Table {
+    Table::new([Column::Name(""), Column::Name(""), Column::Words("")])
+}
+
+fn add_figures(table: &mut Table, found: &[Figure]) {
+    for figure in found {
+        table.row([figure.label.to_owned(), value(&figure.value), figure.note.clone()]);
+    }
+}
+
+/// A table of the format's own, under its title.
+fn listing(found: &Found, screen: &Screen) -> String {
+    let is_text =
+        |column: usize| found.rows.iter().any(|row| matches!(row.get(column), Some(Value::Text(_))));
+    let columns: Vec<Column> = found
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(index, (_, title))| if is_text(index) { Column::Name(title) } else { Column::Number(title) })
+        .collect();
+    let mut table = Table::new(columns);
+    for row in found.rows.iter().take(MOST_ROWS) {
+        table.row(row.iter().map(value));
+    }
+    let more = found.rows.len().saturating_sub(MOST_ROWS);
+    let rest = match more {
+        0 => String::new(),
+        _ => {
+            screen.paragraph(4, &format!("… and {}; --json has them all.", several(more as u64, "more row")))
+        }
+    };
+    format!("{}\n{}{rest}", screen.title(found.title), table.render(screen))
+}
+
+fn value(value: &Value) -> String {
+    match value {
+        Value::Count(number) => count(*number),
+        Value::Time(time) => time.human(),
+        Value::Size(size) => size.human(),
+        Value::Share(share) => percent(*share),
+        Value::Text(text) => name(text),
+        Value::Unknown => "–".to_owned(),
+    }
+}
+
+fn resources(steps: &Steps, screen: &Screen) -> String {
     let mut table = Table::new([
         Column::Name("resource"),
         Column::Number("operations"),
@@ -54,7 +127,7 @@ fn resources(summary: &Summary, screen: &Screen) -> String {
         Column::Number("busy"),
         Column::Words(""),
     ]);
-    for usage in &summary.resources {
+    for usage in &steps.resources {
         let (title, what) = match usage.resource {
             Resource::Downlink => ("downlink", "from servers to the worker"),
             Resource::Worker => ("worker", "computing, in a mean step"),

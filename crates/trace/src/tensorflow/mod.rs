@@ -12,24 +12,45 @@ mod records;
 mod tests;
 mod times;
 
+use crate::import::{Imported, Options, needs_batch};
 use crate::read::{self, Blob, MAX_UNPACKED};
-use crate::{Imported, TraceError};
+use crate::{Summary, TraceError};
 use graph::{Graph, Vertex};
 use place::Place;
 use prost::Message;
 use proto::{GraphDef, RunMetadata};
 use records::{Key, Recorded, Seen};
 use std::collections::{BTreeSet, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use stepcast_core::profile::{FORMAT, Operation, Profile, Step};
 
 /// A step that lacks more than this share of what the other steps recorded is left out.
 const MOST_MISSING: f64 = 0.25;
 
+/// Whether a file that begins like this holds `RunMetadata`: its first field is the records of devices, or the graphs,
+/// and devices are named in it.
+pub(crate) fn recognises(head: &[u8]) -> bool {
+    const DELIMITED: u8 = 2;
+    let first_field = head.first().filter(|key| **key & 7 == DELIMITED).map(|key| key >> 3);
+    first_field.is_some_and(|field| (1..=3).contains(&field))
+        && head.windows(5).any(|bytes| bytes == b"/job:")
+}
+
+/// Does what [`tensorflow`] does, as every format is asked to.
+pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, TraceError> {
+    let [path] = paths else {
+        let place = paths.last().map(|path| path.display().to_string()).unwrap_or_default();
+        let remedy = "put the steps of one worker into one folder or archive";
+        return Err(TraceError::new(place, "TensorFlow's recordings are imported one at a time", remedy));
+    };
+    let batch = options.batch.ok_or_else(|| needs_batch(&path.display().to_string()))?;
+    tensorflow(path, options.graphs, batch)
+}
+
 /// Reads the steps at `steps`: a `RunMetadata` file, a folder of them, or an archive (`.tar`, `.tar.gz`,
 /// `.tar.xz`). The graphs come from the `RunMetadata` at `graphs`, or from the first step that has them.
 /// `batch` is the number of samples of one step, which a recording does not tell.
-pub fn tensorflow(steps: &Path, graphs: Option<&Path>, batch: u32) -> Result<Imported, TraceError> {
+pub fn tensorflow(steps: &Path, graphs: Option<&Path>, batch: u32) -> Result<Imported<Profile>, TraceError> {
     let blobs = read::recordings(steps, MAX_UNPACKED)?;
     let graphs = graphs.map(|path| read::single(path, MAX_UNPACKED)).transpose()?;
     let named: Vec<(&str, &[u8])> =
@@ -41,7 +62,11 @@ pub fn tensorflow(steps: &Path, graphs: Option<&Path>, batch: u32) -> Result<Imp
 }
 
 /// Does what [`tensorflow`] does, with the bytes of each step's `RunMetadata` and of the one with the graphs.
-pub fn from_run_metadata(steps: &[&[u8]], graphs: Option<&[u8]>, batch: u32) -> Result<Imported, TraceError> {
+pub fn from_run_metadata(
+    steps: &[&[u8]],
+    graphs: Option<&[u8]>,
+    batch: u32,
+) -> Result<Imported<Profile>, TraceError> {
     let names: Vec<String> = (0..steps.len()).map(|index| format!("step {index}")).collect();
     let named: Vec<(&str, &[u8])> = names.iter().map(String::as_str).zip(steps.iter().copied()).collect();
     import(&named, graphs.map(|bytes| ("graphs", bytes)), batch, "steps", "steps")
@@ -54,7 +79,7 @@ fn import(
     batch: u32,
     file: &str,
     place: &str,
-) -> Result<Imported, TraceError> {
+) -> Result<Imported<Profile>, TraceError> {
     let mut notes = Vec::new();
     let mut seen = Seen::default();
     let mut definitions: Vec<GraphDef> = Vec::new();
@@ -101,7 +126,7 @@ fn import(
         steps: filled,
     };
     profile.check().map_err(|error| TraceError::profile(place, error))?;
-    Ok(Imported { profile, notes })
+    Ok(Imported { found: profile, summary: Summary::default(), notes })
 }
 
 fn decode(name: &str, bytes: &[u8]) -> Result<RunMetadata, TraceError> {

@@ -135,7 +135,7 @@ impl Configuration {
     pub fn profile(&self) -> Result<(Profile, Vec<String>), TraceError> {
         let graphs = self.file("partition_graphs_runmetadata.pb.gz");
         let imported = tensorflow(&self.file("runmetadata.tar.xz"), Some(&graphs), self.batch)?;
-        Ok((Profile { name: self.name.clone(), ..imported.profile }, imported.notes))
+        Ok((Profile { name: self.name.clone(), ..imported.found }, imported.notes))
     }
 
     /// The measured runs, by number of workers; the first measurement of each.

@@ -1,0 +1,40 @@
+//! A bar for recordings that take a while to read.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::cell::Cell;
+use std::path::PathBuf;
+use stepcast_trace::Progress;
+
+/// Bytes of smaller files are read before one would see a bar.
+const LARGE: u64 = 20_000_000;
+
+/// How far an import is, on standard error if that is a terminal.
+pub(super) struct Bar {
+    bar: ProgressBar,
+    /// Bytes of files that have been read, and the last news of the one being read.
+    done: Cell<u64>,
+    last: Cell<u64>,
+}
+
+impl Bar {
+    pub(super) fn new(files: &[PathBuf]) -> Self {
+        let size: u64 = files.iter().filter_map(|file| file.metadata().ok()).map(|about| about.len()).sum();
+        let bar = if size < LARGE { ProgressBar::hidden() } else { ProgressBar::new(size) };
+        if let Ok(style) = ProgressStyle::with_template("  {bar:40} {bytes} of {total_bytes}, {eta} left") {
+            bar.set_style(style);
+        }
+        Self { bar, done: Cell::new(0), last: Cell::new(0) }
+    }
+
+    pub(super) fn show(&self, progress: Progress) {
+        if progress.read < self.last.get() {
+            self.done.set(self.done.get() + self.last.get());
+        }
+        self.last.set(progress.read);
+        self.bar.set_position(self.done.get() + progress.read);
+    }
+
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

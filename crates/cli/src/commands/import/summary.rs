@@ -1,0 +1,160 @@
+//! What an import found, for people and for programs.
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::{Map, Value as Json};
+use stepcast_core::model::Model;
+use stepcast_core::profile::{Profile, Resource};
+use stepcast_core::quantity::{Seconds, number};
+use stepcast_trace::{Found, Imported, Summary as Figures, Value};
+
+/// What a recording holds.
+#[derive(Serialize)]
+pub(crate) struct Summary {
+    /// The file that was written, if any.
+    pub(crate) written: Option<String>,
+    pub(crate) name: String,
+    #[serde(flatten)]
+    pub(crate) contents: Contents,
+    /// What the format tells beside.
+    #[serde(skip_serializing_if = "is_empty", serialize_with = "as_map")]
+    pub(crate) found: Figures,
+    /// What was repaired, left out or looks odd.
+    pub(crate) notes: Vec<String>,
+}
+
+/// A profile or a model.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum Contents {
+    Profile(Steps),
+    Model { layers: usize, parameters: u64 },
+}
+
+/// The steps of a profile.
+#[derive(Serialize)]
+pub(crate) struct Steps {
+    pub(crate) source: String,
+    pub(crate) batch: u32,
+    pub(crate) steps: usize,
+    #[serde(rename = "mean_step_s", serialize_with = "number")]
+    pub(crate) mean: Seconds,
+    /// Standard deviation.
+    #[serde(rename = "step_deviation_s", serialize_with = "number")]
+    pub(crate) deviation: Seconds,
+    #[serde(rename = "shortest_step_s", serialize_with = "number")]
+    pub(crate) shortest: Seconds,
+    #[serde(rename = "longest_step_s", serialize_with = "number")]
+    pub(crate) longest: Seconds,
+    pub(crate) resources: Vec<Usage>,
+}
+
+/// One resource in a mean step.
+#[derive(Serialize)]
+pub(crate) struct Usage {
+    pub(crate) resource: Resource,
+    pub(crate) operations: usize,
+    /// Payload; transfers only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes: Option<u64>,
+    /// Time that its operations take together; computing only, because transfers wait for each other.
+    #[serde(rename = "busy_s", skip_serializing_if = "Option::is_none")]
+    pub(crate) busy: Option<f64>,
+}
+
+impl Summary {
+    pub(crate) fn of(imported: &Imported, written: Option<String>) -> Self {
+        let (name, contents) = match &imported.found {
+            Found::Profile(profile) => (&profile.name, Contents::Profile(Steps::of(profile))),
+            Found::Model(model) => (&model.name, of_model(model)),
+        };
+        Self {
+            written,
+            name: name.clone(),
+            contents,
+            found: imported.summary.clone(),
+            notes: imported.notes.clone(),
+        }
+    }
+}
+
+fn of_model(model: &Model) -> Contents {
+    Contents::Model { layers: model.layers().len(), parameters: model.parameters() }
+}
+
+impl Steps {
+    fn of(profile: &Profile) -> Self {
+        let lengths = || profile.steps.iter().map(|step| step.length);
+        let mean = profile.mean_step();
+        let squares: f64 = lengths().map(|length| (length - mean.get()).powi(2)).sum();
+        let freedom = profile.steps.len().saturating_sub(1).max(1) as f64;
+        let resources = [Resource::Downlink, Resource::Worker, Resource::Uplink, Resource::Server];
+        Self {
+            source: profile.source.clone(),
+            batch: profile.batch,
+            steps: profile.steps.len(),
+            mean,
+            deviation: Seconds::new((squares / freedom).sqrt()),
+            shortest: Seconds::new(lengths().fold(f64::INFINITY, f64::min)),
+            longest: Seconds::new(lengths().fold(0.0, f64::max)),
+            resources: resources.map(|resource| Usage::of(profile, resource)).into(),
+        }
+    }
+}
+
+impl Usage {
+    fn of(profile: &Profile, resource: Resource) -> Self {
+        let indices =
+            || (0..profile.operations.len()).filter(|&op| profile.operations[op].resource == resource);
+        let busy: Seconds =
+            indices().flat_map(|op| profile.steps.iter().map(move |step| step.duration(op))).sum();
+        let bytes = indices().map(|op| profile.operations[op].bytes).fold(0, u64::saturating_add);
+        let transfer = resource.is_transfer();
+        Self {
+            resource,
+            operations: indices().count(),
+            bytes: transfer.then_some(bytes),
+            busy: (!transfer).then(|| busy.get() / profile.steps.len() as f64),
+        }
+    }
+}
+
+fn is_empty(found: &Figures) -> bool {
+    found.figures.is_empty() && found.tables.is_empty()
+}
+
+/// `{"idle": 0.2, "buckets": [{"bytes": …}]}`: keys carry their units.
+fn as_map<S: Serializer>(found: &Figures, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    for figure in &found.figures {
+        map.serialize_entry(&key(figure.key, &figure.value), &value(&figure.value))?;
+    }
+    for table in &found.tables {
+        let row = |cells: &Vec<Value>| {
+            let named = table.columns.iter().zip(cells);
+            named.map(|((name, _), cell)| (key(name, cell), value(cell))).collect::<Map<String, Json>>()
+        };
+        map.serialize_entry(table.key, &table.rows.iter().map(row).collect::<Vec<_>>())?;
+    }
+    map.end()
+}
+
+fn key(name: &str, value: &Value) -> String {
+    let unit = match value {
+        Value::Time(_) => "_s",
+        Value::Size(_) => "_bytes",
+        Value::Count(_) | Value::Share(_) | Value::Text(_) | Value::Unknown => "",
+    };
+    format!("{name}{unit}")
+}
+
+fn value(value: &Value) -> Json {
+    match value {
+        Value::Count(count) => (*count).into(),
+        Value::Time(time) => time.get().into(),
+        Value::Size(size) => size.get().into(),
+        Value::Share(share) => (*share).into(),
+        Value::Text(text) => text.clone().into(),
+        Value::Unknown => Json::Null,
+    }
+}

@@ -1,0 +1,277 @@
+//! From a path to streams of bytes: plain or compressed files, members of archives, files of folders.
+//!
+//! What a file is, its first bytes say, not its name. Every stream is bounded: a small file that unpacks to a huge
+//! one ends in an error, not in hours of work.
+
+mod bounded;
+mod unpack;
+
+pub(crate) use bounded::{Bounded, Excess, Limits};
+pub(crate) use unpack::{decompress, is_tar};
+
+use crate::TraceError;
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// Bytes that a format is recognised by.
+const HEAD: u64 = 64 << 10;
+
+/// How much of a file has been read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes of the file as it lies on the disk.
+    pub read: u64,
+    /// All of them.
+    pub of: u64,
+}
+
+/// Is told about progress, now and then.
+pub type Watch<'a> = &'a dyn Fn(Progress);
+
+/// One file or member of an archive, unpacked as it is read.
+pub(crate) struct Source<'a> {
+    name: String,
+    head: Cursor<Vec<u8>>,
+    rest: Box<dyn Read + 'a>,
+    /// What went wrong while the head was read; told when the head has been used.
+    failed: Option<io::Error>,
+    excess: Rc<Cell<Option<Excess>>>,
+}
+
+impl<'a> Source<'a> {
+    fn new(name: String, mut rest: Box<dyn Read + 'a>, excess: Rc<Cell<Option<Excess>>>) -> Self {
+        let mut head = Vec::new();
+        let failed = (&mut rest).take(HEAD).read_to_end(&mut head).err();
+        Self { name, head: Cursor::new(head), rest, failed, excess }
+    }
+
+    /// For messages: file, or archive and member.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The first bytes, whether read or not.
+    pub(crate) fn head(&self) -> &[u8] {
+        self.head.get_ref()
+    }
+
+    /// What to say when reading has failed.
+    pub(crate) fn complaint(&self, error: &io::Error) -> TraceError {
+        unreadable(&self.name, error, self.excess.get())
+    }
+}
+
+impl Read for Source<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.head.read(buffer)? {
+            0 => match self.failed.take() {
+                Some(error) => Err(error),
+                None => self.rest.read(buffer),
+            },
+            count => Ok(count),
+        }
+    }
+}
+
+/// What to say when `place` could not be read to its end.
+pub(crate) fn unreadable(place: &str, error: &io::Error, excess: Option<Excess>) -> TraceError {
+    match excess {
+        Some(excess) => TraceError::new(place, excess.to_string(), "import fewer steps at a time"),
+        None => TraceError::new(
+            place,
+            format!("it cannot be unpacked: {error}"),
+            "copy the file again; it may be cut short",
+        ),
+    }
+}
+
+/// Goes through the file at `path`, the members of an archive, or the files of a folder in order of their names, until
+/// `visit` has seen enough.
+pub(crate) fn visit(
+    path: &Path,
+    limits: Limits,
+    watch: Watch<'_>,
+    visit: &mut dyn FnMut(Source<'_>) -> Result<ControlFlow<()>, TraceError>,
+) -> Result<(), TraceError> {
+    for file in files(path)? {
+        if visit_file(&file, limits, watch, visit)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The file itself, or the files of a folder that are not hidden.
+fn files(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let fail = |error| TraceError::system(path, &error, "check the path and its permissions");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        if entry.path().is_file() && !entry.file_name().to_string_lossy().starts_with('.') {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn visit_file(
+    path: &Path,
+    limits: Limits,
+    watch: Watch<'_>,
+    visit: &mut dyn FnMut(Source<'_>) -> Result<ControlFlow<()>, TraceError>,
+) -> Result<ControlFlow<()>, TraceError> {
+    let cannot = |error: &io::Error| TraceError::system(path, error, "check the path");
+    let file = File::open(path).map_err(|error| cannot(&error))?;
+    let of = file.metadata().map_err(|error| cannot(&error))?.len();
+    let read = Rc::new(Cell::new(0));
+    let counted = Counted { inner: file, read: read.clone(), of, watch };
+    let place = path.display().to_string();
+    let excess = Rc::new(Cell::new(None));
+    let fail = |error: &io::Error| unreadable(&place, error, excess.get());
+    let unpacked = decompress(Box::new(counted)).map_err(|error| fail(&error))?;
+    let bounded = Bounded::new(unpacked, limits, read, excess.clone());
+    let source = Source::new(place.clone(), Box::new(bounded), excess.clone());
+    if !is_tar(source.head()) {
+        return visit(source);
+    }
+    let mut archive = tar::Archive::new(source);
+    for entry in archive.entries().map_err(|error| fail(&error))? {
+        let entry = entry.map_err(|error| fail(&error))?;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let hidden = name.rsplit('/').next().is_some_and(|name| name.starts_with('.'));
+        if !entry.header().entry_type().is_file() || hidden {
+            continue;
+        }
+        let packed = Rc::new(Cell::new(0));
+        let member = Counted { inner: entry, read: packed.clone(), of: 0, watch: &|_| () };
+        let content = decompress(Box::new(member)).map_err(|error| fail(&error))?;
+        let bounded = Bounded::new(content, limits, packed, excess.clone());
+        let source = Source::new(format!("{place}, {name}"), Box::new(bounded), excess.clone());
+        if visit(source)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// Counts what passes through it.
+struct Counted<'a, R> {
+    inner: R,
+    read: Rc<Cell<u64>>,
+    of: u64,
+    watch: Watch<'a>,
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.read.set(self.read.get() + count as u64);
+        (self.watch)(Progress { read: self.read.get(), of: self.of });
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    const LIMITS: Limits = Limits { unpacked: 100_000, ratio: 50, small: 10_000 };
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn all(path: &Path) -> Result<Vec<(String, Vec<u8>)>, TraceError> {
+        let mut found = Vec::new();
+        visit(path, LIMITS, &|_| (), &mut |mut source| {
+            let mut bytes = Vec::new();
+            source.read_to_end(&mut bytes).map_err(|error| source.complaint(&error))?;
+            assert!(bytes.starts_with(source.head()));
+            let name = source.name().rsplit('/').next().unwrap().to_owned();
+            found.push((name, bytes));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(found)
+    }
+
+    #[test]
+    fn files_members_and_folders_are_visited_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut builder = tar::Builder::new(Vec::new());
+        for (name, bytes) in [("b/one.json", b"1".to_vec()), ("b/._one", b"no".to_vec()), ("two", gzip(b"2"))]
+        {
+            let mut header = tar::Header::new_ustar();
+            header.set_size(bytes.len() as u64);
+            builder.append_data(&mut header, name, &bytes[..]).unwrap();
+        }
+        let archive = gzip(&builder.into_inner().unwrap());
+        for (name, bytes) in
+            [("a.txt", b"a".to_vec()), ("c.gz", gzip(b"c")), ("b.tar.gz", archive), (".d", vec![])]
+        {
+            std::fs::write(folder.path().join(name), bytes).unwrap();
+        }
+        let names = ["a.txt:a", "one.json:1", "b.tar.gz, two:2", "c.gz:c"];
+        let found = all(folder.path()).unwrap();
+        let shown = found.iter().map(|(name, bytes)| format!("{name}:{}", String::from_utf8_lossy(bytes)));
+        assert_eq!(shown.collect::<Vec<_>>(), names);
+        assert!(all(&folder.path().join("absent")).is_err());
+    }
+
+    #[test]
+    fn bombs_are_refused_and_their_size_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        std::fs::write(&path, gzip(&vec![b' '; 90_000])).unwrap();
+        assert!(all(&path).unwrap_err().reason.contains("50 times"));
+        std::fs::write(&path, vec![b' '; 100_001]).unwrap();
+        assert!(all(&path).unwrap_err().reason.contains("more than 100000 bytes"));
+        std::fs::write(&path, gzip(&vec![b' '; 9_000])).unwrap();
+        assert_eq!(all(&path).unwrap()[0].1.len(), 9_000, "small files may be as dense as they like");
+    }
+
+    #[test]
+    fn what_is_cut_short_is_said_after_what_could_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.gz");
+        let text: Vec<u8> = (0..4000_u32).flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+        let packed = gzip(&text);
+        std::fs::write(&path, &packed[..packed.len() / 2]).unwrap();
+        let mut head = 0;
+        let mut read = Vec::new();
+        visit(&path, LIMITS, &|_| (), &mut |mut source| {
+            head = source.head().len();
+            let error = source.read_to_end(&mut read).unwrap_err();
+            assert!(source.complaint(&error).remedy.contains("cut short"));
+            Ok(ControlFlow::Continue(()))
+        })
+        .unwrap();
+        assert!(head > 1000 && read == text[..read.len()] && read.len() == head);
+    }
+
+    #[test]
+    fn progress_is_that_of_the_packed_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.gz");
+        let packed = gzip(&vec![7; 5000]);
+        std::fs::write(&path, &packed).unwrap();
+        let last = Cell::new(None);
+        visit(&path, LIMITS, &|progress| last.set(Some(progress)), &mut |mut source| {
+            io::copy(&mut source, &mut io::sink()).unwrap();
+            Ok(ControlFlow::Continue(()))
+        })
+        .unwrap();
+        let size = packed.len() as u64;
+        assert_eq!(last.get(), Some(Progress { read: size, of: size }));
+    }
+}

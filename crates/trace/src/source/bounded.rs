@@ -1,0 +1,88 @@
+//! Limits on what a file may unpack to.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io::{self, Read};
+use std::rc::Rc;
+
+/// How much is unpacked at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Bytes after decompression.
+    pub(crate) unpacked: u64,
+    /// Bytes after decompression for each byte before it.
+    pub(crate) ratio: u64,
+    /// What unpacks to less than this many bytes may exceed the ratio.
+    pub(crate) small: u64,
+}
+
+impl Limits {
+    /// For formats that are read as a stream. Profilers' traces are packed 15 to 40 fold, a bomb a thousand fold.
+    pub(crate) const STREAMED: Self = Self { unpacked: 64 << 30, ratio: 250, small: 64 << 20 };
+
+    /// At most `unpacked` bytes, however densely they are packed.
+    pub(crate) fn size(unpacked: u64) -> Self {
+        Self { unpacked, ratio: u64::MAX, small: u64::MAX }
+    }
+}
+
+/// The limit that was exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Excess {
+    /// More than so many bytes.
+    Size(u64),
+    /// More than so many bytes for each packed one.
+    Ratio(u64),
+}
+
+impl fmt::Display for Excess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Size(bytes) if bytes >= 1 << 30 => {
+                write!(f, "it unpacks to more than the {} GiB that are read at once", bytes >> 30)
+            }
+            Self::Size(bytes) => write!(f, "it unpacks to more than {bytes} bytes"),
+            Self::Ratio(ratio) => {
+                write!(f, "it unpacks to more than {ratio} times its size: it is no recording")
+            }
+        }
+    }
+}
+
+/// Ends in an error, and says so in `excess`, when `inner` has more than the limits allow.
+pub(crate) struct Bounded<R> {
+    inner: R,
+    limits: Limits,
+    unpacked: u64,
+    /// Bytes that were read to unpack these.
+    packed: Rc<Cell<u64>>,
+    excess: Rc<Cell<Option<Excess>>>,
+}
+
+impl<R> Bounded<R> {
+    pub(crate) fn new(
+        inner: R,
+        limits: Limits,
+        packed: Rc<Cell<u64>>,
+        excess: Rc<Cell<Option<Excess>>>,
+    ) -> Self {
+        Self { inner, limits, unpacked: 0, packed, excess }
+    }
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.unpacked = self.unpacked.saturating_add(count as u64);
+        let Limits { unpacked, ratio, small } = self.limits;
+        if self.unpacked > unpacked {
+            self.excess.set(Some(Excess::Size(unpacked)));
+        } else if self.unpacked > small && self.unpacked / ratio > self.packed.get() {
+            self.excess.set(Some(Excess::Ratio(ratio)));
+        }
+        match self.excess.get() {
+            Some(_) => Err(io::Error::other("too large")),
+            None => Ok(count),
+        }
+    }
+}
