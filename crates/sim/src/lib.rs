@@ -29,7 +29,9 @@ pub use gather::{GatheringSpec, Launch};
 pub use graph::{GraphError, LocalLane, OpId, OpSpec, StepGraph};
 pub use lane::{Discipline, LaneSpec, Requeue, Station, StreamOrder, Streams};
 pub use network::{MAX_PORTS, Route, max_min};
-pub use observe::{Blind, ChunkRecord, Observer, StepRecord, Steps, Timeline};
+pub use observe::{
+    Blind, ChunkRecord, LoadRecord, Observer, QueueRecord, Shared, StepRecord, Steps, Timeline,
+};
 pub use program::{Coupling, PoolSpec, Program, ProgramError, StepWork};
 pub use replay::{LocalLanes, ParseLane, Parsing, Replay, ReplayWorker, TransferOrder, Transport};
 pub use synthesise::{jitter_factors, jittered, synthesise};

@@ -5,7 +5,6 @@
 //! [`Imported::notes`]; what cannot be repaired is a [`TraceError`]. Nothing read from a file can make this crate panic,
 //! and what it holds in memory is bounded.
 
-pub mod chrome;
 mod error;
 mod format;
 mod import;
@@ -14,6 +13,7 @@ mod read;
 mod source;
 mod summary;
 mod tensorflow;
+pub mod timeline;
 mod write;
 
 pub use error::TraceError;

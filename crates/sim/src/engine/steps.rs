@@ -125,6 +125,7 @@ impl<O: Observer> Engine<'_, O> {
                     tcp.offer(self.now, worker, up, job.remaining, &mut self.sampler);
                     self.schedule_tick();
                 }
+                self.tell_waiting(lane);
             }
         }
         lane

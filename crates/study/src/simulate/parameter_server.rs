@@ -9,7 +9,7 @@ use stepcast_core::method::Inapplicable;
 use stepcast_core::prediction::{
     Bottleneck, GroupReport, Part, Prediction, Simulation, Spread, Usage, Warning, samples_per_step,
 };
-use stepcast_core::profile::{Profile, Resource};
+use stepcast_core::profile::{Operation, Profile, Resource};
 use stepcast_core::quantity::{BitsPerSec, BytesPerSec, SamplesPerSec, Seconds};
 use stepcast_core::scenario::{self, Scenario};
 use stepcast_core::strategy::Synchronisation;
@@ -29,6 +29,8 @@ const LOCK_STEP: f64 = 0.75;
 pub(super) struct Question {
     pub(super) program: Program,
     pub(super) lanes: LocalLanes,
+    /// The profile's operations: the first of the program's.
+    pub(super) operations: Vec<Operation>,
     /// Samples of a step, by worker.
     pub(super) batches: Vec<f64>,
     /// Computing of one step, by group.
@@ -85,7 +87,8 @@ impl Question {
         for (index, group) in scenario.cluster.groups.iter().enumerate() {
             batches.extend(std::iter::repeat_n(f64::from(scenario.batch(index)), group.count as usize));
         }
-        Ok(Self { lanes, program, batches, compute, warnings })
+        let operations = profile.operations.clone();
+        Ok(Self { lanes, program, operations, batches, compute, warnings })
     }
 
     pub(super) fn prediction(self, scenario: &Scenario, runs: &[Figures]) -> Prediction {
