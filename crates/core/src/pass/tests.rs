@@ -65,10 +65,10 @@ fn all_steps_keep_the_order_of_the_mean_one() {
     assert_eq!(layers(&passes[0]), [(0.0, 200.0), (0.0, 300.0), (3.0, 100.0)]);
     // There `a` is ready after 4 s, and has to wait for the others until 6 s.
     assert_eq!(layers(&passes[1]), [(0.0, 200.0), (0.0, 300.0), (0.0, 100.0)]);
-    assert_eq!(passes[1].forward.get(), 6.0);
+    assert_eq!(passes[1].forward, Seconds::new(6.0));
     assert_eq!(passes[2], passes[0]);
     for pass in &passes {
-        assert_eq!(pass.computing().get(), 6.0);
+        assert_eq!(pass.computing(), Seconds::new(6.0));
     }
 }
 
