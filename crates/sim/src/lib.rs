@@ -22,7 +22,7 @@ mod synthesise;
 mod tcp;
 
 pub use allreduce::{AllReduce, Bucket, Interference, Messages, Role};
-pub use collective::{Collective, Machines};
+pub use collective::{Collective, Machines, Nodes};
 pub use coordinate::Coordination;
 pub use engine::{End, Limits, Outcome, run};
 pub use gather::{GatheringSpec, Launch};

@@ -26,6 +26,7 @@ pub use sections::{
 use crate::cluster::Cluster;
 use crate::invalid::{Invalid, KeyPath};
 use crate::model::{Activation, Counting, ModelFile};
+use crate::pass::{Gradient, Recorded};
 use crate::profile::Profile;
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
 use crate::steps::StepModel;
@@ -50,6 +51,25 @@ pub enum ModelSource {
         /// The steps.
         profile: Arc<Profile>,
     },
+}
+
+impl ModelSource {
+    /// The measured steps, where there are any.
+    pub fn profile(&self) -> Option<&Profile> {
+        match self {
+            Self::Profile { profile, .. } => Some(profile),
+            Self::Zoo(_) | Self::Custom(_) => None,
+        }
+    }
+
+    /// The gradients that workers sum, in the order in which they are ready: those of `workload` in the order of the
+    /// backward pass, those of a profile as in its mean step.
+    pub fn gradients(&self, workload: &Workload) -> Result<Vec<Gradient>, Invalid> {
+        match self.profile() {
+            Some(profile) => Ok(Recorded::new(profile)?.gradients()),
+            None => Ok(workload.gradients()),
+        }
+    }
 }
 
 /// Where the files that a scenario names come from. Reading them is for others: this crate does no input.
@@ -244,10 +264,21 @@ impl Scenario {
 
     /// The measured steps, where the scenario is made from them.
     pub fn profile(&self) -> Option<&Profile> {
-        match &self.source {
-            ModelSource::Profile { profile, .. } => Some(profile),
-            _ => None,
-        }
+        self.source.profile()
+    }
+
+    /// The gradients that workers sum, in the order in which they are ready.
+    pub fn gradients(&self) -> Result<Vec<Gradient>, Invalid> {
+        self.source.gradients(&self.workload)
+    }
+
+    /// How many times as long as in the profile a step of the group at `index` computes: it has another batch, or another
+    /// speed. One where there is no profile.
+    pub fn slowness(&self, index: usize) -> f64 {
+        self.profile().map_or(1.0, |profile| {
+            let batch = f64::from(self.batch(index)) / f64::from(profile.batch);
+            batch / self.cluster.groups[index].speed
+        })
     }
 
     /// Samples per worker and step in the group at `index`.

@@ -266,7 +266,7 @@ pub enum FusionRule {
     Buckets,
 }
 
-/// Messages, in the order of the backward pass.
+/// Messages, in the order in which their gradients are ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum BucketList {

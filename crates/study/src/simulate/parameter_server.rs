@@ -158,10 +158,9 @@ fn computing(scenario: &Scenario, program: &Program, lanes: LocalLanes) -> Vec<S
 }
 
 /// Computing time of a group against the profile's: by batch and speed, or by what the device makes of the model.
-fn slowness(scenario: &Scenario, profile: &Profile, index: usize) -> f64 {
+fn slowness(scenario: &Scenario, index: usize) -> f64 {
     if scenario.profile().is_some() {
-        let batch = f64::from(scenario.batch(index)) / f64::from(profile.batch);
-        return batch / scenario.cluster.groups[index].speed;
+        return scenario.slowness(index);
     }
     let step = |index: usize| -> Seconds {
         let speed = compute::Speed::of(scenario, index);
@@ -177,7 +176,7 @@ fn replay(scenario: &Scenario, profile: &Profile) -> Replay {
     let mut workers = Vec::with_capacity(cluster.workers() as usize);
     for (index, group) in cluster.groups.iter().enumerate() {
         let port = payload(group.bandwidth.unwrap_or(network.bandwidth));
-        let worker = ReplayWorker { slowness: slowness(scenario, profile, index), port };
+        let worker = ReplayWorker { slowness: slowness(scenario, index), port };
         workers.extend(std::iter::repeat_n(worker, group.count as usize));
     }
     let server_port = payload(cluster.servers.bandwidth.unwrap_or(network.bandwidth));

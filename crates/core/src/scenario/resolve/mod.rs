@@ -7,11 +7,10 @@ mod model;
 
 use super::oyama2016;
 use super::sections::{DataSection, PriceSection, SimulateSection, StrategySection, ZengSection};
-use super::{
-    DataSet, Files, ModelSource, NoFiles, Price, Scenario, ScenarioFile, SimulateOptions, ZengOptions,
-};
+use super::{DataSet, Files, NoFiles, Price, Scenario, ScenarioFile, SimulateOptions, ZengOptions};
 use crate::device::Device;
 use crate::invalid::{Invalid, KeyPath};
+use crate::pass::Gradient;
 use crate::strategy::{Architecture, Strategy};
 pub(super) use check::{not_negative, positive};
 use std::sync::Arc;
@@ -30,11 +29,11 @@ impl ScenarioFile {
         let model::Trained { source, counting, workload } =
             model::model(self.model, files).map_err(below("model"))?;
         let cluster = machines::cluster(self.cluster, files).map_err(below("cluster"))?;
-        let usual_batch = match &source {
-            ModelSource::Profile { profile, .. } => profile.batch,
-            _ => DEFAULT_BATCH,
+        let usual_batch = source.profile().map_or(DEFAULT_BATCH, |profile| profile.batch);
+        let gradients = match exchange::names_gradients(&self.strategy) {
+            true => source.gradients(&workload)?,
+            false => Vec::new(),
         };
-        let gradients = model::gradients(&source, &workload);
         let strategy = strategy(self.strategy, usual_batch, &gradients).map_err(below("strategy"))?;
         for (index, group) in cluster.groups.iter().enumerate() {
             if group.device.peak(strategy.precision).is_none() {
@@ -91,7 +90,7 @@ pub(super) fn below(parent: &'static str) -> impl Fn(Invalid) -> Invalid {
     move |invalid| invalid.below(KeyPath::of(parent))
 }
 
-fn strategy(section: StrategySection, usual_batch: u32, gradients: &[String]) -> Result<Strategy, Invalid> {
+fn strategy(section: StrategySection, usual_batch: u32, gradients: &[Gradient]) -> Result<Strategy, Invalid> {
     let batch = section.batch.unwrap_or(usual_batch);
     check::batch(batch)?;
     Ok(Strategy {

@@ -3,7 +3,6 @@
 use super::below;
 use crate::invalid::{Invalid, KeyPath};
 use crate::model::{Counting, zoo};
-use crate::profile::Resource;
 use crate::scenario::sections::ModelSection;
 use crate::scenario::{Files, ModelSource};
 use crate::workload::Workload;
@@ -73,18 +72,4 @@ fn counting(names: Vec<String>) -> Result<Counting, Invalid> {
         *slot = true;
     }
     Ok(counting)
-}
-
-/// Names of all gradients, in the order of the backward pass.
-pub(super) fn gradients(source: &ModelSource, workload: &Workload) -> Vec<String> {
-    match source {
-        ModelSource::Profile { profile, .. } => {
-            let sent = profile.operations.iter().filter(|op| op.resource == Resource::Uplink && op.bytes > 0);
-            sent.map(|op| op.name.clone()).collect()
-        }
-        _ => {
-            let tensors = workload.layers.iter().rev().flat_map(|layer| &layer.tensors);
-            tensors.map(|tensor| tensor.name.clone()).collect()
-        }
-    }
 }

@@ -1,8 +1,11 @@
 //! What one worker computes in a step, gradient by gradient: what all-reduce training starts from.
 
+mod recorded;
+
+pub use recorded::Recorded;
+
 use crate::compute::Speed;
 use crate::invalid::{Invalid, KeyPath};
-use crate::profile::{Profile, Resource, Step};
 use crate::quantity::{Bytes, FlopsPerSec, Seconds};
 use crate::workload::{LayerWork, Workload};
 
@@ -16,6 +19,15 @@ pub struct Layer {
     pub backward: Seconds,
     /// The gradients that it leaves, to be summed over the workers.
     pub gradients: Bytes,
+}
+
+/// One gradient that workers sum.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gradient {
+    /// "conv1.weight"; of a profile, the name of the operation that sends it.
+    pub name: String,
+    /// Its size on the wire.
+    pub size: Bytes,
 }
 
 /// Forward and backward pass of one worker.
@@ -68,47 +80,6 @@ impl Pass {
             layers.push(Layer { backward: backward - before, gradients: Bytes::ZERO });
         }
         Ok(Self { forward, layers, update })
-    }
-
-    /// The pass of one step of a profile: its operations on the worker one after the other, without the waits for
-    /// transfers that lie between them; a gradient (an uplink) is ready when all that it waits for has been computed.
-    /// Times are `slowness` times the recorded ones.
-    pub fn of_step(profile: &Profile, step: &Step, slowness: f64) -> Result<Self, Invalid> {
-        let on_worker = |op: &usize| profile.operations[*op].resource == Resource::Worker;
-        let mut order: Vec<usize> = (0..profile.operations.len()).filter(on_worker).collect();
-        order.sort_by(|&a, &b| step.start[a].total_cmp(&step.start[b]));
-        let mut now = Seconds::ZERO;
-        let mut ended = vec![None; profile.operations.len()];
-        for op in order {
-            now += step.duration(op) * slowness;
-            ended[op] = Some(now);
-        }
-        let mut ready: Vec<(Seconds, Bytes)> = Vec::new();
-        for operation in
-            profile.operations.iter().filter(|op| op.resource == Resource::Uplink && op.bytes > 0)
-        {
-            let computed = operation.after.iter().filter_map(|&before| ended[before as usize]);
-            let Some(time) = computed.reduce(Seconds::max) else {
-                let reason =
-                    format!("the gradient \"{}\" waits for nothing that is computed", operation.name);
-                let remedy = "record which operation of the worker makes it: its `after`";
-                return Err(Invalid::new(KeyPath::of("model.profile"), reason, remedy));
-            };
-            ready.push((time, operation.size()));
-        }
-        ready.sort_by(|a, b| a.0.get().total_cmp(&b.0.get()));
-        let (first, last) = match (ready.first(), ready.last()) {
-            (Some(first), Some(last)) => (first.0, last.0),
-            _ => {
-                let reason = "the profile sends no gradients";
-                let remedy = "record transfers from the worker (`uplink`)";
-                return Err(Invalid::new(KeyPath::of("model.profile"), reason, remedy));
-            }
-        };
-        for entry in &mut ready {
-            entry.0 = entry.0 - first;
-        }
-        Self::measured(first, last - first, &ready, now - last)
     }
 
     /// The same pass with one entry for every gradient of `workload`: those of a layer are ready together.
@@ -205,3 +176,6 @@ impl Pass {
         self.layers.iter().map(|layer| layer.gradients).sum()
     }
 }
+
+#[cfg(test)]
+mod tests;
