@@ -8,6 +8,7 @@
 pub mod chrome;
 mod error;
 mod json;
+pub mod onnx;
 mod read;
 mod tensorflow;
 

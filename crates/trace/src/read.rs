@@ -125,7 +125,7 @@ fn open<'a>(reader: Box<dyn Read + 'a>, place: &str, left: &mut u64) -> Result<V
 }
 
 /// What is inside, if the first bytes are those of gzip or xz.
-fn decompress<'a>(mut reader: Box<dyn Read + 'a>) -> std::io::Result<Box<dyn Read + 'a>> {
+pub(crate) fn decompress<'a>(mut reader: Box<dyn Read + 'a>) -> std::io::Result<Box<dyn Read + 'a>> {
     let mut head = Vec::with_capacity(XZ.len());
     (&mut reader).take(XZ.len() as u64).read_to_end(&mut head)?;
     let (gzip, xz) = (head.starts_with(GZIP), head == XZ);
