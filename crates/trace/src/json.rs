@@ -1,9 +1,7 @@
 //! Profiles as JSON files, plain or gzip: one line per operation and per step.
 
-use crate::{MAX_UNPACKED, TraceError, read};
-use flate2::{Compression, write::GzEncoder};
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use crate::{MAX_UNPACKED, TraceError, read, write};
+use std::io::Write;
 use std::path::Path;
 use stepcast_core::profile::Profile;
 
@@ -35,34 +33,7 @@ pub fn parse_profile(json: &[u8], name: &str) -> Result<Profile, TraceError> {
 pub fn write_profile(path: &Path, profile: &Profile) -> Result<(), TraceError> {
     let shown = path.display().to_string();
     profile.check().map_err(|error| TraceError::profile(&shown, error))?;
-    let Some(name) = path.file_name() else {
-        return Err(TraceError::new(
-            shown,
-            "it is not the name of a file",
-            "give a name such as profile.json",
-        ));
-    };
-    let name = name.to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-    let written =
-        write_beside(&beside, profile, name.ends_with(".gz")).and_then(|()| std::fs::rename(&beside, path));
-    written.map_err(|error| {
-        // The reason is what counts; that the rest could not be removed would hide it.
-        let _ = std::fs::remove_file(&beside);
-        TraceError::system(path, &error, "check that the folder exists and can be written to")
-    })
-}
-
-fn write_beside(path: &Path, profile: &Profile, compress: bool) -> std::io::Result<()> {
-    let mut file = BufWriter::new(File::create(path)?);
-    if compress {
-        let mut encoder = GzEncoder::new(file, Compression::default());
-        print_profile(profile, &mut encoder)?;
-        file = encoder.finish()?;
-    } else {
-        print_profile(profile, &mut file)?;
-    }
-    file.into_inner()?.sync_all()
+    write::replace(path, "profile.json", |mut out| print_profile(profile, &mut out))
 }
 
 /// Prints a profile as JSON.

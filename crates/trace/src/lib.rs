@@ -1,6 +1,6 @@
-//! Reads recorded training steps into profiles, and profiles from and to files.
+//! Reads recorded training steps into profiles and ONNX files into models, and both from and to files.
 //!
-//! [`tensorflow`] reads the `RunMetadata` of a TensorFlow parameter-server job. What a recording lacks is
+//! [`onnx`](mod@onnx) reads the graph of an ONNX file, without its weights. [`tensorflow`] reads the `RunMetadata` of a TensorFlow parameter-server job. What a recording lacks is
 //! repaired where that is honest and said in [`Imported::notes`]; what cannot be repaired is a [`TraceError`].
 //! Nothing read from a file can make this crate panic, and what it holds in memory is bounded by
 //! [`MAX_UNPACKED`].
@@ -8,12 +8,15 @@
 pub mod chrome;
 mod error;
 mod json;
+mod model;
 pub mod onnx;
 mod read;
 mod tensorflow;
+mod write;
 
 pub use error::TraceError;
 pub use json::{parse_profile, print_profile, read_profile, write_profile};
+pub use model::{print_model, write_model};
 pub use read::MAX_UNPACKED;
 pub use tensorflow::{from_run_metadata, tensorflow};
 

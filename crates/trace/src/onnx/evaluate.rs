@@ -11,7 +11,7 @@ use crate::TraceError;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Newest version of the standard operators whose rules are those of `operator`.
-const NEWEST_OPSET: i64 = 24;
+const NEWEST_OPSET: i64 = 28;
 /// Oldest version that broadcasts like later ones.
 const OLDEST_OPSET: i64 = 7;
 
@@ -50,7 +50,9 @@ pub(super) fn evaluate(graph: &Graph, options: &Options, place: &str) -> Result<
             "the file uses version {opset} of the standard operators; it was read by the rules of versions \
              {OLDEST_OPSET} to {NEWEST_OPSET}"
         )),
-        None => notes.push("the file does not say which version of the standard operators it uses".to_owned()),
+        None => {
+            notes.push("the file does not say which version of the standard operators it uses".to_owned())
+        }
     }
     let mut walk = Walk {
         graph,
@@ -87,8 +89,7 @@ impl Walk<'_> {
             return Err(TraceError::new(at, "a dimension is negative", "export the model again"));
         };
         let is_parameter = element::is_real(stored.data_type) && !shape.is_empty();
-        let origin =
-            if is_parameter { Origin::Parameters(BTreeSet::from([index])) } else { Origin::Static };
+        let origin = if is_parameter { Origin::Parameters(BTreeSet::from([index])) } else { Origin::Static };
         // Older exporters store the mask of a causal attention as a square of truth values.
         let truth = matches!(stored.data_type, element::BOOL | element::UINT8);
         let square = matches!(shape[..], [.., a, b] if a == b && a != Size::ONE);
@@ -149,7 +150,9 @@ impl Walk<'_> {
             (Stop::Wrong(_), Samples::Open) => {
                 "check the sizes that were given; if the file was exported for one batch, export it with an open one"
             }
-            (Stop::Wrong(_), Samples::Fixed(_)) => "check the sizes that were given, or export the model again",
+            (Stop::Wrong(_), Samples::Fixed(_)) => {
+                "check the sizes that were given, or export the model again"
+            }
         };
         Some(TraceError::new(at, cause, remedy))
     }
@@ -157,7 +160,8 @@ impl Walk<'_> {
     /// An operator without a rule: counted, and its outputs taken as the file declares them.
     fn unfamiliar(&mut self, node: &Node, origin: &Origin) -> Made {
         if *origin != Origin::Static || node.inputs.is_empty() {
-            let name = if node.domain.is_empty() { node.op.clone() } else { format!("{}.{}", node.domain, node.op) };
+            let name =
+                if node.domain.is_empty() { node.op.clone() } else { format!("{}.{}", node.domain, node.op) };
             *self.unknown.entry(name).or_default() += 1;
         }
         self.lost.get_or_insert_with(|| (node.place(), "the operator is not known".to_owned()));
@@ -181,11 +185,16 @@ impl Walk<'_> {
     fn pattern(&self, node: &Node, origin: &Origin) -> (bool, bool) {
         let mut inputs = node.inputs.iter().flatten().filter_map(|id| self.tensors[*id].as_ref());
         let inherits = only_moves(&node.op)
-            || matches!(node.op.as_str(), "Add" | "Sub" | "Mul" | "And" | "Or" | "Not" | "Where" | "Max" | "Min");
+            || matches!(
+                node.op.as_str(),
+                "Add" | "Sub" | "Mul" | "And" | "Or" | "Not" | "Where" | "Max" | "Min"
+            );
         match node.op.as_str() {
             "Range" => (true, false),
             "Trilu" => (false, true),
-            "Less" | "LessOrEqual" | "Greater" | "GreaterOrEqual" => (false, inputs.all(|input| input.places)),
+            "Less" | "LessOrEqual" | "Greater" | "GreaterOrEqual" => {
+                (false, inputs.all(|input| input.places))
+            }
             _ if inherits => {
                 let (mut places, mut causal) = (false, false);
                 for input in inputs {

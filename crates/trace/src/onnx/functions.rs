@@ -43,9 +43,8 @@ fn expand(
         return Ok(());
     };
     let prefix = if node.name.is_empty() { format!("{}_{}", node.op, out.len()) } else { node.name.clone() };
-    let outer: HashMap<&str, &str> = pairs(&function.inputs, &node.inputs)
-        .chain(pairs(&function.outputs, &node.outputs))
-        .collect();
+    let outer: HashMap<&str, &str> =
+        pairs(&function.inputs, &node.inputs).chain(pairs(&function.outputs, &node.outputs)).collect();
     let rename = |name: &String| match outer.get(name.as_str()) {
         Some(outer) => (*outer).to_owned(),
         None if name.is_empty() || function.inputs.contains(name) => String::new(),
@@ -67,7 +66,11 @@ fn expand(
 }
 
 fn pairs<'a>(inner: &'a [String], outer: &'a [String]) -> impl Iterator<Item = (&'a str, &'a str)> {
-    inner.iter().map(String::as_str).zip(outer.iter().map(String::as_str)).filter(|(_, outer)| !outer.is_empty())
+    inner
+        .iter()
+        .map(String::as_str)
+        .zip(outer.iter().map(String::as_str))
+        .filter(|(_, outer)| !outer.is_empty())
 }
 
 /// An attribute with the value of the call, or the function's default; none if neither has one.

@@ -87,9 +87,8 @@ impl Graph {
         let declared = graph.values.into_iter().chain(graph.outputs);
         let declared = declared.filter_map(|info| Some((*names.ids.get(&info.name)?, info))).collect();
         let given = known.into_iter().chain(inputs.iter().map(|(id, _)| *id)).collect();
-        let nodes = in_order(nodes, given, &names.texts).map_err(|(at, reason, remedy)| {
-            TraceError::new(format!("{place}, {at}"), reason, remedy)
-        })?;
+        let nodes = in_order(nodes, given, &names.texts)
+            .map_err(|(at, reason, remedy)| TraceError::new(format!("{place}, {at}"), reason, remedy))?;
         Ok(Self { names: names.texts, nodes, inputs, outputs, initialisers, declared, opset })
     }
 }
@@ -151,7 +150,11 @@ fn in_order(nodes: Vec<Node>, given: HashSet<TensorId>, names: &[String]) -> Res
         for &output in node.outputs.iter().flatten() {
             if given.contains(&output) || maker.insert(output, id).is_some() {
                 let reason = format!("it makes \"{}\", which something else makes too", names[output]);
-                return Err((node.place(), reason, "export the model again; tensors need names of their own"));
+                return Err((
+                    node.place(),
+                    reason,
+                    "export the model again; tensors need names of their own",
+                ));
             }
         }
     }

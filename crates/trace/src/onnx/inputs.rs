@@ -39,7 +39,10 @@ fn dims(info: &ValueInfo) -> Option<&[Dimension]> {
     info.kind.as_ref()?.tensor.as_ref()?.shape.as_ref().map(|shape| &shape.dims[..])
 }
 
-/// Takes the first dimension of the first input for the batch, and the others from the file or from `options`.
+/// Tells the batch, and takes the other dimensions from the file or from `options`.
+///
+/// The batch is the dimension whose name says so, for some networks read sequences first; otherwise the first one of
+/// the first input.
 pub(super) fn bind(
     graph: &Graph,
     options: &Options,
@@ -47,7 +50,8 @@ pub(super) fn bind(
     notes: &mut Vec<String>,
 ) -> Result<Binding, TraceError> {
     let at = |info: &ValueInfo| format!("{place}, input \"{}\"", info.name);
-    let first = graph.inputs.iter().find_map(|(_, info)| dims(info)?.first());
+    let all = || graph.inputs.iter().filter_map(|(_, info)| dims(info));
+    let first = all().flatten().find(|dim| says_batch(dim)).or_else(|| all().find_map(<[_]>::first));
     let mut binding = Binding {
         samples: Samples::Open,
         shapes: Vec::new(),
@@ -96,6 +100,11 @@ pub(super) fn bind(
         return Err(TraceError::new(place, reason, format!("the open dimensions are {}", open(graph))));
     }
     Ok(binding)
+}
+
+fn says_batch(dim: &Dimension) -> bool {
+    let name = dim.name.to_lowercase();
+    name.contains("batch") || name == "n" || name == "b"
 }
 
 fn is_fixed(dim: &Dimension) -> bool {

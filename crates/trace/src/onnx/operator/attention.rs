@@ -8,6 +8,7 @@ pub(super) fn rule(op: &str) -> Option<Rule> {
     Some(match op {
         "Attention" => attention,
         "RotaryEmbedding" => rotary,
+        "LinearAttention" => linear,
         _ => return None,
     })
 }
@@ -53,7 +54,9 @@ fn parts(call: &Call<'_>, index: usize, heads: &str) -> Result<[Size; 4], Stop> 
         [batch, heads, places, width] => Ok([batch, heads, places, width]),
         [batch, places, packed] => {
             let heads = Size::fixed(call.int(heads, 1));
-            let width = packed.over(heads).ok_or_else(|| Stop::Wrong(format!("{heads} heads do not divide {packed}")))?;
+            let width = packed
+                .over(heads)
+                .ok_or_else(|| Stop::Wrong(format!("{heads} heads do not divide {packed}")))?;
             Ok([batch, heads, places, width])
         }
         ref other => wrong(format!("it reads three or four dimensions, not {}", spelled(other))),
@@ -93,4 +96,19 @@ pub(in crate::onnx) fn heads(call: &Call<'_>) -> Result<Heads, Stop> {
 fn rotary(call: &Call<'_>) -> Result<Made, Stop> {
     let amount = scaled(call.elements(0)?, 3)?;
     Ok(Made::free(call.shape(0)?.to_vec())?.with(Kind::Elementwise, amount))
+}
+
+/// Attention with a state instead of pairs (opset 27): each token adds a product of key and value to the state of its head
+/// and reads it by its query; other rules subtract what the state holds already, or let it decay.
+fn linear(call: &Call<'_>) -> Result<Made, Stop> {
+    let [batch, count, places, width] = parts(call, 0, "q_num_heads")?;
+    let [_, _, _, value_width] = parts(call, 2, "kv_num_heads")?;
+    let rule = call.text("update_rule").unwrap_or("gated_delta");
+    let cells = product_of(&[batch, count, places, width, value_width])?;
+    let products = if rule.contains("delta") { 3 } else { 2 };
+    let shape = vec![batch, places, count.times(value_width).ok_or_else(overflow)?];
+    let state = vec![batch, Size::fixed(call.int("kv_num_heads", 1)), width, value_width];
+    let made = Made { shapes: vec![shape, state], ..Made::default() };
+    let made = made.with(Kind::MultiplyAdd, scaled(cells, 2 * products)?);
+    Ok(if rule.contains("gated") { made.with(Kind::Elementwise, cells) } else { made })
 }

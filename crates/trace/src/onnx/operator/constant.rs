@@ -14,6 +14,7 @@ pub(super) fn rule(op: &str) -> Option<Rule> {
         "Range" => range,
         "RandomNormal" | "RandomUniform" => random,
         "RandomNormalLike" | "RandomUniformLike" | "Bernoulli" | "EyeLike" => like,
+        "Multinomial" => drawn,
         "BlackmanWindow" | "HannWindow" | "HammingWindow" => window,
         _ => return None,
     })
@@ -112,6 +113,12 @@ fn random(call: &Call<'_>) -> Result<Made, Stop> {
 fn like(call: &Call<'_>) -> Result<Made, Stop> {
     let amount = scaled(call.elements(0)?, 1)?;
     Ok(Made::free(call.shape(0)?.to_vec())?.with(Kind::Elementwise, amount))
+}
+
+fn drawn(call: &Call<'_>) -> Result<Made, Stop> {
+    let batch = call.shape(0)?.first().copied().unwrap_or(Size::ONE);
+    let made = Made::free(vec![batch, Size::fixed(call.int("sample_size", 1).max(1))])?;
+    Ok(made.with(Kind::Elementwise, call.elements(0)?))
 }
 
 fn window(call: &Call<'_>) -> Result<Made, Stop> {

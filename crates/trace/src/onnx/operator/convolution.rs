@@ -3,6 +3,7 @@
 use super::{Call, Kind, Made, Rule, Stop, overflow, product_of, scaled, wrong};
 use crate::onnx::size::{Size, spelled};
 use crate::onnx::tensor::Origin;
+use stepcast_core::model::Activation;
 
 pub(super) fn rule(op: &str) -> Option<Rule> {
     Some(match op {
@@ -10,6 +11,7 @@ pub(super) fn rule(op: &str) -> Option<Rule> {
         "QLinearConv" => |call| convolve(call, 3, Some(8)),
         "DeformConv" => |call| convolve(call, 1, Some(3)),
         "ConvTranspose" => transposed,
+        "CausalConvWithState" => causal,
         _ => return None,
     })
 }
@@ -41,11 +43,11 @@ impl Windows {
         let mut windows = Self { kernel, stride, dilation, pads: vec![(0, 0); rank], ceil };
         match call.text("auto_pad").unwrap_or("NOTSET") {
             side @ ("SAME_UPPER" | "SAME_LOWER") => {
-                for at in 0..rank {
+                for (at, &length) in image.iter().enumerate() {
                     let reach = windows.reach(at)?;
-                    let steps = (image[at] - 1).div_euclid(windows.stride[at]);
+                    let steps = (length - 1).div_euclid(windows.stride[at]);
                     let total = steps.checked_mul(windows.stride[at]).and_then(|far| far.checked_add(reach));
-                    let total = (total.ok_or_else(overflow)? - image[at]).max(0);
+                    let total = (total.ok_or_else(overflow)? - length).max(0);
                     let (less, more) = (total / 2, total - total / 2);
                     windows.pads[at] = if side == "SAME_UPPER" { (less, more) } else { (more, less) };
                 }
@@ -75,7 +77,8 @@ impl Windows {
         let along = |at: usize| {
             let (before, after) = self.pads[at];
             let padded = image[at].checked_add(before).and_then(|sum| sum.checked_add(after));
-            let room = padded.and_then(|padded| padded.checked_sub(self.reach(at).ok()?)).ok_or_else(overflow)?;
+            let room =
+                padded.and_then(|padded| padded.checked_sub(self.reach(at).ok()?)).ok_or_else(overflow)?;
             if room < 0 {
                 return wrong(format!("a window of {} does not fit into {}", self.kernel[at], image[at]));
             }
@@ -96,7 +99,8 @@ pub(in crate::onnx) fn image(dims: &[Size]) -> Result<(Size, Size, Vec<i64>), St
         return wrong(format!("it reads images with channels, not {}", spelled(dims)));
     };
     let numbers = image.iter().map(|size| size.number()).collect::<Option<Vec<_>>>();
-    let numbers = numbers.ok_or_else(|| Stop::Unknown("the size of its image depends on the batch".to_owned()))?;
+    let numbers =
+        numbers.ok_or_else(|| Stop::Unknown("the size of its image depends on the batch".to_owned()))?;
     Ok((*batch, *channels, numbers))
 }
 
@@ -119,7 +123,8 @@ fn convolve(call: &Call<'_>, weight_at: usize, bias_at: Option<usize>) -> Result
     let window: Vec<Size> = windows.kernel.iter().map(|&side| Size::fixed(side)).collect();
     let each = product_of(&window)?.times(per_group).ok_or_else(overflow)?;
     let outputs = product_of(&shape)?;
-    let made = Made::free(shape)?.with(Kind::MultiplyAdd, scaled(outputs.times(each).ok_or_else(overflow)?, 2)?);
+    let made =
+        Made::free(shape)?.with(Kind::MultiplyAdd, scaled(outputs.times(each).ok_or_else(overflow)?, 2)?);
     Ok(biased(call, bias_at, made, outputs))
 }
 
@@ -137,16 +142,19 @@ fn transposed(call: &Call<'_>) -> Result<Made, Stop> {
     let windows = Windows::of(call, kernel, &sizes)?;
     let more = call.ints("output_padding").unwrap_or_default();
     let mut shape = vec![batch, out];
-    for at in 0..sizes.len() {
+    for (at, &length) in sizes.iter().enumerate() {
         let size = match call.ints("output_shape").and_then(|given| given.get(at)) {
             Some(&given) => Some(given),
             None if call.text("auto_pad").is_some_and(|text| text.starts_with("SAME")) => {
-                sizes[at].checked_mul(windows.stride[at])
+                length.checked_mul(windows.stride[at])
             }
-            None => (sizes[at] - 1).checked_mul(windows.stride[at]).and_then(|far| {
+            None => (length - 1).checked_mul(windows.stride[at]).and_then(|far| {
                 let (before, after) = windows.pads[at];
                 let reach = windows.reach(at).ok()?;
-                far.checked_add(reach)?.checked_add(more.get(at).copied().unwrap_or(0))?.checked_sub(before)?.checked_sub(after)
+                far.checked_add(reach)?
+                    .checked_add(more.get(at).copied().unwrap_or(0))?
+                    .checked_sub(before)?
+                    .checked_sub(after)
             }),
         };
         shape.push(size.filter(|size| *size > 0).map(Size::fixed).ok_or_else(overflow)?);
@@ -157,4 +165,19 @@ fn transposed(call: &Call<'_>) -> Result<Made, Stop> {
     let outputs = product_of(&shape)?;
     let made = Made::free(shape)?.with(Kind::MultiplyAdd, scaled(product_of(&each)?, 2)?);
     Ok(biased(call, Some(2), made, outputs))
+}
+
+/// A window over each channel that looks back only, and carries its last places on.
+fn causal(call: &Call<'_>) -> Result<Made, Stop> {
+    let shape = call.shape(0)?.to_vec();
+    let &[channels, _, window] = call.shape(1)? else { return wrong("its weight has three dimensions") };
+    let outputs = product_of(&shape)?;
+    let state = vec![shape.first().copied().unwrap_or(Size::ONE), channels, window];
+    let amount = scaled(outputs.times(window).ok_or_else(overflow)?, 2)?;
+    let made = Made { shapes: vec![shape, state], ..Made::default() }.with(Kind::MultiplyAdd, amount);
+    let made = biased(call, Some(2), made, outputs);
+    if call.text("activation").is_none_or(|text| text == "none") {
+        return Ok(made);
+    }
+    Ok(made.with(Kind::Activation, scaled(outputs, Activation::Silu.operations())?))
 }

@@ -22,6 +22,7 @@ fn activation(op: &str) -> Option<u64> {
         "HardSwish" => Activation::Hardswish.operations(),
         "Gelu" => Activation::Gelu.operations(),
         "Swish" => Activation::Silu.operations(),
+        "SwiGLU" => Activation::Silu.operations() + 1,
         "Softmax" => Activation::Softmax.operations(),
         "Softsign" | "Hardmax" => 3,
         "Elu" | "Celu" | "Selu" => EXPONENTIAL + 3,
@@ -71,7 +72,8 @@ fn combine(call: &Call<'_>) -> Result<Made, Stop> {
         _ => operations(op).unwrap_or(1),
     };
     let amount = scaled(product_of(&shape)?, each.saturating_mul(repetitions))?;
-    let contents: Vec<_> = call.inputs[..operands].iter().map(|input| input.and_then(|i| i.content.as_deref())).collect();
+    let contents: Vec<_> =
+        call.inputs[..operands].iter().map(|input| input.and_then(|i| i.content.as_deref())).collect();
     let content = arithmetic::content(op, &contents);
     let shapes = vec![shape; call.node.outputs.len().max(1)];
     Ok(Made { shapes, content, ..Made::default() }.with(Kind::Elementwise, amount))
@@ -83,7 +85,8 @@ fn power(call: &Call<'_>) -> u64 {
         Some(exponent) if exponent.fract() == 0.0 && (1.0..=8.0).contains(&exponent) => {
             (exponent as u64 - 1).max(1)
         }
-        Some(exponent) if exponent.abs() == 0.5 || exponent == -1.0 => 1,
+        // a root, its inverse, an inverse
+        Some(exponent) if [0.5, -0.5, -1.0].contains(&exponent) => 1,
         _ => 2 * EXPONENTIAL + 1,
     }
 }

@@ -149,7 +149,8 @@ fn blocks(call: &Call<'_>) -> Result<Made, Stop> {
     };
     let side = Size::fixed(call.int("blocksize", 1));
     let square = side.times(side).ok_or_else(overflow)?;
-    let (divide, multiply) = (Size::over as fn(Size, Size) -> Option<Size>, Size::times as fn(Size, Size) -> Option<Size>);
+    let (divide, multiply) =
+        (Size::over as fn(Size, Size) -> Option<Size>, Size::times as fn(Size, Size) -> Option<Size>);
     let (deep, flat) = if call.node.op == "SpaceToDepth" { (multiply, divide) } else { (divide, multiply) };
     let shape = (|| Some(vec![batch, deep(channels, square)?, flat(height, side)?, flat(width, side)?]))();
     Made::free(shape.ok_or_else(|| Stop::Wrong("its block does not divide its input".to_owned()))?)

@@ -56,9 +56,10 @@ fn unpool(call: &Call<'_>) -> Result<Made, Stop> {
     let (batch, channels, sizes) = image(call.shape(0)?)?;
     let windows = Windows::of(call, call.ints("kernel_shape").unwrap_or_default().to_vec(), &sizes)?;
     let mut shape = vec![batch, channels];
-    for at in 0..sizes.len() {
+    for (at, &length) in sizes.iter().enumerate() {
         let (before, after) = windows.pads[at];
-        let far = (sizes[at] - 1).checked_mul(windows.stride[at]).and_then(|far| far.checked_add(windows.kernel[at]));
+        let far =
+            (length - 1).checked_mul(windows.stride[at]).and_then(|far| far.checked_add(windows.kernel[at]));
         let size = far.and_then(|far| far.checked_sub(before)?.checked_sub(after)).filter(|size| *size > 0);
         shape.push(size.map(Size::fixed).ok_or_else(overflow)?);
     }

@@ -90,7 +90,8 @@ fn einsum(call: &Call<'_>) -> Result<Made, Stop> {
     let once = || sizes.iter().filter(|(_, (_, times))| *times == 1).map(|(letter, _)| *letter).collect();
     let output: String = right.unwrap_or_else(once);
     let shape = output.chars().map(|letter| sizes.get(&letter).map(|(size, _)| *size)).collect::<Option<_>>();
-    let shape: Vec<Size> = shape.ok_or_else(|| Stop::Wrong("it puts out an index that nothing has".to_owned()))?;
+    let shape: Vec<Size> =
+        shape.ok_or_else(|| Stop::Wrong("it puts out an index that nothing has".to_owned()))?;
     let all = elements(&sizes.values().map(|(size, _)| *size).collect::<Vec<_>>()).ok_or_else(overflow)?;
     let summed = sizes.keys().any(|letter| !output.contains(*letter));
     let products = terms.len() as u64 - 1;
@@ -102,7 +103,8 @@ fn einsum(call: &Call<'_>) -> Result<Made, Stop> {
 fn determinant(call: &Call<'_>) -> Result<Made, Stop> {
     let dims = call.shape(0)?;
     let [outer @ .., side, _] = dims else { return wrong("it reads square matrices") };
-    let cube = product_of(&[*side, *side, *side, Size::fixed(2)])?.over(Size::fixed(3)).ok_or_else(overflow)?;
+    let cube =
+        product_of(&[*side, *side, *side, Size::fixed(2)])?.over(Size::fixed(3)).ok_or_else(overflow)?;
     let amount = product_of(outer)?.times(cube).ok_or_else(overflow)?;
     Ok(Made::free(outer.to_vec())?.with(Kind::MultiplyAdd, amount))
 }

@@ -10,6 +10,7 @@ pub(super) fn rule(op: &str) -> Option<Rule> {
         "GRU" => |call| recurrent(call, 3),
         "RNN" => |call| recurrent(call, 1),
         "DFT" => transform,
+        "STFT" => frames,
         _ => return None,
     })
 }
@@ -43,12 +44,42 @@ fn recurrent(call: &Call<'_>, gates: u64) -> Result<Made, Stop> {
     Ok(made.with(Kind::Activation, activation).with(Kind::Elementwise, gated))
 }
 
-/// 5·n·log₂ n operations for n complex numbers (Cooley and Tukey 1965).
+/// Operations of a transform for each of its n complex numbers: 5·log₂ n (Cooley and Tukey 1965).
+fn butterflies(length: i64) -> u64 {
+    ((5.0 * (length as f64).log2()).ceil() as u64).max(1)
+}
+
+/// A transform of each frame of a signal, after a window.
+fn frames(call: &Call<'_>) -> Result<Made, Stop> {
+    let [batch, signal, ..] = call.shape(0)? else { return wrong("it reads signals") };
+    let single = |index: usize| match call.wholes(index)?[..] {
+        [number] if number > 0 => Ok(number),
+        _ => wrong("a length of its frames is not a positive number"),
+    };
+    let signal =
+        signal.number().ok_or_else(|| Stop::Unknown("the length of its signal is not known".to_owned()))?;
+    let length = match (call.has(3), call.has(2)) {
+        (true, _) => single(3)?,
+        (false, true) => call.shape(2)?.first().and_then(|dim| dim.number()).unwrap_or(signal),
+        (false, false) => signal,
+    };
+    if length > signal || length <= 0 {
+        return wrong(format!("a frame of {length} does not fit into a signal of {signal}"));
+    }
+    let count = Size::fixed((signal - length) / single(1)? + 1);
+    let all = product_of(&[*batch, count, Size::fixed(length)])?;
+    let bins = if call.int("onesided", 1) != 0 { length / 2 + 1 } else { length };
+    let made = Made::free(vec![*batch, count, Size::fixed(bins), Size::fixed(2)])?;
+    let windowed = if call.has(2) { made.with(Kind::Elementwise, all) } else { made };
+    Ok(windowed.with(Kind::MultiplyAdd, scaled(all, butterflies(length))?))
+}
+
 fn transform(call: &Call<'_>) -> Result<Made, Stop> {
     let dims = call.shape(0)?;
     let rank = dims.len();
     let given = if call.has(2) { call.wholes(2)?.first().copied() } else { None };
-    let place = super::axis(given.unwrap_or_else(|| call.int("axis", if call.opset < 20 { 1 } else { -2 })), rank)?;
+    let place =
+        super::axis(given.unwrap_or_else(|| call.int("axis", if call.opset < 20 { 1 } else { -2 })), rank)?;
     let mut shape = dims.to_vec();
     if call.has(1)
         && let [length] = call.sizes(1)?[..]
@@ -56,12 +87,12 @@ fn transform(call: &Call<'_>) -> Result<Made, Stop> {
         shape[place] = length;
     }
     let length = shape[place].number().filter(|length| *length > 0);
-    let length = length.ok_or_else(|| Stop::Unknown("the length of its transform is not known".to_owned()))?;
+    let length =
+        length.ok_or_else(|| Stop::Unknown("the length of its transform is not known".to_owned()))?;
     if let Some(last) = shape.last_mut() {
         *last = Size::ONE;
     }
-    let each = (5.0 * (length as f64).log2()).ceil() as u64;
-    let amount = scaled(product_of(&shape)?, each.max(1))?;
+    let amount = scaled(product_of(&shape)?, butterflies(length))?;
     if call.int("onesided", 0) != 0 {
         shape[place] = Size::fixed(length / 2 + 1);
     }

@@ -79,7 +79,8 @@ fn top(call: &Call<'_>) -> Result<Made, Stop> {
         },
         (None, false) => return wrong("it does not say how many"),
     };
-    Ok(Made { shapes: vec![shape.clone(), shape], ..Made::default() }.with(Kind::Elementwise, call.elements(0)?))
+    Ok(Made { shapes: vec![shape.clone(), shape], ..Made::default() }
+        .with(Kind::Elementwise, call.elements(0)?))
 }
 
 fn loss(call: &Call<'_>, each: u64) -> Result<Made, Stop> {

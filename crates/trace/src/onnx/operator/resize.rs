@@ -50,17 +50,17 @@ fn resize(call: &Call<'_>, scales_at: usize, sizes_at: Option<usize>) -> Result<
         "cubic" => 4_u64.checked_pow(changed),
         _ => 2_u64.checked_pow(changed),
     };
-    let amount = scaled(product_of(&shape)?, taken.and_then(|taken| taken.checked_mul(2)).unwrap_or(u64::MAX))?;
+    let amount =
+        scaled(product_of(&shape)?, taken.and_then(|taken| taken.checked_mul(2)).unwrap_or(u64::MAX))?;
     Ok(Made::free(shape)?.with(Kind::Elementwise, amount))
 }
 
 fn stretched(dim: Size, factor: f64) -> Result<Size, Stop> {
-    if factor == 1.0 {
-        return Ok(dim);
-    }
     let size = dim.number().map(|dim| (dim as f64 * factor).floor());
     match size {
         Some(size) if (1.0..1e15).contains(&size) => Ok(Size::fixed(size as i64)),
+        // Samples are not stretched.
+        None if [1.0].contains(&factor) => Ok(dim),
         _ => wrong(format!("{dim} pixels cannot be stretched by {factor}")),
     }
 }

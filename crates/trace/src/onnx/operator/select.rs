@@ -184,7 +184,8 @@ fn concat(call: &Call<'_>) -> Result<Made, Stop> {
             return wrong(format!("{} and {} cannot be joined", spelled(&shape), spelled(more)));
         }
         let both = shape[place].plus(more[place]);
-        shape[place] = both.ok_or_else(|| Stop::Unknown("it joins samples with something else".to_owned()))?;
+        shape[place] =
+            both.ok_or_else(|| Stop::Unknown("it joins samples with something else".to_owned()))?;
     }
     let contents = call.inputs.iter().map(|input| input.and_then(|tensor| tensor.content.as_deref()));
     let content = contents.collect::<Option<Vec<_>>>().filter(|_| shape.len() == 1).map(|all| all.concat());

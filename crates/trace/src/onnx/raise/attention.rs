@@ -118,7 +118,7 @@ fn assembled(
     masks: Vec<TensorId>,
 ) -> Option<Unit> {
     let work = heads.work()?;
-    let count = u64::try_from(heads.outer.factor()).ok()?;
+    let count = net.share(heads.outer);
     let (queries, width) = (u64::try_from(heads.queries.number()?).ok()?, heads.value_width.number()?);
     let packed = count.checked_mul(u64::try_from(width).ok()?)?;
     let roots = parts.map(|part| net.root(part));

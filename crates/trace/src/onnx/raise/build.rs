@@ -5,8 +5,8 @@ use super::net::Net;
 use super::unit::Unit;
 use super::{moves, slot, stored_elements};
 use crate::TraceError;
+use crate::onnx::ImportedModel;
 use crate::onnx::graph::{Node, TensorId};
-use crate::onnx::{ImportedModel, Samples};
 use std::collections::{HashMap, HashSet};
 use stepcast_core::model::{Builder, Cost, LayerId, Op, ShapeError};
 
@@ -118,7 +118,7 @@ impl Build<'_> {
         for op in unit.op.into_iter().chain(tied) {
             let fits = self.builder.infer(&op, inputs).is_some_and(|(shape, inferred)| {
                 Some(shape.elements()) == elements
-                    && inferred.multiply_add == cost.multiply_add
+                    && (inferred.multiply_add, inferred.activation) == (cost.multiply_add, cost.activation)
                     && (inferred.weights, inferred.biases) == (cost.weights, cost.biases)
             });
             if fits {
@@ -132,11 +132,6 @@ impl Build<'_> {
     fn cost(&mut self, unit: &Unit) -> Cost {
         let mut cost = Cost::default();
         for (kind, amount) in &unit.work {
-            let count = u64::try_from(amount.factor()).unwrap_or(0);
-            let count = match self.net.facts.samples {
-                Samples::Open => count,
-                Samples::Fixed(samples) => count.div_ceil(u64::try_from(samples).unwrap_or(1).max(1)),
-            };
             if amount.power() > 1 {
                 self.notes.push(format!(
                     "warning: the work of {} grows faster than the batch; it was counted for a batch of one",
@@ -144,7 +139,7 @@ impl Build<'_> {
                 ));
             }
             let slot = slot(&mut cost, *kind);
-            *slot = slot.saturating_add(count);
+            *slot = slot.saturating_add(self.net.share(*amount));
         }
         cost
     }
@@ -207,8 +202,10 @@ impl Build<'_> {
         if unused.is_empty() {
             return;
         }
-        let elements = unused.iter().fold(0_u64, |sum, index| sum.saturating_add(stored_elements(net, *index)));
-        let names = unused.iter().take(MOST_NAMES).map(|index| net.graph.initialisers[*index].1.name.as_str());
+        let elements =
+            unused.iter().fold(0_u64, |sum, index| sum.saturating_add(stored_elements(net, *index)));
+        let names =
+            unused.iter().take(MOST_NAMES).map(|index| net.graph.initialisers[*index].1.name.as_str());
         let more = if unused.len() > MOST_NAMES { " and others" } else { "" };
         let names = names.collect::<Vec<_>>().join(", ");
         self.notes.push(format!(
@@ -223,7 +220,8 @@ fn path(node: &Node) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in node.name.split('/').filter(|part| !part.is_empty()) {
         // PyTorch repeats what a list is called in each of its members.
-        if parts.last().is_some_and(|last| part.strip_prefix(last).is_some_and(|rest| rest.starts_with('.'))) {
+        if parts.last().is_some_and(|last| part.strip_prefix(last).is_some_and(|rest| rest.starts_with('.')))
+        {
             parts.pop();
         }
         parts.push(part);

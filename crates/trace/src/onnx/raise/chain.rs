@@ -47,7 +47,9 @@ fn is_link(net: &Net<'_>, id: NodeId) -> bool {
     let node = net.node(id);
     match node.op.as_str() {
         "Erf" | "Tanh" | "Sigmoid" | "HardSigmoid" | "Clip" | "Cast" | "Identity" => true,
-        "Mul" | "Add" | "Sub" | "Div" | "Pow" => net.data(node).len() == 2 || net.with_constant(node).is_some(),
+        "Mul" | "Add" | "Sub" | "Div" | "Pow" => {
+            net.data(node).len() == 2 || net.with_constant(node).is_some()
+        }
         _ => false,
     }
 }
@@ -71,6 +73,7 @@ fn layer(net: &Net<'_>, id: NodeId, input: TensorId, activation: Activation) -> 
     let output = net.node(id).output()?;
     let each = Size::count(activation.operations())?;
     let amount = elements(net.tensor(output).shape.as_deref()?)?.times(each)?;
-    let unit = Unit { inputs: vec![input], work: vec![(Kind::Activation, amount)], ..Unit::new(net, id, output) };
+    let unit =
+        Unit { inputs: vec![input], work: vec![(Kind::Activation, amount)], ..Unit::new(net, id, output) };
     Some(unit.with(Some(Op::Activate(activation))))
 }

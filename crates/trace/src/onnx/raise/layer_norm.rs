@@ -23,7 +23,8 @@ pub(super) fn unit(net: &Net<'_>, id: NodeId) -> Option<Unit> {
     let root = net.node(net.made_by(deviation, "Sqrt")?).input(0)?;
     let variance = net.with_constant(net.node(net.made_by(root, "Add")?))?;
     let square = net.node(net.made_by(variance, "ReduceMean")?).input(0)?;
-    let squared = net.node(net.maker(square).filter(|id| matches!(net.node(*id).op.as_str(), "Pow" | "Mul"))?);
+    let squared =
+        net.node(net.maker(square).filter(|id| matches!(net.node(*id).op.as_str(), "Pow" | "Mul"))?);
     if centred(net, net.root(squared.input(0)?)) != Some(input) {
         return None;
     }

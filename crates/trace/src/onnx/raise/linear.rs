@@ -47,7 +47,8 @@ fn product(net: &Net<'_>, id: NodeId) -> Option<(TensorId, TensorId)> {
     let node = net.node(id);
     let (data, weight) = (node.input(0)?, node.input(1)?);
     let matrix = net.tensor(weight).shape.as_deref()?.len() == 2;
-    (matrix && net.tensor(data).is_data() && net.tensor(weight).parameters().is_some()).then_some((data, weight))
+    (matrix && net.tensor(data).is_data() && net.tensor(weight).parameters().is_some())
+        .then_some((data, weight))
 }
 
 fn layer(

@@ -96,7 +96,8 @@ fn moves(net: &Net<'_>, unit: &Unit) -> bool {
     let one_pixel = matches!(node.op.as_str(), "AveragePool" | "MaxPool")
         && unit.inputs.first().is_some_and(|input| net.tensor(*input).shape == net.tensor(unit.output).shape)
         && node.attribute("kernel_shape").is_some_and(|kernel| kernel.ints.iter().all(|side| *side == 1));
-    one_pixel || (unit.op.is_none() && only_moves(&node.op) && unit.weights.is_empty() && unit.inputs.len() == 1)
+    one_pixel
+        || (unit.op.is_none() && only_moves(&node.op) && unit.weights.is_empty() && unit.inputs.len() == 1)
 }
 
 /// The place of a kind of work in a layer's cost.

@@ -18,8 +18,13 @@ pub(super) struct Net<'a> {
 impl<'a> Net<'a> {
     pub(super) fn new(graph: &'a Graph, facts: &'a Facts) -> Self {
         let count = graph.names.len();
-        let mut net =
-            Self { graph, facts, maker: vec![None; count], readers: vec![Vec::new(); count], is_output: vec![false; count] };
+        let mut net = Self {
+            graph,
+            facts,
+            maker: vec![None; count],
+            readers: vec![Vec::new(); count],
+            is_output: vec![false; count],
+        };
         for (id, node) in graph.nodes.iter().enumerate() {
             for &output in node.outputs.iter().flatten() {
                 net.maker[output] = Some(id);
@@ -98,7 +103,8 @@ impl<'a> Net<'a> {
         let (a, b) = (node.input(0)?, node.input(1)?);
         let constant = |id: TensorId| {
             let tensor = self.tensor(id);
-            !tensor.is_data() && tensor.shape.as_deref().is_some_and(|dims| dims.iter().all(|dim| *dim == Size::ONE))
+            !tensor.is_data()
+                && tensor.shape.as_deref().is_some_and(|dims| dims.iter().all(|dim| *dim == Size::ONE))
         };
         match (self.tensor(a).is_data(), self.tensor(b).is_data()) {
             (true, false) if constant(b) => Some(a),
@@ -115,11 +121,21 @@ impl<'a> Net<'a> {
     /// Where an axis of a tensor stands among the dimensions for one sample; nowhere if it is the batch.
     pub(super) fn sample_axis(&self, tensor: TensorId, axis: i64) -> Option<usize> {
         let dims = self.tensor(tensor).shape.as_deref()?;
-        let axis = usize::try_from(if axis < 0 { axis.checked_add(dims.len() as i64)? } else { axis }).ok()?;
+        let axis =
+            usize::try_from(if axis < 0 { axis.checked_add(dims.len() as i64)? } else { axis }).ok()?;
         match batch_axis(dims, self.facts.samples) {
             Some(batch) if batch == axis => None,
             Some(batch) => Some(axis - usize::from(batch < axis)),
             None => Some(axis),
+        }
+    }
+
+    /// One sample's share of something that is counted for all.
+    pub(super) fn share(&self, amount: Size) -> u64 {
+        let count = u64::try_from(amount.factor()).unwrap_or(0);
+        match self.facts.samples {
+            Samples::Open => count,
+            Samples::Fixed(samples) => count.div_ceil(u64::try_from(samples).unwrap_or(1).max(1)),
         }
     }
 
@@ -156,7 +172,8 @@ fn batch_axis(dims: &[Size], samples: Samples) -> Option<usize> {
 
 /// Dimensions for one sample: without the batch.
 fn sample(dims: &[Size], samples: Samples) -> Option<Vec<u64>> {
-    let mut own: Vec<u64> = dims.iter().map(|size| u64::try_from(size.factor()).ok()).collect::<Option<_>>()?;
+    let mut own: Vec<u64> =
+        dims.iter().map(|size| u64::try_from(size.factor()).ok()).collect::<Option<_>>()?;
     match (batch_axis(dims, samples), samples) {
         (Some(batch), _) => {
             own.remove(batch);

@@ -13,7 +13,7 @@ pub(super) fn unit(net: &Net<'_>, id: NodeId, output: TensorId) -> Unit {
     let unit = Unit::new(net, id, output);
     let activation = |activation| Some(Op::Activate(activation));
     match node.op.as_str() {
-        "Conv" | "ConvTranspose" | "ConvInteger" => {
+        "Conv" | "ConvTranspose" | "ConvInteger" | "CausalConvWithState" => {
             let op = if node.op == "Conv" { convolution(net, node) } else { None };
             unit.with(op).parameters(net, node.input(1), node.input(2))
         }
@@ -49,7 +49,8 @@ pub(super) fn unit(net: &Net<'_>, id: NodeId, output: TensorId) -> Unit {
         "Clip" => unit.with(activation(Activation::Relu6).filter(|_| clips_at_six(net, node))),
         "Softmax" => {
             let rank = node.input(0).and_then(|id| Some(net.tensor(id).shape.as_deref()?.len()));
-            let axis = net.call(node).int("axis", if net.graph.opset.is_some_and(|v| v < 13) { 1 } else { -1 });
+            let axis =
+                net.call(node).int("axis", if net.graph.opset.is_some_and(|v| v < 13) { 1 } else { -1 });
             let last = axis == -1 || rank.is_some_and(|rank| axis == rank as i64 - 1);
             unit.with(activation(Activation::Softmax).filter(|_| last))
         }

@@ -57,12 +57,16 @@ fn position(net: &Net<'_>, id: NodeId) -> Option<Unit> {
     let [tokens, width] = sequence[..] else { return None };
     let dims = net.tensor(added).shape.as_deref()?;
     let rows = dims.iter().map(|dim| dim.number()).collect::<Option<Vec<_>>>()?;
-    let rows: Vec<u64> = rows.into_iter().filter(|dim| *dim != 1).filter_map(|dim| u64::try_from(dim).ok()).collect();
+    let rows: Vec<u64> =
+        rows.into_iter().filter(|dim| *dim != 1).filter_map(|dim| u64::try_from(dim).ok()).collect();
     if rows != [tokens, width] || net.sample(output)? != sequence {
         return None;
     }
     let parameters = net.tensor(added).parameters()?;
-    let elements = parameters.iter().map(|&index| super::stored_elements(net, index)).try_fold(0_u64, u64::checked_add)?;
+    let elements = parameters
+        .iter()
+        .map(|&index| super::stored_elements(net, index))
+        .try_fold(0_u64, u64::checked_add)?;
     let op = Op::PositionEmbedding { count: elements / width };
     let unit = Unit { inputs: vec![data], ..Unit::new(net, id, output) };
     Some(unit.with(Some(op)).parameters(net, Some(added), None))

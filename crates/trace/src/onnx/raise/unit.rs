@@ -42,7 +42,12 @@ impl Unit {
     }
 
     /// With the initialisers that these tensors are made of.
-    pub(super) fn parameters(mut self, net: &Net<'_>, weight: Option<TensorId>, bias: Option<TensorId>) -> Self {
+    pub(super) fn parameters(
+        mut self,
+        net: &Net<'_>,
+        weight: Option<TensorId>,
+        bias: Option<TensorId>,
+    ) -> Self {
         let of = |tensor: Option<TensorId>| {
             let parameters = tensor.and_then(|tensor| net.tensor(tensor).parameters());
             parameters.into_iter().flatten().copied().collect::<Vec<_>>()
