@@ -4,6 +4,8 @@
 //! beside each. Networks exported for training equal the zoo's in every count. Those exported for use have no dropout,
 //! and equal what is left of the zoo's counts without it.
 
+#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests stand outside of them
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use stepcast_core::model::{Cost, Layer, Model, Op, zoo};

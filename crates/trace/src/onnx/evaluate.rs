@@ -86,7 +86,11 @@ impl Walk<'_> {
     fn initialiser(&self, index: usize, stored: &TensorProto) -> Result<Tensor, TraceError> {
         let Some(shape) = stored_shape(stored) else {
             let at = format!("{}, initialiser \"{}\"", self.place, stored.name);
-            return Err(TraceError::new(at, "a dimension is negative", "export the model again"));
+            return Err(TraceError::new(
+                at,
+                "a dimension is negative, or they are too many",
+                "export the model again",
+            ));
         };
         let is_parameter = element::is_real(stored.data_type) && !shape.is_empty();
         let origin = if is_parameter { Origin::Parameters(BTreeSet::from([index])) } else { Origin::Static };
@@ -103,7 +107,7 @@ impl Walk<'_> {
             let inputs = node.inputs.iter().map(|id| id.and_then(|id| self.tensors[id].as_ref())).collect();
             let call = Call { node, inputs, names: &self.graph.names, opset: self.opset };
             let known = is_standard(&node.domain) && !node.has_bodies();
-            known.then(|| rule(&node.op)).flatten().map(|rule| rule(&call))
+            known.then(|| rule(&node.op)).flatten().map(|rule| rule(&call).and_then(Made::bounded))
         };
         let origin = self.origin(node);
         let made = match made {

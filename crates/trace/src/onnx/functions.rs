@@ -6,7 +6,7 @@ use std::collections::HashMap;
 /// How deep functions may call each other.
 const DEEPEST: u32 = 16;
 /// Most nodes of a model.
-const MOST_NODES: usize = 1_000_000;
+pub(super) const MOST_NODES: usize = 500_000;
 
 type Functions<'a> = HashMap<(&'a str, &'a str), &'a FunctionProto>;
 

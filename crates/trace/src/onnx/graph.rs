@@ -75,6 +75,10 @@ impl Graph {
         let mut graph = graph.ok_or_else(|| fail("it holds no graph of operators".to_owned(), remedy))?;
         let nodes = functions::expanded(std::mem::take(&mut graph.nodes), &model.functions)
             .map_err(|reason| fail(reason, "export the model again without local functions"))?;
+        if nodes.len() > functions::MOST_NODES {
+            let reason = format!("it has {} nodes, more than {}", nodes.len(), functions::MOST_NODES);
+            return Err(fail(reason, "import a smaller part of the model"));
+        }
         let opset = model.opsets.iter().find(|opset| is_standard(&opset.domain)).map(|opset| opset.version);
         let mut names = Names::default();
         let initialisers = initialisers(&mut graph, &mut names);

@@ -3,6 +3,7 @@
 use super::graph::{Graph, TensorId};
 use super::proto::{Dimension, ValueInfo};
 use super::size::{Size, elements};
+use super::tensor::MOST_DIMENSIONS;
 use super::{Options, Samples};
 use crate::TraceError;
 use std::collections::BTreeMap;
@@ -82,6 +83,9 @@ pub(super) fn bind(
                 return Err(TraceError::new(at(info), reason, remedy));
             };
             shape.push(size);
+        }
+        if shape.len() > MOST_DIMENSIONS {
+            return Err(TraceError::new(at(info), "it has too many dimensions", "export the model again"));
         }
         if elements(&shape).is_none_or(|count| count == Size::fixed(0)) {
             let reason = "it has no elements, or too many to count";

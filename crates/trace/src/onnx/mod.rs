@@ -107,7 +107,7 @@ fn unreadable(place: &str, fault: Fault) -> TraceError {
             TraceError::new(place, reason, "give the .onnx file of a model")
         }
         Fault::TooLarge => {
-            let reason = "its graph takes more than 256 MiB even without weights";
+            let reason = "its graph takes more than 1 GiB of memory even without weights";
             TraceError::new(place, reason, "import a smaller part of the model")
         }
         Fault::System(error) => TraceError::new(place, format!("it cannot be read: {error}"), again),

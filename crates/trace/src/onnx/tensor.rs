@@ -4,8 +4,10 @@ use super::proto::{TensorProto, element};
 use super::size::Size;
 use std::collections::BTreeSet;
 
-/// Most elements of a tensor whose content is followed.
-pub(super) const MOST_CONTENT: usize = 1024;
+/// Most dimensions of a tensor.
+pub(super) const MOST_DIMENSIONS: usize = 64;
+/// Most elements of a tensor whose content is followed: shapes are not longer.
+pub(super) const MOST_CONTENT: usize = MOST_DIMENSIONS;
 
 /// One element of a tensor whose content is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -91,9 +93,10 @@ impl Tensor {
     }
 }
 
-/// The dimensions of a stored tensor; none if one is negative.
+/// The dimensions of a stored tensor; none if one is negative, or if they are too many.
 pub(super) fn stored_shape(tensor: &TensorProto) -> Option<Vec<Size>> {
-    tensor.dims.iter().map(|&dim| (dim >= 0).then_some(Size::fixed(dim))).collect()
+    let count = tensor.dims.len() <= MOST_DIMENSIONS;
+    tensor.dims.iter().map(|&dim| (count && dim >= 0).then_some(Size::fixed(dim))).collect()
 }
 
 /// The elements of a stored tensor, if they are in the file and few.

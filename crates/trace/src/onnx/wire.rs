@@ -7,8 +7,14 @@ use std::io::{self, Read};
 
 /// Longest content of a tensor or text of an attribute that is kept: shapes and indices are shorter.
 const SHORT: u64 = 8 << 10;
-/// Most bytes that are kept of one model.
-const MOST_KEPT: u64 = 256 << 20;
+/// Most memory that what is kept of one model may take once it is decoded.
+const MOST_KEPT: u64 = 1 << 30;
+/// What a message, a field and a byte of it may take at most: a packed number of one byte becomes eight, and a dimension
+/// without a size, two bytes within a declared shape, becomes 48.
+const MESSAGE: u64 = 256;
+const FIELD: u64 = 24;
+const BYTE: u64 = 8;
+const DECLARED_BYTE: u64 = 24;
 /// How deep messages may lie in each other.
 const DEEPEST: u32 = 64;
 
@@ -95,7 +101,7 @@ impl<R: Read> Walker<R> {
                 0 => {
                     let value = self.varint(end)?.ok_or(Fault::Short(self.position))?;
                     if !matches!(treatment, Treatment::Leave) {
-                        self.keep(20)?;
+                        self.keep(FIELD)?;
                         put(&mut out, tag);
                         put(&mut out, value);
                     }
@@ -112,14 +118,19 @@ impl<R: Read> Walker<R> {
             }
             match treatment {
                 Treatment::Descend(inner) if wire == 2 => {
+                    self.keep(MESSAGE)?;
                     let content = self.message(inner, Some(after), depth + 1)?;
-                    self.keep(20)?;
                     put(&mut out, tag);
                     put(&mut out, content.len() as u64);
                     out.extend(content);
                 }
-                Treatment::Keep => self.copy(&mut out, tag, wire, length)?,
-                Treatment::KeepShort if length <= SHORT => self.copy(&mut out, tag, wire, length)?,
+                Treatment::Keep | Treatment::KeepShort
+                    if length <= SHORT || matches!(treatment, Treatment::Keep) =>
+                {
+                    let each = if matches!(kind, Message::Plain) { DECLARED_BYTE } else { BYTE };
+                    self.keep(length.saturating_mul(each).saturating_add(FIELD))?;
+                    self.copy(&mut out, tag, wire, length)?;
+                }
                 _ => self.pass(length)?,
             }
         }
@@ -127,7 +138,6 @@ impl<R: Read> Walker<R> {
     }
 
     fn copy(&mut self, out: &mut Vec<u8>, tag: u64, wire: u64, length: u64) -> Result<(), Fault> {
-        self.keep(length.saturating_add(20))?;
         put(out, tag);
         if wire == 2 {
             put(out, length);

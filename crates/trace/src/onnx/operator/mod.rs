@@ -20,7 +20,7 @@ mod select;
 use super::graph::Node;
 use super::proto::AttributeProto;
 use super::size::{Size, elements, spelled};
-use super::tensor::{Number, Tensor};
+use super::tensor::{MOST_DIMENSIONS, Number, Tensor};
 
 pub(super) use attention::{Heads, heads as attention_heads};
 pub(super) use convolution::Windows;
@@ -53,6 +53,14 @@ impl Made {
     /// One output that costs nothing.
     fn free(shape: Vec<Size>) -> Result<Self, Stop> {
         Ok(Self { shapes: vec![shape], ..Self::default() })
+    }
+
+    /// Refuses tensors of absurdly many dimensions.
+    pub(super) fn bounded(self) -> Result<Self, Stop> {
+        match self.shapes.iter().find(|shape| shape.len() > MOST_DIMENSIONS) {
+            Some(shape) => wrong(format!("it makes a tensor of {} dimensions", shape.len())),
+            None => Ok(self),
+        }
     }
 
     fn with(mut self, kind: Kind, amount: Size) -> Self {
@@ -172,9 +180,12 @@ impl Call<'_> {
         self.attribute(name).and_then(|attribute| std::str::from_utf8(&attribute.text).ok())
     }
 
-    /// Whole numbers that older versions have as an attribute and newer ones as an input.
+    /// Few whole numbers that older versions have as an attribute and newer ones as an input.
     fn setting(&self, name: &str, index: usize) -> Result<Option<Vec<i64>>, Stop> {
         match self.ints(name) {
+            Some(ints) if ints.len() > 2 * MOST_DIMENSIONS => {
+                wrong(format!("{} numbers are its {name}", ints.len()))
+            }
             Some(ints) => Ok(Some(ints.to_vec())),
             None if self.has(index) => self.wholes(index).map(Some),
             None => Ok(None),

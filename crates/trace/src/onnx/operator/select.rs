@@ -188,8 +188,8 @@ fn concat(call: &Call<'_>) -> Result<Made, Stop> {
             both.ok_or_else(|| Stop::Unknown("it joins samples with something else".to_owned()))?;
     }
     let contents = call.inputs.iter().map(|input| input.and_then(|tensor| tensor.content.as_deref()));
-    let content = contents.collect::<Option<Vec<_>>>().filter(|_| shape.len() == 1).map(|all| all.concat());
-    let content = content.filter(|content| content.len() <= MOST_CONTENT);
+    let few = matches!(shape[..], [length] if length.number().is_some_and(|n| n <= MOST_CONTENT as i64));
+    let content = contents.collect::<Option<Vec<_>>>().filter(|_| few).map(|all| all.concat());
     Ok(Made { shapes: vec![shape], content, ..Made::default() })
 }
 

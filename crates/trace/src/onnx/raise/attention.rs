@@ -1,6 +1,6 @@
 //! Attention, put together from the products, scaling, mask and softmax that it is exported as.
 
-use super::net::Net;
+use super::net::{LONGEST_WAY, Net};
 use super::unit::Unit;
 use crate::onnx::graph::{NodeId, TensorId};
 use crate::onnx::operator::{Heads, attention_heads, only_moves};
@@ -134,12 +134,15 @@ fn assembled(
 /// The tensor in which the heads stand side by side again, if nothing else happens before.
 fn merged(net: &Net<'_>, product: TensorId, wanted: &[u64]) -> TensorId {
     let mut at = product;
-    while net.sample(at).as_deref() != Some(wanted) {
+    for _ in 0..LONGEST_WAY {
+        if net.sample(at).as_deref() == Some(wanted) {
+            return at;
+        }
         let reader = net.only_reader(at).map(|id| net.node(id)).filter(|node| only_moves(&node.op));
         match reader.and_then(|node| node.output()) {
             Some(next) => at = next,
-            None => return product,
+            None => break,
         }
     }
-    at
+    product
 }

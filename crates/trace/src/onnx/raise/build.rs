@@ -25,7 +25,7 @@ pub(super) fn model(
         net,
         builder: Builder::new(name, source),
         layers: HashMap::new(),
-        names: HashSet::new(),
+        names: HashMap::new(),
         counted: HashSet::new(),
         notes: Vec::new(),
     };
@@ -59,7 +59,8 @@ struct Build<'a> {
     builder: Builder,
     /// The layer that makes a tensor.
     layers: HashMap<TensorId, LayerId>,
-    names: HashSet<String>,
+    /// Names that are taken, and how often each was asked for.
+    names: HashMap<String, u32>,
     /// Initialisers that belong to a layer already.
     counted: HashSet<usize>,
     notes: Vec<String>,
@@ -168,11 +169,12 @@ impl Build<'_> {
     /// `name`, or `name_2` and so on if it is taken.
     fn unused(&mut self, name: &str) -> String {
         let mut free = name.to_owned();
-        let mut count = 1_u32;
-        while !self.names.insert(free.clone()) {
-            count += 1;
-            free = format!("{name}_{count}");
+        while let Some(&times) = self.names.get(&free) {
+            let times = self.names.get(name).map_or(times, |own| own.saturating_add(1));
+            self.names.insert(name.to_owned(), times);
+            free = format!("{name}_{times}");
         }
+        self.names.insert(free.clone(), 1);
         free
     }
 

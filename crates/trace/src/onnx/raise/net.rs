@@ -7,6 +7,9 @@ use crate::onnx::operator::{Call, Work, only_moves};
 use crate::onnx::size::Size;
 use crate::onnx::tensor::{Origin, Tensor};
 
+/// Most nodes that only move a tensor between two layers.
+pub(super) const LONGEST_WAY: usize = 32;
+
 pub(super) struct Net<'a> {
     pub(super) graph: &'a Graph,
     pub(super) facts: &'a Facts,
@@ -142,7 +145,8 @@ impl<'a> Net<'a> {
     /// What a tensor was before it was only moved, cast or scaled.
     pub(super) fn root(&self, tensor: TensorId) -> TensorId {
         let mut at = tensor;
-        while let Some(id) = self.maker(at) {
+        for _ in 0..LONGEST_WAY {
+            let Some(id) = self.maker(at) else { break };
             let node = self.node(id);
             let before = match node.op.as_str() {
                 "Mul" | "Div" => self.with_constant(node),

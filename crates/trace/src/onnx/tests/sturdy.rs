@@ -108,11 +108,33 @@ fn absurd_sizes_are_refused() {
         Sketch::new(&["n", "4"]).wholes("s", &[0, most]).node("y", "Reshape", "x s"),
         Sketch::new(&["n", "0", "4"]).node("y", "Relu", "x"),
         Sketch::new(&["n", "4"]).node_with("y", "Transpose", "x", &[("perm", &[7, most])]),
+        Sketch::new(&["n", "4"])
+            .node_with("y", "Unsqueeze", "x", &[("axes", &[1; 70])])
+            .node("z", "Relu", "y"),
+        Sketch::new(&["n", "4"]).weight("w", &[1; 100]).node("y", "Mul", "x w"),
     ];
     for (index, sketch) in cases.into_iter().enumerate() {
         let error = sketch.read("y").err().unwrap_or_else(|| panic!("case {index} was read"));
         assert!(error.place.starts_with("m.onnx") && !error.remedy.is_empty(), "case {index}: {error}");
     }
+}
+
+/// Thirty thousand nodes of one name are read in a moment.
+#[test]
+fn large_graphs_are_read_in_time() {
+    let started = std::time::Instant::now();
+    let mut sketch = Sketch::new(&["n", "4"]).node("t0", "Relu", "x");
+    for place in 0..30_000 {
+        let op = if place % 2 == 0 { "Identity" } else { "Relu" };
+        sketch = sketch.node(&format!("t{}", place + 1), op, &format!("t{place}"));
+    }
+    for node in &mut sketch.graph().nodes {
+        node.name = "same".to_owned();
+    }
+    let model = sketch.read("t30000").unwrap().model;
+    assert_eq!(model.layers().len(), 15_002);
+    assert_eq!(model.layers()[3].name, "same_3");
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
 }
 
 #[test]
