@@ -4,13 +4,15 @@
 
 use crate::import::{Found, Imported, Options};
 use crate::source::{self, Limits};
-use crate::{TraceError, tensorflow, timeline};
+use crate::{TraceError, onnx, tensorflow, timeline};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// A kind of recording or model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
+    /// Models in ONNX.
+    Onnx,
     /// Timelines that Stepcast wrote.
     Timeline,
     /// TensorFlow's `RunMetadata`, one message for each step.
@@ -19,11 +21,12 @@ pub enum Format {
 
 impl Format {
     /// Every format, the one that is easiest to tell first.
-    pub const ALL: &[Self] = &[Self::Timeline, Self::RunMetadata];
+    pub const ALL: &[Self] = &[Self::Onnx, Self::Timeline, Self::RunMetadata];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Onnx => "ONNX",
             Self::Timeline => "Stepcast timeline",
             Self::RunMetadata => "TensorFlow RunMetadata",
         }
@@ -32,6 +35,7 @@ impl Format {
     /// Whether a file that begins like this, after unpacking, is of this format.
     fn recognises(self, head: &[u8]) -> bool {
         match self {
+            Self::Onnx => onnx::recognises(head),
             Self::Timeline => timeline::recognises(head),
             Self::RunMetadata => tensorflow::recognises(head),
         }
@@ -40,6 +44,7 @@ impl Format {
     /// Imports recordings of this format.
     pub(crate) fn import(self, paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, TraceError> {
         match self {
+            Self::Onnx => Ok(onnx::of_paths(paths, options)?.map(|model| Found::Model(Box::new(model)))),
             Self::Timeline => Ok(timeline::of_paths(paths, options)?.map(Found::Profile)),
             Self::RunMetadata => Ok(tensorflow::of_paths(paths, options)?.map(Found::Profile)),
         }

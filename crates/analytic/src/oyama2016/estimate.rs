@@ -132,7 +132,9 @@ fn by_kernels(
     };
     let model: Model = match &scenario.source {
         ModelSource::Zoo(name) => zoo::build(name).map_err(|error| refuse(error.to_string()))?,
-        ModelSource::Custom(file) => file.build().map_err(|error| refuse(error.to_string()))?,
+        ModelSource::Custom(file) | ModelSource::Onnx { file, .. } => {
+            file.build().map_err(|error| refuse(error.to_string()))?
+        }
         ModelSource::Profile { .. } => return Err(refuse("a profile has no layers".to_owned())),
     };
     let structure = Structure::of(&model).map_err(|error| refuse(error.to_string()))?;

@@ -1,5 +1,6 @@
 //! Flags of `import`.
 
+use super::numbers::Size;
 use clap::{Args, value_parser};
 use std::path::PathBuf;
 
@@ -27,6 +28,10 @@ pub(crate) struct Import {
     /// Samples of one step, where the recording does not tell
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100_000_000))]
     pub(crate) batch: Option<u32>,
+
+    /// For ONNX: length of a dimension that the model leaves open, such as a sequence; may be repeated
+    #[arg(long = "size", value_name = "NAME=N")]
+    pub(crate) sizes: Vec<Size>,
 
     /// What was trained; the name of the folder or file if left out
     #[arg(long)]

@@ -18,6 +18,7 @@ pub(crate) use fuse::Fuse;
 pub(crate) use import::Import;
 pub(crate) use map::Map;
 pub(crate) use models::Models;
+pub(crate) use numbers::Size;
 pub(crate) use predict::Predict;
 pub(crate) use replace::Replace;
 pub(crate) use scenario::ScenarioFlags;

@@ -7,13 +7,11 @@ pub(crate) use summary::{Contents, Steps, Summary};
 
 use super::json;
 use crate::Answer;
-use crate::args::Import;
+use crate::args::{Import, Size};
 use crate::render::error::Complaint;
 use crate::render::{Screen, import};
 use progress::Bar;
 use std::path::Path;
-use stepcast_core::model::{Model, ModelFile};
-use stepcast_core::scenario::{ModelSection, ScenarioFile};
 use stepcast_trace::{Found, Options};
 
 pub(super) fn run(flags: &Import, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
@@ -21,6 +19,7 @@ pub(super) fn run(flags: &Import, as_json: bool, screen: &Screen) -> anyhow::Res
     let options = Options {
         batch: flags.batch,
         graphs: flags.graphs.as_deref(),
+        sizes: &flags.sizes.iter().map(|Size(name, length)| (name.clone(), *length)).collect(),
         watch: &|progress| bar.show(progress),
     };
     let mut imported = stepcast_trace::import(&flags.traces, &options).map_err(Complaint::in_trace)?;
@@ -56,17 +55,8 @@ fn write(found: &Found, output: &Path) -> anyhow::Result<()> {
         Found::Model(_) if !name.ends_with(".toml") => {
             wrong("a model is written as a scenario: its name ends in .toml", "use a name such as model.toml")
         }
-        Found::Model(model) => {
-            Ok(stepcast_trace::write_text(output, &scenario(model)?).map_err(Complaint::in_trace)?)
-        }
+        Found::Model(model) => Ok(stepcast_trace::write_model(output, model).map_err(Complaint::in_trace)?),
     }
-}
-
-/// A scenario of nothing but a model.
-fn scenario(model: &Model) -> anyhow::Result<String> {
-    let custom = Some(ModelFile::of(model));
-    let model = ModelSection { custom, ..ModelSection::default() };
-    Ok(toml::to_string(&ScenarioFile { model, ..ScenarioFile::default() })?)
 }
 
 /// The name of the folder or file; files called step… say nothing, so their folder's.
@@ -86,6 +76,7 @@ fn usual_name(trace: &Path) -> Option<String> {
 mod tests {
     use super::*;
     use stepcast_core::model::zoo;
+    use stepcast_core::scenario::ScenarioFile;
 
     #[test]
     fn profiles_are_called_after_what_was_recorded() {

@@ -3,18 +3,20 @@
 use crate::args::ScenarioFlags;
 use crate::render::error::Complaint;
 use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use stepcast_core::invalid::{Invalid, KeyPath};
 use stepcast_core::method::Inapplicable;
+use stepcast_core::model::ModelFile;
 use stepcast_core::profile::Profile;
 use stepcast_core::scenario::{
     Document, DocumentError, Files, ModelSection, Override, Scenario, ScenarioFile, StrategySection,
 };
 use stepcast_core::steps::StepModel;
 use stepcast_core::strategy::Synchronisation;
-use stepcast_trace::TraceError;
+use stepcast_trace::{TraceError, onnx};
 
 /// The scenario if none is given.
 const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
@@ -55,8 +57,7 @@ impl Question {
             Some(path) if path != "-" && profile.is_none() => Path::new(path).parent(),
             _ => None,
         };
-        let files =
-            Folder { path: folder.map(Path::to_owned).unwrap_or_default(), failed: RefCell::new(None) };
+        let files = Folder { path: folder.map(Path::to_owned).unwrap_or_default(), ..Folder::default() };
         Ok(Self { document, files, only_profile: profile.is_some(), overrides, flags: flags.to_vec() })
     }
 
@@ -84,8 +85,11 @@ pub(super) fn is_profile(path: &str) -> bool {
 }
 
 /// Files beside a scenario.
+#[derive(Default)]
 struct Folder {
     path: PathBuf,
+    /// What was said of them on standard error.
+    said: RefCell<BTreeSet<String>>,
     /// The last error: it knows the place in the file.
     failed: RefCell<Option<TraceError>>,
 }
@@ -98,6 +102,21 @@ impl Files for Folder {
             self.failed.replace(Some(error));
             invalid
         })
+    }
+
+    fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Invalid> {
+        let options = onnx::Options { sizes: sizes.clone(), name: None };
+        let imported = onnx::onnx(&self.path.join(path), &options).map_err(|error| {
+            Invalid::new(KeyPath::root(), format!("{}: {}", error.place, error.reason), error.remedy)
+        })?;
+        for note in imported.notes {
+            let note: String = note.chars().filter(|c| !c.is_control()).collect();
+            if self.said.borrow_mut().insert(note.clone()) {
+                // Nobody can be told that nobody can be told.
+                let _ = writeln!(io::stderr(), "{path}: {note}");
+            }
+        }
+        Ok(ModelFile::of(&imported.model))
     }
 
     fn steps(&self, path: &str) -> Result<StepModel, Invalid> {

@@ -92,6 +92,10 @@ fn model(source: &ModelSource, counting: Counting) -> ModelSection {
         ModelSource::Zoo(name) => ModelSection { zoo: Some(name.clone()), ..section },
         ModelSource::Custom(file) => ModelSection { custom: Some(file.as_ref().clone()), ..section },
         ModelSource::Profile { path, .. } => ModelSection { profile: Some(path.clone()), ..section },
+        ModelSource::Onnx { path, sizes, .. } => {
+            let sizes = Some(sizes.clone()).filter(|sizes| !sizes.is_empty());
+            ModelSection { onnx: Some(path.clone()), sizes, ..section }
+        }
     }
 }
 

@@ -32,6 +32,7 @@ use crate::quantity::{Bytes, BytesPerSec, Seconds};
 use crate::steps::StepModel;
 use crate::strategy::Strategy;
 use crate::workload::Workload;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Most workers a scenario may have.
@@ -51,6 +52,15 @@ pub enum ModelSource {
         /// The steps.
         profile: Arc<Profile>,
     },
+    /// An ONNX file.
+    Onnx {
+        /// The file.
+        path: String,
+        /// Lengths of dimensions that it leaves open.
+        sizes: BTreeMap<String, u64>,
+        /// Its layers.
+        file: Arc<ModelFile>,
+    },
 }
 
 impl ModelSource {
@@ -58,7 +68,7 @@ impl ModelSource {
     pub fn profile(&self) -> Option<&Profile> {
         match self {
             Self::Profile { profile, .. } => Some(profile),
-            Self::Zoo(_) | Self::Custom(_) => None,
+            Self::Zoo(_) | Self::Custom(_) | Self::Onnx { .. } => None,
         }
     }
 
@@ -76,6 +86,13 @@ impl ModelSource {
 pub trait Files {
     /// The profile called `path` in the scenario.
     fn profile(&self, path: &str) -> Result<Profile, Invalid>;
+
+    /// The layers of the ONNX file called `path` in the scenario, open dimensions having these lengths.
+    fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Invalid> {
+        let _ = sizes;
+        let reason = format!("the ONNX file \"{path}\" cannot be read from here");
+        Err(Invalid::new(KeyPath::root(), reason, "give the scenario as a file"))
+    }
 
     /// The fitted times of steps called `path` in the scenario.
     fn steps(&self, path: &str) -> Result<StepModel, Invalid> {
@@ -257,7 +274,7 @@ impl Scenario {
     pub fn name(&self) -> &str {
         match &self.source {
             ModelSource::Zoo(name) => name,
-            ModelSource::Custom(file) => &file.name,
+            ModelSource::Custom(file) | ModelSource::Onnx { file, .. } => &file.name,
             ModelSource::Profile { profile, .. } => &profile.name,
         }
     }

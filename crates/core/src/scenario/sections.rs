@@ -10,6 +10,7 @@ use crate::scenario::{TransferOrder, Transport};
 use crate::strategy::{Algorithm, Architecture, Synchronisation};
 use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, de};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -70,6 +71,10 @@ section!(
         custom: ModelFile,
         /// File with measured steps of one worker, beside the scenario.
         profile: String,
+        /// ONNX file of a model, beside the scenario.
+        onnx: String,
+        /// Lengths of dimensions that the ONNX file leaves open, by their names there.
+        sizes: BTreeMap<String, u64>,
         /// What counts as work beside multiply-adds: "bias", "activation", "pooling", "normalisation",
         /// "elementwise".
         count: Vec<String>,

@@ -88,6 +88,7 @@ impl StepOp {
                 let pairs = 4.0 * dims[0] as f64 * output;
                 if causal { pairs / 2.0 } else { pairs }
             }
+            Op::Counted(cost) => cost.multiply_add as f64,
             _ => 2.0 * rows * out * depth,
         };
         let bias = match layer.op {
@@ -109,7 +110,7 @@ impl StepOp {
             flops,
             rows,
             depth,
-            weights: out * depth,
+            weights: if let Op::Counted(cost) = layer.op { cost.weights as f64 } else { out * depth },
             passes_on: !first,
             bias,
             inputs: layer.inputs.len(),
@@ -238,6 +239,8 @@ fn class(model: &Model, layer: &Layer) -> Option<Class> {
     };
     Some(match layer.op {
         Op::Input | Op::Flatten | Op::ToSequence | Op::SelectToken { .. } => return None,
+        Op::Counted(cost) if cost.is_free() => return None,
+        Op::Counted(cost) if cost.multiply_add > 0 => Class::Linear,
         Op::Conv2d(conv) => match channels().unwrap_or(1) {
             channels if conv.groups > 1 && conv.groups == channels => Class::Depthwise,
             channels if channels <= IMAGE_CHANNELS => Class::Stem,

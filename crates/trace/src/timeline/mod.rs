@@ -150,9 +150,9 @@ pub fn is_perfetto(path: &Path) -> bool {
 /// Writes a timeline to `path`, whole or not at all: in Perfetto's format if the name says so (`.pftrace`,
 /// `.perfetto-trace`), as JSON otherwise.
 pub fn write_timeline(path: &Path, timeline: &Timeline<'_>) -> Result<(), TraceError> {
-    write_whole(path, |file| match is_perfetto(path) {
-        true => perfetto::print(timeline, file),
-        false => chrome::print(timeline, file),
+    write_whole(path, |mut file| match is_perfetto(path) {
+        true => perfetto::print(timeline, &mut file),
+        false => chrome::print(timeline, &mut file),
     })
 }
 
