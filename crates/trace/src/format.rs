@@ -4,24 +4,27 @@
 
 use crate::import::{Found, Imported, Options};
 use crate::source::{self, Limits};
-use crate::{TraceError, tensorflow};
+use crate::{TraceError, kineto, tensorflow};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// A kind of recording or model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
+    /// Traces of PyTorch's profiler (Kineto): JSON, one file for each rank.
+    Kineto,
     /// TensorFlow's `RunMetadata`, one message for each step.
     RunMetadata,
 }
 
 impl Format {
     /// Every format, the one that is easiest to tell first.
-    pub const ALL: &[Self] = &[Self::RunMetadata];
+    pub const ALL: &[Self] = &[Self::Kineto, Self::RunMetadata];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Kineto => "PyTorch profiler trace (Kineto)",
             Self::RunMetadata => "TensorFlow RunMetadata",
         }
     }
@@ -29,6 +32,7 @@ impl Format {
     /// Whether a file that begins like this, after unpacking, is of this format.
     fn recognises(self, head: &[u8]) -> bool {
         match self {
+            Self::Kineto => kineto::recognises(head),
             Self::RunMetadata => tensorflow::recognises(head),
         }
     }
@@ -36,6 +40,7 @@ impl Format {
     /// Imports recordings of this format.
     pub(crate) fn import(self, paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, TraceError> {
         match self {
+            Self::Kineto => Ok(kineto::import(paths, options)?.map(Found::Profile)),
             Self::RunMetadata => Ok(tensorflow::of_paths(paths, options)?.map(Found::Profile)),
         }
     }

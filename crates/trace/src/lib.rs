@@ -10,6 +10,7 @@ mod error;
 mod format;
 mod import;
 mod json;
+mod kineto;
 mod read;
 mod source;
 mod summary;

@@ -1,0 +1,264 @@
+//! One rank's trace, understood: its steps without communication, gradients, sizes, buckets and shares of time.
+
+use super::gradients::{self, Gradient};
+use super::join::{Joined, Phase, Placed, union, within};
+use super::recording::{Collective, Kind, Recording, Role, Span, Time};
+use super::sizes::{self, Sizes};
+use super::steps::{self, Told};
+use super::timeline::{Surroundings, Timeline};
+use std::collections::BTreeMap;
+
+/// A step whose number of works differs by more than this share from the usual one is left out.
+const MOST_DIFFERENT: f64 = 0.25;
+
+/// One step.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// When the host worked on it.
+    pub(super) host: Span,
+    pub(super) timeline: Timeline,
+    pub(super) gradients: Vec<Gradient>,
+    pub(super) buckets: Vec<Bucket>,
+    pub(super) works: usize,
+    /// When each of its collectives ran on the device, in order.
+    pub(super) exchanges: Vec<Span>,
+    /// Time that the host spent loading data.
+    pub(super) loading: Time,
+    /// Time that works of each phase took together.
+    pub(super) phases: BTreeMap<Phase, Time>,
+}
+
+/// What is summed over the workers at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Bucket {
+    pub(super) elements: Option<u64>,
+    pub(super) element: u8,
+    /// When the host set it off.
+    pub(super) host: Time,
+    /// When it ran.
+    pub(super) ran: Option<Span>,
+}
+
+/// An operator and the works that it asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Usage {
+    pub(super) name: String,
+    pub(super) works: usize,
+    pub(super) time: Time,
+}
+
+/// One rank.
+#[derive(Debug)]
+pub(super) struct Rank {
+    /// What it was read from.
+    pub(super) place: String,
+    pub(super) number: Option<u64>,
+    pub(super) world: Option<u64>,
+    pub(super) device: Option<String>,
+    pub(super) steps: Vec<Step>,
+    pub(super) left_out: usize,
+    pub(super) told: Told,
+    pub(super) sizes: Option<Sizes>,
+    /// Samples of a step, from the first layer's input.
+    pub(super) batch: Option<u64>,
+    /// Lengths of the marks on the host, and times between those on the device.
+    pub(super) host_marks: Vec<Time>,
+    pub(super) device_marks: Vec<Time>,
+    pub(super) operators: Vec<Usage>,
+    pub(super) on_host: bool,
+    pub(super) orphans: usize,
+    pub(super) notes: Vec<String>,
+}
+
+impl Rank {
+    /// None if nothing was done in it.
+    pub(super) fn of(place: String, mut recording: Recording, notes: Vec<String>) -> Option<Self> {
+        recording.sort();
+        let joined = Joined::of(&recording);
+        recording.works = Vec::new();
+        recording.launches = Vec::new();
+        let (windows, told) = steps::windows(&recording, &joined);
+        let all = understand(&recording, &joined, &windows);
+        let found = all.len();
+        let kept = alike(all);
+        let sizes = kept.iter().find_map(|(step, works)| {
+            let sent = gradients::collectives(&recording, step.host);
+            sizes::of_step(&recording, &step.gradients, &sent, works)
+        });
+        let steps: Vec<Step> = kept.into_iter().map(|(step, _)| step).collect();
+        if steps.is_empty() {
+            return None;
+        }
+        let distributed = recording.head.distributed.as_ref();
+        Some(Self {
+            place,
+            number: distributed.and_then(|it| it.rank),
+            world: distributed.and_then(|it| it.world_size),
+            device: recording.head.devices.first().map(|it| it.name.clone()).filter(|name| !name.is_empty()),
+            left_out: found - steps.len(),
+            told,
+            sizes,
+            batch: recording.first_input.as_ref().and_then(|(_, shape)| shape.first().copied()),
+            host_marks: host_marks(&recording),
+            device_marks: device_marks(&recording),
+            operators: operators(&recording, &joined, &windows),
+            on_host: joined.on_host,
+            orphans: joined.orphans,
+            steps,
+            notes,
+        })
+    }
+
+    /// Mean over steps.
+    pub(super) fn mean(&self, of: impl Fn(&Step) -> Time) -> f64 {
+        self.steps.iter().map(|step| of(step) as f64).sum::<f64>() / self.steps.len() as f64
+    }
+}
+
+fn host_marks(recording: &Recording) -> Vec<Time> {
+    let marks = recording.ranges.iter().filter(|range| range.role == Role::Step);
+    marks.map(|range| range.span.length()).collect()
+}
+
+/// Times between the beginnings of steps as the device marked them.
+fn device_marks(recording: &Recording) -> Vec<Time> {
+    let begins: Vec<Time> = recording.device_marks.values().copied().collect();
+    begins.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+type Understood<'a> = (Step, Vec<&'a Placed>);
+
+/// Every step that has works.
+fn understand<'a>(recording: &Recording, joined: &'a Joined, windows: &[Span]) -> Vec<Understood<'a>> {
+    let ran = |placed: &&Placed| placed.work.kind == Kind::Collective;
+    let waiting = recording.ranges.iter().filter(|range| range.role == Role::Synchronising);
+    let around = Surroundings {
+        collectives: union(joined.works.iter().filter(ran).map(|placed| placed.work.span).collect()),
+        waiting: union(waiting.map(|range| range.span).collect()),
+        on_host: joined.on_host,
+    };
+    let mut grouped: Vec<(Span, Vec<&Placed>)> = Vec::new();
+    for window in windows {
+        let first = joined.works.partition_point(|placed| placed.launch < window.start);
+        let last = joined.works.partition_point(|placed| placed.launch < window.end);
+        let mut works: Vec<&Placed> = joined.works[first..last.max(first)].iter().collect();
+        works.sort_by_key(|placed| (placed.work.span, placed.launch));
+        if works.iter().any(|placed| placed.work.kind != Kind::Collective) {
+            grouped.push((*window, works));
+        }
+    }
+    let begins: Vec<Option<(Time, Time)>> = grouped
+        .iter()
+        .skip(1)
+        .map(|(_, works)| {
+            let first = works.iter().find(|placed| placed.work.kind != Kind::Collective)?;
+            Some((first.work.span.start, first.launch))
+        })
+        .chain([None])
+        .collect();
+    let gap = usual_gap(&grouped, &begins);
+    let mut steps = Vec::new();
+    for ((host, works), next) in grouped.into_iter().zip(begins) {
+        let backward = |placed: &Placed| placed.phase == Phase::Backward;
+        let Some(timeline) = Timeline::of(&works, next, gap, &around, backward) else { continue };
+        let sent = gradients::collectives(recording, host);
+        let gradients = gradients::of_step(recording, joined, &works, &sent, host);
+        steps.push((step(recording, host, timeline, gradients, &sent, &works), works));
+    }
+    steps
+}
+
+fn step(
+    recording: &Recording,
+    host: Span,
+    timeline: Timeline,
+    gradients: Vec<Gradient>,
+    sent: &[Collective],
+    works: &[&Placed],
+) -> Step {
+    let mut phases = BTreeMap::new();
+    for placed in works {
+        *phases.entry(placed.phase).or_default() += placed.work.span.length();
+    }
+    let collective = || works.iter().filter(|placed| placed.work.kind == Kind::Collective);
+    let bucket = |it: &Collective| {
+        let launched = |placed: &&&Placed| placed.thread == it.thread && it.span.contains(placed.launch);
+        let ran = collective().find(launched);
+        Bucket {
+            elements: it.elements.or_else(|| ran.and_then(|placed| placed.work.elements).map(u64::from)),
+            element: it.element,
+            host: it.span.start,
+            ran: ran.map(|placed| placed.work.span),
+        }
+    };
+    let loading = recording.ranges.iter().filter(|range| range.role == Role::Loading);
+    let loading = union(loading.map(|range| range.span).collect());
+    Step {
+        host,
+        gradients,
+        buckets: sent.iter().map(bucket).collect(),
+        works: works.len(),
+        exchanges: collective().map(|placed| placed.work.span).collect(),
+        loading: within(&loading, host).map(Span::length).sum(),
+        timeline,
+        phases,
+    }
+}
+
+/// The usual time from the last work of a step to the first of the next; it follows the last step too.
+fn usual_gap(grouped: &[(Span, Vec<&Placed>)], begins: &[Option<(Time, Time)>]) -> Time {
+    let ends = grouped.iter().map(|(_, works)| {
+        let computing = works.iter().filter(|placed| placed.work.kind != Kind::Collective);
+        computing.map(|placed| placed.work.span.end).max().unwrap_or(0)
+    });
+    let mut gaps: Vec<Time> =
+        ends.zip(begins).filter_map(|(end, next)| next.map(|(start, _)| (start - end).max(0))).collect();
+    if let ([(host, works)], true) = (grouped, gaps.is_empty()) {
+        // A single step: the host's window is all that tells how long it took.
+        let start = works.iter().map(|placed| placed.work.span.start).min().unwrap_or(0);
+        let end = works.iter().map(|placed| placed.work.span.end).max().unwrap_or(0);
+        return (host.length() - (end - start)).max(0);
+    }
+    gaps.sort_unstable();
+    gaps.get(gaps.len() / 2).copied().unwrap_or(0)
+}
+
+/// Those with the usual number of gradients and about the usual number of works.
+fn alike(steps: Vec<Understood<'_>>) -> Vec<Understood<'_>> {
+    let usual = |counts: &mut dyn Iterator<Item = usize>| {
+        let mut counts: Vec<usize> = counts.collect();
+        counts.sort_unstable();
+        counts.get(counts.len() / 2).copied().unwrap_or(0)
+    };
+    let gradients = usual(&mut steps.iter().map(|(step, _)| step.gradients.len()));
+    let works = usual(&mut steps.iter().map(|(step, _)| step.works)) as f64;
+    let mut steps = steps;
+    steps.retain(|(step, _)| {
+        step.gradients.len() == gradients && (step.works as f64 - works).abs() <= MOST_DIFFERENT * works
+    });
+    steps
+}
+
+/// Operators by the time of the works that they asked for, the longest first.
+fn operators(recording: &Recording, joined: &Joined, windows: &[Span]) -> Vec<Usage> {
+    let mut names: Vec<(u32, u32)> = recording.operators.iter().map(|it| (it.external, it.name)).collect();
+    names.sort_unstable();
+    let mut usages = BTreeMap::<u32, (usize, Time)>::new();
+    for placed in &joined.works {
+        let inside = windows.iter().any(|window| window.contains(placed.launch));
+        let found = names.binary_search_by_key(&placed.external, |(external, _)| *external);
+        let Ok(found) = found else { continue };
+        if placed.work.kind == Kind::Collective || placed.external == 0 || !inside {
+            continue;
+        }
+        let usage = usages.entry(names[found].1).or_default();
+        usage.0 += 1;
+        usage.1 += placed.work.span.length();
+    }
+    let mut usages: Vec<Usage> = usages
+        .into_iter()
+        .map(|(name, (works, time))| Usage { name: recording.name(name).to_owned(), works, time })
+        .collect();
+    usages.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
+    usages
+}
