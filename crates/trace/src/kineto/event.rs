@@ -65,8 +65,6 @@ pub(super) struct Event<'a> {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Details<'a> {
     pub(super) correlation: Option<u64>,
-    /// The operator on the host that it belongs to.
-    pub(super) external: Option<u64>,
     pub(super) stream: Option<u64>,
     pub(super) device: Option<u64>,
     pub(super) bytes: Option<u64>,
@@ -143,7 +141,6 @@ impl<'de> Visitor<'de> for DetailsVisitor {
         while let Some(Text(key)) = map.next_key()? {
             match &*key {
                 "correlation" => details.correlation = map.next_value::<Scalar<'_>>()?.whole(),
-                "External id" | "external id" => details.external = map.next_value::<Scalar<'_>>()?.whole(),
                 "stream" => details.stream = Some(map.next_value::<Scalar<'_>>()?.label()),
                 "device" => details.device = map.next_value::<Scalar<'_>>()?.whole(),
                 "bytes" => details.bytes = map.next_value::<Scalar<'_>>()?.whole(),

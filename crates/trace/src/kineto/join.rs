@@ -23,8 +23,6 @@ pub(super) struct Placed {
     pub(super) work: Work,
     pub(super) launch: Time,
     pub(super) phase: Phase,
-    /// The operator that asked for it.
-    pub(super) external: u32,
     pub(super) thread: u16,
 }
 
@@ -62,7 +60,6 @@ fn device_works(recording: &Recording, context: &Context) -> (Vec<Placed>, usize
             work: *work,
             launch: launch.start,
             phase: context.phase(work.kind, launch.thread, launch.start),
-            external: launch.external,
             thread: launch.thread,
         });
     }
@@ -74,11 +71,10 @@ fn device_works(recording: &Recording, context: &Context) -> (Vec<Placed>, usize
 fn host_works(recording: &Recording, context: &Context) -> Vec<Placed> {
     let mut operators: Vec<&Operator> = recording.operators.iter().collect();
     operators.sort_by_key(|operator| (operator.thread, operator.span.start, -operator.span.end));
-    let place = |span: Span, kind, name, thread, external| Placed {
+    let place = |span: Span, kind, name, thread| Placed {
         work: Work { span, amount: 0, correlation: 0, name, kind, elements: None },
         launch: span.start,
         phase: context.phase(kind, thread, span.start),
-        external,
         thread,
     };
     let mut works = Vec::new();
@@ -91,11 +87,9 @@ fn host_works(recording: &Recording, context: &Context) -> Vec<Placed> {
             continue;
         }
         until = Some((operator.thread, operator.span.end));
-        works.push(place(operator.span, Kind::Compute, operator.name, operator.thread, operator.external));
+        works.push(place(operator.span, Kind::Compute, operator.name, operator.thread));
     }
-    works.extend(
-        recording.collectives.iter().map(|it| place(it.span, Kind::Collective, it.name, it.thread, 0)),
-    );
+    works.extend(recording.collectives.iter().map(|it| place(it.span, Kind::Collective, it.name, it.thread)));
     works
 }
 

@@ -174,7 +174,10 @@ fn part(recording: &Recording, records: usize, name: &str) -> Result<Span, Trace
 fn notes(rank: &Rank) -> Vec<String> {
     let mut notes = rank.notes.clone();
     if rank.left_out > 0 {
-        notes.push(format!("{} steps are not like the others and were left out", rank.left_out));
+        notes.push(format!(
+            "steps that were left out because they are not like the others: {}",
+            rank.left_out
+        ));
     }
     if rank.orphans > 0 {
         notes.push(format!("{} kernels were launched before the trace and were left out", rank.orphans));

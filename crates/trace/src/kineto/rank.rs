@@ -2,14 +2,17 @@
 
 use super::gradients::{self, Gradient};
 use super::join::{Joined, Phase, Placed, union, within};
-use super::recording::{Collective, Kind, Recording, Role, Span, Time};
+use super::recording::{Collective, Kind, Operator, Recording, Role, Span, Time};
 use super::sizes::{self, Sizes};
 use super::steps::{self, Told};
 use super::timeline::{Surroundings, Timeline};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// A step whose number of works differs by more than this share from the usual one is left out.
 const MOST_DIFFERENT: f64 = 0.25;
+/// A step at the beginning that takes this many times as long as usual is left out.
+const WARMING_UP: Time = 2;
 
 /// One step.
 #[derive(Debug)]
@@ -33,8 +36,6 @@ pub(super) struct Step {
 pub(super) struct Bucket {
     pub(super) elements: Option<u64>,
     pub(super) element: u8,
-    /// When the host set it off.
-    pub(super) host: Time,
     /// When it ran.
     pub(super) ran: Option<Span>,
 }
@@ -187,7 +188,6 @@ fn step(
         Bucket {
             elements: it.elements.or_else(|| ran.and_then(|placed| placed.work.elements).map(u64::from)),
             element: it.element,
-            host: it.span.start,
             ran: ran.map(|placed| placed.work.span),
         }
     };
@@ -211,7 +211,7 @@ fn usual_gap(grouped: &[(Span, Vec<&Placed>)], begins: &[Option<(Time, Time)>]) 
         let computing = works.iter().filter(|placed| placed.work.kind != Kind::Collective);
         computing.map(|placed| placed.work.span.end).max().unwrap_or(0)
     });
-    let mut gaps: Vec<Time> =
+    let gaps: Vec<Time> =
         ends.zip(begins).filter_map(|(end, next)| next.map(|(start, _)| (start - end).max(0))).collect();
     if let ([(host, works)], true) = (grouped, gaps.is_empty()) {
         // A single step: the host's window is all that tells how long it took.
@@ -219,11 +219,19 @@ fn usual_gap(grouped: &[(Span, Vec<&Placed>)], begins: &[Option<(Time, Time)>]) 
         let end = works.iter().map(|placed| placed.work.span.end).max().unwrap_or(0);
         return (host.length() - (end - start)).max(0);
     }
-    gaps.sort_unstable();
-    gaps.get(gaps.len() / 2).copied().unwrap_or(0)
+    median(&gaps).unwrap_or(0)
 }
 
-/// Those with the usual number of gradients and about the usual number of works.
+/// The middle, or the mean of the two next to it.
+pub(super) fn median(times: &[Time]) -> Option<Time> {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    let (low, high) = (times.get(times.len().checked_sub(1)? / 2)?, times.get(times.len() / 2)?);
+    Some(low + (high - low) / 2)
+}
+
+/// Those with the usual number of gradients and about the usual number of works; without steps at the beginning that
+/// take twice as long as usual, while libraries are loaded and kernels chosen.
 fn alike(steps: Vec<Understood<'_>>) -> Vec<Understood<'_>> {
     let usual = |counts: &mut dyn Iterator<Item = usize>| {
         let mut counts: Vec<usize> = counts.collect();
@@ -236,24 +244,38 @@ fn alike(steps: Vec<Understood<'_>>) -> Vec<Understood<'_>> {
     steps.retain(|(step, _)| {
         step.gradients.len() == gradients && (step.works as f64 - works).abs() <= MOST_DIFFERENT * works
     });
+    let lengths: Vec<Time> = steps.iter().map(|(step, _)| step.timeline.length()).collect();
+    let usual = median(&lengths).unwrap_or(0);
+    let warm = lengths.iter().position(|length| *length <= WARMING_UP * usual).unwrap_or(0);
+    steps.drain(..warm);
     steps
 }
 
-/// Operators by the time of the works that they asked for, the longest first.
+/// Operators by the time of the works that they asked for, the longest first. A work belongs to the innermost operator
+/// that its launch lies in.
 fn operators(recording: &Recording, joined: &Joined, windows: &[Span]) -> Vec<Usage> {
-    let mut names: Vec<(u32, u32)> = recording.operators.iter().map(|it| (it.external, it.name)).collect();
-    names.sort_unstable();
+    let mut operators: Vec<&Operator> = recording.operators.iter().collect();
+    operators.sort_unstable_by_key(|it| (it.thread, it.span.start, Reverse(it.span.end)));
+    let mut works: Vec<&Placed> =
+        joined.works.iter().filter(|placed| placed.work.kind != Kind::Collective).collect();
+    works.sort_unstable_by_key(|placed| (placed.thread, placed.launch));
     let mut usages = BTreeMap::<u32, (usize, Time)>::new();
-    for placed in &joined.works {
-        let inside = windows.iter().any(|window| window.contains(placed.launch));
-        let found = names.binary_search_by_key(&placed.external, |(external, _)| *external);
-        let Ok(found) = found else { continue };
-        if placed.work.kind == Kind::Collective || placed.external == 0 || !inside {
-            continue;
+    let mut open: Vec<&Operator> = Vec::new();
+    let mut next = operators.into_iter().peekable();
+    for placed in works {
+        let at = (placed.thread, placed.launch);
+        while let Some(operator) = next.next_if(|it| (it.thread, it.span.start) <= at) {
+            open.retain(|outer| outer.thread == operator.thread && outer.span.end > operator.span.start);
+            open.push(operator);
         }
-        let usage = usages.entry(names[found].1).or_default();
-        usage.0 += 1;
-        usage.1 += placed.work.span.length();
+        let around = |it: &&&Operator| it.thread == placed.thread && placed.launch < it.span.end;
+        let window = windows.partition_point(|window| window.end <= placed.launch);
+        let inside = windows.get(window).is_some_and(|window| window.contains(placed.launch));
+        if let Some(operator) = open.iter().rev().find(around).filter(|_| inside) {
+            let usage = usages.entry(operator.name).or_default();
+            usage.0 += 1;
+            usage.1 += placed.work.span.length();
+        }
     }
     let mut usages: Vec<Usage> = usages
         .into_iter()

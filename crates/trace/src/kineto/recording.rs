@@ -71,7 +71,6 @@ pub(super) struct Work {
 pub(super) struct Launch {
     pub(super) start: Time,
     pub(super) correlation: u32,
-    pub(super) external: u32,
     pub(super) thread: u16,
 }
 
@@ -80,7 +79,6 @@ pub(super) struct Launch {
 pub(super) struct Operator {
     pub(super) span: Span,
     pub(super) name: u32,
-    pub(super) external: u32,
     pub(super) thread: u16,
 }
 
@@ -336,12 +334,7 @@ impl Recording {
         if let Some(correlation) = details.correlation.filter(|_| sets_to_work)
             && self.count()
         {
-            self.launches.push(Launch {
-                start: span.start,
-                correlation: correlation as u32,
-                external: details.external.unwrap_or(0) as u32,
-                thread,
-            });
+            self.launches.push(Launch { start: span.start, correlation: correlation as u32, thread });
         }
     }
 
@@ -391,8 +384,7 @@ impl Recording {
         }
         if event.category == Category::Operator {
             let name = self.intern(name);
-            let external = details.external.unwrap_or(0) as u32;
-            self.operators.push(Operator { span, name, external, thread });
+            self.operators.push(Operator { span, name, thread });
         }
     }
 }

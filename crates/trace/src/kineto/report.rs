@@ -1,7 +1,7 @@
 //! What was found in a trace, for people and programs.
 
 use super::join::Phase;
-use super::rank::{Rank, Step};
+use super::rank::{Bucket, Rank, Step, Usage, median};
 use super::ranks::Standing;
 use super::recording::Time;
 use super::sizes::Source;
@@ -35,15 +35,15 @@ pub(super) fn summary(rank: &Rank) -> Summary {
         Told::Nothing => "nothing repeats; the trace is taken for one step",
     };
     summary.figure("step", "step in the trace", time(step), format!("with communication; {told}"));
-    let mut lengths: Vec<Time> = rank.steps.iter().map(|step| step.timeline.span.length()).collect();
-    if let Some(median) = median(&mut lengths) {
+    let lengths: Vec<Time> = rank.steps.iter().map(|step| step.timeline.span.length()).collect();
+    if let Some(median) = median(&lengths) {
         summary.figure("median_step", "median step", time(median as f64), "");
     }
     for (key, label, marks) in [
         ("host_mark", "mark on the host", &rank.host_marks),
         ("device_mark", "marks on the device", &rank.device_marks),
     ] {
-        if let Some(median) = median(&mut marks.clone()) {
+        if let Some(median) = median(marks) {
             summary.figure(key, label, time(median as f64), "median");
         }
     }
@@ -62,7 +62,7 @@ pub(super) fn summary(rank: &Rank) -> Summary {
         time(mean(|step| step.timeline.collectives)),
         "collectives run on the device",
     );
-    let exposed = mean(|step| step.timeline.exposed_time());
+    let exposed = mean(|step| step.timeline.exposed);
     summary.figure("exposed", "of it exposed", time(exposed), "taken out of the profile");
     let share = |part: f64| Value::Share(if length > 0.0 { part / length } else { 0.0 });
     summary.figure(
@@ -82,11 +82,6 @@ pub(super) fn summary(rank: &Rank) -> Summary {
     gradients(rank, &mut summary);
     summary.tables.extend([buckets(rank), operators(rank)].into_iter().flatten());
     summary
-}
-
-fn median(lengths: &mut [Time]) -> Option<Time> {
-    lengths.sort_unstable();
-    lengths.get(lengths.len() / 2).copied()
 }
 
 fn gradients(rank: &Rank, summary: &mut Summary) {
@@ -113,7 +108,7 @@ fn buckets(rank: &Rank) -> Option<Table> {
     let mut rows = Vec::new();
     for (index, bucket) in step.buckets.iter().enumerate() {
         let same = || rank.steps.iter().filter_map(|step| Some((step, step.buckets.get(index)?)));
-        let mean = |of: &dyn Fn(&Step, &super::rank::Bucket) -> Option<Time>| {
+        let mean = |of: &dyn Fn(&Step, &Bucket) -> Option<Time>| {
             let times: Vec<f64> =
                 same().filter_map(|(step, bucket)| of(step, bucket)).map(|time| time as f64).collect();
             if times.is_empty() {
@@ -122,12 +117,14 @@ fn buckets(rank: &Rank) -> Option<Table> {
                 time(times.iter().sum::<f64>() / times.len() as f64)
             }
         };
+        let alone = rank.sizes.as_ref().filter(|sizes| sizes.source == Source::Sent);
+        let elements = bucket.elements.or_else(|| alone?.elements.get(index).copied());
         let element = u64::from(if bucket.element == 0 { 4 } else { bucket.element });
         let size = |elements: u64| Value::Size(Bytes::new((elements * element) as f64));
         rows.push(vec![
             Value::Count(index as u64),
-            bucket.elements.map_or(Value::Unknown, Value::Count),
-            bucket.elements.map_or(Value::Unknown, size),
+            elements.map_or(Value::Unknown, Value::Count),
+            elements.map_or(Value::Unknown, size),
             mean(&|step, bucket| Some(step.timeline.clock(bucket.ran?.start))),
             mean(&|_, bucket| Some(bucket.ran?.length())),
         ]);
@@ -144,7 +141,7 @@ fn buckets(rank: &Rank) -> Option<Table> {
 
 fn operators(rank: &Rank) -> Option<Table> {
     let steps = rank.steps.len() as f64;
-    let row = |usage: &super::rank::Usage| {
+    let row = |usage: &Usage| {
         vec![
             Value::Text(usage.name.clone()),
             Value::Count((usage.works as f64 / steps).round() as u64),
@@ -164,7 +161,7 @@ pub(super) fn ranks(ranks: &[Rank], standings: &[Standing], chosen: usize) -> Ta
             Value::Count(number),
             time(rank.mean(|step| step.timeline.span.length())),
             time(rank.mean(|step| step.timeline.length())),
-            time(rank.mean(|step| step.timeline.exposed_time())),
+            time(rank.mean(|step| step.timeline.exposed)),
             time(standing.waited),
             time(standing.lateness),
             Value::Share(standing.last),

@@ -2,10 +2,10 @@
 //!
 //! Between two works the device is idle for one of three reasons: the host had not asked for the second yet (late), the
 //! second waited for a collective (exposed), or neither. A wait for a collective is one while the second work had been
-//! asked for, or while the host itself waited for the device. Only exposed waits are taken out: a collective that
-//! runs while the host is late costs nothing.
+//! asked for, or while the host itself waited for the device. Exposed waits are taken out, and what follows moves
+//! forward; but no work starts before the host has asked for it, so a host that is slow stays slow.
 
-use super::join::{Placed, union, within};
+use super::join::{Placed, within};
 use super::recording::{Kind, Span, Time};
 
 /// One step.
@@ -13,17 +13,21 @@ use super::recording::{Kind, Span, Time};
 pub(super) struct Timeline {
     /// From its first work to that of the next step.
     pub(super) span: Span,
-    /// Waits for collectives, in order.
-    pub(super) exposed: Vec<Span>,
+    /// Waits for collectives.
+    pub(super) exposed: Time,
     /// The device computes or copies.
     pub(super) busy: Time,
-    /// It does nothing because the host is late.
+    /// It does nothing because the host is late, without communication.
     pub(super) late: Time,
     /// Collectives run.
     pub(super) collectives: Time,
     /// When the first work of the backward pass starts.
     pub(super) backward: Option<Time>,
-    pub(super) last_end: Time,
+    last_end: Time,
+    /// By how much works move forward that start at these times or later, in order.
+    shifts: Vec<(Time, Time)>,
+    /// By how much the host does, which waits less itself.
+    host_shift: Time,
 }
 
 /// What steps share.
@@ -50,12 +54,14 @@ impl Timeline {
         let start = computing().next()?.work.span.start;
         let mut timeline = Self {
             span: Span { start, end: start },
-            exposed: Vec::new(),
+            exposed: 0,
             busy: 0,
             late: 0,
             collectives: 0,
             backward: computing().find(|placed| backward_is(placed)).map(|placed| placed.work.span.start),
             last_end: start,
+            shifts: vec![(start, 0)],
+            host_shift: 0,
         };
         for placed in computing() {
             let span = placed.work.span;
@@ -78,25 +84,35 @@ impl Timeline {
         }
         let asked = if around.on_host { gap.start } else { launch.clamp(gap.start, gap.end) };
         let late = Span { start: gap.start, end: asked };
-        let mut exposed: Vec<Span> = within(&around.collectives, late)
-            .flat_map(|part| within(&around.waiting, part).collect::<Vec<_>>())
-            .collect();
-        self.late += late.length() - exposed.iter().map(|span| span.length()).sum::<Time>();
-        exposed.extend(within(&around.collectives, Span { start: asked, end: gap.end }));
-        self.exposed.extend(union(exposed));
+        let waits = within(&around.collectives, late).flat_map(|part| within(&around.waiting, part));
+        let by_host: Time = waits.map(Span::length).sum();
+        let by_device: Time =
+            within(&around.collectives, Span { start: asked, end: gap.end }).map(Span::length).sum();
+        self.exposed += by_host + by_device;
+        self.host_shift += by_host;
+        let before = self.shift(gap.start);
+        let free = before + by_host + by_device;
+        let most = if around.on_host { free } else { (gap.end - launch).max(0) + self.host_shift };
+        let shift = free.min(most);
+        self.late += late.length() - by_host + free - shift;
+        if shift != before {
+            self.shifts.push((gap.end, shift));
+        }
     }
 
-    /// All waits for collectives.
-    pub(super) fn exposed_time(&self) -> Time {
-        self.exposed.iter().map(|span| span.length()).sum()
+    fn shift(&self, time: Time) -> Time {
+        let after = self.shifts.partition_point(|(from, _)| *from <= time);
+        after.checked_sub(1).map_or(0, |last| self.shifts[last].1)
     }
 
-    /// Time from the start of the step to `time`, without waits for collectives.
+    /// Time from the start of the step to `time`, which is that of the start or end of a work, without waits for
+    /// collectives.
     pub(super) fn clock(&self, time: Time) -> Time {
         let time = time.clamp(self.span.start, self.span.end);
-        let waits = self.exposed.iter().take_while(|wait| wait.start < time);
-        let waited: Time = waits.map(|wait| wait.end.min(time) - wait.start).sum();
-        time - self.span.start - waited
+        let moved = time - self.shift(time);
+        let after = self.shifts.partition_point(|(from, _)| *from <= time);
+        let next = self.shifts.get(after).map_or(moved, |(from, shift)| from - shift);
+        moved.min(next) - self.span.start
     }
 
     /// Length without waits for collectives.
