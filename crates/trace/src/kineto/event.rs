@@ -72,7 +72,7 @@ pub(super) struct Details<'a> {
     pub(super) grid: Option<u64>,
     pub(super) block: Option<u64>,
     /// The shape of an operator's first input.
-    pub(super) shape: Option<Vec<u64>>,
+    pub(super) shape: Option<Shape>,
     /// The type of its elements.
     pub(super) types: Option<Cow<'a, str>>,
     /// Joins an operator with its backward.
@@ -81,6 +81,31 @@ pub(super) struct Details<'a> {
     pub(super) elements: Option<u64>,
     pub(super) element_type: Option<Cow<'a, str>>,
     pub(super) collective: Option<Cow<'a, str>>,
+}
+
+/// The sizes of a tensor's dimensions; more than eight are not told apart from none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Shape {
+    sizes: [u64; 8],
+    count: usize,
+}
+
+impl Shape {
+    pub(super) fn sizes(&self) -> &[u64] {
+        self.sizes.get(..self.count).unwrap_or_default()
+    }
+
+    fn push(&mut self, size: u64) {
+        if let Some(place) = self.sizes.get_mut(self.count) {
+            *place = size;
+        }
+        self.count += 1;
+    }
+
+    /// All sizes multiplied, unless that is too much.
+    pub(super) fn product(&self) -> Option<u64> {
+        self.sizes().iter().try_fold(1_u64, |product, size| product.checked_mul(*size))
+    }
 }
 
 impl<'de> Deserialize<'de> for Event<'de> {
@@ -144,8 +169,8 @@ impl<'de> Visitor<'de> for DetailsVisitor {
                 "stream" => details.stream = Some(map.next_value::<Scalar<'_>>()?.label()),
                 "device" => details.device = map.next_value::<Scalar<'_>>()?.whole(),
                 "bytes" => details.bytes = map.next_value::<Scalar<'_>>()?.whole(),
-                "grid" => details.grid = map.next_value::<First>()?.product(),
-                "block" => details.block = map.next_value::<First>()?.product(),
+                "grid" => details.grid = map.next_value::<First>()?.own.product(),
+                "block" => details.block = map.next_value::<First>()?.own.product(),
                 "Input Dims" => details.shape = map.next_value::<First>()?.inner,
                 "Input type" => details.types = map.next_value::<Scalar<'_>>()?.known(),
                 "Sequence number" => details.sequence = map.next_value::<Scalar<'_>>()?.whole(),
@@ -310,14 +335,8 @@ impl<'de> Deserialize<'de> for Scalar<'de> {
 /// The numbers of a list, and those of the first list in it.
 #[derive(Default)]
 struct First {
-    own: Vec<u64>,
-    inner: Option<Vec<u64>>,
-}
-
-impl First {
-    fn product(&self) -> Option<u64> {
-        self.own.iter().try_fold(1_u64, |product, number| product.checked_mul(*number))
-    }
+    own: Shape,
+    inner: Option<Shape>,
 }
 
 impl<'de> Deserialize<'de> for First {
@@ -336,7 +355,7 @@ impl<'de> Deserialize<'de> for First {
                     Some(Entry::Number(number)) => {
                         first.own.push(number);
                         while let Some(entry) = list.next_element::<Entry>()? {
-                            first.own.extend(entry.number());
+                            entry.number().into_iter().for_each(|number| first.own.push(number));
                         }
                     }
                     Some(Entry::List(inner)) => first.inner = Some(inner),
@@ -360,7 +379,7 @@ impl<'de> Deserialize<'de> for First {
 
 enum Entry {
     Number(u64),
-    List(Vec<u64>),
+    List(Shape),
     Other,
 }
 
@@ -408,7 +427,7 @@ impl<'de> Deserialize<'de> for Entry {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Entry, A::Error> {
-                let mut numbers = Vec::new();
+                let mut numbers = Shape::default();
                 let mut plain = true;
                 while let Some(entry) = list.next_element::<Entry>()? {
                     match entry.number() {
@@ -440,7 +459,7 @@ mod tests {
         assert!(event.complete && event.category == Category::Kernel && event.name == "k");
         assert_eq!((event.start, event.duration), (Some(10.0), Some(2.5)));
         assert_eq!((event.details.correlation, event.details.grid), (Some(7), Some(24)));
-        assert_eq!(event.details.shape, Some(vec![32, 3]));
+        assert_eq!(event.details.shape.unwrap().sizes(), [32, 3]);
         assert_eq!(event.details.types.as_deref(), Some("float"));
     }
 

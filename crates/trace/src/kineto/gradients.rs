@@ -58,7 +58,7 @@ pub(super) fn of_step(
             ready: if joined.on_host { it.span.end } else { ready(it.thread, it.span.end) },
             needed: forward.first_use(it, &asked),
             host: it.span.end,
-            elements: it.elements,
+            elements: (it.elements > 0).then_some(it.elements),
             element: it.element,
         };
         added.iter().map(gradient).collect()

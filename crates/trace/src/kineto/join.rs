@@ -4,7 +4,7 @@
 //! optimiser, autograd's graph, the loader of data. A trace without a device has only the operators of the host: the
 //! outermost ones stand for what is done.
 
-use super::recording::{Kind, Operator, Range, Recording, Role, Span, Time, Work};
+use super::recording::{Kind, Launch, Operator, Range, Recording, Role, Span, Time, Work};
 use std::collections::HashMap;
 
 /// A part of a step.
@@ -38,32 +38,38 @@ pub(super) struct Joined {
 }
 
 impl Joined {
-    pub(super) fn of(recording: &Recording) -> Self {
+    /// Takes the works and launches out of the recording.
+    pub(super) fn of(recording: &mut Recording) -> Self {
         let context = Context::of(recording);
-        let on_host = recording.works.iter().all(|work| work.kind == Kind::Transfer);
-        let (mut works, orphans) =
-            if on_host { (host_works(recording, &context), 0) } else { device_works(recording, &context) };
-        works.sort_by_key(|placed| (placed.launch, placed.work.span.start));
+        let recorded = std::mem::take(&mut recording.works);
+        let launches = std::mem::take(&mut recording.launches);
+        let on_host = recorded.iter().all(|placed| placed.work.kind == Kind::Transfer);
+        let (mut works, orphans) = if on_host {
+            (host_works(recording, &context), 0)
+        } else {
+            device_works(recorded, launches, &context)
+        };
+        works.sort_unstable_by_key(|placed| (placed.launch, placed.work.span));
         Self { works, orphans, on_host }
     }
 }
 
-fn device_works(recording: &Recording, context: &Context) -> (Vec<Placed>, usize) {
-    let launches: HashMap<u32, usize> =
-        recording.launches.iter().enumerate().map(|(index, launch)| (launch.correlation, index)).collect();
-    let mut works = Vec::with_capacity(recording.works.len());
-    for work in &recording.works {
-        let Some(launch) = launches.get(&work.correlation).map(|&index| recording.launches[index]) else {
-            continue;
-        };
-        works.push(Placed {
-            work: *work,
-            launch: launch.start,
-            phase: context.phase(work.kind, launch.thread, launch.start),
-            thread: launch.thread,
-        });
-    }
-    let orphans = recording.works.len() - works.len();
+fn device_works(
+    mut works: Vec<Placed>,
+    mut launches: Vec<Launch>,
+    context: &Context,
+) -> (Vec<Placed>, usize) {
+    launches.sort_unstable_by_key(|launch| launch.correlation);
+    let all = works.len();
+    works.retain_mut(|placed| {
+        let found = launches.binary_search_by_key(&placed.work.correlation, |launch| launch.correlation);
+        let Some(launch) = found.ok().and_then(|index| launches.get(index)) else { return false };
+        placed.launch = launch.start;
+        placed.thread = launch.thread;
+        placed.phase = context.phase(placed.work.kind, launch.thread, launch.start);
+        true
+    });
+    let orphans = all - works.len();
     (works, orphans)
 }
 

@@ -179,6 +179,13 @@ fn notes(rank: &Rank) -> Vec<String> {
             rank.left_out
         ));
     }
+    if rank.steps.len() > profile::MOST_STEPS {
+        notes.push(format!(
+            "of {} steps, the profile holds the first {}",
+            rank.steps.len(),
+            profile::MOST_STEPS
+        ));
+    }
     if rank.orphans > 0 {
         notes.push(format!("{} kernels were launched before the trace and were left out", rank.orphans));
     }

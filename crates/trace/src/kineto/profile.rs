@@ -9,6 +9,9 @@ use super::rank::{Rank, Step};
 use super::recording::Time;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step as ProfileStep};
 
+/// Steps that a profile holds at most: enough to show how they vary.
+pub(super) const MOST_STEPS: usize = 100;
+
 /// Bytes of each gradient, in order.
 fn sizes(rank: &Rank, gradients: usize) -> Vec<u64> {
     match &rank.sizes {
@@ -28,7 +31,7 @@ pub(super) fn profile(rank: &Rank, batch: u32, file: &str) -> Profile {
         source: format!("PyTorch profiler (Kineto), {file}"),
         batch,
         operations: layout.operations(&bytes),
-        steps: rank.steps.iter().map(|step| layout.step(step)).collect(),
+        steps: rank.steps.iter().take(MOST_STEPS).map(|step| layout.step(step)).collect(),
     }
 }
 

@@ -75,9 +75,7 @@ impl Rank {
     /// None if nothing was done in it.
     pub(super) fn of(place: String, mut recording: Recording, notes: Vec<String>) -> Option<Self> {
         recording.sort();
-        let joined = Joined::of(&recording);
-        recording.works = Vec::new();
-        recording.launches = Vec::new();
+        let joined = Joined::of(&mut recording);
         let (windows, told) = steps::windows(&recording, &joined);
         let all = understand(&recording, &joined, &windows);
         let found = all.len();
@@ -90,6 +88,7 @@ impl Rank {
         if steps.is_empty() {
             return None;
         }
+        let operators = operators(&mut recording, &joined, &windows);
         let distributed = recording.head.distributed.as_ref();
         Some(Self {
             place,
@@ -99,10 +98,10 @@ impl Rank {
             left_out: found - steps.len(),
             told,
             sizes,
-            batch: recording.first_input.as_ref().and_then(|(_, shape)| shape.first().copied()),
+            batch: recording.first_input.as_ref().and_then(|(_, shape)| shape.sizes().first().copied()),
             host_marks: host_marks(&recording),
             device_marks: device_marks(&recording),
-            operators: operators(&recording, &joined, &windows),
+            operators,
             on_host: joined.on_host,
             orphans: joined.orphans,
             steps,
@@ -132,10 +131,14 @@ type Understood<'a> = (Step, Vec<&'a Placed>);
 /// Every step that has works.
 fn understand<'a>(recording: &Recording, joined: &'a Joined, windows: &[Span]) -> Vec<Understood<'a>> {
     let ran = |placed: &&Placed| placed.work.kind == Kind::Collective;
-    let waiting = recording.ranges.iter().filter(|range| range.role == Role::Synchronising);
+    let when = |role: Role| {
+        let ranges = recording.ranges.iter().filter(|range| range.role == role);
+        union(ranges.map(|range| range.span).collect())
+    };
+    let loading = when(Role::Loading);
     let around = Surroundings {
         collectives: union(joined.works.iter().filter(ran).map(|placed| placed.work.span).collect()),
-        waiting: union(waiting.map(|range| range.span).collect()),
+        waiting: when(Role::Synchronising),
         on_host: joined.on_host,
     };
     let mut grouped: Vec<(Span, Vec<&Placed>)> = Vec::new();
@@ -164,14 +167,14 @@ fn understand<'a>(recording: &Recording, joined: &'a Joined, windows: &[Span]) -
         let Some(timeline) = Timeline::of(&works, next, gap, &around, backward) else { continue };
         let sent = gradients::collectives(recording, host);
         let gradients = gradients::of_step(recording, joined, &works, &sent, host);
-        steps.push((step(recording, host, timeline, gradients, &sent, &works), works));
+        steps.push((step(host, &loading, timeline, gradients, &sent, &works), works));
     }
     steps
 }
 
 fn step(
-    recording: &Recording,
     host: Span,
+    loading: &[Span],
     timeline: Timeline,
     gradients: Vec<Gradient>,
     sent: &[Collective],
@@ -191,15 +194,13 @@ fn step(
             ran: ran.map(|placed| placed.work.span),
         }
     };
-    let loading = recording.ranges.iter().filter(|range| range.role == Role::Loading);
-    let loading = union(loading.map(|range| range.span).collect());
     Step {
         host,
         gradients,
         buckets: sent.iter().map(bucket).collect(),
         works: works.len(),
         exchanges: collective().map(|placed| placed.work.span).collect(),
-        loading: within(&loading, host).map(Span::length).sum(),
+        loading: within(loading, host).map(Span::length).sum(),
         timeline,
         phases,
     }
@@ -253,15 +254,14 @@ fn alike(steps: Vec<Understood<'_>>) -> Vec<Understood<'_>> {
 
 /// Operators by the time of the works that they asked for, the longest first. A work belongs to the innermost operator
 /// that its launch lies in.
-fn operators(recording: &Recording, joined: &Joined, windows: &[Span]) -> Vec<Usage> {
-    let mut operators: Vec<&Operator> = recording.operators.iter().collect();
-    operators.sort_unstable_by_key(|it| (it.thread, it.span.start, Reverse(it.span.end)));
+fn operators(recording: &mut Recording, joined: &Joined, windows: &[Span]) -> Vec<Usage> {
+    recording.operators.sort_unstable_by_key(|it| (it.thread, it.span.start, Reverse(it.span.end)));
     let mut works: Vec<&Placed> =
         joined.works.iter().filter(|placed| placed.work.kind != Kind::Collective).collect();
     works.sort_unstable_by_key(|placed| (placed.thread, placed.launch));
     let mut usages = BTreeMap::<u32, (usize, Time)>::new();
     let mut open: Vec<&Operator> = Vec::new();
-    let mut next = operators.into_iter().peekable();
+    let mut next = recording.operators.iter().peekable();
     for placed in works {
         let at = (placed.thread, placed.launch);
         while let Some(operator) = next.next_if(|it| (it.thread, it.span.start) <= at) {

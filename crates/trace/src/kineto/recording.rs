@@ -3,11 +3,14 @@
 //! A record takes some 40 bytes, a name its length once. Beyond [`Recording::MOST`] records only the marks of steps are
 //! kept, and the trace is read again for the steps that fit.
 
-use super::event::{Category, Event};
+use super::event::{Category, Event, Shape};
+use super::join::{Phase, Placed};
 use super::repair::repair;
 use super::split::Receive;
+use memchr::memmem;
+use rustc_hash::FxHashMap;
 use serde::Deserialize;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// Nanoseconds, since whatever the trace counts from.
 pub(super) type Time = i64;
@@ -116,7 +119,8 @@ pub(super) struct Accumulation {
     pub(super) thread: u16,
     /// Bytes of one element; 0 if unknown.
     pub(super) element: u8,
-    pub(super) elements: Option<u64>,
+    /// 0 if unknown.
+    pub(super) elements: u64,
 }
 
 /// What the host knows of a collective.
@@ -184,7 +188,7 @@ pub(super) struct Recording {
     pub(super) head: Head,
     pub(super) events: u64,
     pub(super) losses: Losses,
-    pub(super) works: Vec<Work>,
+    pub(super) works: Vec<Placed>,
     pub(super) launches: Vec<Launch>,
     pub(super) operators: Vec<Operator>,
     pub(super) ranges: Vec<Range>,
@@ -194,11 +198,11 @@ pub(super) struct Recording {
     /// When each numbered step begins on the device, by its marks.
     pub(super) device_marks: BTreeMap<u64, Time>,
     /// Shape of the first input of the first layer that takes samples.
-    pub(super) first_input: Option<(Time, Vec<u64>)>,
+    pub(super) first_input: Option<(Time, Shape)>,
     pub(super) devices: Vec<u64>,
-    names: HashMap<Box<str>, u32>,
+    names: FxHashMap<Box<str>, u32>,
     listed: Vec<Box<str>>,
-    threads: HashMap<u64, u16>,
+    threads: FxHashMap<u64, u16>,
     /// Only what starts in here is kept.
     window: Option<Span>,
     /// Records that there would be.
@@ -313,14 +317,15 @@ impl Recording {
             self.devices.push(device);
         }
         let name = self.intern(&event.name);
-        self.works.push(Work {
+        let work = Work {
             span,
             amount: details.bytes.or(threads).unwrap_or(0),
             correlation: details.correlation.unwrap_or(0) as u32,
             name,
             kind,
             elements: details.elements.and_then(|elements| u32::try_from(elements).ok()),
-        });
+        };
+        self.works.push(Placed { work, launch: span.start, phase: Phase::Forward, thread: 0 });
     }
 
     fn keep_call(&mut self, event: &Event<'_>, span: Span) {
@@ -365,22 +370,20 @@ impl Recording {
             return;
         }
         if name.ends_with("AccumulateGrad") {
-            let shape = details.shape.as_deref();
             self.accumulations.push(Accumulation {
                 span,
                 thread,
                 element: details.types.as_deref().map_or(0, element_bytes),
-                elements: shape
-                    .and_then(|shape| shape.iter().try_fold(1_u64, |all, size| all.checked_mul(*size))),
+                elements: details.shape.and_then(|shape| shape.product()).unwrap_or(0),
             });
         }
         if let Some(number) = details.sequence {
             self.numbered.push(Numbered { start: span.start, number: number as u32, thread });
         }
-        if let Some(shape) = details.shape.as_ref().filter(|shape| takes_samples(name, shape))
+        if let Some(shape) = details.shape.filter(|shape| takes_samples(name, shape.sizes()))
             && self.first_input.as_ref().is_none_or(|(before, _)| span.start < *before)
         {
-            self.first_input = Some((span.start, shape.clone()));
+            self.first_input = Some((span.start, shape));
         }
         if event.category == Category::Operator {
             let name = self.intern(name);
@@ -399,6 +402,10 @@ impl Receive for Recording {
 
     fn event(&mut self, text: &[u8]) -> bool {
         self.events += 1;
+        // Arrows and marks without a length are a third of a trace.
+        if memmem::find(text, COMPLETE).is_none() {
+            return true;
+        }
         match serde_json::from_slice::<Event<'_>>(text) {
             Ok(event) => self.keep(&event),
             Err(_) => match serde_json::from_str::<Event<'_>>(&repair(text)) {
@@ -416,6 +423,8 @@ impl Receive for Recording {
     }
 }
 
+/// The phase of events that have a length.
+const COMPLETE: &[u8] = b"\"X\"";
 /// What PyTorch's profiler calls a step.
 const STEP: &str = "ProfilerStep";
 

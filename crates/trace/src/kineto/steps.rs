@@ -33,7 +33,7 @@ pub(super) fn windows(recording: &Recording, joined: &Joined) -> (Vec<Span>, Tol
     if !repeated.is_empty() {
         return (repeated, Told::Repetition);
     }
-    (everything(recording).into_iter().collect(), Told::Nothing)
+    (everything(recording, joined).into_iter().collect(), Told::Nothing)
 }
 
 /// From each mark to the next; the last to its end.
@@ -81,14 +81,10 @@ fn repetitions(joined: &Joined) -> Vec<Span> {
     starts.windows(2).map(|pair| Span { start: pair[0], end: pair[1] }).collect()
 }
 
-fn everything(recording: &Recording) -> Option<Span> {
-    let spans = || {
-        let works = recording.works.iter().map(|work| work.span);
-        let launches =
-            recording.launches.iter().map(|launch| Span { start: launch.start, end: launch.start });
-        works.chain(launches).chain(recording.operators.iter().map(|operator| operator.span))
-    };
-    let start = spans().map(|span| span.start).min()?;
-    let end = spans().map(|span| span.end).max()?;
+fn everything(recording: &Recording, joined: &Joined) -> Option<Span> {
+    let launches = joined.works.iter().map(|placed| Span { start: placed.launch, end: placed.launch });
+    let spans: Vec<Span> = launches.chain(recording.operators.iter().map(|operator| operator.span)).collect();
+    let start = spans.iter().map(|span| span.start).min()?;
+    let end = spans.iter().map(|span| span.end).max()?;
     Some(Span { start, end: end + 1 })
 }

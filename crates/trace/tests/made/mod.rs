@@ -9,31 +9,31 @@ use std::fmt::Write;
 
 /// What to record. Times in microseconds.
 #[derive(Debug, Clone)]
-pub struct Job {
+pub(crate) struct Job {
     /// Layers; each has one weight.
-    pub layers: u64,
+    pub(crate) layers: u64,
     /// Elements of each weight.
-    pub elements: u64,
+    pub(crate) elements: u64,
     /// Steps.
-    pub steps: u64,
+    pub(crate) steps: u64,
     /// A kernel of the forward pass.
-    pub forward: f64,
+    pub(crate) forward: f64,
     /// A kernel of the backward pass.
-    pub backward: f64,
+    pub(crate) backward: f64,
     /// The optimiser's kernel.
-    pub update: f64,
+    pub(crate) update: f64,
     /// From one launch to the next.
-    pub host: f64,
+    pub(crate) host: f64,
     /// Gradients of a bucket and how long its collective takes; none if nothing is exchanged.
-    pub exchange: Option<(u64, f64)>,
+    pub(crate) exchange: Option<(u64, f64)>,
     /// Whether shapes are recorded, and so what is the batch.
-    pub batch: Option<u64>,
+    pub(crate) batch: Option<u64>,
     /// Whether steps are marked.
-    pub marks: bool,
+    pub(crate) marks: bool,
     /// Rank and ranks.
-    pub rank: Option<(u64, u64)>,
+    pub(crate) rank: Option<(u64, u64)>,
     /// What this rank's clock is ahead.
-    pub clock: f64,
+    pub(crate) clock: f64,
 }
 
 impl Default for Job {
@@ -119,7 +119,7 @@ impl Writer {
 
 impl Job {
     /// The trace.
-    pub fn trace(&self) -> String {
+    pub(crate) fn trace(&self) -> String {
         let mut out = Writer {
             text: String::from("\n{\n  \"schemaVersion\": 1,\n"),
             correlation: 0,
