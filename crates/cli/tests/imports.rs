@@ -25,7 +25,10 @@ const TRACES: [(&str, &[&str], Option<u32>); 12] = [
     ("hta df_index_resolver", &["external/hta/df_index_resolver__df_index_resolver.json.gz"], Some(32)),
     (
         "hta trace_filter, 2 ranks",
-        &["external/hta/trace_filter__sampled_rank-0.json.gz", "external/hta/trace_filter__sampled_rank-1.json.gz"],
+        &[
+            "external/hta/trace_filter__sampled_rank-0.json.gz",
+            "external/hta/trace_filter__sampled_rank-1.json.gz",
+        ],
         Some(32),
     ),
     (
@@ -75,7 +78,11 @@ fn line(name: &str, files: &[PathBuf], batch: Option<u32>, folder: &Path) -> (St
     let mark = ["device_mark_s", "host_mark_s"].iter().find_map(|key| found[*key].as_f64());
     let off = mark.map(|mark| found["median_step_s"].as_f64().unwrap() / mark - 1.0);
     let buckets = found["buckets"].as_array().map_or(0, Vec::len);
-    let all_reduce = ["strategy.architecture=\"all-reduce\"", "strategy.synchronisation=\"bsp\"", "cluster.network=\"25gbe\""];
+    let all_reduce = [
+        "strategy.architecture=\"all-reduce\"",
+        "strategy.synchronisation=\"bsp\"",
+        "cluster.network=\"25gbe\"",
+    ];
     let mut arguments = vec!["predict", profile, "--workers", "2,8,32"];
     arguments.extend(all_reduce.iter().flat_map(|setting| ["--set", setting]));
     let predicted = ask(&arguments);
@@ -88,7 +95,11 @@ fn line(name: &str, files: &[PathBuf], batch: Option<u32>, folder: &Path) -> (St
     }
     let mut text = format!("| {name} | {} |", import["steps"]);
     for (value, decimals) in [(found["median_step_s"].as_f64(), 2), (mark, 2)] {
-        let _ = write!(text, " {} |", value.map_or_else(|| "–".to_owned(), |it| format!("{:.decimals$}", 1e3 * it)));
+        let _ = write!(
+            text,
+            " {} |",
+            value.map_or_else(|| "–".to_owned(), |it| format!("{:.decimals$}", 1e3 * it))
+        );
     }
     let _ = write!(text, " {} |", off.map_or_else(|| "–".to_owned(), |off| format!("{:+.1} %", 100.0 * off)));
     for key in ["forward_s", "backward_s", "rest_s", "exposed_s"] {
@@ -126,8 +137,12 @@ fn every_trace_is_imported_and_predicted_from() {
             "h200 resnet50" | "kineto resnet50" | "hta ns_resolution" => parameters(25_557_032),
             "hta nccl_parser_config" => {
                 parameters(25_557_032);
-                let elements: Vec<u64> =
-                    found["buckets"].as_array().unwrap().iter().map(|it| it["elements"].as_u64().unwrap()).collect();
+                let elements: Vec<u64> = found["buckets"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|it| it["elements"].as_u64().unwrap())
+                    .collect();
                 assert_eq!(elements, [2_049_000, 7_875_584, 6_563_840, 6_637_568, 2_431_040]);
             }
             "hta df_index_resolver" => assert_eq!(found["buckets"].as_array().unwrap().len(), 404),

@@ -51,7 +51,7 @@ fn figure(imported: &Imported, key: &str) -> f64 {
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
@@ -82,7 +82,10 @@ fn a_busy_device_gives_its_times_back() {
     assert!(weights.into_iter().all(|op| op.bytes == 4000));
     // Each part of the forward pass waits for its own weight: the last gradient's comes first.
     let parts: Vec<_> = profile.operations.iter().filter(|op| op.name.starts_with("forward")).collect();
-    assert_eq!(parts.iter().map(|op| op.after.clone()).collect::<Vec<_>>(), [vec![3], vec![2, 4], vec![1, 5], vec![0, 6]]);
+    assert_eq!(
+        parts.iter().map(|op| op.after.clone()).collect::<Vec<_>>(),
+        [vec![3], vec![2, 4], vec![1, 5], vec![0, 6]]
+    );
 }
 
 /// Without communication, a job of many ranks is the job of one.
@@ -159,7 +162,8 @@ fn ranks_are_put_on_one_clock_and_the_slow_one_is_shown() {
     let traces = [rank(0, 200.0, 500.0, 0.0), rank(1, 200.0, 500.0, 7000.0), rank(2, 300.0, 100.0, -300.0)];
     let texts: Vec<String> = traces.iter().map(Job::trace).collect();
     let names = ["rank0.json", "rank1.json", "rank2.json"];
-    let files: Vec<(&str, &[u8])> = names.iter().zip(&texts).map(|(name, text)| (*name, text.as_bytes())).collect();
+    let files: Vec<(&str, &[u8])> =
+        names.iter().zip(&texts).map(|(name, text)| (*name, text.as_bytes())).collect();
     let (_folder, paths) = write(&files);
     let imported = import(&paths, &Options { batch: Some(8), ..Options::default() }).unwrap();
     let table = imported.summary.tables.iter().find(|table| table.key == "ranks").unwrap();
@@ -245,7 +249,11 @@ fn broken_files_give_what_they_hold() {
     assert_eq!(noted(&bytes, "after repair").steps, whole.steps);
     let numbers = good.replace("\"blocks per SM\": 1.5", "\"blocks per SM\": nan");
     assert_eq!(noted(numbers.as_bytes(), "after repair").steps, whole.steps);
-    for hopeless in [&good.as_bytes()[..40], b"{\"schemaVersion\":1,\"traceEvents\":[]}", b"{\"schemaVersion\":1,\"traceEvents\":3"] {
+    for hopeless in [
+        &good.as_bytes()[..40],
+        b"{\"schemaVersion\":1,\"traceEvents\":[]}",
+        b"{\"schemaVersion\":1,\"traceEvents\":3",
+    ] {
         let error = read(hopeless).unwrap_err();
         assert!(!error.reason.is_empty() && !error.remedy.is_empty());
     }
@@ -256,7 +264,10 @@ fn regex_free_quotes(text: &str) -> String {
     let quoted = |line: &str| match line.trim_start().strip_prefix("\"ts\": ") {
         Some(rest) => {
             let (start, rest) = rest.split_once(',').unwrap();
-            let (duration, rest) = rest.trim_start().strip_prefix("\"dur\": ").map_or(("", rest), |it| it.split_once(',').unwrap());
+            let (duration, rest) = rest
+                .trim_start()
+                .strip_prefix("\"dur\": ")
+                .map_or(("", rest), |it| it.split_once(',').unwrap());
             match duration {
                 "" => line.to_owned(),
                 _ => format!("\"ts\": \"{start}\", \"dur\": \"{duration}\",{rest}"),

@@ -169,8 +169,8 @@ impl<'de> Visitor<'de> for DetailsVisitor {
                 "stream" => details.stream = Some(map.next_value::<Scalar<'_>>()?.label()),
                 "device" => details.device = map.next_value::<Scalar<'_>>()?.whole(),
                 "bytes" => details.bytes = map.next_value::<Scalar<'_>>()?.whole(),
-                "grid" => details.grid = map.next_value::<First>()?.own.product(),
-                "block" => details.block = map.next_value::<First>()?.own.product(),
+                "grid" => details.grid = map.next_value::<First>()?.own.and_then(|sizes| sizes.product()),
+                "block" => details.block = map.next_value::<First>()?.own.and_then(|sizes| sizes.product()),
                 "Input Dims" => details.shape = map.next_value::<First>()?.inner,
                 "Input type" => details.types = map.next_value::<Scalar<'_>>()?.known(),
                 "Sequence number" => details.sequence = map.next_value::<Scalar<'_>>()?.whole(),
@@ -335,7 +335,7 @@ impl<'de> Deserialize<'de> for Scalar<'de> {
 /// The numbers of a list, and those of the first list in it.
 #[derive(Default)]
 struct First {
-    own: Shape,
+    own: Option<Shape>,
     inner: Option<Shape>,
 }
 
@@ -353,9 +353,10 @@ impl<'de> Deserialize<'de> for First {
                 let mut first = First::default();
                 match list.next_element::<Entry>()? {
                     Some(Entry::Number(number)) => {
-                        first.own.push(number);
+                        let own = first.own.insert(Shape::default());
+                        own.push(number);
                         while let Some(entry) = list.next_element::<Entry>()? {
-                            entry.number().into_iter().for_each(|number| first.own.push(number));
+                            entry.number().into_iter().for_each(|number| own.push(number));
                         }
                     }
                     Some(Entry::List(inner)) => first.inner = Some(inner),

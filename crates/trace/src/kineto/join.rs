@@ -78,7 +78,7 @@ fn host_works(recording: &Recording, context: &Context) -> Vec<Placed> {
     let mut operators: Vec<&Operator> = recording.operators.iter().collect();
     operators.sort_by_key(|operator| (operator.thread, operator.span.start, -operator.span.end));
     let place = |span: Span, kind, name, thread| Placed {
-        work: Work { span, amount: 0, correlation: 0, name, kind, elements: None },
+        work: Work { span, amount: 0, correlation: 0, name, kind, elements: 0 },
         launch: span.start,
         phase: context.phase(kind, thread, span.start),
         thread,

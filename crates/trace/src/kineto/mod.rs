@@ -1,6 +1,7 @@
 //! PyTorch: traces of its profiler (Kineto), one file for each rank.
 //!
-//! `split` cuts a file into events, `event` and `repair` read one, `recording` keeps what matters, `join` puts kernels to
+//! `split` cuts a file into events, `event` and `repair` read one, `names` and `recording` keep what
+//! matters, `join` puts kernels to
 //! the calls, operators and phases they belong to, `steps` finds steps, `timeline` takes communication out of one,
 //! `gradients` and `sizes` say what is exchanged when, `rank` holds all that of one file, `ranks` compares several,
 //! `profile` writes it down and `report` tells about it. What is assumed stands in `docs/import.md`.
@@ -10,6 +11,7 @@
 mod event;
 mod gradients;
 mod join;
+mod names;
 mod profile;
 mod rank;
 mod ranks;

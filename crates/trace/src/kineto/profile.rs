@@ -108,7 +108,7 @@ impl Layout {
         }
         cut.work_until(forward);
         for gradient in &step.gradients {
-            cut.work_until(step.timeline.clock(gradient.ready));
+            cut.work_until(step.timeline.clock_at_end(gradient.ready));
             cut.send();
         }
         cut.work_until(length);
@@ -141,19 +141,19 @@ impl Cuts {
 impl Step {
     /// When the forward pass ends, on the step's clock: where the backward pass begins, not after the first gradient.
     pub(super) fn forward_end(&self) -> Time {
-        let first = self.gradients.first().map(|gradient| gradient.ready);
-        let begin = self.timeline.backward.into_iter().chain(first).min();
-        self.timeline.clock(begin.unwrap_or(self.timeline.span.end))
+        let begin = self.timeline.backward.map(|time| self.timeline.clock_at_start(time));
+        let first = self.gradients.first().map(|gradient| self.timeline.clock_at_end(gradient.ready));
+        begin.into_iter().chain(first).min().unwrap_or_else(|| self.timeline.length())
     }
 
     /// When the last gradient is ready, on the step's clock.
     pub(super) fn backward_end(&self) -> Time {
-        let last = self.gradients.last().map(|gradient| self.timeline.clock(gradient.ready));
+        let last = self.gradients.last().map(|gradient| self.timeline.clock_at_end(gradient.ready));
         last.unwrap_or_else(|| self.forward_end())
     }
 
     fn forward_clock(&self, time: Time) -> Time {
-        self.timeline.clock(time).min(self.forward_end())
+        self.timeline.clock_at_start(time).min(self.forward_end())
     }
 }
 

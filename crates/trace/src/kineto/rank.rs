@@ -189,7 +189,9 @@ fn step(
         let launched = |placed: &&&Placed| placed.thread == it.thread && it.span.contains(placed.launch);
         let ran = collective().find(launched);
         Bucket {
-            elements: it.elements.or_else(|| ran.and_then(|placed| placed.work.elements).map(u64::from)),
+            elements: it.elements.or_else(|| {
+                ran.map(|placed| u64::from(placed.work.elements)).filter(|elements| *elements > 0)
+            }),
             element: it.element,
             ran: ran.map(|placed| placed.work.span),
         }

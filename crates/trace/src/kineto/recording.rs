@@ -5,9 +5,9 @@
 
 use super::event::{Category, Event, Shape};
 use super::join::{Phase, Placed};
+use super::names::{self, Fact, Names};
 use super::repair::repair;
-use super::split::Receive;
-use memchr::memmem;
+use super::split::{Begin, Receive};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -65,8 +65,8 @@ pub(super) struct Work {
     pub(super) correlation: u32,
     pub(super) name: u32,
     pub(super) kind: Kind,
-    /// Elements of a collective.
-    pub(super) elements: Option<u32>,
+    /// Elements of a collective; 0 if unknown.
+    pub(super) elements: u32,
 }
 
 /// A call on the host that may have set the device to work.
@@ -100,8 +100,6 @@ pub(super) enum Role {
     Backward,
     /// A call that waits for the device.
     Synchronising,
-    /// A collective is set off: its operator or annotation.
-    Collective,
 }
 
 /// A range on the host.
@@ -147,6 +145,14 @@ pub(super) fn inside<T>(items: &[T], window: Span, start: impl Fn(&T) -> Time) -
     let first = items.partition_point(|item| start(item) < window.start);
     let last = items.partition_point(|item| start(item) < window.end);
     &items[first..last.max(first)]
+}
+
+/// Adds to a list that grows by quarters: doubling would hold twice the memory.
+fn push<T>(list: &mut Vec<T>, item: T) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(list.len() / 4 + 1024);
+    }
+    list.push(item);
 }
 
 /// What stands before the events.
@@ -200,8 +206,7 @@ pub(super) struct Recording {
     /// Shape of the first input of the first layer that takes samples.
     pub(super) first_input: Option<(Time, Shape)>,
     pub(super) devices: Vec<u64>,
-    names: FxHashMap<Box<str>, u32>,
-    listed: Vec<Box<str>>,
+    names: Names,
     threads: FxHashMap<u64, u16>,
     /// Only what starts in here is kept.
     window: Option<Span>,
@@ -232,17 +237,7 @@ impl Recording {
     }
 
     pub(super) fn name(&self, index: u32) -> &str {
-        self.listed.get(index as usize).map_or("", |name| name)
-    }
-
-    fn intern(&mut self, name: &str) -> u32 {
-        if let Some(&index) = self.names.get(name) {
-            return index;
-        }
-        let index = self.listed.len() as u32;
-        self.names.insert(name.into(), index);
-        self.listed.push(name.into());
-        index
+        self.names.text(index)
     }
 
     fn thread(&mut self, label: u64) -> u16 {
@@ -259,6 +254,7 @@ impl Recording {
             self.operators = Vec::new();
             self.numbered = Vec::new();
             self.accumulations = Vec::new();
+            self.ranges.retain(|range| range.role == Role::Step);
         }
         self.records <= Self::MOST
     }
@@ -289,8 +285,10 @@ impl Recording {
             Category::Kernel | Category::Copy | Category::Fill => self.keep_work(event, span),
             Category::Runtime => self.keep_call(event, span),
             Category::DeviceAnnotation => {
-                let number =
-                    event.name.strip_prefix(STEP).and_then(|rest| rest.strip_prefix('#')?.parse().ok());
+                let number = event
+                    .name
+                    .strip_prefix(names::STEP)
+                    .and_then(|rest| rest.strip_prefix('#')?.parse().ok());
                 if let Some(number) = number {
                     let begin = self.device_marks.entry(number).or_insert(start);
                     *begin = start.min(*begin);
@@ -306,57 +304,59 @@ impl Recording {
             return;
         }
         let details = &event.details;
+        let (name, facts) = self.names.of(&event.name);
         let kind = match event.category {
-            Category::Kernel if is_collective_kernel(&event.name) => Kind::Collective,
+            Category::Kernel if facts.has(Fact::CollectiveKernel) => Kind::Collective,
             Category::Kernel => Kind::Compute,
-            Category::Copy if event.name.contains("DtoD") => Kind::Copy,
+            Category::Copy if facts.has(Fact::WithinDevice) => Kind::Copy,
             _ => Kind::Transfer,
         };
         let threads = details.grid.zip(details.block).and_then(|(grid, block)| grid.checked_mul(block));
         if let Some(device) = details.device.filter(|device| !self.devices.contains(device)) {
             self.devices.push(device);
         }
-        let name = self.intern(&event.name);
         let work = Work {
             span,
             amount: details.bytes.or(threads).unwrap_or(0),
             correlation: details.correlation.unwrap_or(0) as u32,
             name,
             kind,
-            elements: details.elements.and_then(|elements| u32::try_from(elements).ok()),
+            elements: details.elements.and_then(|elements| u32::try_from(elements).ok()).unwrap_or(0),
         };
-        self.works.push(Placed { work, launch: span.start, phase: Phase::Forward, thread: 0 });
+        push(&mut self.works, Placed { work, launch: span.start, phase: Phase::Forward, thread: 0 });
     }
 
     fn keep_call(&mut self, event: &Event<'_>, span: Span) {
         let thread = self.thread(event.thread);
-        if event.name.contains("Synchronize") {
-            self.ranges.push(Range { span, role: Role::Synchronising, thread });
+        let (_, facts) = self.names.of(&event.name);
+        if facts.has(Fact::Waits) && self.count() {
+            push(&mut self.ranges, Range { span, role: Role::Synchronising, thread });
         }
         // Most calls only ask something.
-        let sets_to_work = ["Launch", "Memcpy", "Memset"].iter().any(|word| event.name.contains(word));
         let details = &event.details;
-        if let Some(correlation) = details.correlation.filter(|_| sets_to_work)
+        if let Some(correlation) = details.correlation.filter(|_| facts.has(Fact::SetsToWork))
             && self.count()
         {
-            self.launches.push(Launch { start: span.start, correlation: correlation as u32, thread });
+            push(&mut self.launches, Launch { start: span.start, correlation: correlation as u32, thread });
         }
     }
 
     fn keep_range(&mut self, event: &Event<'_>, span: Span) {
         let thread = self.thread(event.thread);
         let (name, details) = (&*event.name, &event.details);
-        if let Some(role) = role(name) {
-            self.ranges.push(Range { span, role, thread });
+        let (index, facts) = self.names.of(name);
+        if let Some(role) = facts.role
+            && (role != Role::Backward || self.count())
+        {
+            push(&mut self.ranges, Range { span, role, thread });
         }
-        if let Some(what) = collective(name) {
-            let name = self.intern(what);
+        if let Some(name) = facts.collective {
             self.collectives.push(Collective { span, thread, name, elements: None, element: 0 });
         }
-        if name == "record_param_comms"
+        if facts.has(Fact::RecordsCollective)
             && let Some(elements) = details.elements
         {
-            let called = self.intern(details.collective.as_deref().unwrap_or(name));
+            let (called, _) = self.names.of(details.collective.as_deref().unwrap_or(name));
             let element = details.element_type.as_deref().map_or(0, element_bytes);
             self.collectives.push(Collective {
                 span,
@@ -369,16 +369,17 @@ impl Recording {
         if !self.count() {
             return;
         }
-        if name.ends_with("AccumulateGrad") {
-            self.accumulations.push(Accumulation {
+        if facts.has(Fact::Accumulates) {
+            let accumulation = Accumulation {
                 span,
                 thread,
                 element: details.types.as_deref().map_or(0, element_bytes),
                 elements: details.shape.and_then(|shape| shape.product()).unwrap_or(0),
-            });
+            };
+            push(&mut self.accumulations, accumulation);
         }
         if let Some(number) = details.sequence {
-            self.numbered.push(Numbered { start: span.start, number: number as u32, thread });
+            push(&mut self.numbered, Numbered { start: span.start, number: number as u32, thread });
         }
         if let Some(shape) = details.shape.filter(|shape| takes_samples(name, shape.sizes()))
             && self.first_input.as_ref().is_none_or(|(before, _)| span.start < *before)
@@ -386,8 +387,7 @@ impl Recording {
             self.first_input = Some((span.start, shape));
         }
         if event.category == Category::Operator {
-            let name = self.intern(name);
-            self.operators.push(Operator { span, name, thread });
+            push(&mut self.operators, Operator { span, name: index, thread });
         }
     }
 }
@@ -400,61 +400,33 @@ impl Receive for Recording {
         self.head = serde_json::from_str(&whole).unwrap_or_default();
     }
 
+    fn begin(&mut self, text: &[u8]) -> Begin {
+        let mut events = serde_json::Deserializer::from_slice(text).into_iter::<Event<'_>>();
+        match events.next() {
+            Some(Ok(event)) => {
+                self.events += 1;
+                self.keep(&event);
+                Begin::Event(events.byte_offset())
+            }
+            Some(Err(error)) if !error.is_eof() => Begin::Broken,
+            Some(Err(_)) | None => Begin::Unfinished,
+        }
+    }
+
     fn event(&mut self, text: &[u8]) -> bool {
         self.events += 1;
-        // Arrows and marks without a length are a third of a trace.
-        if memmem::find(text, COMPLETE).is_none() {
-            return true;
+        match serde_json::from_str::<Event<'_>>(&repair(text)) {
+            Ok(event) => {
+                self.losses.repaired += 1;
+                self.keep(&event);
+                true
+            }
+            Err(_) => {
+                self.losses.unreadable += 1;
+                false
+            }
         }
-        match serde_json::from_slice::<Event<'_>>(text) {
-            Ok(event) => self.keep(&event),
-            Err(_) => match serde_json::from_str::<Event<'_>>(&repair(text)) {
-                Ok(event) => {
-                    self.losses.repaired += 1;
-                    self.keep(&event);
-                }
-                Err(_) => {
-                    self.losses.unreadable += 1;
-                    return false;
-                }
-            },
-        }
-        true
     }
-}
-
-/// The phase of events that have a length.
-const COMPLETE: &[u8] = b"\"X\"";
-/// What PyTorch's profiler calls a step.
-const STEP: &str = "ProfilerStep";
-
-fn role(name: &str) -> Option<Role> {
-    if name.starts_with(STEP) {
-        Some(Role::Step)
-    } else if name.starts_with("Optimizer.step") {
-        Some(Role::Optimiser)
-    } else if name.starts_with("Optimizer.zero_grad") {
-        Some(Role::Clearing)
-    } else if name.starts_with("enumerate(DataLoader)") || name.contains("data_load") {
-        Some(Role::Loading)
-    } else if name.starts_with("autograd::engine::evaluate_function") {
-        Some(Role::Backward)
-    } else if name.starts_with("c10d::") || name == "record_param_comms" || collective(name).is_some() {
-        Some(Role::Collective)
-    } else {
-        None
-    }
-}
-
-/// The collective that an annotation such as `nccl:all_reduce` is about.
-fn collective(name: &str) -> Option<&str> {
-    let (library, what) = name.split_once(':')?;
-    let known = matches!(library, "nccl" | "rccl" | "gloo" | "mpi" | "ucc" | "xccl" | "hccl");
-    (known && !what.starts_with(':')).then_some(what)
-}
-
-fn is_collective_kernel(name: &str) -> bool {
-    ["nccl", "rccl", "oneccl", "gloo", "msccl"].iter().any(|library| name.contains(library))
 }
 
 /// Whether the first input of an operator is a batch: its first dimension counts samples.

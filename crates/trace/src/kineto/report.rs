@@ -125,7 +125,7 @@ fn buckets(rank: &Rank) -> Option<Table> {
             Value::Count(index as u64),
             elements.map_or(Value::Unknown, Value::Count),
             elements.map_or(Value::Unknown, size),
-            mean(&|step, bucket| Some(step.timeline.clock(bucket.ran?.start))),
+            mean(&|step, bucket| Some(step.timeline.clock_at_start(bucket.ran?.start))),
             mean(&|_, bucket| Some(bucket.ran?.length())),
         ]);
     }

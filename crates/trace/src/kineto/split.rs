@@ -1,4 +1,4 @@
-//! Cuts a trace into its events without parsing it: finds objects by the depth of their braces, in bounded memory.
+//! Cuts a trace into its events, in bounded memory. Where one is broken, its end is found by the depth of its braces.
 
 use memchr::{memchr2, memmem};
 use std::io::{self, Read};
@@ -21,11 +21,24 @@ pub(super) struct Course {
     pub(super) complete: bool,
 }
 
+/// What a text begins with.
+pub(super) enum Begin {
+    /// An event of so many bytes, which was taken.
+    Event(usize),
+    /// An event whose end is missing.
+    Unfinished,
+    /// Something else.
+    Broken,
+}
+
 /// What is told about a file.
 pub(super) trait Receive {
     /// All that stands before the list of events.
     fn head(&mut self, text: &[u8]);
-    /// One event. False if it could not be used: then it may be several that have lost a bracket between them.
+    /// Takes the event that a text begins with.
+    fn begin(&mut self, text: &[u8]) -> Begin;
+    /// One event that is broken. False if it could not be used: then it may be several that have lost a bracket between
+    /// them.
     fn event(&mut self, text: &[u8]) -> bool;
 }
 
@@ -35,13 +48,19 @@ pub(super) fn split(reader: &mut dyn Read, to: &mut dyn Receive) -> (Option<Cour
     let mut splitter = Splitter { buffer: Vec::with_capacity(2 * CHUNK), at: 0, course: Course::default() };
     let mut failed = None;
     let mut fetch = |buffer: &mut Vec<u8>| -> bool {
-        match reader.take(CHUNK as u64).read_to_end(buffer) {
-            Ok(count) => count > 0,
-            Err(error) => {
-                failed = Some(error);
-                false
+        let before = buffer.len();
+        let mut filled = before;
+        buffer.resize(before + CHUNK, 0);
+        while failed.is_none() && filled < buffer.len() {
+            match reader.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => failed = Some(error),
             }
         }
+        buffer.truncate(filled);
+        filled > before
     };
     if !splitter.find_list(&mut fetch, to) {
         return (None, failed);
@@ -58,14 +77,6 @@ struct Splitter {
     /// Where to go on.
     at: usize,
     course: Course,
-}
-
-/// What an object in the buffer turns out to be.
-enum Extent {
-    /// It ends before this index.
-    Until(usize),
-    /// Its end is not in the buffer.
-    Open,
 }
 
 impl Splitter {
@@ -97,16 +108,27 @@ impl Splitter {
                 }
                 Some(found) => {
                     self.at += found;
-                    match extent(&self.buffer[self.at..]) {
-                        Extent::Until(end) => {
-                            self.hand_over(end, to);
+                    match to.begin(&self.buffer[self.at..]) {
+                        Begin::Event(length) => {
+                            self.at += length;
                             continue;
                         }
-                        Extent::Open if self.buffer.len() - self.at > LONGEST => {
+                        Begin::Unfinished if self.buffer.len() - self.at <= LONGEST => {}
+                        Begin::Unfinished => {
                             self.skip_to_next_event();
                             continue;
                         }
-                        Extent::Open => {}
+                        Begin::Broken => match extent(&self.buffer[self.at..]) {
+                            Some(length) => {
+                                self.hand_over(length, to);
+                                continue;
+                            }
+                            None if self.buffer.len() - self.at <= LONGEST => {}
+                            None => {
+                                self.skip_to_next_event();
+                                continue;
+                            }
+                        },
                     }
                 }
             }
@@ -144,8 +166,8 @@ impl Splitter {
     }
 }
 
-/// How far the object that begins here goes.
-fn extent(text: &[u8]) -> Extent {
+/// Bytes of the object that begins here, by its braces; none if its end is missing.
+fn extent(text: &[u8]) -> Option<usize> {
     let mut depth = 0_usize;
     let mut at = 0;
     while at < text.len() {
@@ -154,7 +176,7 @@ fn extent(text: &[u8]) -> Extent {
                 at += 1;
                 loop {
                     match memchr2(b'"', b'\\', &text[at..]) {
-                        None => return Extent::Open,
+                        None => return None,
                         Some(found) if text[at + found] == b'"' => {
                             at += found;
                             break;
@@ -162,7 +184,7 @@ fn extent(text: &[u8]) -> Extent {
                         Some(found) => at += found + 2,
                     }
                     if at >= text.len() {
-                        return Extent::Open;
+                        return None;
                     }
                 }
             }
@@ -170,14 +192,14 @@ fn extent(text: &[u8]) -> Extent {
             b'}' => {
                 depth -= 1;
                 if depth == 0 {
-                    return Extent::Until(at + 1);
+                    return Some(at + 1);
                 }
             }
             _ => {}
         }
         at += 1;
     }
-    Extent::Open
+    None
 }
 
 /// Where a second event seems to begin in an object: at the brace before its second phase.
@@ -202,6 +224,19 @@ mod tests {
     impl Receive for Kept {
         fn head(&mut self, text: &[u8]) {
             self.head = String::from_utf8_lossy(text).into_owned();
+        }
+
+        fn begin(&mut self, text: &[u8]) -> Begin {
+            let mut values = serde_json::Deserializer::from_slice(text).into_iter::<serde_json::Value>();
+            match values.next() {
+                Some(Ok(_)) => {
+                    let length = values.byte_offset();
+                    self.events.push(String::from_utf8_lossy(&text[..length]).into_owned());
+                    Begin::Event(length)
+                }
+                Some(Err(error)) if !error.is_eof() => Begin::Broken,
+                _ => Begin::Unfinished,
+            }
         }
 
         fn event(&mut self, text: &[u8]) -> bool {

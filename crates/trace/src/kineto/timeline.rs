@@ -79,7 +79,7 @@ impl Timeline {
 
     /// The device does nothing in `gap`; what ends it was asked for at `launch`.
     fn pass(&mut self, gap: Span, launch: Time, around: &Surroundings) {
-        if gap.length() <= 0 {
+        if gap.length() < 0 {
             return;
         }
         let asked = if around.on_host { gap.start } else { launch.clamp(gap.start, gap.end) };
@@ -90,7 +90,7 @@ impl Timeline {
             within(&around.collectives, Span { start: asked, end: gap.end }).map(Span::length).sum();
         self.exposed += by_host + by_device;
         self.host_shift += by_host;
-        let before = self.shift(gap.start);
+        let before = self.shifts.last().map_or(0, |(_, shift)| *shift);
         let free = before + by_host + by_device;
         let most = if around.on_host { free } else { (gap.end - launch).max(0) + self.host_shift };
         let shift = free.min(most);
@@ -100,24 +100,28 @@ impl Timeline {
         }
     }
 
-    fn shift(&self, time: Time) -> Time {
-        let after = self.shifts.partition_point(|(from, _)| *from <= time);
-        after.checked_sub(1).map_or(0, |last| self.shifts[last].1)
+    /// Time from the start of the step to the start of a work at `time`, without waits for collectives.
+    pub(super) fn clock_at_start(&self, time: Time) -> Time {
+        self.clock(time, self.shifts.partition_point(|(from, _)| *from <= time))
     }
 
-    /// Time from the start of the step to `time`, which is that of the start or end of a work, without waits for
-    /// collectives.
-    pub(super) fn clock(&self, time: Time) -> Time {
+    /// The same for a work that ends at `time`.
+    pub(super) fn clock_at_end(&self, time: Time) -> Time {
+        self.clock(time, self.shifts.partition_point(|(from, _)| *from < time))
+    }
+
+    /// With the first of the shifts that do not count yet.
+    fn clock(&self, time: Time, next: usize) -> Time {
         let time = time.clamp(self.span.start, self.span.end);
-        let moved = time - self.shift(time);
-        let after = self.shifts.partition_point(|(from, _)| *from <= time);
-        let next = self.shifts.get(after).map_or(moved, |(from, shift)| from - shift);
-        moved.min(next) - self.span.start
+        let shift = next.checked_sub(1).map_or(0, |last| self.shifts[last].1);
+        let moved = time - shift;
+        let latest = self.shifts.get(next).map_or(moved, |(from, shift)| from - shift);
+        moved.min(latest) - self.span.start
     }
 
     /// Length without waits for collectives.
     pub(super) fn length(&self) -> Time {
-        self.clock(self.span.end)
+        self.clock_at_start(self.span.end)
     }
 
     pub(super) fn idle(&self) -> Time {
