@@ -5,7 +5,7 @@ use super::join::{Joined, Phase, Placed, union, within};
 use super::recording::{Collective, Kind, Operator, Recording, Role, Span, Time};
 use super::sizes::{self, Sizes};
 use super::steps::{self, Told};
-use super::timeline::{Surroundings, Timeline};
+use super::timeline::{Shift, Surroundings, Timeline};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -162,9 +162,15 @@ fn understand<'a>(recording: &Recording, joined: &'a Joined, windows: &[Span]) -
         .collect();
     let gap = usual_gap(&grouped, &begins);
     let mut steps = Vec::new();
+    let mut carried = Shift::default();
     for ((host, works), next) in grouped.into_iter().zip(begins) {
         let backward = |placed: &Placed| placed.phase == Phase::Backward;
-        let Some(timeline) = Timeline::of(&works, next, gap, &around, backward) else { continue };
+        // The host comes to the next step as long after this one as this one has taken it.
+        let launch = works.iter().map(|placed| placed.launch).min().unwrap_or(host.start) + host.length();
+        let Some(timeline) = Timeline::of(&works, carried, next, (gap, launch), &around, backward) else {
+            continue;
+        };
+        carried = timeline.carry();
         let sent = gradients::collectives(recording, host);
         let gradients = gradients::of_step(recording, joined, &works, &sent, host);
         steps.push((step(host, &loading, timeline, gradients, &sent, &works), works));

@@ -30,6 +30,13 @@ pub(super) struct Timeline {
     host_shift: Time,
 }
 
+/// By how much works on the device and calls of the host move forward; a step takes it over from the one before.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Shift {
+    device: Time,
+    host: Time,
+}
+
 /// What steps share.
 pub(super) struct Surroundings {
     /// When collectives run.
@@ -42,11 +49,12 @@ pub(super) struct Surroundings {
 
 impl Timeline {
     /// Of the works of one step in order of their start, and of the first work of the next: its start and launch. Where
-    /// there is none, the step ends `gap` after its last work.
+    /// there is none, it would start at some time after the last work, and be launched at some time.
     pub(super) fn of(
         works: &[&Placed],
+        carried: Shift,
         next: Option<(Time, Time)>,
-        gap: Time,
+        usual: (Time, Time),
         around: &Surroundings,
         backward_is: impl Fn(&Placed) -> bool,
     ) -> Option<Self> {
@@ -60,8 +68,8 @@ impl Timeline {
             collectives: 0,
             backward: computing().find(|placed| backward_is(placed)).map(|placed| placed.work.span.start),
             last_end: start,
-            shifts: vec![(start, 0)],
-            host_shift: 0,
+            shifts: vec![(start, carried.device)],
+            host_shift: carried.host,
         };
         for placed in computing() {
             let span = placed.work.span;
@@ -69,7 +77,7 @@ impl Timeline {
             timeline.busy += (span.end - span.start.max(timeline.last_end)).max(0);
             timeline.last_end = timeline.last_end.max(span.end);
         }
-        let (end, launch) = next.unwrap_or((timeline.last_end + gap, timeline.last_end + gap));
+        let (end, launch) = next.unwrap_or((timeline.last_end + usual.0, usual.1));
         let end = end.max(timeline.last_end);
         timeline.pass(Span { start: timeline.last_end, end }, launch, around);
         timeline.span.end = end;
@@ -113,10 +121,16 @@ impl Timeline {
     /// With the first of the shifts that do not count yet.
     fn clock(&self, time: Time, next: usize) -> Time {
         let time = time.clamp(self.span.start, self.span.end);
-        let shift = next.checked_sub(1).map_or(0, |last| self.shifts[last].1);
+        let shift = self.shifts[next.saturating_sub(1)].1;
         let moved = time - shift;
         let latest = self.shifts.get(next).map_or(moved, |(from, shift)| from - shift);
-        moved.min(latest) - self.span.start
+        let begin = self.shifts.first().map_or(0, |(from, shift)| from - shift);
+        moved.min(latest) - begin
+    }
+
+    /// What the next step takes over.
+    pub(super) fn carry(&self) -> Shift {
+        Shift { device: self.shifts.last().map_or(0, |(_, shift)| *shift), host: self.host_shift }
     }
 
     /// Length without waits for collectives.
