@@ -4,7 +4,7 @@
 
 use crate::import::{Found, Imported, Options};
 use crate::source::{self, Limits};
-use crate::{TraceError, onnx, tensorflow, timeline};
+use crate::{TraceError, kineto, onnx, tensorflow, timeline};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -15,19 +15,22 @@ pub enum Format {
     Onnx,
     /// Timelines that Stepcast wrote.
     Timeline,
+    /// Traces of PyTorch's profiler (Kineto): JSON, one file for each rank.
+    Kineto,
     /// TensorFlow's `RunMetadata`, one message for each step.
     RunMetadata,
 }
 
 impl Format {
     /// Every format, the one that is easiest to tell first.
-    pub const ALL: &[Self] = &[Self::Onnx, Self::Timeline, Self::RunMetadata];
+    pub const ALL: &[Self] = &[Self::Onnx, Self::Timeline, Self::Kineto, Self::RunMetadata];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::Onnx => "ONNX",
             Self::Timeline => "Stepcast timeline",
+            Self::Kineto => "PyTorch profiler trace (Kineto)",
             Self::RunMetadata => "TensorFlow RunMetadata",
         }
     }
@@ -37,6 +40,7 @@ impl Format {
         match self {
             Self::Onnx => onnx::recognises(head),
             Self::Timeline => timeline::recognises(head),
+            Self::Kineto => kineto::recognises(head),
             Self::RunMetadata => tensorflow::recognises(head),
         }
     }
@@ -46,6 +50,7 @@ impl Format {
         match self {
             Self::Onnx => Ok(onnx::of_paths(paths, options)?.map(|model| Found::Model(Box::new(model)))),
             Self::Timeline => Ok(timeline::of_paths(paths, options)?.map(Found::Profile)),
+            Self::Kineto => Ok(kineto::import(paths, options)?.map(Found::Profile)),
             Self::RunMetadata => Ok(tensorflow::of_paths(paths, options)?.map(Found::Profile)),
         }
     }

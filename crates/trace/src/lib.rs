@@ -9,6 +9,7 @@ mod error;
 mod format;
 mod import;
 mod json;
+mod kineto;
 mod model;
 pub mod onnx;
 mod read;

@@ -59,6 +59,11 @@ impl<'a> Source<'a> {
         self.head.get_ref()
     }
 
+    /// Whether reading has failed because a limit was exceeded.
+    pub(crate) fn exceeded(&self) -> bool {
+        self.excess.get().is_some()
+    }
+
     /// What to say when reading has failed.
     pub(crate) fn complaint(&self, error: &io::Error) -> TraceError {
         unreadable(&self.name, error, self.excess.get())

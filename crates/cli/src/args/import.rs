@@ -6,12 +6,15 @@ use std::path::PathBuf;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  stepcast import steps/ --batch 32 -o vgg16.json       a folder of step_0000.pb, step_0001.pb, ...
+  stepcast import trace.json.gz -o resnet50.json        a trace of PyTorch's profiler
+  stepcast import rank*.json -o resnet50.json           several ranks of one job, and who is late
+  stepcast import steps/ --batch 32 -o vgg16.json       TensorFlow: a folder of step_0000.pb, ...
   stepcast import steps.tar.xz --graphs graphs.pb --batch 32 -o vgg16.json.gz
-  stepcast import steps/ --batch 32 --summary           look, and write nothing
-  stepcast predict vgg16.json                           then predict with it
+  stepcast import bert.onnx --size sequence=128 -o bert.toml   a model, as a scenario
+  stepcast import trace.json.gz --summary               look, and write nothing
+  stepcast predict resnet50.json                        then predict with it
 
-How to record steps is in docs/profile.md.";
+How to record steps is in docs/import.md and docs/profile.md.";
 
 /// Flags of `import`.
 #[derive(Debug, Args)]

@@ -1,0 +1,487 @@
+//! One event of a trace, with the fields that are read; all others are skipped.
+//!
+//! Fields come in any order and of any type: numbers may be strings, threads may be words. What comes twice counts as it
+//! stands last. Strings are borrowed from the text where they have no escapes.
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::borrow::Cow;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// What an event is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Category {
+    /// An operator on the host.
+    Operator,
+    /// A range that the program, or PyTorch itself, has named.
+    Annotation,
+    /// A call of the device's run-time library.
+    Runtime,
+    /// A kernel on the device.
+    Kernel,
+    /// A copy by the device.
+    Copy,
+    /// Memory that the device fills.
+    Fill,
+    /// A named range as the device saw it.
+    DeviceAnnotation,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+impl Category {
+    fn of(text: &str) -> Self {
+        match text {
+            "cpu_op" | "Operator" => Self::Operator,
+            "user_annotation" => Self::Annotation,
+            "kernel" | "Kernel" => Self::Kernel,
+            "gpu_memcpy" | "Memcpy" => Self::Copy,
+            "gpu_memset" | "Memset" => Self::Fill,
+            "gpu_user_annotation" => Self::DeviceAnnotation,
+            "Runtime" => Self::Runtime,
+            _ if text.ends_with("_runtime") || text.ends_with("_driver") => Self::Runtime,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Event<'a> {
+    pub(super) complete: bool,
+    pub(super) category: Category,
+    pub(super) name: Cow<'a, str>,
+    /// Process and thread, as one number.
+    pub(super) thread: u64,
+    /// Microseconds.
+    pub(super) start: Option<f64>,
+    pub(super) duration: Option<f64>,
+    pub(super) details: Details<'a>,
+}
+
+/// The arguments of an event.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Details<'a> {
+    pub(super) correlation: Option<u64>,
+    pub(super) stream: Option<u64>,
+    pub(super) device: Option<u64>,
+    pub(super) bytes: Option<u64>,
+    /// Blocks and threads of a kernel.
+    pub(super) grid: Option<u64>,
+    pub(super) block: Option<u64>,
+    /// The shape of an operator's first input.
+    pub(super) shape: Option<Shape>,
+    /// The type of its elements.
+    pub(super) types: Option<Cow<'a, str>>,
+    /// Joins an operator with its backward.
+    pub(super) sequence: Option<u64>,
+    /// Elements and their type of a collective, and what it is called.
+    pub(super) elements: Option<u64>,
+    pub(super) element_type: Option<Cow<'a, str>>,
+    pub(super) collective: Option<Cow<'a, str>>,
+}
+
+/// The sizes of a tensor's dimensions; more than eight are not told apart from none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Shape {
+    sizes: [u64; 8],
+    count: usize,
+}
+
+impl Shape {
+    pub(super) fn sizes(&self) -> &[u64] {
+        self.sizes.get(..self.count).unwrap_or_default()
+    }
+
+    fn push(&mut self, size: u64) {
+        if let Some(place) = self.sizes.get_mut(self.count) {
+            *place = size;
+        }
+        self.count += 1;
+    }
+
+    /// All sizes multiplied, unless that is too much.
+    pub(super) fn product(&self) -> Option<u64> {
+        self.sizes().iter().try_fold(1_u64, |product, size| product.checked_mul(*size))
+    }
+}
+
+impl<'de> Deserialize<'de> for Event<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EventVisitor)
+    }
+}
+
+struct EventVisitor;
+
+impl<'de> Visitor<'de> for EventVisitor {
+    type Value = Event<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an event")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Event<'de>, A::Error> {
+        let mut event = Event::default();
+        let (mut process, mut thread) = (0, 0);
+        while let Some(Text(key)) = map.next_key()? {
+            match &*key {
+                "ph" => event.complete = map.next_value::<Scalar<'_>>()?.is("X"),
+                "cat" => event.category = Category::of(map.next_value::<Scalar<'_>>()?.text()),
+                "name" => event.name = map.next_value::<Scalar<'_>>()?.into_text(),
+                "pid" => process = map.next_value::<Scalar<'_>>()?.label(),
+                "tid" => thread = map.next_value::<Scalar<'_>>()?.label(),
+                "ts" => event.start = map.next_value::<Scalar<'_>>()?.number(),
+                "dur" => event.duration = map.next_value::<Scalar<'_>>()?.number(),
+                "args" => event.details = map.next_value()?,
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        event.thread = process.rotate_left(32) ^ thread;
+        Ok(event)
+    }
+}
+
+impl<'de> Deserialize<'de> for Details<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(DetailsVisitor)
+    }
+}
+
+struct DetailsVisitor;
+
+impl<'de> Visitor<'de> for DetailsVisitor {
+    type Value = Details<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("arguments")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Details<'de>, A::Error> {
+        let mut details = Details::default();
+        while let Some(Text(key)) = map.next_key()? {
+            match &*key {
+                "correlation" => details.correlation = map.next_value::<Scalar<'_>>()?.whole(),
+                "stream" => details.stream = Some(map.next_value::<Scalar<'_>>()?.label()),
+                "device" => details.device = map.next_value::<Scalar<'_>>()?.whole(),
+                "bytes" => details.bytes = map.next_value::<Scalar<'_>>()?.whole(),
+                "grid" => details.grid = map.next_value::<First>()?.own.and_then(|sizes| sizes.product()),
+                "block" => details.block = map.next_value::<First>()?.own.and_then(|sizes| sizes.product()),
+                "Input Dims" => details.shape = map.next_value::<First>()?.inner,
+                "Input type" => details.types = map.next_value::<Scalar<'_>>()?.known(),
+                "Sequence number" => details.sequence = map.next_value::<Scalar<'_>>()?.whole(),
+                "In msg nelems" => details.elements = map.next_value::<Scalar<'_>>()?.whole(),
+                "dtype" => details.element_type = map.next_value::<Scalar<'_>>()?.known(),
+                "Collective name" => details.collective = map.next_value::<Scalar<'_>>()?.known(),
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(details)
+    }
+
+    fn visit_unit<E>(self) -> Result<Details<'de>, E> {
+        Ok(Details::default())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Details<'de>, E> {
+        Ok(Details::default())
+    }
+}
+
+/// A key.
+struct Text<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Text<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Keys;
+        impl<'de> Visitor<'de> for Keys {
+            type Value = Text<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Keys)
+    }
+}
+
+/// A number or a text; a list stands for its first entry, anything else for nothing.
+enum Scalar<'a> {
+    Number(f64),
+    Text(Cow<'a, str>),
+    Nothing,
+}
+
+impl<'a> Scalar<'a> {
+    fn is(&self, text: &str) -> bool {
+        self.text() == text
+    }
+
+    fn text(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Number(_) | Self::Nothing => "",
+        }
+    }
+
+    fn into_text(self) -> Cow<'a, str> {
+        match self {
+            Self::Text(text) => text,
+            Self::Number(_) | Self::Nothing => Cow::Borrowed(""),
+        }
+    }
+
+    fn known(self) -> Option<Cow<'a, str>> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Number(_) | Self::Nothing => None,
+        }
+    }
+
+    fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Text(text) => text.trim().parse().ok(),
+            Self::Nothing => None,
+        }
+        .filter(|number| number.is_finite())
+    }
+
+    fn whole(&self) -> Option<u64> {
+        self.number().filter(|number| (0.0..1e18).contains(number)).map(|number| number as u64)
+    }
+
+    /// A number that stands for a thread: the same for 7 and "7".
+    fn label(&self) -> u64 {
+        match (self.whole(), self) {
+            (Some(number), _) => number,
+            (None, Self::Text(text)) => {
+                let mut hasher = DefaultHasher::new();
+                text.hash(&mut hasher);
+                hasher.finish()
+            }
+            (None, _) => 0,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Scalar<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Scalars;
+        impl<'de> Visitor<'de> for Scalars {
+            type Value = Scalar<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number or a text")
+            }
+
+            fn visit_f64<E>(self, number: f64) -> Result<Scalar<'de>, E> {
+                Ok(Scalar::Number(number))
+            }
+
+            fn visit_i64<E>(self, number: i64) -> Result<Scalar<'de>, E> {
+                Ok(Scalar::Number(number as f64))
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<Scalar<'de>, E> {
+                Ok(Scalar::Number(number as f64))
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Scalar<'de>, E> {
+                Ok(Scalar::Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Scalar<'de>, E> {
+                Ok(Scalar::Text(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Scalar<'de>, E> {
+                Ok(Scalar::Nothing)
+            }
+
+            fn visit_unit<E>(self) -> Result<Scalar<'de>, E> {
+                Ok(Scalar::Nothing)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Scalar<'de>, A::Error> {
+                let first = list.next_element()?.unwrap_or(Scalar::Nothing);
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(first)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Scalar<'de>, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Scalar::Nothing)
+            }
+        }
+        deserializer.deserialize_any(Scalars)
+    }
+}
+
+/// The numbers of a list, and those of the first list in it.
+#[derive(Default)]
+struct First {
+    own: Option<Shape>,
+    inner: Option<Shape>,
+}
+
+impl<'de> Deserialize<'de> for First {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Lists;
+        impl<'de> Visitor<'de> for Lists {
+            type Value = First;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<First, A::Error> {
+                let mut first = First::default();
+                match list.next_element::<Entry>()? {
+                    Some(Entry::Number(number)) => {
+                        let own = first.own.insert(Shape::default());
+                        own.push(number);
+                        while let Some(entry) = list.next_element::<Entry>()? {
+                            entry.number().into_iter().for_each(|number| own.push(number));
+                        }
+                    }
+                    Some(Entry::List(inner)) => first.inner = Some(inner),
+                    Some(Entry::Other) | None => {}
+                }
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(first)
+            }
+
+            fn visit_str<E>(self, _: &str) -> Result<First, E> {
+                Ok(First::default())
+            }
+
+            fn visit_unit<E>(self) -> Result<First, E> {
+                Ok(First::default())
+            }
+        }
+        deserializer.deserialize_any(Lists)
+    }
+}
+
+enum Entry {
+    Number(u64),
+    List(Shape),
+    Other,
+}
+
+impl Entry {
+    fn number(&self) -> Option<u64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::List(_) | Self::Other => None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Entry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Entry;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number or a list of numbers")
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<Entry, E> {
+                Ok(Entry::Number(number))
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<Entry, E> {
+                Ok(Entry::Other)
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<Entry, E> {
+                Ok(Entry::Other)
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Entry, E> {
+                Ok(Entry::Other)
+            }
+
+            fn visit_str<E>(self, _: &str) -> Result<Entry, E> {
+                Ok(Entry::Other)
+            }
+
+            fn visit_unit<E>(self) -> Result<Entry, E> {
+                Ok(Entry::Other)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Entry, A::Error> {
+                let mut numbers = Shape::default();
+                let mut plain = true;
+                while let Some(entry) = list.next_element::<Entry>()? {
+                    match entry.number() {
+                        Some(number) => numbers.push(number),
+                        None => plain = false,
+                    }
+                }
+                Ok(if plain { Entry::List(numbers) } else { Entry::Other })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entry, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Entry::Other)
+            }
+        }
+        deserializer.deserialize_any(Entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_come_in_any_order_and_type() {
+        let text = r#"{"dur":"2.5","args":{"correlation":"7","stream":7,"grid":[2,3,4],"Input Dims":[[32,3],[1]],
+            "Input type":["float","int"],"x":{"y":[1]}},"name":"k","tid":"stream 7","cat":"Kernel","ph":"X","ts":10}"#;
+        let event: Event<'_> = serde_json::from_str(text).unwrap();
+        assert!(event.complete && event.category == Category::Kernel && event.name == "k");
+        assert_eq!((event.start, event.duration), (Some(10.0), Some(2.5)));
+        assert_eq!((event.details.correlation, event.details.grid), (Some(7), Some(24)));
+        assert_eq!(event.details.shape.unwrap().sizes(), [32, 3]);
+        assert_eq!(event.details.types.as_deref(), Some("float"));
+    }
+
+    #[test]
+    fn the_last_of_two_counts_and_nonsense_is_nothing() {
+        let text = r#"{"ts":1,"ts":2,"dur":1e400,"args":null,"ph":{},"cat":[],"name":3}"#;
+        assert!(serde_json::from_str::<Event<'_>>(text).is_err(), "1e400 is no number of JSON's");
+        let text = text.replace("1e400", "true");
+        let event: Event<'_> = serde_json::from_str(&text).unwrap();
+        assert_eq!((event.start, event.duration, event.complete), (Some(2.0), None, false));
+        let nested = r#"{"args":{"Input Dims":[[[1,2],[3]],[4]],"grid":"x","bytes":-5}}"#;
+        let event: Event<'_> = serde_json::from_str(nested).unwrap();
+        assert_eq!(event.details, Details::default());
+    }
+
+    #[test]
+    fn threads_are_the_same_as_numbers_and_as_words() {
+        let thread = |tid: &str| {
+            serde_json::from_str::<Event<'_>>(&format!("{{\"pid\":1,\"tid\":{tid}}}")).unwrap().thread
+        };
+        assert_eq!(thread("25738"), thread("\"25738\""));
+        assert_ne!(thread("\"a\""), thread("\"b\""));
+    }
+}

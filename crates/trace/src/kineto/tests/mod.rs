@@ -1,0 +1,1 @@
+//! Imports of made-up traces.
