@@ -4,7 +4,8 @@
 
 use crate::import::{Found, Imported, Options};
 use crate::source::{self, Limits};
-use crate::{TraceError, tensorflow};
+use crate::tensorflow::{self, timeline};
+use crate::{TraceError, chakra, horovod, layers};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -13,16 +14,29 @@ use std::path::{Path, PathBuf};
 pub enum Format {
     /// TensorFlow's `RunMetadata`, one message for each step.
     RunMetadata,
+    /// TensorFlow's timelines for Chrome's viewer.
+    TensorFlowTimeline,
+    /// Horovod's timelines.
+    Horovod,
+    /// Chakra's execution traces, protobuf or JSON.
+    Chakra,
+    /// Tables of layers: CSV, PipeDream's profiles, waits for gradients.
+    Layers,
 }
 
 impl Format {
     /// Every format, the one that is easiest to tell first.
-    pub const ALL: &[Self] = &[Self::RunMetadata];
+    pub const ALL: &[Self] =
+        &[Self::RunMetadata, Self::TensorFlowTimeline, Self::Horovod, Self::Chakra, Self::Layers];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Self::RunMetadata => "TensorFlow RunMetadata",
+            Self::TensorFlowTimeline => "TensorFlow timeline",
+            Self::Horovod => "Horovod timeline",
+            Self::Chakra => "Chakra execution trace",
+            Self::Layers => "CSV of layers",
         }
     }
 
@@ -30,6 +44,10 @@ impl Format {
     fn recognises(self, head: &[u8]) -> bool {
         match self {
             Self::RunMetadata => tensorflow::recognises(head),
+            Self::TensorFlowTimeline => timeline::recognises(head),
+            Self::Horovod => horovod::recognises(head),
+            Self::Chakra => chakra::recognises(head),
+            Self::Layers => layers::recognises(head),
         }
     }
 
@@ -37,6 +55,10 @@ impl Format {
     pub(crate) fn import(self, paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, TraceError> {
         match self {
             Self::RunMetadata => Ok(tensorflow::of_paths(paths, options)?.map(Found::Profile)),
+            Self::TensorFlowTimeline => Ok(timeline::of_paths(paths, options)?.map(Found::Profile)),
+            Self::Horovod => Ok(horovod::of_paths(paths, options)?.map(Found::Profile)),
+            Self::Chakra => chakra::of_paths(paths, options),
+            Self::Layers => Ok(layers::of_paths(paths, options)?.map(Found::Profile)),
         }
     }
 

@@ -5,11 +5,16 @@
 //! [`Imported::notes`]; what cannot be repaired is a [`TraceError`]. Nothing read from a file can make this crate panic,
 //! and what it holds in memory is bounded.
 
+mod chakra;
 pub mod chrome;
+mod draft;
 mod error;
 mod format;
+mod horovod;
 mod import;
 mod json;
+mod layers;
+mod objects;
 mod read;
 mod source;
 mod summary;
