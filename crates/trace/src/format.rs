@@ -4,7 +4,7 @@
 
 use crate::import::{Found, Imported, Options};
 use crate::source::{self, Limits};
-use crate::{TraceError, kineto, onnx, tensorflow, timeline};
+use crate::{TraceError, chakra, horovod, kineto, layers, onnx, tensorflow, timeline};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -19,11 +19,28 @@ pub enum Format {
     Kineto,
     /// TensorFlow's `RunMetadata`, one message for each step.
     RunMetadata,
+    /// TensorFlow's timelines for Chrome's viewer.
+    TensorFlowTimeline,
+    /// Horovod's timelines.
+    Horovod,
+    /// Chakra's execution traces, protobuf or JSON.
+    Chakra,
+    /// Tables of layers: CSV, PipeDream's profiles, waits for gradients.
+    Layers,
 }
 
 impl Format {
     /// Every format, the one that is easiest to tell first.
-    pub const ALL: &[Self] = &[Self::Onnx, Self::Timeline, Self::Kineto, Self::RunMetadata];
+    pub const ALL: &[Self] = &[
+        Self::Onnx,
+        Self::Timeline,
+        Self::Kineto,
+        Self::RunMetadata,
+        Self::TensorFlowTimeline,
+        Self::Horovod,
+        Self::Chakra,
+        Self::Layers,
+    ];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
@@ -32,6 +49,10 @@ impl Format {
             Self::Timeline => "Stepcast timeline",
             Self::Kineto => "PyTorch profiler trace (Kineto)",
             Self::RunMetadata => "TensorFlow RunMetadata",
+            Self::TensorFlowTimeline => "TensorFlow timeline",
+            Self::Horovod => "Horovod timeline",
+            Self::Chakra => "Chakra execution trace",
+            Self::Layers => "CSV of layers",
         }
     }
 
@@ -42,6 +63,10 @@ impl Format {
             Self::Timeline => timeline::recognises(head),
             Self::Kineto => kineto::recognises(head),
             Self::RunMetadata => tensorflow::recognises(head),
+            Self::TensorFlowTimeline => tensorflow::timeline::recognises(head),
+            Self::Horovod => horovod::recognises(head),
+            Self::Chakra => chakra::recognises(head),
+            Self::Layers => layers::recognises(head),
         }
     }
 
@@ -52,6 +77,12 @@ impl Format {
             Self::Timeline => Ok(timeline::of_paths(paths, options)?.map(Found::Profile)),
             Self::Kineto => Ok(kineto::import(paths, options)?.map(Found::Profile)),
             Self::RunMetadata => Ok(tensorflow::of_paths(paths, options)?.map(Found::Profile)),
+            Self::TensorFlowTimeline => {
+                Ok(tensorflow::timeline::of_paths(paths, options)?.map(Found::Profile))
+            }
+            Self::Horovod => Ok(horovod::of_paths(paths, options)?.map(Found::Profile)),
+            Self::Chakra => chakra::of_paths(paths, options),
+            Self::Layers => Ok(layers::of_paths(paths, options)?.map(Found::Profile)),
         }
     }
 

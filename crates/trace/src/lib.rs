@@ -5,12 +5,17 @@
 //! is honest and said in [`Imported::notes`]; what cannot be repaired is a [`TraceError`]. Nothing read from a file can
 //! make this crate panic, and what it holds in memory is bounded.
 
+mod chakra;
+mod draft;
 mod error;
 mod format;
+mod horovod;
 mod import;
 mod json;
 mod kineto;
+mod layers;
 mod model;
+mod objects;
 pub mod onnx;
 mod read;
 mod source;

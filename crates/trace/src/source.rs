@@ -110,6 +110,45 @@ pub(crate) fn visit(
     Ok(())
 }
 
+/// Hands the first recording at `path` that `recognises` knows to `read`, and says in `notes` how many are left out.
+pub(crate) fn first<T>(
+    path: &Path,
+    watch: Watch<'_>,
+    recognises: fn(&[u8]) -> bool,
+    notes: &mut Vec<String>,
+    mut read: impl FnMut(&mut Source<'_>) -> Result<T, TraceError>,
+) -> Result<T, TraceError> {
+    let mut found: Option<(String, T)> = None;
+    let mut others = 0_usize;
+    visit(path, Limits::STREAMED, watch, &mut |mut source| {
+        if recognises(source.head()) {
+            match found {
+                Some(_) => others += 1,
+                None => found = Some((source.name().to_owned(), read(&mut source)?)),
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let (name, value) = found.ok_or_else(|| {
+        TraceError::new(path.display().to_string(), "it holds no recording", "name a recording")
+    })?;
+    if others > 0 {
+        notes.push(format!("only {name} was imported; {others} more recordings beside it were not"));
+    }
+    Ok(value)
+}
+
+/// The only one of `paths`, for formats that are imported one file at a time.
+pub(crate) fn only<'a>(paths: &'a [PathBuf], what: &str) -> Result<&'a Path, TraceError> {
+    match paths {
+        [path] => Ok(path),
+        _ => {
+            let place = paths.last().map(|path| path.display().to_string()).unwrap_or_default();
+            Err(TraceError::new(place, format!("{what} are imported one at a time"), "name one of them"))
+        }
+    }
+}
+
 /// The file itself, or the files of a folder that are not hidden.
 fn files(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     if !path.is_dir() {

@@ -9,7 +9,7 @@ use made::Job;
 use proptest::prelude::*;
 use std::io::Write;
 use std::path::PathBuf;
-use stepcast_core::pass::Pass;
+use stepcast_core::pass::Recorded;
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::Seconds;
 use stepcast_trace::{Format, Found, Imported, Options, TraceError, Value, import};
@@ -70,7 +70,7 @@ fn a_busy_device_gives_its_times_back() {
     assert_relative_eq!(figure(&imported, "idle"), 0.0);
     let profile = profile(imported);
     assert_eq!((profile.batch, profile.steps.len(), profile.name.as_str()), (16, 3, "job"));
-    let pass = Pass::of_step(&profile, &profile.mean(), 1.0).unwrap();
+    let pass = Recorded::new(&profile).unwrap().mean(1.0);
     // The first gradient is ready after the forward pass and one backward kernel.
     same(pass.forward, 4.0 * job.forward + job.backward);
     assert_eq!(pass.tensors(), 4);
@@ -197,7 +197,7 @@ fn a_job_without_a_device_is_its_operators() {
     assert_eq!(figure(&imported, "parameters"), 18.0);
     let profile = profile(imported);
     assert_eq!(profile.batch, 4);
-    let pass = Pass::of_step(&profile, &profile.mean(), 1.0).unwrap();
+    let pass = Recorded::new(&profile).unwrap().mean(1.0);
     same(pass.forward, 310.0);
     same(pass.update, 1000.0 - 310.0 - 295.0);
 }

@@ -2,7 +2,7 @@
 //!
 //! `proto` declares what is read, `records` sorts out the records of a step, `graph` makes one graph of
 //! operations and transfers out of the graphs of the devices, `times` puts the two together. What an import
-//! corrects is described in `docs/profile.md`.
+//! corrects is described in `docs/profile.md`. `timeline` reads the JSON that is made of such records.
 
 mod graph;
 mod place;
@@ -10,6 +10,7 @@ mod proto;
 mod records;
 #[cfg(test)]
 mod tests;
+pub(crate) mod timeline;
 mod times;
 
 use crate::import::{Imported, Options, needs_batch};

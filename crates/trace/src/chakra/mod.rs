@@ -1,0 +1,129 @@
+//! Chakra execution traces: the operations of one rank as nodes that wait for each other.
+//!
+//! `proto` and `json` read nodes, `replay` puts them in time, `operators` makes a model out of a trace that tells shapes but
+//! no times: PyTorch's own execution traces, before they are joined with a profiler's.
+
+mod json;
+mod model;
+mod node;
+mod operators;
+mod proto;
+mod replay;
+#[cfg(test)]
+mod tests;
+
+use crate::draft::{Draft, Label};
+use crate::import::{Found, Imported, Options, needs_batch};
+use crate::{Summary, TraceError, Value, source};
+use node::{Collective, Kind, Nodes};
+use operators::Operators;
+use std::path::PathBuf;
+use stepcast_core::profile::Profile;
+use stepcast_core::quantity::Seconds;
+
+const FORMAT: &str = "Chakra execution trace";
+
+pub(crate) fn recognises(head: &[u8]) -> bool {
+    json::recognises(head) || proto::recognises(head)
+}
+
+/// Imports the trace of one rank: a profile if it tells times, a model if it tells shapes only.
+pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, TraceError> {
+    let path = source::only(paths, "Chakra traces")?;
+    let mut notes = Vec::new();
+    let (nodes, operators, place, read) =
+        source::first(path, options.watch, recognises, &mut notes, |source| {
+            let mut read = Vec::new();
+            let (nodes, operators) = if json::recognises(source.head()) {
+                json::read(source, &mut read)?
+            } else {
+                (proto::read(source, &mut read)?, Operators::default())
+            };
+            Ok((nodes, operators, source.name().to_owned(), read))
+        })?;
+    notes.extend(read);
+    nodes.report(&mut notes);
+    let timed = nodes.nodes.iter().any(|node| node.kind == Kind::Compute && node.micros > 0.0);
+    if timed {
+        let batch = options.batch.ok_or_else(|| needs_batch(&place))?;
+        return Ok(profile(&nodes, &Label { place, format: FORMAT, batch }, notes)?.map(Found::Profile));
+    }
+    operators.model(&place, notes).map(|imported| imported.map(|model| Found::Model(Box::new(model))))
+}
+
+fn profile(nodes: &Nodes, label: &Label, mut notes: Vec<String>) -> Result<Imported<Profile>, TraceError> {
+    let replay = replay::replay(nodes);
+    let mut say = |count: usize, what: &str| {
+        if count > 0 {
+            notes.push(format!("{count} {what}"));
+        }
+    };
+    say(replay.unknown, "dependencies name nodes that the trace does not hold; nothing waits for them");
+    say(replay.opened, "nodes wait for themselves in a circle; these waits were dropped");
+    say(replay.twice, "nodes have the number of another; what waits for that number waits for the first");
+    let is = |kind: fn(Kind) -> bool| nodes.nodes.iter().filter(move |node| kind(node.kind));
+    let unsized_reductions =
+        is(|kind| kind == Kind::Collective(Collective::AllReduce)).filter(|node| node.bytes == 0).count();
+    say(unsized_reductions, "all-reduces tell no size (comm_size) and were left out");
+    let others = is(|kind| kind == Kind::Collective(Collective::Other)).filter(|node| !node.host).count();
+    say(
+        others,
+        "collectives are no all-reduce and were left out (broadcasts, all-gathers, or of unknown kind)",
+    );
+    say(is(|kind| kind == Kind::PointToPoint).count(), "transfers between two ranks were left out");
+    let mut gradients: Vec<(f64, u64)> = nodes
+        .nodes
+        .iter()
+        .zip(&replay.start)
+        .filter(|(node, _)| {
+            matches!(node.kind, Kind::Collective(Collective::AllReduce | Collective::ReduceScatter))
+        })
+        .filter(|(node, _)| node.bytes > 0)
+        .map(|(node, start)| (start / 1e6, node.bytes))
+        .collect();
+    gradients.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let end = replay.end / 1e6;
+    if gradients.is_empty() {
+        let collectives = is(|kind| matches!(kind, Kind::Collective(_))).count();
+        let reason = format!(
+            "it tells no size of any all-reduce: {} nodes, {}, {collectives} collectives",
+            nodes.nodes.len(),
+            Seconds::new(end).human()
+        );
+        let remedy = "import the protobuf trace (.et), whose collectives have comm_type and comm_size";
+        return Err(TraceError::new(&label.place, reason, remedy));
+    }
+    let mut draft = Draft::new(1);
+    let weights: Vec<u32> = (1..)
+        .zip(&gradients)
+        .map(|(number, (_, bytes))| draft.weight(&format!("weights {number}"), *bytes))
+        .collect();
+    let (mut last, mut now) = (None, 0.0);
+    for (number, &(ready, bytes)) in (1..).zip(&gradients) {
+        let after = last.map_or_else(|| weights.clone(), |last| vec![last]);
+        let made = draft.compute(&format!("computing {number}"), after, |_| ready - now);
+        draft.gradient(&format!("all-reduce {number}"), bytes, made);
+        (last, now) = (Some(made), ready);
+    }
+    draft.compute("computing after the last all-reduce", last.into_iter().collect(), |_| end - now);
+    notes.push(
+        "the whole trace is taken for one step, and for that of one rank alone: exchanges take no time"
+            .to_owned(),
+    );
+    Ok(Imported { found: draft.finish(label)?, summary: summary(nodes, end), notes })
+}
+
+fn summary(nodes: &Nodes, end: f64) -> Summary {
+    let total = |host: bool, computes: bool| {
+        let of =
+            nodes.nodes.iter().filter(|node| node.host == host && (node.kind == Kind::Compute) == computes);
+        Value::Time(Seconds::new(of.map(|node| node.micros / 1e6).sum()))
+    };
+    let mut summary = Summary::default();
+    summary.figure("nodes", "nodes", Value::Count(nodes.nodes.len() as u64), "");
+    summary.figure("alone", "alone", Value::Time(Seconds::new(end)), "the step without exchanges");
+    summary.figure("device", "on the device", total(false, true), "all computing nodes together");
+    summary.figure("host", "on the host", total(true, true), "all computing nodes together");
+    summary.figure("communication", "communication", total(false, false), "as recorded, hidden or not");
+    summary
+}

@@ -1,0 +1,105 @@
+//! A node of a trace, with what is read of it.
+
+use std::collections::BTreeSet;
+
+/// Nodes beyond these are only counted.
+pub(super) const MOST_NODES: usize = 4_000_000;
+
+/// What a node does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Kind {
+    /// Computing, or moving memory on its own machine.
+    Compute,
+    /// All ranks take part.
+    Collective(Collective),
+    /// One rank to another.
+    PointToPoint,
+    #[default]
+    Other,
+}
+
+/// Which collective, by the schema's numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Collective {
+    AllReduce,
+    ReduceScatter,
+    Other,
+}
+
+impl Kind {
+    /// From the schema's enumerations of nodes and of collectives.
+    pub(super) fn of(node: u64, collective: Option<u64>) -> Self {
+        match node {
+            2..=4 => Self::Compute,
+            5 | 6 => Self::PointToPoint,
+            7 => Self::Collective(match collective {
+                Some(0) => Collective::AllReduce,
+                Some(7 | 8) => Collective::ReduceScatter,
+                _ => Collective::Other,
+            }),
+            _ => Self::Other,
+        }
+    }
+}
+
+/// One node.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Node {
+    pub(super) id: u64,
+    pub(super) kind: Kind,
+    /// Nodes that it waits for.
+    pub(super) after: Vec<u64>,
+    pub(super) micros: f64,
+    /// Whether it runs on the host, and on which thread or stream.
+    pub(super) host: bool,
+    pub(super) lane: u64,
+    /// Payload of a collective.
+    pub(super) bytes: u64,
+}
+
+/// All nodes of a trace.
+#[derive(Debug, Default)]
+pub(super) struct Nodes {
+    pub(super) nodes: Vec<Node>,
+    /// Groups of ranks that collectives name.
+    pub(super) groups: BTreeSet<String>,
+    /// Nodes with a duration that cannot be.
+    pub(super) absurd: usize,
+    pub(super) excess: usize,
+}
+
+impl Nodes {
+    pub(super) fn push(&mut self, mut node: Node) {
+        // A day.
+        if !(0.0..=86_400e6).contains(&node.micros) {
+            self.absurd += 1;
+            node.micros = 0.0;
+        }
+        if self.nodes.len() < MOST_NODES {
+            self.nodes.push(node);
+        } else {
+            self.excess += 1;
+        }
+    }
+
+    pub(super) fn group(&mut self, name: &str) {
+        if self.groups.len() < 1000 && !name.is_empty() {
+            self.groups.insert(name.to_owned());
+        }
+    }
+
+    pub(super) fn report(&self, notes: &mut Vec<String>) {
+        if self.absurd > 0 {
+            notes.push(format!("{} nodes have a duration that cannot be; it counts as zero", self.absurd));
+        }
+        if self.excess > 0 {
+            notes.push(format!("{} nodes beyond the first {MOST_NODES} were left out", self.excess));
+        }
+        if self.groups.len() > 1 {
+            notes.push(format!(
+                "its collectives run in {} groups of ranks; all were taken for exchanges of gradients",
+                self.groups.len()
+            ));
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Chakra's protobuf files: messages, each with its length before it; the first is about the trace, the others are nodes.
+//! Only the fields that are read are declared (et_def.proto, package ChakraProtoMsg).
+
+use super::node::{Kind, Node, Nodes};
+use crate::TraceError;
+use crate::source::Source;
+use prost::Message;
+use prost::encoding::decode_varint;
+use std::io::{self, BufRead, BufReader, Read};
+
+/// Bytes of the largest message.
+const LONGEST: u64 = 64 << 20;
+
+#[derive(Clone, PartialEq, Message)]
+struct NodeMessage {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(bytes = "vec", tag = "2")]
+    name: Vec<u8>,
+    /// `NodeType`.
+    #[prost(uint64, tag = "3")]
+    kind: u64,
+    #[prost(uint64, repeated, tag = "4")]
+    ctrl_deps: Vec<u64>,
+    #[prost(uint64, repeated, tag = "5")]
+    data_deps: Vec<u64>,
+    #[prost(uint64, tag = "7")]
+    duration_micros: u64,
+    #[prost(message, repeated, tag = "10")]
+    attributes: Vec<Attribute>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Attribute {
+    #[prost(bytes = "vec", tag = "1")]
+    name: Vec<u8>,
+    #[prost(int64, optional, tag = "7")]
+    int32: Option<i64>,
+    #[prost(int64, optional, tag = "9")]
+    int64: Option<i64>,
+    #[prost(uint64, optional, tag = "11")]
+    uint32: Option<u64>,
+    #[prost(uint64, optional, tag = "13")]
+    uint64: Option<u64>,
+    #[prost(bool, optional, tag = "27")]
+    boolean: Option<bool>,
+    #[prost(bytes = "vec", optional, tag = "29")]
+    text: Option<Vec<u8>>,
+}
+
+impl Attribute {
+    fn whole(&self) -> Option<u64> {
+        let signed = self.int64.or(self.int32).and_then(|value| u64::try_from(value).ok());
+        signed.or(self.uint64).or(self.uint32).or(self.boolean.map(u64::from))
+    }
+}
+
+/// Whether these are a message about a trace and, as far as it is there, a node: a number, a name, a kind.
+pub(super) fn recognises(head: &[u8]) -> bool {
+    let mut rest = head;
+    let Ok(length) = decode_varint(&mut rest) else { return false };
+    let Some(after) = usize::try_from(length).ok().and_then(|length| rest.get(length..)) else {
+        return false;
+    };
+    let metadata = &rest[..rest.len() - after.len()];
+    if !metadata.is_empty() && !matches!(metadata[0], 0x0a | 0x12) {
+        return false;
+    }
+    let mut rest = after;
+    let Ok(length) = decode_varint(&mut rest) else { return false };
+    let node = &rest[..rest.len().min(usize::try_from(length).unwrap_or(usize::MAX))];
+    starts_as_node(node) && (2..=LONGEST).contains(&length)
+}
+
+/// Number, name of text, kind from 1 to 7: in this order, as protobuf writes them. Zero is not written.
+fn starts_as_node(mut bytes: &[u8]) -> bool {
+    let mut field = |key: u8| -> Option<u64> {
+        let mut rest = bytes.strip_prefix(&[key])?;
+        let value = decode_varint(&mut rest).ok()?;
+        bytes = rest;
+        Some(value)
+    };
+    field(0x08);
+    let Some(length) = field(0x12).and_then(|length| usize::try_from(length).ok()) else { return false };
+    let Some((name, mut rest)) = bytes.split_at_checked(length) else { return false };
+    let text = std::str::from_utf8(name).is_ok_and(|name| !name.chars().any(char::is_control));
+    let kind = rest.strip_prefix(&[0x18]).and_then(|after| {
+        rest = after;
+        decode_varint(&mut rest).ok()
+    });
+    text && kind.is_none_or(|kind| (1..=7).contains(&kind))
+}
+
+pub(super) fn read(source: &mut Source<'_>, notes: &mut Vec<String>) -> Result<Nodes, TraceError> {
+    let mut nodes = Nodes::default();
+    let mut spoilt = 0_usize;
+    let mut reader = BufReader::new(source);
+    let mut is_first = true;
+    let failed = loop {
+        let message = match next(&mut reader) {
+            Ok(None) => break None,
+            Ok(Some(message)) => message,
+            Err(error) => break Some(error),
+        };
+        if std::mem::take(&mut is_first) {
+            continue;
+        }
+        match NodeMessage::decode(&message[..]) {
+            Ok(node) => take(&node, &mut nodes),
+            Err(_) => spoilt += 1,
+        }
+    };
+    if let Some(error) = failed {
+        let source = reader.into_inner();
+        if source.exceeded() {
+            return Err(source.complaint(&error));
+        }
+        notes.push(format!("the file ends in the middle of a node ({error}); what came after is lost"));
+    }
+    if spoilt > 0 {
+        notes.push(format!("{spoilt} nodes could not be read and were left out"));
+    }
+    Ok(nodes)
+}
+
+/// The bytes of the next message.
+fn next(reader: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+    let mut length = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let mut byte = [0];
+        match reader.read(&mut byte)? {
+            0 if shift == 0 => return Ok(None),
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => length |= u64::from(byte[0] & 0x7f) << shift,
+        }
+        if byte[0] < 0x80 {
+            break;
+        }
+    }
+    if length > LONGEST {
+        return Err(io::Error::other("a node of more than 64 MiB"));
+    }
+    let mut message = Vec::new();
+    reader.take(length).read_to_end(&mut message)?;
+    if message.len() as u64 == length { Ok(Some(message)) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+fn take(message: &NodeMessage, nodes: &mut Nodes) {
+    let attribute =
+        |name: &str| message.attributes.iter().find(|attribute| attribute.name == name.as_bytes());
+    let whole = |name: &str| attribute(name).and_then(Attribute::whole);
+    if let Some(group) = attribute("pg_name").and_then(|group| group.text.as_ref()) {
+        nodes.group(&String::from_utf8_lossy(group));
+    }
+    nodes.push(Node {
+        id: message.id,
+        kind: Kind::of(message.kind, whole("comm_type")),
+        after: message.data_deps.iter().chain(&message.ctrl_deps).copied().collect(),
+        micros: message.duration_micros as f64,
+        host: whole("is_cpu_op") == Some(1),
+        lane: whole("tid").or(whole("stream")).unwrap_or(0),
+        bytes: whole("comm_size").unwrap_or(0),
+    });
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Number, name, kind, microseconds, what it waits for, and attributes.
+    pub(in super::super) type TestNode<'a> = (u64, &'a str, u64, u64, &'a [u64], &'a [(&'a str, u64)]);
+
+    /// A trace of these nodes.
+    pub(in super::super) fn trace(nodes: &[TestNode<'_>]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // Version "x" in the message about the trace.
+        bytes.extend([3, 0x0a, 1, b'x']);
+        for &(id, name, kind, duration_micros, after, attributes) in nodes {
+            let attribute = |&(name, value): &(&str, u64)| Attribute {
+                name: name.into(),
+                uint64: Some(value),
+                ..Attribute::default()
+            };
+            let node = NodeMessage {
+                id,
+                name: name.into(),
+                kind,
+                data_deps: after.to_vec(),
+                duration_micros,
+                attributes: attributes.iter().map(attribute).collect(),
+                ..NodeMessage::default()
+            };
+            bytes.extend(node.encode_length_delimited_to_vec());
+        }
+        bytes
+    }
+
+    #[test]
+    fn files_are_told_from_others() {
+        let bytes = trace(&[(1, "a", 4, 5, &[], &[])]);
+        assert!(recognises(&bytes));
+        assert!(!recognises(&bytes[..4]), "a trace has nodes");
+        for other in
+            [&b""[..], b"\n", b"[{\"ph\"", b"layer,forward", &[0; 100], &[0xff; 100], b"\x0a\x04node"]
+        {
+            assert!(!recognises(other), "{other:?}");
+        }
+    }
+}

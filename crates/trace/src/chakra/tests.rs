@@ -1,0 +1,186 @@
+use super::proto::tests::{TestNode, trace};
+use super::*;
+use stepcast_core::model::zoo;
+use stepcast_core::pass::Pass;
+
+fn imported(name: &str, bytes: &[u8]) -> Result<Imported, TraceError> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    crate::import(&[path], &Options { batch: Some(32), ..Options::default() })
+}
+
+fn profile_of(found: Found) -> Profile {
+    match found {
+        Found::Profile(profile) => profile,
+        Found::Model(_) => panic!("a trace with times gives a profile"),
+    }
+}
+
+const SUM: &[(&str, u64)] = &[("comm_type", 0), ("comm_size", 4000)];
+const LARGE_SUM: &[(&str, u64)] = &[("comm_type", 0), ("comm_size", 8000)];
+
+/// Forward 300 µs; backward of two layers, 200 and 100 µs, each with an all-reduce; an optimiser of 50 µs.
+const SMALL: &[TestNode<'static>] = &[
+    (1, "forward", 4, 300, &[], &[("is_cpu_op", 0)]),
+    (2, "backward b", 4, 200, &[1], &[]),
+    (3, "ncclKernel_AllReduce", 7, 5000, &[2], SUM),
+    (4, "backward a", 4, 100, &[2], &[]),
+    (5, "ncclKernel_AllReduce", 7, 5000, &[4, 3], LARGE_SUM),
+    (6, "broadcast", 7, 70, &[], &[("comm_type", 5), ("comm_size", 8)]),
+    (7, "optimiser", 4, 50, &[3, 5], &[]),
+];
+
+#[test]
+fn nodes_become_a_pass() {
+    let Imported { found, summary, notes } = imported("rank.0.et", &trace(SMALL)).unwrap();
+    let profile = profile_of(found);
+    let pass = Pass::of_step(&profile, &profile.steps[0], 1.0).unwrap();
+    assert!((pass.forward.get() - 500e-6).abs() < 1e-12);
+    assert!((pass.layers[1].backward.get() - 100e-6).abs() < 1e-12);
+    assert!((pass.update.get() - 50e-6).abs() < 1e-12);
+    assert!((pass.gradients().get() - 12_000.0).abs() < 1e-9);
+    assert!((profile.steps[0].length - 650e-6).abs() < 1e-12);
+    assert!(notes[0].starts_with("1 collectives are no all-reduce"), "{notes:?}");
+    assert_eq!(summary.figures[0].value, Value::Count(7));
+}
+
+#[test]
+fn json_says_the_same() {
+    let listed = r#"{"workload_graph": [
+        {"Id": 1, "Name": "forward", "NodeType": 4, "runtime": 300, "data_deps": [], "is_cpu_op": false},
+        {"Id": 2, "Name": "b", "NodeType": 4, "runtime": "200", "data_deps": [1]},
+        {"Id": 3, "Name": "sum", "NodeType": 7, "runtime": 5000, "data_deps": [2], "comm_type": 0, "comm_size": 4000},
+        {"Id": 4, "Name": "a", "NodeType": 4, "runtime": 100, "data_deps": [2]},
+        {"Id": 5, "Name": "sum", "NodeType": 7, "data_deps": [4, 3], "comm_type": "ALL_REDUCE", "comm_size": "8000"},
+        {"Id": 7, "Name": "optimiser", "NodeType": 4, "runtime": 50, "data_deps": [3, 5], "ctrlDeps": 5}]}"#;
+    let printed = r#"{"version": "0.0.4"}
+        {"id": "1", "name": "forward", "type": "COMP_NODE", "durationMicros": "300", "ctrlDeps": []}
+        {"id": "2", "type": "COMP_NODE", "durationMicros": "200", "dataDeps": ["1"]}
+        {"id": "3", "type": "COMM_COLL_NODE", "dataDeps": ["2"], "attr": [{"name": "comm_type", "int64Val": "0"},
+            {"name": "comm_size", "uint64Val": "4000"}]}
+        {"id": "4", "type": "COMP_NODE", "durationMicros": "100", "dataDeps": ["2"]}
+        {"id": "5", "type": "COMM_COLL_NODE", "dataDeps": ["4", "3"], "attr": [{"name": "comm_type", "int64Val": "0"},
+            {"name": "comm_size", "uint64Val": "8000"}]}
+        {"id": "7", "type": "COMP_NODE", "durationMicros": "50", "dataDeps": ["3", "5"]}"#;
+    let expected = profile_of(imported("x.et", &trace(SMALL)).unwrap().found);
+    for text in [listed, printed] {
+        let profile = profile_of(imported("x.json", text.as_bytes()).unwrap().found);
+        assert_eq!((&profile.operations, &profile.steps), (&expected.operations, &expected.steps), "{text}");
+    }
+}
+
+#[test]
+fn what_is_cut_off_is_said() {
+    let whole = trace(SMALL);
+    let between: Vec<usize> = (0..SMALL.len()).map(|count| trace(&SMALL[..count]).len()).collect();
+    for end in 1..whole.len() {
+        match imported("x.et", &whole[..end]) {
+            Ok(Imported { notes, .. }) => {
+                assert!(
+                    notes.iter().any(|note| note.contains("is lost")) != between.contains(&end),
+                    "{end} {notes:?}"
+                );
+            }
+            Err(error) => assert!(!error.remedy.is_empty()),
+        }
+    }
+}
+
+#[test]
+fn a_trace_without_sizes_is_refused() {
+    let bytes = trace(&[(1, "a", 4, 3, &[], &[]), (2, "sum", 7, 3, &[1], &[])]);
+    let error = imported("x.et", &bytes).unwrap_err();
+    assert!(error.reason.contains("no size of any all-reduce: 2 nodes"), "{error}");
+    let error =
+        imported("x.json", br#"{"schema": "1.0.2-chakra.0.0.4", "nodes": [{"id": 1, "ctrl_deps": 0}]}"#)
+            .unwrap_err();
+    assert!(error.reason.contains("neither times nor the layers"), "{error}");
+}
+
+/// One call in the way of PyTorch's traces; tensors are [number, shape].
+fn call(id: u32, name: &str, inputs: &str, shapes: &str, types: &str, output: u32) -> String {
+    format!(
+        "{{\"id\": {id}, \"name\": \"{name}\", \"ctrl_deps\": 1, \
+         \"inputs\": {{\"values\": [{inputs}], \"shapes\": [{shapes}], \"types\": [{types}]}}, \
+         \"outputs\": {{\"values\": [[{output}, 0, 0, 1, 4, \"cuda:0\"]]}}}}"
+    )
+}
+
+#[test]
+fn shapes_without_times_become_a_network() {
+    let tensor = |number: u32| format!("[{number}, 0, 0, 1, 4, \"cuda:0\"]");
+    let float = "\"Tensor(float)\"";
+    let list = "\"GenericList[Int,Int]\"";
+    let nodes = [
+        call(
+            2,
+            "aten::conv2d",
+            &format!("{}, {}, \"<None>\", [1, 1], [1, 1], [1, 1], 1", tensor(1), tensor(90)),
+            "[8, 3, 32, 32], [16, 3, 3, 3], [], [[], []], [[], []], [[], []], []",
+            &format!("{float}, {float}, \"None\", {list}, {list}, {list}, \"Int\""),
+            2,
+        ),
+        call(3, "aten::relu_", &tensor(2), "[8, 16, 32, 32]", float, 2),
+        call(
+            4,
+            "aten::add",
+            &format!("{}, {}, 1", tensor(2), tensor(2)),
+            "[8, 16, 32, 32], [8, 16, 32, 32], []",
+            &format!("{float}, {float}, \"Int\""),
+            4,
+        ),
+        call(
+            5,
+            "aten::flatten",
+            &format!("{}, 1, -1", tensor(4)),
+            "[8, 16, 32, 32], [], []",
+            &format!("{float}, \"Int\", \"Int\""),
+            5,
+        ),
+        call(
+            6,
+            "aten::linear",
+            &format!("{}, {}, {}", tensor(5), tensor(91), tensor(92)),
+            "[8, 16384], [10, 16384], [10]",
+            &format!("{float}, {float}, {float}"),
+            6,
+        ),
+        call(7, "aten::nll_loss", &tensor(6), "[8, 10]", float, 7),
+        call(8, "aten::relu", &tensor(7), "[8, 10]", float, 8),
+    ];
+    let text = format!("{{\"schema\": \"1.1.0-chakra.0.0.4\", \"nodes\": [{}]}}", nodes.join(",\n"));
+    let Imported { found, notes, .. } = imported("net.json", text.as_bytes()).unwrap();
+    let Found::Model(model) = found else { panic!("a trace without times gives a model") };
+    assert_eq!(model.layers().len(), 6);
+    assert_eq!(model.parameters(), 16 * 3 * 9 + 10 * 16384 + 10);
+    assert!(notes[0].contains("batches of 8"), "{notes:?}");
+    let unknown = text.replace("aten::add", "aten::roll");
+    let error = imported("net.json", unknown.as_bytes()).unwrap_err();
+    assert!(error.place.ends_with("aten::flatten") && error.reason.contains("aten::roll"), "{error}");
+}
+
+/// The traces of the Chakra and PARAM projects; not part of this repository.
+#[test]
+fn published_traces_can_be_imported() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/external");
+    if !folder.exists() {
+        eprintln!("skipped: the published traces are not here");
+        return;
+    }
+    let options = Options { batch: Some(32), ..Options::default() };
+    let open = |name: &str| crate::import(&[folder.join(name)], &options);
+    let profile = profile_of(open("chakra/feeder_tests_trace.tar.gz").unwrap().found);
+    let pass = Pass::of_step(&profile, &profile.steps[0], 1.0).unwrap();
+    // ResNet-50 has 25,557,032 parameters.
+    assert!((pass.gradients().get() - 4.0 * 25_557_032.0).abs() < 1.0, "{}", pass.gradients());
+    for name in ["param/resnet_et.json.gz", "param/1.1.0-chakra.0.0.4__resnet_2gpu_et.json.gz"] {
+        let Found::Model(model) = open(name).unwrap().found else { panic!("{name} tells no times") };
+        let known = zoo::build("resnet50").unwrap();
+        assert_eq!(model.parameters(), known.parameters());
+        assert_eq!(model.layers().len(), known.layers().len());
+        assert_eq!(model.cost(), known.cost());
+    }
+    assert!(open("chakra/json_trace.tar.gz").unwrap_err().reason.contains("no size of any all-reduce"));
+    assert!(open("chakra/1.0.2-chakra.0.0.4.tgz").unwrap_err().reason.contains("neither times"));
+}

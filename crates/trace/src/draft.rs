@@ -1,0 +1,134 @@
+//! A profile in the making: operations in the order in which they start, with their times in every step.
+
+use crate::TraceError;
+use std::collections::HashMap;
+use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
+
+/// Operations that are added one after the other.
+pub(crate) struct Draft {
+    operations: Vec<Operation>,
+    steps: Vec<Step>,
+    /// How often each name has been asked for.
+    names: HashMap<String, usize>,
+}
+
+/// What a profile is called and where it comes from.
+#[derive(Debug, Clone)]
+pub(crate) struct Label {
+    /// For errors; its last part names the profile.
+    pub(crate) place: String,
+    /// "Horovod timeline", for the profile's source.
+    pub(crate) format: &'static str,
+    pub(crate) batch: u32,
+}
+
+impl Draft {
+    /// For so many steps.
+    pub(crate) fn new(steps: usize) -> Self {
+        let step = Step { start: Vec::new(), end: Vec::new(), length: 0.0 };
+        Self { operations: Vec::new(), steps: vec![step; steps], names: HashMap::new() }
+    }
+
+    /// Adds an operation with its start and end in every step, and gives its index. A name that is taken gets a number.
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        resource: Resource,
+        bytes: u64,
+        after: Vec<u32>,
+        mut span: impl FnMut(usize) -> (f64, f64),
+    ) -> u32 {
+        let unique = self.unique(name);
+        for (index, step) in self.steps.iter_mut().enumerate() {
+            let (start, end) = span(index);
+            step.start.push(start);
+            step.end.push(end);
+            step.length = step.length.max(end);
+        }
+        self.operations.push(Operation { name: unique, resource, bytes, after, server: 0 });
+        self.operations.len() as u32 - 1
+    }
+
+    fn unique(&mut self, name: &str) -> String {
+        let mut number = self.names.get(name).copied().unwrap_or(0);
+        loop {
+            number += 1;
+            let candidate = if number == 1 { name.to_owned() } else { format!("{name} ({number})") };
+            if number == 1 || !self.names.contains_key(&candidate) {
+                self.names.insert(name.to_owned(), number);
+                self.names.entry(candidate.clone()).or_insert(1);
+                return candidate;
+            }
+        }
+    }
+
+    /// Says which server the last operation belongs to.
+    pub(crate) fn on_server(&mut self, server: u32) {
+        if let Some(last) = self.operations.last_mut() {
+            last.server = server;
+        }
+    }
+
+    /// Adds computing that goes on from where the last one ended in every step: `after` and it never overlap.
+    pub(crate) fn compute(&mut self, name: &str, after: Vec<u32>, duration: impl Fn(usize) -> f64) -> u32 {
+        let ends = self.computed();
+        self.add(name, Resource::Worker, 0, after, |step| (ends[step], ends[step] + duration(step)))
+    }
+
+    /// Adds a gradient that is ready when all computing so far is done.
+    pub(crate) fn gradient(&mut self, name: &str, bytes: u64, maker: u32) -> u32 {
+        let ends = self.computed();
+        self.add(name, Resource::Uplink, bytes, vec![maker], |step| (ends[step], ends[step]))
+    }
+
+    /// Adds a weight that comes down at the start of a step.
+    pub(crate) fn weight(&mut self, name: &str, bytes: u64) -> u32 {
+        self.add(name, Resource::Downlink, bytes, Vec::new(), |_| (0.0, 0.0))
+    }
+
+    /// When computing has ended so far, in every step.
+    fn computed(&self) -> Vec<f64> {
+        let last = self.operations.iter().rposition(|operation| operation.resource == Resource::Worker);
+        let end = |step: &Step| last.map_or(0.0, |last| step.end[last]);
+        self.steps.iter().map(end).collect()
+    }
+
+    /// The profile: checked, every step as long as what happens in it.
+    pub(crate) fn finish(self, label: &Label) -> Result<Profile, TraceError> {
+        let file = label.place.rsplit(['/', '\\']).next().unwrap_or(&label.place);
+        let profile = Profile {
+            format: FORMAT.to_owned(),
+            name: file.split('.').next().unwrap_or(file).to_owned(),
+            source: format!("{}, {file}", label.format),
+            batch: label.batch,
+            operations: self.operations,
+            steps: self.steps,
+        };
+        profile.check().map_err(|error| TraceError::profile(&label.place, error))?;
+        Ok(profile)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn label(place: &str) -> Label {
+        Label { place: place.to_owned(), format: "Format", batch: 3 }
+    }
+
+    #[test]
+    fn computing_covers_the_step() {
+        let mut draft = Draft::new(2);
+        let weight = draft.weight("w", 8);
+        let forward = draft.compute("layer", vec![weight], |step| 1.0 + step as f64);
+        draft.gradient("g", 8, forward);
+        draft.compute("layer", vec![forward], |_| 0.5);
+        let profile = draft.finish(&label("a/b.json")).unwrap();
+        assert_eq!((profile.name.as_str(), profile.source.as_str()), ("b", "Format, b.json"));
+        assert_eq!(profile.operations[3].name, "layer (2)");
+        assert_eq!(profile.steps[1].start, [0.0, 0.0, 2.0, 2.0]);
+        assert_eq!((profile.steps[0].length, profile.steps[1].length), (1.5, 2.5));
+        assert!(Draft::new(1).finish(&label("x")).is_err());
+    }
+}

@@ -1,0 +1,217 @@
+//! Tables of layers: what each takes forward and backward, and how many bytes of gradients it leaves.
+//!
+//! `table` reads CSV with a header, `graph` the per-layer files that PipeDream's profiler writes, `waits` lists of the time
+//! from one gradient to the next. All give [`Layer`]s, and those a profile: forward in order, backward in reverse.
+
+mod graph;
+mod table;
+mod waits;
+
+use crate::draft::{Draft, Label};
+use crate::import::{Imported, Options, needs_batch};
+use crate::source::{self, Source};
+use crate::{Summary, TraceError, Value};
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use stepcast_core::profile::Profile;
+use stepcast_core::quantity::{Bytes, Seconds};
+
+/// More rows are no network.
+const MOST_LAYERS: usize = 200_000;
+/// Bytes of the longest line that is read.
+const LONGEST_LINE: u64 = 64 << 10;
+
+/// One row.
+#[derive(Debug, Clone, PartialEq)]
+struct Layer {
+    name: String,
+    /// Not known for tables of the backward pass alone.
+    forward: Option<Seconds>,
+    backward: Seconds,
+    gradients: Bytes,
+}
+
+#[derive(Clone, Copy)]
+enum Flavour {
+    Table,
+    Graph,
+    Waits,
+}
+
+impl Flavour {
+    const ALL: [Self; 3] = [Self::Graph, Self::Table, Self::Waits];
+
+    fn recognises(self, head: &str) -> bool {
+        match self {
+            Self::Table => table::recognises(head),
+            Self::Graph => graph::recognises(head),
+            Self::Waits => waits::recognises(head),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Table => "CSV of layers",
+            Self::Graph => "PipeDream profile",
+            Self::Waits => "list of waits for gradients",
+        }
+    }
+}
+
+/// Whether a file that begins like this is a table of layers.
+pub(crate) fn recognises(head: &[u8]) -> bool {
+    flavour(head).is_some()
+}
+
+fn flavour(head: &[u8]) -> Option<Flavour> {
+    let text = String::from_utf8_lossy(&head[..head.len().min(8 << 10)]);
+    Flavour::ALL.into_iter().find(|flavour| flavour.recognises(text.trim_start_matches('\u{feff}')))
+}
+
+/// Imports one table.
+pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, TraceError> {
+    let path = source::only(paths, "tables of layers")?;
+    let mut notes = Vec::new();
+    let found = source::first(path, options.watch, recognises, &mut notes, |source| {
+        let name = source.name().to_owned();
+        let batch = options.batch.ok_or_else(|| needs_batch(&name))?;
+        let flavour = flavour(source.head()).unwrap_or(Flavour::Table);
+        let lines = Lines::new(source);
+        let layers = match flavour {
+            Flavour::Table => table::read(lines)?,
+            Flavour::Graph => graph::read(lines)?,
+            Flavour::Waits => waits::read(lines)?,
+        };
+        Ok((layers, Label { place: name, format: flavour.name(), batch }))
+    })?;
+    import(found.0, &found.1, notes)
+}
+
+fn import(
+    layers: Vec<Layer>,
+    label: &Label,
+    mut notes: Vec<String>,
+) -> Result<Imported<Profile>, TraceError> {
+    let wrong = |reason: &str, remedy: &str| Err(TraceError::new(&label.place, reason, remedy));
+    if layers.is_empty() {
+        return wrong("it has no layers", "give one row for each layer");
+    }
+    if layers.iter().all(|layer| layer.gradients.get() < 1.0) {
+        return wrong("no layer has gradients", "give the bytes of each layer's parameters");
+    }
+    let backward: Seconds = layers.iter().map(|layer| layer.backward).sum();
+    // Half of the backward pass: Liu 2022, eq. 4.
+    let known = layers.iter().all(|layer| layer.forward.is_some());
+    let forward = |layer: &Layer| layer.forward.unwrap_or(layer.backward / 2.0);
+    let total: Seconds = layers.iter().map(forward).sum();
+    if !known {
+        notes.push(
+            "it tells no times of the forward pass: half of the backward pass is assumed (Liu 2022, eq. 4)"
+                .to_owned(),
+        );
+    }
+    if !(backward + total > Seconds::ZERO) {
+        return wrong("no layer takes any time", "give the times of the layers");
+    }
+    let mut draft = Draft::new(1);
+    let weights: Vec<Option<u32>> = layers
+        .iter()
+        .map(|layer| layer.bytes().map(|bytes| draft.weight(&part(layer, "weight"), bytes)))
+        .collect();
+    let mut last = None;
+    for (layer, weight) in layers.iter().zip(weights) {
+        let after = last.into_iter().chain(weight).collect();
+        last = Some(draft.compute(&part(layer, "forward"), after, |_| forward(layer).get()));
+    }
+    for layer in layers.iter().rev() {
+        let after = last.into_iter().collect();
+        let made = draft.compute(&part(layer, "backward"), after, |_| layer.backward.get());
+        if let Some(bytes) = layer.bytes() {
+            draft.gradient(&part(layer, "gradient"), bytes, made);
+        }
+        last = Some(made);
+    }
+    let mut summary = Summary::default();
+    summary.figure("layers", "layers", Value::Count(layers.len() as u64), "");
+    summary.figure("forward", "forward", Value::Time(total), if known { "" } else { "assumed" });
+    summary.figure("backward", "backward", Value::Time(backward), "");
+    Ok(Imported { found: draft.finish(label)?, summary, notes })
+}
+
+fn part(layer: &Layer, what: &str) -> String {
+    format!("{}, {what}", layer.name)
+}
+
+impl Layer {
+    fn bytes(&self) -> Option<u64> {
+        Some(self.gradients.get().round() as u64).filter(|bytes| *bytes > 0)
+    }
+}
+
+/// The lines of a text, numbered, and what is wrong with one.
+struct Lines<'a, 'b> {
+    reader: BufReader<&'a mut Source<'b>>,
+    place: String,
+    number: usize,
+}
+
+impl<'a, 'b> Lines<'a, 'b> {
+    fn new(source: &'a mut Source<'b>) -> Self {
+        let place = source.name().to_owned();
+        Self { reader: BufReader::new(source), place, number: 0 }
+    }
+
+    /// The next line that is not empty, without what ends it.
+    fn next(&mut self) -> Result<Option<String>, TraceError> {
+        loop {
+            let mut bytes = Vec::new();
+            let read = (&mut self.reader).take(LONGEST_LINE).read_until(b'\n', &mut bytes);
+            if let Err(error) = read {
+                return Err(self.reader.get_ref().complaint(&error));
+            }
+            if bytes.is_empty() {
+                return Ok(None);
+            }
+            self.number += 1;
+            if bytes.len() as u64 == LONGEST_LINE {
+                return Err(self.wrong("this line has no end", "give one layer a line"));
+            }
+            let Ok(line) = std::str::from_utf8(&bytes) else {
+                return Err(self.wrong("this line is not UTF-8 text", "save the table as UTF-8"));
+            };
+            let line = line.trim_start_matches('\u{feff}').trim_end();
+            if !line.trim().is_empty() {
+                return Ok(Some(line.to_owned()));
+            }
+        }
+    }
+
+    fn wrong(&self, reason: impl Into<String>, remedy: &str) -> TraceError {
+        TraceError::new(format!("{}:{}", self.place, self.number), reason, remedy)
+    }
+
+    /// A duration or size that makes sense.
+    fn plausible(&self, name: &str, value: f64, most: f64) -> Result<f64, TraceError> {
+        if (0.0..=most).contains(&value) {
+            return Ok(value);
+        }
+        Err(self.wrong(format!("{name} is {value:e}, which cannot be"), "check the value and its unit"))
+    }
+
+    fn push(&self, layers: &mut Vec<Layer>, layer: Layer) -> Result<(), TraceError> {
+        if layers.len() == MOST_LAYERS {
+            return Err(
+                self.wrong(format!("there are more than {MOST_LAYERS} layers"), "give one row a layer")
+            );
+        }
+        layers.push(layer);
+        Ok(())
+    }
+}
+
+/// Seconds in the longest pass of one layer, and bytes of the largest.
+const MOST_SECONDS: f64 = 1e6;
+const MOST_BYTES: f64 = 1e14;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! TensorFlow's timelines: the JSON that `timeline.Timeline` makes of a step's records, for Chrome's viewer.
+//!
+//! A timeline tells which operation ran where and when, and the names of its inputs. A tensor that comes from another
+//! process has the name of its maker with a number: `w/read_S11` or `w/read/_11`. Its size is told only if the timeline was
+//! made with `show_memory=True`. Each file is one step; several, in a folder or archive or named one after the other, are
+//! steps of one worker.
+
+mod events;
+mod graph;
+#[cfg(test)]
+mod tests;
+
+use super::place::Place;
+use crate::draft::{Draft, Label};
+use crate::import::{Imported, Options, needs_batch};
+use crate::objects;
+use crate::source::{self, Limits};
+use crate::{Summary, TraceError};
+use events::Events;
+use graph::Vertex;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use stepcast_core::profile::{Profile, Resource};
+
+/// Steps beyond these are not used.
+const MOST_STEPS: usize = 200;
+
+/// A list of events with a lane that is called as TensorFlow calls the computing of a device.
+pub(crate) fn recognises(head: &[u8]) -> bool {
+    let has = |word: &[u8]| head.windows(word.len()).any(|bytes| bytes == word);
+    has(b"\"traceEvents\"") && has(b" Compute\"") && (has(b"/job:") || has(b"/device:"))
+}
+
+/// Imports the timelines of one worker's steps.
+pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, TraceError> {
+    let mut notes = Vec::new();
+    let mut steps: Vec<(String, Events)> = Vec::new();
+    let mut excess = 0_usize;
+    for path in paths {
+        source::visit(path, Limits::STREAMED, options.watch, &mut |mut source| {
+            if !recognises(source.head()) {
+                return Ok(ControlFlow::Continue(()));
+            }
+            if steps.len() == MOST_STEPS {
+                excess += 1;
+                return Ok(ControlFlow::Continue(()));
+            }
+            let mut events = Events::default();
+            objects::each(&mut source, &["traceEvents"], &mut notes, &mut |event| events.take(&event))?;
+            steps.push((source.name().to_owned(), events));
+            Ok(ControlFlow::Continue(()))
+        })?;
+    }
+    let place = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
+    if excess > 0 {
+        notes.push(format!("{excess} timelines beyond the first {MOST_STEPS} were left out"));
+    }
+    let batch = options.batch.ok_or_else(|| needs_batch(&place))?;
+    import(&steps, &Label { place, format: "TensorFlow timeline", batch }, notes)
+}
+
+fn import(
+    steps: &[(String, Events)],
+    label: &Label,
+    mut notes: Vec<String>,
+) -> Result<Imported<Profile>, TraceError> {
+    report(steps, &mut notes);
+    let wrong = |reason: &str, remedy: &str| Err(TraceError::new(&label.place, reason, remedy));
+    let workers: BTreeSet<Place> = steps
+        .iter()
+        .flat_map(|(_, events)| &events.events)
+        .map(|event| event.place)
+        .filter(|place| matches!(place, Place::Worker(_)))
+        .collect();
+    let Some(&worker) = workers.first() else {
+        let remedy = "record a job whose devices are in /job:worker and /job:ps";
+        return wrong("no operation of a worker was recorded", remedy);
+    };
+    if workers.len() > 1 {
+        notes
+            .push(format!("{} further workers were recorded; only {worker} was imported", workers.len() - 1));
+    }
+    let Some((_, first)) = steps.first() else { return wrong("it holds no timeline", "name a timeline") };
+    let mut dropped = 0_usize;
+    let vertices = graph::vertices(first, worker, &mut dropped);
+    if dropped > 0 {
+        notes.push(format!(
+            "{dropped} operations started before what they read was made; they do not wait for it"
+        ));
+    }
+    let times: Vec<Vec<(f64, f64)>> =
+        steps.iter().filter_map(|(_, events)| graph::times(&vertices, events)).collect();
+    if times.len() < steps.len() {
+        let missing = steps.len() - times.len();
+        notes.push(format!("{missing} steps lack operations that the first has; they were left out"));
+    }
+    check_sizes(&vertices, label, &mut notes)?;
+    notes.push("a timeline does not tell the time between steps; it is taken as zero".to_owned());
+    let servers: BTreeSet<Place> = vertices.iter().filter_map(|vertex| vertex.server).collect();
+    let number: HashMap<Place, u32> = servers.into_iter().zip(0..).collect();
+    let mut draft = Draft::new(times.len());
+    for (index, vertex) in vertices.iter().enumerate() {
+        let after = vertex.after.iter().map(|&before| before as u32).collect();
+        let server = vertex.server.map_or(0, |server| number[&server]);
+        let bytes = vertex.bytes.unwrap_or(0);
+        draft.add(&vertex.name, vertex.resource, bytes, after, |step| times[step][index]);
+        draft.on_server(server);
+    }
+    Ok(Imported { found: draft.finish(label)?, summary: Summary::default(), notes })
+}
+
+fn check_sizes(vertices: &[Vertex], label: &Label, notes: &mut Vec<String>) -> Result<(), TraceError> {
+    let wrong = |reason: String, remedy: &str| Err(TraceError::new(&label.place, reason, remedy));
+    let moved = || vertices.iter().filter(|vertex| vertex.resource.is_transfer());
+    let unknown = moved().filter(|vertex| vertex.bytes.is_none()).count();
+    if !moved().any(|vertex| vertex.resource == Resource::Uplink) {
+        let remedy = "record a step of training with variables on /job:ps";
+        return wrong("no tensor goes from the worker to a server".to_owned(), remedy);
+    }
+    if unknown == moved().count() {
+        let reason =
+            format!("it tells no size of the {unknown} tensors that move between worker and servers");
+        return wrong(
+            reason,
+            "make it with generate_chrome_trace_format(show_memory=True), or import the RunMetadata",
+        );
+    }
+    if unknown > 0 {
+        notes.push(format!("{unknown} tensors that move have no size; it is taken as zero"));
+    }
+    Ok(())
+}
+
+fn report(steps: &[(String, Events)], notes: &mut Vec<String>) {
+    let sum = |of: fn(&Events) -> usize| steps.iter().map(|(_, events)| of(events)).sum::<usize>();
+    for (count, what) in [
+        (sum(|events| events.odd), "operations had no readable time and were left out"),
+        (sum(|events| events.excess), "operations beyond the first million of a step were left out"),
+    ] {
+        if count > 0 {
+            notes.push(format!("{count} {what}"));
+        }
+    }
+    let ignored: BTreeSet<&String> = steps.iter().flat_map(|(_, events)| &events.ignored).collect();
+    if let Some(device) = ignored.first() {
+        notes.push(format!("lanes of {} other devices were not used, such as {device}", ignored.len()));
+    }
+}
