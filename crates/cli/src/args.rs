@@ -209,6 +209,10 @@ pub(crate) enum Command {
         /// For tf-ps: also predict each configuration by figures chosen on others
         #[arg(long, requires = "data")]
         held_out: bool,
+
+        /// For steps: fitted matrix products, for layers that are made of them
+        #[arg(long, requires = "data", value_name = "GEMM.toml")]
+        gemm: Option<PathBuf>,
     },
 }
 
@@ -374,6 +378,10 @@ pub(crate) enum Fit {
     Steps {
         #[command(flatten)]
         files: FitFiles,
+
+        /// Fitted matrix products, for layers that are made of them
+        #[arg(long, value_name = "GEMM.toml")]
+        gemm: Option<PathBuf>,
     },
     /// Times of transfers by their size
     #[command(after_help = FIT_EXAMPLES)]

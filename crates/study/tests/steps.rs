@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
 
 use std::path::PathBuf;
+use stepcast_core::artefact::Artefact;
 use stepcast_core::device::Precision;
 use stepcast_core::model::zoo;
 use stepcast_core::quantity::Seconds;
-use stepcast_core::steps::{Nominal, StepModel};
+use stepcast_core::steps::Nominal;
 use stepcast_fit::steps::Recording;
 use stepcast_study::fit::steps::{read, run};
 use stepcast_study::validate;
@@ -17,18 +18,21 @@ fn data() -> PathBuf {
 
 #[test]
 fn models_that_were_left_out_are_predicted_within_bounds() {
-    let report = validate::steps::run(&data()).unwrap();
+    let report = validate::steps::run(&data(), None).unwrap();
     assert_eq!(report.rows.len(), 38);
     assert!(report.holds(), "{:#?}", report.models);
 }
 
 #[test]
 fn an_artefact_read_again_predicts_the_same_and_is_written_the_same() {
-    let [one, two] = [(); 2].map(|()| run(&data(), None, "2026-01-01".to_owned()).unwrap().artefact);
+    let [one, two] = [(); 2].map(|()| run(&data(), None, None, "2026-01-01".to_owned()).unwrap().artefact);
     assert_eq!(one, two);
-    let again = StepModel::from_toml(&one).unwrap();
+    let again = match Artefact::from_toml(&one).unwrap() {
+        Artefact::Steps(model) => *model,
+        other => unreachable!("{other:?}"),
+    };
     let steps = read(&data()).unwrap().steps;
-    let fitted = Recording::new(&steps, Nominal::h200()).fit(|_| true).unwrap();
+    let fitted = Recording::new(&steps, Nominal::h200(), None).fit(|_| true).unwrap();
     for step in &steps {
         let [a, b] = [&fitted, &again].map(|m| m.predict(&step.model, step.precision, step.batch).unwrap());
         assert!((a.iteration / b.iteration - 1.0).abs() < 1e-9, "{a:?} {b:?}");
@@ -39,7 +43,7 @@ fn an_artefact_read_again_predicts_the_same_and_is_written_the_same() {
 #[test]
 fn times_never_fall_with_the_batch_and_have_a_floor() {
     let steps = read(&data()).unwrap().steps;
-    let fitted = Recording::new(&steps, Nominal::h200()).fit(|_| true).unwrap();
+    let fitted = Recording::new(&steps, Nominal::h200(), None).fit(|_| true).unwrap();
     let batches = [1, 2, 3, 8, 13, 32, 33, 64, 127, 200, 300, 512];
     for model in zoo::entries().map(|entry| entry.build().unwrap()) {
         for precision in [Precision::Fp32, Precision::Bf16] {

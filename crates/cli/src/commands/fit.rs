@@ -13,8 +13,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use stepcast_study::fit::{DataError, Fitted, gemm, kernels, steps, transfer};
 
 pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    let (Fit::Gemm { files, .. } | Fit::Kernels { files } | Fit::Steps { files } | Fit::Transfer { files }) =
-        what;
+    let (Fit::Gemm { files, .. }
+    | Fit::Kernels { files }
+    | Fit::Steps { files, .. }
+    | Fit::Transfer { files }) = what;
     let FitFiles { data, output, test, force } = files;
     let written = output.display().to_string();
     if output.exists() && !force {
@@ -27,7 +29,7 @@ pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<
     let fitted = match what {
         Fit::Gemm { multiprocessors, .. } => gemm::run(data, test, *multiprocessors, date),
         Fit::Kernels { .. } => kernels::run(data, test, date),
-        Fit::Steps { .. } => steps::run(data, test, date),
+        Fit::Steps { gemm, .. } => steps::run(data, test, gemm.as_deref(), date),
         Fit::Transfer { .. } => transfer::run(data, test, date),
     };
     progress.finish_and_clear();

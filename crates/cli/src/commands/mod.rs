@@ -36,8 +36,9 @@ pub(crate) fn run(cli: &Cli, screen: &Screen) -> anyhow::Result<Answer> {
         Command::Devices { name } => devices::run(name.as_deref(), cli.json, screen),
         Command::Networks { name } => networks::run(name.as_deref(), cli.json, screen),
         Command::Methods => methods::run(cli.json, screen),
-        Command::Validate { set, data, held_out } => {
-            validate::run(set.as_deref(), data.as_deref(), *held_out, cli.json, screen)
+        Command::Validate { set, data, held_out, gemm } => {
+            let data = validate::Data { path: data.as_deref(), held_out: *held_out, gemm: gemm.as_deref() };
+            validate::run(set.as_deref(), data, cli.json, screen)
         }
     }
 }

@@ -33,10 +33,18 @@ const SETS: [&str; 6] = [ZENG2023, LIU2022, HKBU, TF_PS, DDP_GLOO, STEPS];
 /// Sets whose data are not in the binary.
 const WITH_DATA: [&str; 3] = [TF_PS, DDP_GLOO, STEPS];
 
+/// Where measurements are, and what to make of them.
+#[derive(Clone, Copy)]
+pub(super) struct Data<'a> {
+    pub(super) path: Option<&'a Path>,
+    pub(super) held_out: bool,
+    /// Fitted matrix products.
+    pub(super) gemm: Option<&'a Path>,
+}
+
 pub(super) fn run(
     set: Option<&str>,
-    data: Option<&Path>,
-    held_out: bool,
+    data: Data<'_>,
     as_json: bool,
     screen: &Screen,
 ) -> anyhow::Result<Answer> {
@@ -53,7 +61,7 @@ pub(super) fn run(
     let mut texts = Vec::new();
     let mut values = serde_json::Map::new();
     for set in sets {
-        let outcome = run_set(set, data, held_out, screen)?;
+        let outcome = run_set(set, data, screen)?;
         holds &= outcome.holds;
         texts.push(outcome.text);
         values.insert(set.to_owned(), outcome.value);
@@ -68,7 +76,7 @@ struct Outcome {
     holds: bool,
 }
 
-fn run_set(set: &str, data: Option<&Path>, held_out: bool, screen: &Screen) -> anyhow::Result<Outcome> {
+fn run_set(set: &str, data: Data<'_>, screen: &Screen) -> anyhow::Result<Outcome> {
     let failed = "the validation could not run";
     match set {
         ZENG2023 => {
@@ -83,7 +91,7 @@ fn run_set(set: &str, data: Option<&Path>, held_out: bool, screen: &Screen) -> a
             let report = hkbu::run().context(failed)?;
             outcome(hkbu_text::render(&report, screen), &report, report.holds())
         }
-        _ => run_measured(set, data, held_out, screen),
+        _ => run_measured(set, data, screen),
     }
 }
 
@@ -92,8 +100,8 @@ fn outcome(text: String, report: &impl Serialize, holds: bool) -> anyhow::Result
 }
 
 /// A set whose data are not in the binary.
-fn run_measured(set: &str, data: Option<&Path>, held_out: bool, screen: &Screen) -> anyhow::Result<Outcome> {
-    let Some(data) = data else {
+fn run_measured(set: &str, given: Data<'_>, screen: &Screen) -> anyhow::Result<Outcome> {
+    let Some(data) = given.path else {
         let what = if set == TF_PS { "FOLDER" } else { "FILE" };
         let remedy = format!("add --data {what}; docs/validation.md says what is in it");
         return Err(Complaint::new(format!("the measurements of {set} are not in the binary"), remedy).into());
@@ -105,14 +113,14 @@ fn run_measured(set: &str, data: Option<&Path>, held_out: bool, screen: &Screen)
     }
     if set == STEPS {
         let complain = |error: DataError| Complaint::new(error.reason, error.remedy).at(error.place);
-        let report = steps::run(data).map_err(complain)?;
+        let report = steps::run(data, given.gemm).map_err(complain)?;
         return outcome(steps_text::render(&report, screen), &report, report.holds());
     }
     let bar = ProgressBar::new(0).with_style(
         ProgressStyle::with_template("{pos} of {len} points {wide_bar} {eta} left")
             .context("progress bar")?,
     );
-    let report = tf_ps::run(data, tf_ps::Options { held_out }, &|done, all| {
+    let report = tf_ps::run(data, tf_ps::Options { held_out: given.held_out }, &|done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     });

@@ -15,7 +15,7 @@ pub use document::{Document, DocumentError, Override};
 pub use file::ScenarioFile;
 pub use oyama2016::{
     ASSUMED_HOST_MEMORY_RATE, KernelTimes, KernelsSection, Line, LineSection, OyamaOptions, OyamaSection,
-    PerParameter, PerParameterSection, SgemmSection, SgemmTable,
+    PerParameter, PerParameterSection, Products, SgemmSection, SgemmTable,
 };
 pub use sections::{
     AllReduceSection, BucketList, ClusterSection, CurveSection, DataSection, DeviceSection, FusionRule,
@@ -28,7 +28,6 @@ use crate::invalid::{Invalid, KeyPath};
 use crate::model::{Activation, Counting, ModelFile};
 use crate::profile::Profile;
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
-use crate::steps::StepModel;
 use crate::strategy::Strategy;
 use crate::workload::Workload;
 use std::sync::Arc;
@@ -57,11 +56,8 @@ pub trait Files {
     /// The profile called `path` in the scenario.
     fn profile(&self, path: &str) -> Result<Profile, Invalid>;
 
-    /// The fitted times of steps called `path` in the scenario.
-    fn steps(&self, path: &str) -> Result<StepModel, Invalid> {
-        let reason = format!("the fitted steps \"{path}\" cannot be read from here");
-        Err(Invalid::new(KeyPath::root(), reason, "give the scenario as a file"))
-    }
+    /// The text of the fitted artefact called `path` in the scenario.
+    fn text(&self, path: &str) -> Result<String, Invalid>;
 }
 
 /// No files can be had.
@@ -71,6 +67,11 @@ pub struct NoFiles;
 impl Files for NoFiles {
     fn profile(&self, path: &str) -> Result<Profile, Invalid> {
         let reason = format!("the profile \"{path}\" cannot be read from here");
+        Err(Invalid::new(KeyPath::root(), reason, "give the scenario as a file"))
+    }
+
+    fn text(&self, path: &str) -> Result<String, Invalid> {
+        let reason = format!("the artefact \"{path}\" cannot be read from here");
         Err(Invalid::new(KeyPath::root(), reason, "give the scenario as a file"))
     }
 }
