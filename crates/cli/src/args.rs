@@ -83,6 +83,8 @@ Examples:
   stepcast fit kernels kernels.csv -o h200-kernels.toml    kernels: kernel, elements, time_us
   stepcast fit transfer nccl.csv -o nccl.toml              transfers: bytes, time_us
   stepcast fit steps steps.jsonl.gz -o h200-steps.toml     training steps: one JSON object each
+  stepcast fit steps steps.jsonl.gz -o h200-steps.toml --gemm h200-gemm.toml   linear layers from products
+  stepcast fit efficiency steps.jsonl.gz --device h200-sxm -o h200-shares.toml   also CSV: model, batch, time_ms
   stepcast fit gemm gemm.csv -o gemm.toml --test other.csv   errors on another file
 
 A column `set` with fit and held splits a file. docs/fit.md describes the files.";
@@ -129,6 +131,7 @@ Examples:
   stepcast validate tf-ps --data FOLDER --held-out   each by what fits the others
   stepcast validate ddp-gloo --data FILE             real DDP jobs, from one-worker profiles
   stepcast validate steps --data FILE                steps, each model by what fits the others
+  stepcast validate steps --data FILE --gemm gemm.toml   the same with fitted matrix products
   stepcast validate zeng2023 --json                  for programs
 
 Exits with 1 when a bound is missed.";
@@ -366,6 +369,16 @@ pub(crate) enum Fit {
         /// Multiprocessors of the device; the number that fits best if left out
         #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100_000))]
         multiprocessors: Option<u32>,
+    },
+    /// Shares of a device's peak and memory rates that training reaches
+    #[command(after_help = FIT_EXAMPLES)]
+    Efficiency {
+        #[command(flatten)]
+        files: FitFiles,
+
+        /// The device of the catalog that the steps were measured on
+        #[arg(long, value_name = "NAME")]
+        device: String,
     },
     /// Times of kernels, linear in the elements they touch
     #[command(after_help = FIT_EXAMPLES)]

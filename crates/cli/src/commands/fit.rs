@@ -10,10 +10,11 @@ use serde_json::json;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use stepcast_study::fit::{DataError, Fitted, gemm, kernels, steps, transfer};
+use stepcast_study::fit::{DataError, Fitted, efficiency, gemm, kernels, steps, transfer};
 
 pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    let (Fit::Gemm { files, .. }
+    let (Fit::Efficiency { files, .. }
+    | Fit::Gemm { files, .. }
     | Fit::Kernels { files }
     | Fit::Steps { files, .. }
     | Fit::Transfer { files }) = what;
@@ -27,6 +28,7 @@ pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<
     progress.enable_steady_tick(Duration::from_millis(100));
     let (test, date) = (test.as_deref(), today());
     let fitted = match what {
+        Fit::Efficiency { device, .. } => efficiency::run(data, test, device, date),
         Fit::Gemm { multiprocessors, .. } => gemm::run(data, test, *multiprocessors, date),
         Fit::Kernels { .. } => kernels::run(data, test, date),
         Fit::Steps { gemm, .. } => steps::run(data, test, gemm.as_deref(), date),

@@ -104,6 +104,8 @@ impl Class {
         let wide = precision == Precision::Fp32;
         match (self, phase) {
             (Self::Linear, _) if products => &[Memory, Product],
+            (Self::Pointwise, Phase::Forward) if products => &[Memory, Product],
+            (Self::Pointwise, Phase::Backward) if products => &[Memory, Product, Reduction],
             (Self::Stem, Phase::Forward) => &[Compute, Memory],
             (Self::Stem, Phase::Backward) => &[Compute, Memory, Reduction],
             (Self::Pointwise, Phase::Forward) if wide => &[Compute, Memory, Wave],

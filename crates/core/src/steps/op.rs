@@ -179,6 +179,9 @@ impl StepOp {
         };
         match at.phase {
             Phase::Forward => time(Transposition::Nt, rows, columns, depth),
+            Phase::Backward if !self.passes_on && self.class != Class::Linear => {
+                time(Transposition::Tn, columns, depth, rows)
+            }
             Phase::Backward => {
                 time(Transposition::Nn, rows, depth, columns) + time(Transposition::Tn, columns, depth, rows)
             }

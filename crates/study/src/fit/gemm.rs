@@ -54,7 +54,7 @@ pub fn read(path: &Path) -> Result<Products, DataError> {
     Ok(products)
 }
 
-fn precision(line: Line<'_>, column: usize) -> Result<Precision, DataError> {
+pub(super) fn precision(line: Line<'_>, column: usize) -> Result<Precision, DataError> {
     let known = PRECISIONS.iter().find(|(name, _)| *name == line.text(column));
     known
         .map(|(_, precision)| *precision)
