@@ -123,7 +123,7 @@ mod tests {
     fn texts_that_are_no_artefacts_are_refused() {
         for (text, reason) in [
             ("", "missing field `kind`"),
-            ("kind = 1", "invalid type"),
+            ("kind = 1", "wanted string"),
             ("kind = \"horoscope\"", "unknown variant `horoscope`"),
             ("kind = \"gemm\"", "missing field `model`"),
             ("kind = \"gemm\"\n[model]\nmultiprocessors = 0\nvariant = []", "without multiprocessors"),

@@ -59,7 +59,8 @@ pub fn run(data: &Path, test: Option<&Path>, name: &str, date: String) -> Result
             own.map(|step| work(data, name, &device, step)).collect()
         };
         let (fit, held) = (of(&fit)?, of(&held)?);
-        let untold = |error: FitError| DataError::untold(data, &format!("{precision} steps"), &error, &COEFFICIENTS);
+        let untold =
+            |error: FitError| DataError::untold(data, &format!("{precision} steps"), &error, &COEFFICIENTS);
         let two = |works: &[Work]| works.iter().map(|work| work.two).collect::<Vec<_>>();
         let shares = TwoShares::fit(&two(&fit)).map_err(untold)?;
         let pairs: Vec<(Seconds, Seconds)> =
