@@ -14,7 +14,6 @@ use stepcast_core::profile::Profile;
 use stepcast_core::scenario::{
     Document, DocumentError, Files, ModelSection, Override, Scenario, ScenarioFile, StrategySection,
 };
-use stepcast_core::steps::StepModel;
 use stepcast_core::strategy::Synchronisation;
 use stepcast_trace::{TraceError, onnx};
 
@@ -119,16 +118,15 @@ impl Files for Folder {
         Ok(ModelFile::of(&imported.model))
     }
 
-    fn steps(&self, path: &str) -> Result<StepModel, Invalid> {
+    fn text(&self, path: &str) -> Result<String, Invalid> {
         let path = self.path.join(path);
-        let wrong = |reason: String| {
-            let reason = format!("{}: {reason}", path.display());
-            Invalid::new(KeyPath::root(), reason, "name a file that `stepcast fit steps` has written")
+        let wrong = |error: io::Error| {
+            let reason = format!("{}: {error}", path.display());
+            Invalid::new(KeyPath::root(), reason, "name a file that `stepcast fit` has written")
         };
-        let file = File::open(&path).map_err(|error| wrong(error.to_string()))?;
         let mut text = String::new();
-        file.take(MAX_FILE).read_to_string(&mut text).map_err(|error| wrong(error.to_string()))?;
-        StepModel::from_toml(&text).map_err(wrong)
+        File::open(&path).and_then(|file| file.take(MAX_FILE).read_to_string(&mut text)).map_err(wrong)?;
+        Ok(text)
     }
 }
 

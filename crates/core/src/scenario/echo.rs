@@ -112,6 +112,7 @@ fn all_reduce(exchange: &Exchange) -> AllReduceSection {
         interference: Some(exchange.interference),
         copy_rate: exchange.copy_rate,
         measured,
+        fitted: None,
         curve: curve.map(|curve| CurveSection {
             threshold: Some(curve.threshold),
             per_doubling: Some(curve.per_doubling),

@@ -15,7 +15,7 @@ pub use document::{Document, DocumentError, Override};
 pub use file::ScenarioFile;
 pub use oyama2016::{
     ASSUMED_HOST_MEMORY_RATE, KernelTimes, KernelsSection, Line, LineSection, OyamaOptions, OyamaSection,
-    PerParameter, PerParameterSection, SgemmSection, SgemmTable,
+    PerParameter, PerParameterSection, Products, SgemmSection, SgemmTable,
 };
 pub use sections::{
     AllReduceSection, BucketList, ClusterSection, CurveSection, DataSection, DeviceSection, FusionRule,
@@ -29,7 +29,6 @@ use crate::model::{Activation, Counting, ModelFile};
 use crate::pass::{Gradient, Recorded};
 use crate::profile::Profile;
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
-use crate::steps::StepModel;
 use crate::strategy::Strategy;
 use crate::workload::Workload;
 use std::collections::BTreeMap;
@@ -94,9 +93,9 @@ pub trait Files {
         Err(Invalid::new(KeyPath::root(), reason, "give the scenario as a file"))
     }
 
-    /// The fitted times of steps called `path` in the scenario.
-    fn steps(&self, path: &str) -> Result<StepModel, Invalid> {
-        let reason = format!("the fitted steps \"{path}\" cannot be read from here");
+    /// The text of the fitted artefact called `path` in the scenario.
+    fn text(&self, path: &str) -> Result<String, Invalid> {
+        let reason = format!("the artefact \"{path}\" cannot be read from here");
         Err(Invalid::new(KeyPath::root(), reason, "give the scenario as a file"))
     }
 }

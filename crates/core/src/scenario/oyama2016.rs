@@ -1,11 +1,17 @@
 //! `[methods.oyama2016]`: what SPRINT's threads were measured to take. Everything is optional; what is left out is
 //! estimated from data sheets by the method, which says so.
 
-use super::resolve::{below, not_negative, positive};
+use super::Files;
+use super::resolve::{artefact, below, not_negative, positive};
 use super::sections::section;
+use crate::artefact::{Artefact, Kind};
+use crate::device::Precision;
+use crate::gemm::{GemmModel, Transposition, Variant};
 use crate::invalid::{Invalid, KeyPath};
+use crate::kernel::LinearKernel;
 use crate::quantity::{BytesPerSec, Seconds};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Rate at which one thread of a host is assumed to move memory where nothing was measured.
@@ -13,6 +19,10 @@ pub const ASSUMED_HOST_MEMORY_RATE: BytesPerSec = BytesPerSec::new(8e9);
 
 /// Most sizes along one side of a table of matrix products: 64³ products take 2 MiB each way.
 const MAX_SIZES: usize = 64;
+
+/// The kernels that a file of fitted ones has.
+const KERNELS: [&str; 7] =
+    ["im2col", "col2im", "activation", "activation-gradient", "pool", "pool-gradient", "softmax"];
 
 section!(
     /// A time that grows with a number: `{ each = "1 ms", fixed = "4 ms" }`.
@@ -87,6 +97,8 @@ section!(
         softmax: LineSection,
         /// Matrix products.
         sgemm: SgemmSection,
+        /// File with fitted kernels, for those that are not given.
+        fitted: String,
     }
 );
 
@@ -101,6 +113,8 @@ section!(
         tn: Vec<Seconds>,
         /// The same, the second transposed.
         nt: Vec<Seconds>,
+        /// File with fitted products, in place of measured ones.
+        fitted: String,
     }
 );
 
@@ -174,7 +188,23 @@ pub struct KernelTimes {
     /// Softmax and loss.
     pub softmax: Line,
     /// Matrix products.
-    pub sgemm: SgemmTable,
+    pub products: Products,
+}
+
+/// Times of matrix products.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Products {
+    /// Between measured ones, as the paper has it.
+    Table(SgemmTable),
+    /// By what kernels do.
+    Fitted {
+        /// The file they came from.
+        path: String,
+        /// What was fitted; it has this precision with either matrix transposed or none.
+        model: Arc<GemmModel>,
+        /// Number format of the scenario.
+        precision: Precision,
+    },
 }
 
 /// What Oyama 2016 takes as inputs beside the scenario.
@@ -197,7 +227,12 @@ pub struct OyamaOptions {
 }
 
 /// Checks every value.
-pub(super) fn resolve(section: OyamaSection) -> Result<OyamaOptions, Invalid> {
+pub(super) fn resolve(
+    section: OyamaSection,
+    precision: Precision,
+    files: &dyn Files,
+) -> Result<OyamaOptions, Invalid> {
+    let kernels = |section| kernels(section, precision, files).map_err(below("kernels"));
     if let Some(rate) = section.host_memory_rate {
         positive("host-memory-rate", rate.get(), "a rate such as \"8 GB/s\"")?;
     }
@@ -214,7 +249,7 @@ pub(super) fn resolve(section: OyamaSection) -> Result<OyamaOptions, Invalid> {
         compute_gradient: gradient,
         per_parameter: per_parameter(section.per_parameter.unwrap_or_default())
             .map_err(below("per-parameter"))?,
-        kernels: section.kernels.map(kernels).transpose().map_err(below("kernels"))?.map(Arc::new),
+        kernels: section.kernels.map(kernels).transpose()?.map(Arc::new),
     })
 }
 
@@ -249,22 +284,64 @@ fn per_parameter(section: PerParameterSection) -> Result<PerParameter, Invalid> 
     })
 }
 
-fn kernels(section: KernelsSection) -> Result<KernelTimes, Invalid> {
+fn kernels(section: KernelsSection, precision: Precision, files: &dyn Files) -> Result<KernelTimes, Invalid> {
     let Some(products) = section.sgemm else {
         let reason = "kernels without matrix products: most of a gradient is made of them";
-        let remedy = "add [methods.oyama2016.kernels.sgemm] with `sizes`, `nn`, `tn` and `nt`";
+        let remedy =
+            "add [methods.oyama2016.kernels.sgemm] with `fitted`, or with `sizes`, `nn`, `tn` and `nt`";
         return Err(Invalid::new(KeyPath::root(), reason, remedy));
     };
+    let fitted = section.fitted.map(|path| fitted_kernels(&path, files)).transpose();
+    let fitted = fitted.map_err(below("fitted"))?.unwrap_or_default();
+    let own = |key: &'static str, given: Option<LineSection>| {
+        let measured = fitted.get(key).map(|kernel| Line { each: kernel.per_element, fixed: kernel.start });
+        Ok(optional_line(key, given)?.or(measured).unwrap_or_default())
+    };
     Ok(KernelTimes {
-        im2col: line("im2col", section.im2col)?,
-        col2im: line("col2im", section.col2im)?,
-        activation: line("activation", section.activation)?,
-        activation_gradient: line("activation-gradient", section.activation_gradient)?,
-        pool: line("pool", section.pool)?,
-        pool_gradient: line("pool-gradient", section.pool_gradient)?,
-        softmax: line("softmax", section.softmax)?,
-        sgemm: sgemm(products).map_err(below("sgemm"))?,
+        im2col: own("im2col", section.im2col)?,
+        col2im: own("col2im", section.col2im)?,
+        activation: own("activation", section.activation)?,
+        activation_gradient: own("activation-gradient", section.activation_gradient)?,
+        pool: own("pool", section.pool)?,
+        pool_gradient: own("pool-gradient", section.pool_gradient)?,
+        softmax: own("softmax", section.softmax)?,
+        products: self::products(products, precision, files).map_err(below("sgemm"))?,
     })
+}
+
+fn fitted_kernels(path: &str, files: &dyn Files) -> Result<BTreeMap<String, LinearKernel>, Invalid> {
+    let kernels = match artefact::load(path, files)? {
+        Artefact::Kernels(kernels) => kernels,
+        other => return Err(artefact::unwanted(path, other.kind(), &[Kind::Kernels])),
+    };
+    if let Some(missing) = KERNELS.iter().find(|name| !kernels.contains_key(**name)) {
+        let reason = format!("{path} has no kernel \"{missing}\"");
+        let remedy = format!("measure {}", KERNELS.join(", "));
+        return Err(Invalid::new(KeyPath::root(), reason, remedy));
+    }
+    Ok(kernels)
+}
+
+fn products(mut section: SgemmSection, precision: Precision, files: &dyn Files) -> Result<Products, Invalid> {
+    let Some(path) = section.fitted.take() else { return sgemm(section).map(Products::Table) };
+    let at = |invalid: Invalid| invalid.below(KeyPath::of("fitted"));
+    if section != SgemmSection::default() {
+        let reason = "fitted products and measured ones say the same twice";
+        return Err(at(Invalid::new(KeyPath::root(), reason, "keep `fitted`, or `sizes` and the times")));
+    }
+    let model: Arc<GemmModel> = match artefact::load(&path, files).map_err(at)? {
+        Artefact::Gemm(model) => Arc::from(model),
+        other => return Err(at(artefact::unwanted(&path, other.kind(), &[Kind::Gemm]))),
+    };
+    for transposition in [Transposition::Nn, Transposition::Tn, Transposition::Nt] {
+        let variant = Variant { precision, transposition };
+        if !model.variants.contains_key(&variant) {
+            let reason = format!("{path} has no products {variant}");
+            let remedy = "measure them, or use another `precision`";
+            return Err(at(Invalid::new(KeyPath::root(), reason, remedy)));
+        }
+    }
+    Ok(Products::Fitted { path, model, precision })
 }
 
 fn sgemm(section: SgemmSection) -> Result<SgemmTable, Invalid> {
@@ -327,11 +404,18 @@ impl OyamaOptions {
                 pool: Some(of(kernels.pool)),
                 pool_gradient: Some(of(kernels.pool_gradient)),
                 softmax: Some(of(kernels.softmax)),
-                sgemm: Some(SgemmSection {
-                    sizes: Some(kernels.sgemm.sizes.clone()),
-                    nn: Some(kernels.sgemm.nn.clone()),
-                    tn: Some(kernels.sgemm.tn.clone()),
-                    nt: Some(kernels.sgemm.nt.clone()),
+                fitted: None,
+                sgemm: Some(match &kernels.products {
+                    Products::Fitted { path, .. } => {
+                        SgemmSection { fitted: Some(path.clone()), ..SgemmSection::default() }
+                    }
+                    Products::Table(table) => SgemmSection {
+                        sizes: Some(table.sizes.clone()),
+                        nn: Some(table.nn.clone()),
+                        tn: Some(table.tn.clone()),
+                        nt: Some(table.nt.clone()),
+                        fitted: None,
+                    },
                 }),
             }),
         }

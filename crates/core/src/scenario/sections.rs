@@ -154,7 +154,7 @@ section!(
         efficiency: f64,
         /// Share of the memory rate that the work on every weight reaches.
         memory_efficiency: f64,
-        /// File with fitted times of steps, beside the scenario.
+        /// File with what was fitted to measured steps, beside the scenario.
         fitted: String,
         /// Where the figures come from.
         source: String,
@@ -228,8 +228,10 @@ section!(
         copy_rate: BytesPerSec,
         /// Measured sizes and times of whole all-reduces.
         measured: Vec<(Bytes, Seconds)>,
-        /// A fitted curve of whole all-reduces.
+        /// A curve of whole all-reduces.
         curve: CurveSection,
+        /// File with a fitted curve of whole all-reduces, beside the scenario.
+        fitted: String,
     }
 );
 

@@ -1,10 +1,12 @@
 //! How gradients are exchanged: fusion, collectives, curves.
 
-use super::below;
 use super::check::{not_negative, optional, positive};
+use super::{artefact, below};
+use crate::artefact::{Artefact, Kind};
 use crate::invalid::{Invalid, KeyPath};
 use crate::pass::Gradient;
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
+use crate::scenario::Files;
 use crate::scenario::sections::{
     AllReduceSection, BucketList, CurveSection, FusionRule, FusionSection, StrategySection,
 };
@@ -23,6 +25,7 @@ pub(super) fn exchange(
     all_reduce: AllReduceSection,
     fusion: FusionSection,
     gradients: &[Gradient],
+    files: &dyn Files,
 ) -> Result<Exchange, Invalid> {
     let fusion = self::fusion(fusion, gradients).map_err(below("fusion"))?;
     let within = below("all-reduce");
@@ -32,7 +35,7 @@ pub(super) fn exchange(
         algorithm: all_reduce.algorithm.unwrap_or_default(),
         channels: all_reduce.channels.unwrap_or(default.channels),
         overhead: all_reduce.overhead,
-        curve: curve(all_reduce.measured, all_reduce.curve).map_err(&within)?,
+        curve: curve(all_reduce.measured, all_reduce.curve, all_reduce.fitted, files).map_err(&within)?,
         interference: all_reduce.interference.unwrap_or(default.interference),
         copy_rate: all_reduce.copy_rate,
     };
@@ -50,22 +53,39 @@ pub(super) fn exchange(
 
 fn curve(
     measured: Option<Vec<(Bytes, Seconds)>>,
-    fitted: Option<CurveSection>,
+    section: Option<CurveSection>,
+    fitted: Option<String>,
+    files: &dyn Files,
 ) -> Result<Option<Curve>, Invalid> {
-    match (measured, fitted) {
-        (Some(_), Some(_)) => {
-            let reason = "both `measured` and `curve` say how long an all-reduce takes";
-            Err(Invalid::new(KeyPath::of("curve"), reason, "keep one of them"))
-        }
-        (Some(points), None) => {
+    match (measured, section, fitted) {
+        (Some(points), None, None) => {
             let remedy = "give at least two sizes, in growing order: `measured = [[\"1 MB\", \"9 ms\"], [\"64 MB\", \"500 ms\"]]`";
             let wrong = |error: crate::transfer::NoCurve| {
                 Invalid::new(KeyPath::of("measured"), error.to_string(), remedy)
             };
             Ok(Some(Curve::Measured(Measured::new(&points).map_err(wrong)?)))
         }
-        (None, Some(section)) => Ok(Some(Curve::Piecewise(piecewise(section).map_err(below("curve"))?))),
-        (None, None) => Ok(None),
+        (None, Some(section), None) => {
+            Ok(Some(Curve::Piecewise(piecewise(section).map_err(below("curve"))?)))
+        }
+        (None, None, Some(path)) => {
+            let curve = fitted_curve(&path, files).map_err(below("fitted"))?;
+            Ok(Some(Curve::Piecewise(curve)))
+        }
+        (None, None, None) => Ok(None),
+        (measured, _, fitted) => {
+            let first = if measured.is_some() { "measured" } else { "curve" };
+            let second = if fitted.is_some() { "fitted" } else { "curve" };
+            let reason = format!("both `{first}` and `{second}` say how long an all-reduce takes");
+            Err(Invalid::new(KeyPath::of(second), reason, "keep one of them"))
+        }
+    }
+}
+
+fn fitted_curve(path: &str, files: &dyn Files) -> Result<LogLinear, Invalid> {
+    match artefact::load(path, files)? {
+        Artefact::Transfer(model) => Ok(model.curve.log_linear()),
+        other => Err(artefact::unwanted(path, other.kind(), &[Kind::Transfer])),
     }
 }
 

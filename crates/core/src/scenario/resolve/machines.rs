@@ -1,10 +1,11 @@
 //! Workers, devices, network and servers.
 
-use super::below;
 use super::check::{self, not_negative, optional, positive};
+use super::{artefact, below};
+use crate::artefact::{Artefact, Kind};
 use crate::catalog;
 use crate::cluster::{Cluster, Nodes, Servers, WorkerGroup};
-use crate::device::{Device, FittedSteps};
+use crate::device::{Device, FittedDevice, FittedModel, Precision};
 use crate::invalid::{Invalid, KeyPath};
 use crate::network::Network;
 use crate::quantity::Seconds;
@@ -92,7 +93,7 @@ fn workers(section: WorkersSection, files: &dyn Files) -> Result<WorkerGroup, In
         check::batch(batch)?;
     }
     if group.efficiency.is_some() && group.device.fitted.is_some() {
-        let reason = "the device's steps are fitted: an efficiency would say the same again";
+        let reason = "the device is fitted: an efficiency would say the same again";
         return Err(Invalid::new(KeyPath::of("efficiency"), reason, "keep one of `efficiency` and `fitted`"));
     }
     positive("speed", group.speed, "a factor such as 0.5")?;
@@ -135,7 +136,7 @@ fn device(given: NameOr<DeviceSection>, files: &dyn Files) -> Result<Device, Inv
         host_link: section.host_link.or(base.and_then(|b| b.host_link)),
         efficiency: section.efficiency.or(base.and_then(|b| b.efficiency)),
         memory_efficiency: section.memory_efficiency.or(base.and_then(|b| b.memory_efficiency)),
-        fitted: section.fitted.map(|path| fitted(path, files)).transpose()?,
+        fitted: section.fitted.map(|path| fitted(path, files)).transpose().map_err(below("fitted"))?,
         source: section
             .source
             .or_else(|| base.map(|b| b.source.clone()))
@@ -155,9 +156,37 @@ fn device(given: NameOr<DeviceSection>, files: &dyn Files) -> Result<Device, Inv
     Ok(device)
 }
 
-fn fitted(path: String, files: &dyn Files) -> Result<FittedSteps, Invalid> {
-    let model = files.steps(&path).map_err(below("fitted"))?;
-    Ok(FittedSteps { path, model: Arc::new(model) })
+fn fitted(path: String, files: &dyn Files) -> Result<FittedDevice, Invalid> {
+    let model = match artefact::load(&path, files)? {
+        Artefact::Steps(model) => FittedModel::Steps(model.into()),
+        Artefact::Efficiency(model) => FittedModel::Efficiency(Arc::new(model)),
+        other => return Err(artefact::unwanted(&path, other.kind(), &[Kind::Steps, Kind::Efficiency])),
+    };
+    Ok(FittedDevice { path, model })
+}
+
+/// Whether what was fitted for a device holds for it in `precision`.
+pub(super) fn fits(device: &Device, precision: Precision) -> Result<(), Invalid> {
+    let wrong = |reason: String, remedy: &str| Err(Invalid::new(KeyPath::root(), reason, remedy));
+    let Some(FittedDevice { model, .. }) = &device.fitted else { return Ok(()) };
+    let known = match model {
+        FittedModel::Steps(model) => model.precision.contains_key(&precision),
+        FittedModel::Efficiency(model) => model.precision.contains_key(&precision),
+    };
+    if !known {
+        let reason = format!("no steps in {precision} were fitted for this device");
+        return wrong(reason, "use another `precision`, or fit steps measured in it");
+    }
+    if let (Some(shares), FittedModel::Efficiency(fitted)) = (device.shares(precision), model) {
+        let same = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-6;
+        let peak = device.peak(precision).map_or(0.0, |peak| peak.get());
+        if !(same(shares.peak.get(), peak) && same(shares.memory_rate.get(), device.memory_rate.get())) {
+            let reason =
+                format!("these are shares of the rates of {}, and this device has others", fitted.device);
+            return wrong(reason, "use the device they were fitted for, or fit them again for this one");
+        }
+    }
+    Ok(())
 }
 
 fn network(given: NameOr<NetworkSection>) -> Result<Network, Invalid> {

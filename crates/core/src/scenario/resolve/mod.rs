@@ -1,5 +1,6 @@
 //! From what a user wrote to a checked scenario: defaults, catalog look-ups, ranges.
 
+pub(super) mod artefact;
 mod check;
 mod exchange;
 mod machines;
@@ -34,21 +35,14 @@ impl ScenarioFile {
             true => source.gradients(&workload)?,
             false => Vec::new(),
         };
-        let strategy = strategy(self.strategy, usual_batch, &gradients).map_err(below("strategy"))?;
+        let strategy = strategy(self.strategy, usual_batch, &gradients, files).map_err(below("strategy"))?;
         for (index, group) in cluster.groups.iter().enumerate() {
             if group.device.peak(strategy.precision).is_none() {
                 return Err(no_such_precision(index, &group.device, &strategy));
             }
-            let fitted = group.device.fitted.as_ref();
-            if fitted.is_some_and(|fitted| !fitted.model.precision.contains_key(&strategy.precision)) {
-                let reason = format!("no steps in {} were fitted for this device", strategy.precision);
-                let path = KeyPath::of("cluster.workers").index(index).key("device").key("fitted");
-                return Err(Invalid::new(
-                    path,
-                    reason,
-                    "use another `precision`, or fit steps measured in it",
-                ));
-            }
+            machines::fits(&group.device, strategy.precision).map_err(|invalid| {
+                invalid.below(KeyPath::of("cluster.workers").index(index).key("device").key("fitted"))
+            })?;
         }
         if strategy.architecture == Architecture::StandAlone && cluster.workers() != 1 {
             let reason =
@@ -68,6 +62,9 @@ impl ScenarioFile {
                 "add a layer with weights; a profile needs downlink transfers",
             ));
         }
+        let oyama2016 =
+            oyama2016::resolve(self.methods.oyama2016.unwrap_or_default(), strategy.precision, files)
+                .map_err(below("methods.oyama2016"))?;
         Ok(Scenario {
             source,
             counting,
@@ -78,8 +75,7 @@ impl ScenarioFile {
             price: self.price.map(price).transpose().map_err(below("price"))?,
             zeng2023: zeng2023(self.methods.zeng2023.unwrap_or_default())
                 .map_err(below("methods.zeng2023"))?,
-            oyama2016: oyama2016::resolve(self.methods.oyama2016.unwrap_or_default())
-                .map_err(below("methods.oyama2016"))?,
+            oyama2016,
             simulate: simulate(self.methods.simulate.unwrap_or_default())
                 .map_err(below("methods.simulate"))?,
         })
@@ -90,7 +86,12 @@ pub(super) fn below(parent: &'static str) -> impl Fn(Invalid) -> Invalid {
     move |invalid| invalid.below(KeyPath::of(parent))
 }
 
-fn strategy(section: StrategySection, usual_batch: u32, gradients: &[Gradient]) -> Result<Strategy, Invalid> {
+fn strategy(
+    section: StrategySection,
+    usual_batch: u32,
+    gradients: &[Gradient],
+    files: &dyn Files,
+) -> Result<Strategy, Invalid> {
     let batch = section.batch.unwrap_or(usual_batch);
     check::batch(batch)?;
     Ok(Strategy {
@@ -102,6 +103,7 @@ fn strategy(section: StrategySection, usual_batch: u32, gradients: &[Gradient]) 
             section.all_reduce.unwrap_or_default(),
             section.fusion.unwrap_or_default(),
             gradients,
+            files,
         )?,
     })
 }

@@ -1,4 +1,5 @@
-//! What a product costs on a device: the cheapest of a library's kernels.
+//! What a product costs on a device: the cheapest of a library's kernels. Times are linear in the coefficients once every
+//! product has its kernel; [`Product::features`] are what fits need.
 //!
 //! A kernel has a tile and a split. It cuts C into tiles and k into `split` parts; every tile of a part is a
 //! block, and the blocks run on the multiprocessors in waves:
@@ -20,15 +21,16 @@
 
 use super::alignment::Alignment;
 use super::{Shape, Variant};
-use stepcast_core::device::Precision;
+use crate::device::Precision;
+use crate::quantity::{Bytes, Seconds};
 
 /// Rows and columns of C that one block computes, as powers of two.
 const TILE_POWERS: [(u32, u32); 9] = [(5, 5), (6, 5), (5, 6), (6, 6), (7, 6), (6, 7), (7, 7), (8, 7), (7, 8)];
 /// Names of the tiles.
-pub(super) const TILE_NAMES: [&str; TILES] =
+pub const TILE_NAMES: [&str; TILES] =
     ["32x32", "64x32", "32x64", "64x64", "128x64", "64x128", "128x128", "256x128", "128x256"];
 /// Number of tiles.
-pub(super) const TILES: usize = TILE_POWERS.len();
+pub const TILES: usize = TILE_POWERS.len();
 const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 /// Elements of k in one step of a kernel's loop.
 const LOOP_STEP: u32 = 8;
@@ -37,38 +39,47 @@ const PARTIAL_BYTES: f64 = 4.0;
 /// How sharp the corner is between launching and computing.
 const CORNER: i32 = 4;
 
-// Places of the coefficients in `Costs`: seconds each, or seconds per unit.
-pub(super) const LAUNCH: usize = 0;
-pub(super) const SECOND: usize = 1;
-pub(super) const ALONE: usize = 2;
-pub(super) const START: usize = 3;
-pub(super) const STEP: usize = 4;
-pub(super) const READ: usize = 5;
-pub(super) const WRITE: usize = 6;
-pub(super) const SPLIT: usize = 7;
-pub(super) const MERGE: usize = 8;
-pub(super) const TILE: usize = 9;
+/// What the host needs for a call in a queue.
+pub const LAUNCH: usize = 0;
+/// What the host needs for a second kernel of the same call.
+pub const SECOND: usize = 1;
+/// What the first call of a queue costs beside its kernel.
+pub const ALONE: usize = 2;
+/// What a kernel costs whatever its size.
+pub const START: usize = 3;
+/// Latency of one element of k in the loop of a block.
+pub const STEP: usize = 4;
+/// Reading a byte of A or B.
+pub const READ: usize = 5;
+/// Writing a byte of C.
+pub const WRITE: usize = 6;
+/// Adding partial sums, whatever their size.
+pub const SPLIT: usize = 7;
+/// Adding a byte of partial sums.
+pub const MERGE: usize = 8;
+/// An operation on one multiprocessor, for the first tile; the others follow.
+pub const TILE: usize = 9;
 /// Number of coefficients.
-pub(super) const COUNT: usize = TILE + TILES;
+pub const COUNT: usize = TILE + TILES;
 /// Coefficients of the host: its speed changes them together.
 const OF_HOST: [usize; 3] = [LAUNCH, SECOND, ALONE];
 
-/// The coefficients: seconds, or seconds per byte, per loop element or per operation of one multiprocessor.
+/// The coefficients, each at its place: seconds, or seconds per byte, per loop element or per operation of one multiprocessor.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Costs(pub(super) [f64; COUNT]);
+pub struct Costs(pub [f64; COUNT]);
 
 /// What the coefficients are multiplied with, for one product: time is linear in them.
-pub(super) type Features = [f64; COUNT];
+pub type Features = [f64; COUNT];
 
 impl Costs {
     /// The same device with a host that takes `ratio` times as long.
-    pub(super) fn with_host(mut self, ratio: f64) -> Self {
+    pub fn with_host(mut self, ratio: f64) -> Self {
         OF_HOST.iter().for_each(|place| self.0[*place] *= ratio);
         self
     }
 
     /// The same host with a device that takes `ratio` times as long.
-    pub(super) fn with_device(mut self, ratio: f64) -> Self {
+    pub fn with_device(mut self, ratio: f64) -> Self {
         (START..COUNT).for_each(|place| self.0[place] *= ratio);
         self
     }
@@ -76,8 +87,9 @@ impl Costs {
 
 /// The kernel that was taken, and its time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kernel {
-    pub(super) time: f64,
+pub struct Kernel {
+    /// With its start.
+    pub time: Seconds,
     tile: usize,
     split: u32,
     steps: f64,
@@ -88,7 +100,7 @@ pub(super) struct Kernel {
 
 /// A product on a device.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Product {
+pub struct Product {
     /// For every tile, how many of them C takes.
     tiles: [f64; TILES],
     /// Elements of C.
@@ -107,7 +119,7 @@ pub(super) struct Product {
 
 impl Product {
     /// `first_share` is one divided by the calls in a queue.
-    pub(super) fn new(shape: Shape, variant: Variant, multiprocessors: u32, first_share: f64) -> Self {
+    pub fn new(shape: Shape, variant: Variant, multiprocessors: u32, first_share: f64) -> Self {
         let [m, n, k] = shape.sizes();
         let element = bytes_per_element(variant.precision);
         let alignment = Alignment::of(variant, shape);
@@ -126,21 +138,21 @@ impl Product {
     }
 
     /// The same with a host that takes `ratio` times as long as usual.
-    pub(super) fn with_host(self, ratio: f64) -> Self {
+    pub fn with_host(self, ratio: f64) -> Self {
         Self { host: ratio, ..self }
     }
 
     /// Bytes of all three matrices.
-    pub(super) fn bytes(&self) -> f64 {
-        self.read + self.written
+    pub fn bytes(&self) -> Bytes {
+        Bytes::new(self.read + self.written)
     }
 
     /// The cheapest kernel.
-    pub(super) fn kernel(&self, Costs(costs): &Costs) -> Kernel {
+    pub fn kernel(&self, Costs(costs): &Costs) -> Kernel {
         let common = costs[START] + self.written * costs[WRITE];
         let reading = self.read * costs[READ];
         let mut best = Kernel {
-            time: f64::INFINITY,
+            time: Seconds::new(f64::INFINITY),
             tile: 0,
             split: 1,
             steps: 0.0,
@@ -156,7 +168,7 @@ impl Product {
                 let waves = ceil(blocks / self.multiprocessors);
                 let work = 2.0 * waves * f64::from(1u32 << (rows + columns)) * steps;
                 let computing = work * costs[TILE + tile];
-                let time = fixed + computing.max(reading);
+                let time = Seconds::new(fixed + computing.max(reading));
                 if time < best.time {
                     let computes_longer_than_it_reads = computing >= reading;
                     best = Kernel { time, tile, split, steps, work, computes_longer_than_it_reads };
@@ -167,25 +179,26 @@ impl Product {
     }
 
     /// Time of the call around its kernel.
-    pub(super) fn time(&self, Costs(costs): &Costs, kernel: &Kernel) -> f64 {
-        let queued = soft_max(self.launch(costs, kernel), kernel.time);
-        queued + (costs[ALONE] * self.host + kernel.time - queued) * self.first_share
+    pub fn time(&self, Costs(costs): &Costs, kernel: &Kernel) -> Seconds {
+        let own = kernel.time.get();
+        let queued = soft_max(self.launch(costs, kernel), own);
+        Seconds::new(queued + (costs[ALONE] * self.host + own - queued) * self.first_share)
     }
 
     /// Time of a kernel without its start.
-    pub(super) fn device_time(&self, Costs(costs): &Costs, kernel: &Kernel) -> f64 {
-        (kernel.time - costs[START]).max(0.0)
+    pub fn device_time(&self, Costs(costs): &Costs, kernel: &Kernel) -> Seconds {
+        (kernel.time - Seconds::new(costs[START])).max(Seconds::ZERO)
     }
 
     /// Share of the call's time that is the kernel's.
-    pub(super) fn kernel_share(&self, costs: &Costs, kernel: &Kernel) -> f64 {
-        let queued = soft_max(self.launch(&costs.0, kernel), kernel.time);
-        kernel.time * self.slope(kernel.time, queued) / self.time(costs, kernel)
+    pub fn kernel_share(&self, costs: &Costs, kernel: &Kernel) -> f64 {
+        let queued = soft_max(self.launch(&costs.0, kernel), kernel.time.get());
+        kernel.time * self.slope(kernel.time.get(), queued) / self.time(costs, kernel)
     }
 
     /// Derivatives of the call's time by the coefficients. The time is homogeneous of degree one in them, so that
     /// their sum with the coefficients is the time itself.
-    pub(super) fn features(&self, Costs(costs): &Costs, kernel: &Kernel) -> Features {
+    pub fn features(&self, Costs(costs): &Costs, kernel: &Kernel) -> Features {
         let mut features = [0.0; COUNT];
         features[START] = 1.0;
         features[STEP] = kernel.steps;
@@ -200,8 +213,8 @@ impl Product {
             features[READ] = self.read;
         }
         let launch = self.launch(costs, kernel);
-        let queued = soft_max(launch, kernel.time);
-        let of_kernel = self.slope(kernel.time, queued);
+        let queued = soft_max(launch, kernel.time.get());
+        let of_kernel = self.slope(kernel.time.get(), queued);
         features.iter_mut().for_each(|feature| *feature *= of_kernel);
         let of_host = self.host * (1.0 - self.first_share) * (launch / queued).powi(CORNER - 1);
         features[LAUNCH] = of_host;
@@ -273,7 +286,7 @@ mod tests {
             let costs = costs(&values);
             let product = Product::new(Shape { m, n, k }, TENSOR, 132, first_share).with_host(host);
             let kernel = product.kernel(&costs);
-            let time = product.time(&costs, &kernel);
+            let time = product.time(&costs, &kernel).get();
             let features = product.features(&costs, &kernel);
             let linear: f64 = features.iter().zip(&costs.0).map(|(feature, cost)| feature * cost).sum();
             prop_assert!((linear / time - 1.0).abs() < 1e-9, "{linear} {time}");
@@ -286,7 +299,7 @@ mod tests {
             values in prop::collection::vec(1e-12..1e-5f64, COUNT),
         ) {
             let costs = costs(&values);
-            let time = |m, n, k| Product::new(Shape { m, n, k }, HALF, 108, 0.0).kernel(&costs).time;
+            let time = |m, n, k| Product::new(Shape { m, n, k }, HALF, 108, 0.0).kernel(&costs).time.get();
             let base = time(8 * m, 8 * n, 8 * k) * (1.0 - 1e-12);
             prop_assert!(time(8 * m + 8, 8 * n, 8 * k) >= base);
             prop_assert!(time(8 * m, 8 * n + 8, 8 * k) >= base && time(8 * m, 8 * n, 8 * k + 8) >= base);
@@ -302,7 +315,7 @@ mod tests {
         values[SPLIT] = 1.0;
         let product = Product::new(Shape { m: 100, n: 128, k: 64 }, ORDINARY, 4, 1.0);
         let kernel = product.kernel(&Costs(values));
-        assert!((kernel.time - 2.0 * 128.0 * 128.0 * 64.0 * 1e-9).abs() < 1e-15, "{kernel:?}");
+        assert!((kernel.time.get() - 2.0 * 128.0 * 128.0 * 64.0 * 1e-9).abs() < 1e-15, "{kernel:?}");
     }
 
     /// A queue of four calls of 10 µs that a host takes 2 µs each to launch: 4·10 µs and what the first one costs.
@@ -313,7 +326,7 @@ mod tests {
         let shape = Shape { m: 8, n: 8, k: 8 };
         let time = |first_share| {
             let product = Product::new(shape, ORDINARY, 4, first_share);
-            product.time(&Costs(values), &product.kernel(&Costs(values)))
+            product.time(&Costs(values), &product.kernel(&Costs(values))).get()
         };
         assert!((4.0 * time(0.25) - 46e-6).abs() < 0.1e-6, "{}", time(0.25));
         assert!((time(1.0) - 16e-6).abs() < 1e-12, "{}", time(1.0));
