@@ -13,6 +13,7 @@ pub mod replace;
 mod scaling;
 pub mod simulate;
 mod slack;
+pub mod sweep;
 pub mod validate;
 
 pub use advice::{Advice, WhatIf};
