@@ -11,6 +11,7 @@ mod memory;
 pub mod methods;
 pub mod replace;
 mod scaling;
+pub mod search;
 pub mod simulate;
 mod slack;
 pub mod sweep;

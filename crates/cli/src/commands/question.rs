@@ -2,10 +2,10 @@
 
 use crate::args::ScenarioFlags;
 use crate::render::error::Complaint;
-use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use stepcast_core::invalid::{Invalid, KeyPath};
 use stepcast_core::method::Inapplicable;
 use stepcast_core::profile::Profile;
@@ -14,6 +14,7 @@ use stepcast_core::scenario::{
 };
 use stepcast_core::steps::StepModel;
 use stepcast_core::strategy::Synchronisation;
+use stepcast_study::sweep::{Axis, Variants, VaryError};
 use stepcast_trace::TraceError;
 
 /// The scenario if none is given.
@@ -55,16 +56,28 @@ impl Question {
             Some(path) if path != "-" && profile.is_none() => Path::new(path).parent(),
             _ => None,
         };
-        let files =
-            Folder { path: folder.map(Path::to_owned).unwrap_or_default(), failed: RefCell::new(None) };
+        let files = Folder { path: folder.map(Path::to_owned).unwrap_or_default(), failed: Mutex::new(None) };
         Ok(Self { document, files, only_profile: profile.is_some(), overrides, flags: flags.to_vec() })
     }
 
     /// The scenario, or what is wrong with it.
     pub(super) fn scenario(&self) -> Result<Scenario, Complaint> {
         self.document.scenario_with(&self.files, &self.overrides).map_err(|error| {
-            let failed = self.files.failed.take().filter(|_| self.only_profile);
+            let failed = self.files.last_error().filter(|_| self.only_profile);
             failed.map_or_else(|| self.complaint(error), Complaint::in_trace)
+        })
+    }
+
+    /// The scenario at every combination of the axes' values; `flag` is what names an axis.
+    pub(super) fn variants(&self, axes: Vec<Axis>, flag: &str) -> Result<Variants<'_>, Complaint> {
+        Variants::new(&self.document, &self.files, &self.overrides, axes).map_err(|error| match error {
+            VaryError::Axis { axis, invalid } => {
+                Complaint::new(invalid.reason, invalid.remedy).at(format!("{flag} {axis}"))
+            }
+            VaryError::Document(error) => {
+                let failed = self.files.last_error().filter(|_| self.only_profile);
+                failed.map_or_else(|| self.complaint(error), Complaint::in_trace)
+            }
         })
     }
 
@@ -87,7 +100,13 @@ pub(super) fn is_profile(path: &str) -> bool {
 struct Folder {
     path: PathBuf,
     /// The last error: it knows the place in the file.
-    failed: RefCell<Option<TraceError>>,
+    failed: Mutex<Option<TraceError>>,
+}
+
+impl Folder {
+    fn last_error(&self) -> Option<TraceError> {
+        self.failed.lock().ok()?.take()
+    }
 }
 
 impl Files for Folder {
@@ -95,7 +114,9 @@ impl Files for Folder {
         read_profile(&self.path.join(path)).map_err(|error| {
             let reason = format!("{}: {}", error.place, error.reason);
             let invalid = Invalid::new(KeyPath::root(), reason, error.remedy.clone());
-            self.failed.replace(Some(error));
+            if let Ok(mut failed) = self.failed.lock() {
+                *failed = Some(error);
+            }
             invalid
         })
     }

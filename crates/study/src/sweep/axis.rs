@@ -57,7 +57,7 @@ impl Values {
     }
 
     /// The number at `place` of a range.
-    pub(super) fn number(&self, place: u64) -> Option<u64> {
+    pub(crate) fn number(&self, place: u64) -> Option<u64> {
         match self {
             Self::Listed(_) => None,
             Self::Range { first, step, .. } => Some(first + place * step),

@@ -167,7 +167,8 @@ fn minibatch(scenario: &Scenario, prediction: &Prediction) -> Option<f64> {
     updating.or(prediction.simulation.as_ref().map(|simulation| simulation.effective_minibatch))
 }
 
-fn fits(scenario: &Scenario) -> bool {
+/// Whether the model's state and every group's batch fit into its devices; nothing is known of a profile's.
+pub(crate) fn fits(scenario: &Scenario) -> bool {
     let groups = scenario.cluster.groups.iter().enumerate();
     groups
         .into_iter()

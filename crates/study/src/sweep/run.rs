@@ -5,6 +5,7 @@
 
 use super::row::{Asked, Refused, Row};
 use super::variants::{Variants, Walker};
+use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 use stepcast_core::invalid::Invalid;
@@ -14,6 +15,15 @@ const BLOCK: u64 = 256;
 
 /// Blocks of a round, for every thread.
 const BLOCKS_PER_THREAD: usize = 16;
+
+/// Does `work` on so many threads; on all cores if none are named, or if so many cannot be had.
+pub fn on_threads<T: Send>(threads: Option<u16>, work: impl FnOnce() -> T + Send) -> T {
+    let pool = threads.map(|threads| ThreadPoolBuilder::new().num_threads(threads.into()).build());
+    match pool {
+        Some(Ok(pool)) => pool.install(work),
+        Some(Err(_)) | None => work(),
+    }
+}
 
 /// Whether predictions take microseconds at all points that `asked` answers like the first one.
 pub(crate) fn is_quick(variants: &Variants<'_>, asked: Asked) -> bool {

@@ -105,6 +105,13 @@ impl<'a> Variants<'a> {
         }
     }
 
+    /// How often the document is resolved on the way through all points in order.
+    pub(crate) fn resolutions(&self) -> u128 {
+        let last = self.reach.iter().rposition(|reach| matches!(reach, Reach::Document));
+        let lengths = &self.grid.lengths()[..last.map_or(0, |last| last + 1)];
+        Grid::new(lengths.to_vec()).points()
+    }
+
     /// The setting of the value at `place` of the axis; none if only the document can tell.
     pub(crate) fn setting(&self, axis: usize, place: u64) -> Option<Setting> {
         match &self.reach[axis] {
