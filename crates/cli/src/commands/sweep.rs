@@ -116,7 +116,7 @@ fn into_file(
     variants: &Variants<'_>,
     asked: Asked,
     points: u64,
-    mut output: Output,
+    output: Output,
     bar: &ProgressBar,
     (as_json, screen): (bool, &Screen),
 ) -> anyhow::Result<Answer> {

@@ -5,7 +5,7 @@ use super::table::{Column, Table};
 use super::{Screen, count, duration, grouped, percent, several};
 use serde_json::json;
 use std::path::Path;
-use stepcast_study::sweep::{Axis, Row, Variants};
+use stepcast_study::sweep::{Axis, Figures, Row, Variants};
 
 /// Rows that are shown.
 const SHOWN: usize = 40;
@@ -49,19 +49,24 @@ pub(crate) struct Shown {
     rows: Vec<Row>,
     seen: u64,
     refused: u64,
+    /// Why the first of them was.
+    refusal: Option<String>,
     /// The row with the most samples per second.
     fastest: Option<Row>,
 }
 
 impl Shown {
     pub(crate) fn new(points: u64) -> Self {
-        Self { points, rows: Vec::new(), seen: 0, refused: 0, fastest: None }
+        Self { points, rows: Vec::new(), seen: 0, refused: 0, refusal: None, fastest: None }
     }
 
     pub(crate) fn see(&mut self, row: Row) {
         self.seen += 1;
         let rate = |row: &Row| row.answer.as_ref().map_or(0.0, |figures| figures.throughput.get());
-        self.refused += u64::from(row.answer.is_err());
+        if let Err(why) = &row.answer {
+            self.refused += 1;
+            self.refusal.get_or_insert_with(|| why.refused.clone());
+        }
         if row.answer.is_ok() && self.fastest.as_ref().is_none_or(|fastest| rate(&row) > rate(fastest)) {
             self.fastest = Some(row.clone());
         }
@@ -87,8 +92,9 @@ impl Shown {
             let values = values(variants.axes(), &fastest.digits);
             notes.push(format!("Fastest: {values} with {}.", grouped(rate)));
         }
-        if self.refused > 0 {
-            notes.push(format!("{} refused.", several(self.refused, "point")));
+        if let Some(why) = &self.refusal {
+            let why: String = why.chars().filter(|c| !c.is_control()).collect();
+            notes.push(format!("{} refused, the first because: {why}.", several(self.refused, "point")));
         }
         text.push('\n');
         text.push_str(&screen.paragraph(0, &notes.join(" ")));
@@ -116,7 +122,8 @@ pub(super) fn titles(axes: &[Axis]) -> Vec<String> {
             let own = end(axis, *parts);
             let vague = matches!(own.as_str(), "count" | "efficiency" | "bandwidth" | "workers" | "batch");
             let shared = axes.iter().any(|other| other != axis && end(other, *parts) == own);
-            !shared && (!vague || own.contains('.'))
+            let nameless = own.starts_with(|c: char| c.is_ascii_digit());
+            !shared && !vague && !nameless
         };
         let parts = (1..8).find(clear).unwrap_or(8);
         if axis.key == "strategy.batch" { "batch".to_owned() } else { end(axis, parts) }
@@ -124,57 +131,54 @@ pub(super) fn titles(axes: &[Axis]) -> Vec<String> {
     axes.iter().map(title).collect()
 }
 
+/// A column that may be left out where there is no room for it.
+struct Wide<'a> {
+    column: Column<'a>,
+    /// Columns with higher numbers are left out first; 0 stays.
+    dispensable: u8,
+    cells: Vec<String>,
+}
+
+impl Wide<'_> {
+    fn width(&self) -> usize {
+        let (Column::Name(title) | Column::Number(title) | Column::Words(title)) = self.column;
+        let longest = self.cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
+        longest.max(title.chars().count()) + 2
+    }
+}
+
 fn table(variants: &Variants<'_>, rows: &[Row], screen: &Screen) -> String {
     let titles = titles(variants.axes());
-    let has = |figure: fn(&stepcast_study::sweep::Figures) -> bool| {
-        rows.iter().any(|row| row.answer.as_ref().is_ok_and(figure))
+    let figure = |show: &dyn Fn(&Figures) -> Option<String>| -> Vec<String> {
+        let cell = |row: &Row| row.answer.as_ref().map_or(Some("–".to_owned()), show);
+        rows.iter().map(|row| cell(row).unwrap_or_default()).collect()
     };
-    let epochs = has(|figures| figures.epoch.is_some());
-    let costs = has(|figures| figures.cost.is_some());
-    let methods: Vec<&str> =
-        rows.iter().filter_map(|row| row.answer.as_ref().ok().map(|figures| figures.method)).collect();
-    let several_methods = methods.windows(2).any(|pair| pair[0] != pair[1]);
-    let mut columns: Vec<Column<'_>> = titles.iter().map(|title| Column::Number(title)).collect();
-    columns.extend([Column::Number("step time"), Column::Number("throughput"), Column::Number("scaling")]);
-    if epochs {
-        columns.push(Column::Number("epoch"));
+    let mut columns: Vec<Wide<'_>> = Vec::new();
+    for (place, (axis, title)) in variants.axes().iter().zip(&titles).enumerate() {
+        let cells = rows.iter().map(|row| super::name(&axis.value(row.digits[place]))).collect();
+        columns.push(Wide { column: Column::Number(title), dispensable: 0, cells });
     }
-    if costs {
-        columns.push(Column::Number("cost"));
+    let mut add = |column, dispensable, cells: Vec<String>| columns.push(Wide { column, dispensable, cells });
+    add(Column::Number("step time"), 0, figure(&|figures| Some(figures.iteration.human())));
+    add(Column::Number("throughput"), 0, figure(&|figures| Some(grouped(figures.throughput.human()))));
+    add(Column::Number("scaling"), 4, figure(&|figures| Some(percent(figures.scaling_factor))));
+    add(Column::Number("epoch"), 3, figure(&|figures| figures.epoch.map(duration)));
+    add(Column::Number("cost"), 2, figure(&|figures| figures.cost.map(money)));
+    add(Column::Name("method"), 1, figure(&|figures| Some(figures.method.to_owned())));
+    add(Column::Name("bottleneck"), 5, figure(&|figures| Some(limit(figures.bottleneck).to_owned())));
+    // What is the same everywhere, or nowhere, is not worth a column.
+    let told = |cells: &[String]| cells.iter().any(|cell| !cell.is_empty() && cell != "–");
+    columns.retain(|wide| wide.dispensable == 0 || told(&wide.cells));
+    columns.retain(|wide| wide.dispensable != 1 || wide.cells.windows(2).any(|pair| pair[0] != pair[1]));
+    while columns.iter().map(Wide::width).sum::<usize>() > usize::from(screen.width) {
+        let Some(most) = columns.iter().map(|wide| wide.dispensable).max().filter(|most| *most > 0) else {
+            break;
+        };
+        columns.retain(|wide| wide.dispensable < most);
     }
-    if several_methods {
-        columns.push(Column::Name("method"));
-    }
-    columns.push(Column::Words("bottleneck"));
-    let mut table = Table::new(columns);
-    for row in rows {
-        let axes = variants.axes().iter().zip(&row.digits);
-        let mut cells: Vec<String> = axes.map(|(axis, &digit)| super::name(&axis.value(digit))).collect();
-        match &row.answer {
-            Ok(figures) => {
-                cells.extend([
-                    figures.iteration.human(),
-                    grouped(figures.throughput.human()),
-                    percent(figures.scaling_factor),
-                ]);
-                if epochs {
-                    cells.push(figures.epoch.map_or(String::new(), duration));
-                }
-                if costs {
-                    cells.push(figures.cost.map_or(String::new(), money));
-                }
-                if several_methods {
-                    cells.push(figures.method.to_owned());
-                }
-                cells.push(limit(figures.bottleneck).to_owned());
-            }
-            Err(why) => {
-                let empty = 3 + usize::from(epochs) + usize::from(costs) + usize::from(several_methods);
-                cells.extend(std::iter::repeat_n("–".to_owned(), empty));
-                cells.push(why.refused.chars().filter(|c| !c.is_control()).collect());
-            }
-        }
-        table.row(cells);
+    let mut table = Table::new(columns.iter().map(|wide| wide.column).collect::<Vec<_>>());
+    for place in 0..rows.len() {
+        table.row(columns.iter().map(|wide| wide.cells[place].clone()));
     }
     table.render(screen)
 }

@@ -57,11 +57,22 @@ impl Figure {
         }
     }
 
-    /// As it is printed.
+    /// As it is printed: "training time among them is 26.03 h".
     fn human(self, value: f64) -> String {
         match self {
+            Self::Deadline if value >= 7200.0 => format!("{:.2} h", value / 3600.0),
             Self::Iteration | Self::Deadline => Seconds::new(value).human(),
-            _ => format!("{}", (value * 1000.0).round() / 1000.0),
+            _ => format!("{}", (value * 100.0).round() / 100.0),
+        }
+    }
+
+    /// What is bounded, in words.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Deadline => "training time",
+            Self::Budget => "cost",
+            Self::Iteration => "step time",
+            _ => self.name(),
         }
     }
 }
@@ -212,7 +223,7 @@ impl Tally {
         let figure = constraint.figure;
         let near = |value: f64| {
             let end = if constraint.at_least { "largest" } else { "smallest" };
-            format!("the {end} {} among them is {}", figure.name(), figure.human(value))
+            format!("the {end} {} among them is {}", figure.words(), figure.human(value))
         };
         Excluded {
             constraint: constraint.to_string(),

@@ -5,7 +5,7 @@ use super::found::{Aim, Candidate, Found};
 use super::objective::Objective;
 use super::{Ended, How};
 use crate::sweep::{Figures, Variants};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use stepcast_core::invalid::{Invalid, KeyPath};
 
 /// One configuration.
@@ -14,12 +14,17 @@ pub struct Entry {
     /// Its number among all.
     pub index: u64,
     /// What was varied: keys and values.
+    #[serde(serialize_with = "as_map")]
     pub values: Vec<(String, String)>,
     /// What was minimised, in seconds and units of currency.
     pub value: f64,
     /// Its figures.
     #[serde(flatten)]
     pub figures: Figures,
+}
+
+fn as_map<S: Serializer>(pairs: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().map(|(key, value)| (key, value)))
 }
 
 /// The answer of a search.

@@ -131,11 +131,7 @@ impl Axis {
         names(self).starts_with(&names(other))
     }
 
-    /// The override that sets the key to the value at `place`.
-    pub(super) fn change(&self, place: u64) -> Result<Override, Invalid> {
-        self.change_to(&self.value(place))
-    }
-
+    /// The override that sets the key to `value`.
     pub(super) fn change_to(&self, value: &str) -> Result<Override, Invalid> {
         Override::parse(&format!("{}={value}", self.key))
             .map_err(|error| Invalid::new(error.path, error.reason, error.remedy))
