@@ -87,12 +87,13 @@ fn an_interrupted_sweep_is_completed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sweep.jsonl");
     let file = path.to_str().unwrap();
-    let simulate =
-        ["--vary", "batch=1..60", "--method", "simulate", "--set", "methods.simulate.steps=300", "-o", file];
+    let quick = ["--set", "model.zoo=alexnet", "--set", "methods.simulate.steps=50"];
+    let simulate = ["--vary", "batch=1..5000", "--method", "simulate", "-o", file];
+    let simulate = [&simulate[..], &quick, &["--set", "methods.simulate.warm-up=5"]].concat();
     let mut child = Process::new(assert_cmd::cargo::cargo_bin("stepcast"))
         .arg("sweep")
         .arg(example())
-        .args(simulate)
+        .args(&simulate)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -105,11 +106,13 @@ fn an_interrupted_sweep_is_completed() {
     assert!(interrupted.success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let text = fs::read_to_string(&path).unwrap();
-    assert!(text.ends_with('\n') && text.lines().count() < 61, "{}", text.lines().count());
+    assert!(text.ends_with('\n') && text.lines().count() < 5001, "{}", text.lines().count());
     assert!(text.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
-    let resumed = stepcast("sweep", &[&simulate[..], &["--resume", "--limit", "12"]].concat());
+    let two_more = (text.lines().count() + 1).to_string();
+    let resumed = stepcast("sweep", &[&simulate[..], &["--resume", "--limit", &two_more]].concat());
     assert!(resumed.status.success());
-    assert!(fs::read_to_string(&path).unwrap().starts_with(&text));
+    let longer = fs::read_to_string(&path).unwrap();
+    assert!(longer.starts_with(&text) && longer.lines().count() == text.lines().count() + 2);
 }
 
 #[test]

@@ -35,7 +35,7 @@ Examples:
   stepcast predict cluster.toml --workers 1..16
   stepcast compare cluster.toml                every method on one scenario
   stepcast sweep cluster.toml --vary batch=16,32,64 --vary workers.count=1..16
-  stepcast search cluster.toml --minimize cost --subject-to 'deadline<=2h' --vary workers.count=1..64
+  stepcast search cluster.toml --minimize cost --vary workers.count=1..64
   stepcast fuse cluster.toml                   which gradients should travel together
   stepcast replace vgg.toml                    layers that the network cannot hide
   stepcast import steps/ --batch 32 -o vgg16.json

@@ -9,7 +9,7 @@ use crate::render::{Screen, search as text};
 use crate::{Answer, End};
 use std::ops::ControlFlow;
 use stepcast_core::catalog;
-use stepcast_core::invalid::Invalid;
+use stepcast_core::invalid::{Invalid, KeyPath};
 use stepcast_study::search::{Aim, Constraint, Effort, search};
 use stepcast_study::sweep::on_threads;
 
@@ -42,7 +42,7 @@ pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Res
         })
     });
     bar.finish_and_clear();
-    let report = report.map_err(complaint)?;
+    let report = report.map_err(|invalid| refused(invalid, flags.about.scenario.as_deref()))?;
     let end = if signal::asked() && report.gap != Some(0.0) { End::Interrupted } else { End::Done };
     if as_json {
         return json(&report).map(|answer| Answer { end, ..answer });
@@ -54,6 +54,16 @@ fn complaint(invalid: Invalid) -> Complaint {
     let path = invalid.path.to_string();
     let reason = if path.is_empty() { invalid.reason } else { format!("{path}: {}", invalid.reason) };
     Complaint::new(reason, invalid.remedy)
+}
+
+/// What the whole search complains about: the scenario, or what is asked of it.
+fn refused(invalid: Invalid, scenario: Option<&str>) -> Complaint {
+    let root = invalid.path == KeyPath::root();
+    complaint(invalid).at(if root {
+        "--vary, --subject-to"
+    } else {
+        scenario.unwrap_or("quickstart.toml (built in)")
+    })
 }
 
 /// The override that makes a group of workers of every device.

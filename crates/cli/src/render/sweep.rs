@@ -169,7 +169,11 @@ fn table(variants: &Variants<'_>, rows: &[Row], screen: &Screen) -> String {
     // What is the same everywhere, or nowhere, is not worth a column.
     let told = |cells: &[String]| cells.iter().any(|cell| !cell.is_empty() && cell != "–");
     columns.retain(|wide| wide.dispensable == 0 || told(&wide.cells));
-    columns.retain(|wide| wide.dispensable != 1 || wide.cells.windows(2).any(|pair| pair[0] != pair[1]));
+    let varies = |cells: &[String]| {
+        let mut told = cells.iter().filter(|cell| *cell != "–");
+        told.next().is_some_and(|first| told.any(|cell| cell != first))
+    };
+    columns.retain(|wide| wide.dispensable != 1 || varies(&wide.cells));
     while columns.iter().map(Wide::width).sum::<usize>() > usize::from(screen.width) {
         let Some(most) = columns.iter().map(|wide| wide.dispensable).max().filter(|most| *most > 0) else {
             break;

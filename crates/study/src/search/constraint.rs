@@ -195,9 +195,17 @@ pub(super) struct Tally {
     pub(super) excluded: u64,
     pub(super) alone: u64,
     nearest: Option<f64>,
+    /// Whether some were never predicted: then a nearer one may be among them.
+    unseen: bool,
 }
 
 impl Tally {
+    /// Counts what a bound has shown to be excluded.
+    pub(super) fn exclude_unseen(&mut self, points: u64) {
+        self.excluded = self.excluded.saturating_add(points);
+        self.unseen = true;
+    }
+
     pub(super) fn exclude(&mut self, constraint: &Constraint, figures: &Figures, alone: bool) {
         self.excluded += 1;
         self.alone += u64::from(alone);
@@ -214,6 +222,7 @@ impl Tally {
     pub(super) fn merge(&mut self, constraint: &Constraint, other: Self) {
         self.excluded += other.excluded;
         self.alone += other.alone;
+        self.unseen |= other.unseen;
         if let Some(value) = other.nearest {
             self.nearer(constraint, value);
         }
@@ -229,7 +238,7 @@ impl Tally {
             constraint: constraint.to_string(),
             excluded: self.excluded,
             alone: self.alone,
-            nearest: self.nearest.filter(|_| figure != Figure::Memory).map(near),
+            nearest: self.nearest.filter(|_| figure != Figure::Memory && !self.unseen).map(near),
         }
     }
 }

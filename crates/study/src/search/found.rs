@@ -102,8 +102,7 @@ impl Found {
 
     /// Many that a bound has shown to break a constraint.
     pub(super) fn exclude_all(&mut self, constraint: usize, points: u128) {
-        let tally = &mut self.tallies[constraint];
-        tally.excluded = tally.excluded.saturating_add(u64::try_from(points).unwrap_or(u64::MAX));
+        self.tallies[constraint].exclude_unseen(u64::try_from(points).unwrap_or(u64::MAX));
     }
 
     fn refuse(&mut self, index: u64, reason: String) {
