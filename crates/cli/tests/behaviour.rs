@@ -109,9 +109,10 @@ fn names_of_a_scenario_cannot_control_the_terminal() {
 
 #[test]
 fn every_command_has_help_with_examples() {
-    for command in
-        ["predict", "compare", "import", "models", "devices", "networks", "methods", "replace", "validate"]
-    {
+    for command in [
+        "predict", "compare", "sweep", "search", "import", "models", "devices", "networks", "methods",
+        "replace", "validate",
+    ] {
         let output = stepcast(&[command, "--help"]).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && text.contains("Examples:\n"), "{text}");

@@ -2,11 +2,11 @@
 
 use crate::args::ScenarioFlags;
 use crate::render::error::Complaint;
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use stepcast_core::invalid::{Invalid, KeyPath};
 use stepcast_core::method::Inapplicable;
 use stepcast_core::model::ModelFile;
@@ -15,6 +15,7 @@ use stepcast_core::scenario::{
     Document, DocumentError, Files, ModelSection, Override, Scenario, ScenarioFile, StrategySection,
 };
 use stepcast_core::strategy::Synchronisation;
+use stepcast_study::sweep::{Axis, Variants, VaryError};
 use stepcast_trace::{TraceError, onnx};
 
 /// The scenario if none is given.
@@ -63,8 +64,21 @@ impl Question {
     /// The scenario, or what is wrong with it.
     pub(super) fn scenario(&self) -> Result<Scenario, Complaint> {
         self.document.scenario_with(&self.files, &self.overrides).map_err(|error| {
-            let failed = self.files.failed.take().filter(|_| self.only_profile);
+            let failed = self.files.last_error().filter(|_| self.only_profile);
             failed.map_or_else(|| self.complaint(error), Complaint::in_trace)
+        })
+    }
+
+    /// The scenario at every combination of the axes' values; `flag` is what names an axis.
+    pub(super) fn variants(&self, axes: Vec<Axis>, flag: &str) -> Result<Variants<'_>, Complaint> {
+        Variants::new(&self.document, &self.files, &self.overrides, axes).map_err(|error| match error {
+            VaryError::Axis { axis, invalid } => {
+                Complaint::new(invalid.reason, invalid.remedy).at(format!("{flag} {axis}"))
+            }
+            VaryError::Document(error) => {
+                let failed = self.files.last_error().filter(|_| self.only_profile);
+                failed.map_or_else(|| self.complaint(error), Complaint::in_trace)
+            }
         })
     }
 
@@ -88,9 +102,15 @@ pub(super) fn is_profile(path: &str) -> bool {
 struct Folder {
     path: PathBuf,
     /// What was said of them on standard error.
-    said: RefCell<BTreeSet<String>>,
+    said: Mutex<BTreeSet<String>>,
     /// The last error: it knows the place in the file.
-    failed: RefCell<Option<TraceError>>,
+    failed: Mutex<Option<TraceError>>,
+}
+
+impl Folder {
+    fn last_error(&self) -> Option<TraceError> {
+        self.failed.lock().ok()?.take()
+    }
 }
 
 impl Files for Folder {
@@ -98,7 +118,9 @@ impl Files for Folder {
         read_profile(&self.path.join(path)).map_err(|error| {
             let reason = format!("{}: {}", error.place, error.reason);
             let invalid = Invalid::new(KeyPath::root(), reason, error.remedy.clone());
-            self.failed.replace(Some(error));
+            if let Ok(mut failed) = self.failed.lock() {
+                *failed = Some(error);
+            }
             invalid
         })
     }
@@ -110,7 +132,7 @@ impl Files for Folder {
         })?;
         for note in imported.notes {
             let note: String = note.chars().filter(|c| !c.is_control()).collect();
-            if self.said.borrow_mut().insert(note.clone()) {
+            if self.said.lock().is_ok_and(|mut said| said.insert(note.clone())) {
                 // Nobody can be told that nobody can be told.
                 let _ = writeln!(io::stderr(), "{path}: {note}");
             }

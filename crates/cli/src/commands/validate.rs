@@ -3,13 +3,13 @@
 //! One list of sets; to add one, add a line to [`SETS`], an arm to [`run_set`] and a rendering.
 
 use super::json;
-use crate::Answer;
 use crate::args::Validate;
 use crate::render::error::Complaint;
 use crate::render::{
     Screen, ddp_gloo as ddp_gloo_text, hkbu as hkbu_text, liu2022 as liu2022_text, steps as steps_text,
     tf_ps as tf_ps_text, validation,
 };
+use crate::{Answer, End};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -53,7 +53,7 @@ pub(super) fn run(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::R
         values.insert(set.to_owned(), outcome.value);
     }
     let text = if as_json { json(&values)?.text } else { texts.join("\n") };
-    Ok(Answer { text, holds })
+    Ok(Answer { text, end: if holds { End::Done } else { End::BoundMissed } })
 }
 
 struct Outcome {

@@ -153,6 +153,7 @@ fn workers(group: &WorkerGroup) -> WorkersSection {
         efficiency: group.efficiency,
         speed: Some(group.speed),
         bandwidth: group.bandwidth,
+        price: group.price,
     }
 }
 

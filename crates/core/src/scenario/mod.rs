@@ -29,13 +29,16 @@ use crate::model::{Activation, Counting, ModelFile};
 use crate::pass::{Gradient, Recorded};
 use crate::profile::Profile;
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
-use crate::strategy::Strategy;
+use crate::strategy::{Architecture, Strategy};
 use crate::workload::Workload;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Most workers a scenario may have.
 pub const MAX_WORKERS: u64 = 1_000_000;
+
+/// The currency where none is named.
+const USUAL_CURRENCY: &str = "USD";
 
 /// Where the model came from, to be able to write it back.
 #[derive(Debug, Clone, PartialEq)]
@@ -295,6 +298,26 @@ impl Scenario {
             let batch = f64::from(self.batch(index)) / f64::from(profile.batch);
             batch / self.cluster.groups[index].speed
         })
+    }
+
+    /// What all machines cost for one hour; none where some worker has no price.
+    pub fn hourly_cost(&self) -> Option<f64> {
+        let usual = self.price.as_ref().map(|price| price.worker_hour);
+        let mut total = match (self.strategy.architecture, &self.price) {
+            (Architecture::ParameterServer, Some(price)) => {
+                price.server_hour * f64::from(self.cluster.servers.count)
+            }
+            _ => 0.0,
+        };
+        for group in &self.cluster.groups {
+            total += group.price.or(usual)? * f64::from(group.count);
+        }
+        Some(total)
+    }
+
+    /// The currency of all prices, as it is printed.
+    pub fn currency(&self) -> &str {
+        self.price.as_ref().map_or(USUAL_CURRENCY, |price| &price.currency)
     }
 
     /// Samples per worker and step in the group at `index`.

@@ -120,6 +120,8 @@ section!(
         speed: f64,
         /// Rate of their network port, if not the network's.
         bandwidth: BitsPerSec,
+        /// One of them for one hour, if not `[price]`'s `worker-hour`.
+        price: f64,
     }
 );
 

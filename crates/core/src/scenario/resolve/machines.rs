@@ -9,10 +9,10 @@ use crate::device::{Device, FittedDevice, FittedModel, Precision};
 use crate::invalid::{Invalid, KeyPath};
 use crate::network::Network;
 use crate::quantity::Seconds;
+use crate::scenario::Files;
 use crate::scenario::sections::{
     ClusterSection, DeviceSection, NameOr, NetworkSection, NodesSection, ServersSection, WorkersSection,
 };
-use crate::scenario::{Files, MAX_WORKERS};
 use std::sync::Arc;
 
 const DEFAULT_DEVICE: &str = "tesla-v100-sxm2-16gb";
@@ -31,25 +31,12 @@ pub(super) fn cluster(section: ClusterSection, files: &dyn Files) -> Result<Clus
             "add a [[cluster.workers]] table",
         ));
     }
-    let mut groups = Vec::with_capacity(sections.len());
-    let mut total = 0;
-    for (index, section) in sections.into_iter().enumerate() {
+    let group = |(index, section)| {
         let at = |invalid: Invalid| invalid.below(KeyPath::of("workers").index(index));
-        let group = workers(section, files).map_err(at)?;
-        total += u64::from(group.count);
-        if total > MAX_WORKERS {
-            return Err(at(Invalid::new(
-                KeyPath::of("count"),
-                format!(
-                    "the cluster has {total} workers or more, and {MAX_WORKERS} is the most that is supported"
-                ),
-                "use fewer workers",
-            )));
-        }
-        groups.push(group);
-    }
+        workers(section, files).map_err(at)
+    };
     Ok(Cluster {
-        groups,
+        groups: sections.into_iter().enumerate().map(group).collect::<Result<_, _>>()?,
         network: network(section.network.unwrap_or(NameOr::Name(DEFAULT_NETWORK.to_owned())))
             .map_err(below("network"))?,
         servers: servers(section.servers.unwrap_or_default()).map_err(below("servers"))?,
@@ -88,6 +75,7 @@ fn workers(section: WorkersSection, files: &dyn Files) -> Result<WorkerGroup, In
         efficiency: section.efficiency,
         speed: section.speed.unwrap_or(1.0),
         bandwidth: section.bandwidth,
+        price: section.price,
     };
     if let Some(batch) = group.batch {
         check::batch(batch)?;
@@ -99,6 +87,7 @@ fn workers(section: WorkersSection, files: &dyn Files) -> Result<WorkerGroup, In
     positive("speed", group.speed, "a factor such as 0.5")?;
     optional(group.efficiency, |value| positive("efficiency", value, "a share such as 0.5"))?;
     optional(group.bandwidth, |rate| positive("bandwidth", rate.get(), "a rate such as \"10 Gbit/s\""))?;
+    optional(group.price, |price| not_negative("price", price, "a price such as 0.9"))?;
     Ok(group)
 }
 

@@ -5,14 +5,16 @@ mod check;
 mod exchange;
 mod machines;
 mod model;
+mod together;
 
 use super::oyama2016;
 use super::sections::{DataSection, PriceSection, SimulateSection, StrategySection, ZengSection};
-use super::{DataSet, Files, NoFiles, Price, Scenario, ScenarioFile, SimulateOptions, ZengOptions};
-use crate::device::Device;
+use super::{
+    DataSet, Files, NoFiles, Price, Scenario, ScenarioFile, SimulateOptions, USUAL_CURRENCY, ZengOptions,
+};
 use crate::invalid::{Invalid, KeyPath};
 use crate::pass::Gradient;
-use crate::strategy::{Architecture, Strategy};
+use crate::strategy::Strategy;
 pub(super) use check::{not_negative, positive};
 use std::sync::Arc;
 
@@ -27,6 +29,14 @@ impl ScenarioFile {
 
     /// As [`resolve`](Self::resolve); files that the scenario names are taken from `files`.
     pub fn resolve_with(self, files: &dyn Files) -> Result<Scenario, Invalid> {
+        let scenario = self.resolve_each_with(files)?;
+        scenario.check_together()?;
+        Ok(scenario)
+    }
+
+    /// As [`resolve_with`](Self::resolve_with), every value checked by itself only: whether they go together is for
+    /// [`Scenario::check_together`].
+    pub fn resolve_each_with(self, files: &dyn Files) -> Result<Scenario, Invalid> {
         let model::Trained { source, counting, workload } =
             model::model(self.model, files).map_err(below("model"))?;
         let cluster = machines::cluster(self.cluster, files).map_err(below("cluster"))?;
@@ -36,24 +46,6 @@ impl ScenarioFile {
             false => Vec::new(),
         };
         let strategy = strategy(self.strategy, usual_batch, &gradients, files).map_err(below("strategy"))?;
-        for (index, group) in cluster.groups.iter().enumerate() {
-            if group.device.peak(strategy.precision).is_none() {
-                return Err(no_such_precision(index, &group.device, &strategy));
-            }
-            machines::fits(&group.device, strategy.precision).map_err(|invalid| {
-                invalid.below(KeyPath::of("cluster.workers").index(index).key("device").key("fitted"))
-            })?;
-        }
-        if strategy.architecture == Architecture::StandAlone && cluster.workers() != 1 {
-            let reason =
-                format!("stand-alone training has one worker, and the cluster has {}", cluster.workers());
-            let path = KeyPath::of("strategy.architecture");
-            return Err(Invalid::new(
-                path,
-                reason,
-                "use \"parameter-server\" or \"all-reduce\", or one worker",
-            ));
-        }
         if workload.parameters == 0 {
             let path = KeyPath::of("model");
             return Err(Invalid::new(
@@ -126,7 +118,11 @@ fn price(section: PriceSection) -> Result<Price, Invalid> {
     let server_hour = section.server_hour.unwrap_or(0.0);
     not_negative("worker-hour", worker_hour, "a price such as 0.9")?;
     not_negative("server-hour", server_hour, "a price such as 0.2")?;
-    Ok(Price { worker_hour, server_hour, currency: section.currency.unwrap_or_else(|| "USD".to_owned()) })
+    Ok(Price {
+        worker_hour,
+        server_hour,
+        currency: section.currency.unwrap_or_else(|| USUAL_CURRENCY.to_owned()),
+    })
 }
 
 fn zeng2023(section: ZengSection) -> Result<ZengOptions, Invalid> {
@@ -180,13 +176,4 @@ fn simulate(section: SimulateSection) -> Result<SimulateOptions, Invalid> {
     positive("queue", options.queue.get(), "a time such as \"50 ms\"")?;
     not_negative("jitter", options.jitter, "a share such as 0.05")?;
     Ok(options)
-}
-
-fn no_such_precision(index: usize, device: &Device, strategy: &Strategy) -> Invalid {
-    let precision = format!("{:?}", strategy.precision).to_lowercase();
-    Invalid::new(
-        KeyPath::of("cluster.workers").index(index),
-        format!("the {} has no {precision} rate", device.name),
-        format!("use `precision = \"fp32\"`, or give the device a `{precision}` rate"),
-    )
 }
