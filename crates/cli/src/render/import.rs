@@ -88,7 +88,7 @@ fn add_figures(table: &mut Table<'_>, found: &[Figure]) {
 fn listing(found: &Found, screen: &Screen) -> String {
     let is_text =
         |column: usize| found.rows.iter().any(|row| matches!(row.get(column), Some(Value::Text(_))));
-    let columns: Vec<Column> = found
+    let columns: Vec<Column<'_>> = found
         .columns
         .iter()
         .enumerate()
