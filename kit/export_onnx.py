@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Exports networks to ONNX without their weights: files of a few kilobytes that `stepcast import` counts.
+"""Exports networks to ONNX without their weights: files of a few kilobytes that Stepcast counts.
 
 Beside each file stands what other programs count for the same network: PyTorch its parameters, and
 `torch.utils.flop_counter` the operations of one sample's forward pass.
@@ -63,16 +63,15 @@ class Text:
 
 def build(torch: Any, name: str) -> tuple[Any, tuple[Any, ...], dict[str, dict[int, str]]]:
     """A network, one batch of two samples, and the names of the inputs' open dimensions."""
-    if name in IMAGES:
-        import torchvision
+    from tasks import optional
 
+    if name in IMAGES:
         function, side = IMAGES[name]
         more = {"aux_logits": False, "init_weights": False} if name in WITHOUT_AUXILIARY else {}
-        module = getattr(torchvision.models, function)(weights=None, **more)
+        module = getattr(optional("torchvision.models", name), function)(weights=None, **more)
         return module, (torch.randn(2, 3, side, side),), {"image": {0: "batch"}}
     if name in TEXTS:
-        import transformers
-
+        transformers = optional("transformers", name)
         kind, settings, length, inputs = TEXTS[name]
         config = getattr(transformers, settings)(attn_implementation="eager")
         module = Text.wrap(torch, getattr(transformers, kind)(config), inputs)
@@ -161,6 +160,12 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path(), help="folder for NAME.HOW.onnx.gz")
     arguments = parser.parse_args()
     torch = import_torch()
+    if not arguments.output.is_dir():
+        raise KitError(f"there is no folder {arguments.output}", "make it first")
+    try:
+        import onnx  # noqa: F401
+    except ImportError as error:
+        raise KitError(f"onnx cannot be imported: {error}", "install it: pip install onnx onnxscript") from error
     for name in arguments.model:
         module, tensors, dims = build(torch, name)
         distinguish(torch, module)

@@ -120,6 +120,7 @@ class Pure(Folder):
             ("steps.py", []),
             ("gradients.py", []),
             ("allreduce.py", ["--ranks", 2, "--rate", "1gbit"]),
+            ("export_onnx.py", []),
         ):
             done = script(name, *more, "-o", self.folder / "x", PYTHONPATH=str(self.folder))
             self.assertEqual(done.returncode, 2, name)
@@ -127,7 +128,7 @@ class Pure(Folder):
             self.assertNotIn("Traceback", done.stderr)
 
     def test_help_and_bad_arguments(self) -> None:
-        for name in ("gemm.py", "kernels.py", "steps.py", "gradients.py", "allreduce.py"):
+        for name in ("gemm.py", "kernels.py", "steps.py", "gradients.py", "allreduce.py", "export_onnx.py"):
             done = script(name, "--help")
             self.assertEqual(done.returncode, 0)
             self.assertIn("examples:", done.stdout)

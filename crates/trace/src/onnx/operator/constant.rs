@@ -1,6 +1,6 @@
 //! Tensors out of nothing, or out of shapes: constants, ranges, random numbers.
 
-use super::{Call, Kind, Made, Rule, Stop, axis, overflow, scaled, wrong};
+use super::{Call, Kind, Made, Rule, Stop, overflow, wrong};
 use crate::onnx::proto::TensorProto;
 use crate::onnx::size::{Size, elements};
 use crate::onnx::tensor::{MOST_CONTENT, Number, stored_content, stored_shape};
@@ -111,8 +111,7 @@ fn random(call: &Call<'_>) -> Result<Made, Stop> {
 }
 
 fn like(call: &Call<'_>) -> Result<Made, Stop> {
-    let amount = scaled(call.elements(0)?, 1)?;
-    Ok(Made::free(call.shape(0)?.to_vec())?.with(Kind::Elementwise, amount))
+    Ok(Made::free(call.shape(0)?.to_vec())?.with(Kind::Elementwise, call.elements(0)?))
 }
 
 fn drawn(call: &Call<'_>) -> Result<Made, Stop> {
@@ -122,6 +121,8 @@ fn drawn(call: &Call<'_>) -> Result<Made, Stop> {
 }
 
 fn window(call: &Call<'_>) -> Result<Made, Stop> {
-    axis(0, call.sizes(0)?.len())?;
-    Made::free(call.sizes(0)?)
+    match call.sizes(0)?[..] {
+        [length] => Made::free(vec![length]),
+        _ => wrong("its length is not a single number"),
+    }
 }

@@ -93,7 +93,7 @@ impl Windows {
     }
 }
 
-/// Batch, channels and the sizes of the image.
+/// Batch, channels and the sizes of the image; of a weight the two numbers of channels and its window.
 pub(in crate::onnx) fn image(dims: &[Size]) -> Result<(Size, Size, Vec<i64>), Stop> {
     let [batch, channels, image @ ..] = dims else {
         return wrong(format!("it reads images with channels, not {}", spelled(dims)));
@@ -104,15 +104,9 @@ pub(in crate::onnx) fn image(dims: &[Size]) -> Result<(Size, Size, Vec<i64>), St
     Ok((*batch, *channels, numbers))
 }
 
-/// Sizes of a weight: the two of channels, then the window.
-fn weight(dims: &[Size]) -> Result<(Size, Size, Vec<i64>), Stop> {
-    let (out, per_group, kernel) = image(dims)?;
-    Ok((out, per_group, kernel))
-}
-
 fn convolve(call: &Call<'_>, weight_at: usize, bias_at: Option<usize>) -> Result<Made, Stop> {
     let (batch, channels, sizes) = image(call.shape(0)?)?;
-    let (out, per_group, kernel) = weight(call.shape(weight_at)?)?;
+    let (out, per_group, kernel) = image(call.shape(weight_at)?)?;
     let group = Size::fixed(call.int("group", 1));
     if per_group.times(group) != Some(channels) {
         return wrong(format!("{channels} channels meet {per_group} of a weight in {group} groups"));
@@ -137,7 +131,7 @@ fn biased(call: &Call<'_>, at: Option<usize>, made: Made, outputs: Size) -> Made
 /// Each pixel of the input is spread by the window.
 fn transposed(call: &Call<'_>) -> Result<Made, Stop> {
     let (batch, channels, sizes) = image(call.shape(0)?)?;
-    let (_, per_group, kernel) = weight(call.shape(1)?)?;
+    let (_, per_group, kernel) = image(call.shape(1)?)?;
     let out = per_group.times(Size::fixed(call.int("group", 1))).ok_or_else(overflow)?;
     let windows = Windows::of(call, kernel, &sizes)?;
     let more = call.ints("output_padding").unwrap_or_default();
