@@ -57,7 +57,7 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
     }
     let chosen = ranks::median(&all);
     let rank = &all[chosen];
-    let known = rank.batch.and_then(|batch| u32::try_from(batch).ok()).filter(|batch| *batch > 0);
+    let known = rank.batch.filter(|batch| *batch > 0);
     let batch = options.batch.or(known).ok_or_else(|| needs_batch(&rank.place))?;
     let mut notes = notes(rank);
     if options.batch.is_none() {

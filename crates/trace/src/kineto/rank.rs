@@ -61,7 +61,7 @@ pub(super) struct Rank {
     pub(super) told: Told,
     pub(super) sizes: Option<Sizes>,
     /// Samples of a step, from the first layer's input.
-    pub(super) batch: Option<u64>,
+    pub(super) batch: Option<u32>,
     /// Lengths of the marks on the host, and times between those on the device.
     pub(super) host_marks: Vec<Time>,
     pub(super) device_marks: Vec<Time>,

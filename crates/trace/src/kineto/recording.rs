@@ -430,7 +430,7 @@ impl Receive for Recording {
 }
 
 /// Whether the first input of an operator is a batch: its first dimension counts samples.
-fn takes_samples(name: &str, shape: &[u64]) -> bool {
+fn takes_samples(name: &str, shape: &[u32]) -> bool {
     match name {
         "aten::conv1d" => shape.len() == 3,
         "aten::conv2d" => shape.len() == 4,
