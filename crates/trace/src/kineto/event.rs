@@ -4,7 +4,7 @@
 //! stands last. Strings are borrowed from the text where they have no escapes.
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -139,7 +139,7 @@ impl<'de> Visitor<'de> for EventVisitor {
                 b"tid" => thread = map.next_value::<Scalar<'_>>()?.label(),
                 b"ts" => event.start = map.next_value::<Scalar<'_>>()?.number(),
                 b"dur" => event.duration = map.next_value::<Scalar<'_>>()?.number(),
-                b"args" => event.details = map.next_value()?,
+                b"args" => map.next_value_seed(&mut event.details)?,
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -150,23 +150,23 @@ impl<'de> Visitor<'de> for EventVisitor {
     }
 }
 
-impl<'de> Deserialize<'de> for Details<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(DetailsVisitor)
+impl<'de> DeserializeSeed<'de> for &mut Details<'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
-struct DetailsVisitor;
-
-impl<'de> Visitor<'de> for DetailsVisitor {
-    type Value = Details<'de>;
+impl<'de> Visitor<'de> for &mut Details<'de> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("arguments")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Details<'de>, A::Error> {
-        let mut details = Details::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let details = self;
         while let Some(Key(key)) = map.next_key()? {
             match &*key {
                 b"correlation" => details.correlation = map.next_value::<Scalar<'_>>()?.whole(),
@@ -186,15 +186,15 @@ impl<'de> Visitor<'de> for DetailsVisitor {
                 }
             }
         }
-        Ok(details)
+        Ok(())
     }
 
-    fn visit_unit<E>(self) -> Result<Details<'de>, E> {
-        Ok(Details::default())
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Details<'de>, E> {
-        Ok(Details::default())
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
     }
 }
 

@@ -126,14 +126,15 @@ fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording,
             }
         });
     };
+    let read = recording.events + course.arrows;
     if let Some(error) = failed {
         let complaint = stream.complaint(&error);
         if stream.exceeded() {
             return Err(complaint);
         }
-        notes.push(format!("{}; {} events before that were read", complaint.reason, recording.events));
+        notes.push(format!("{}; {read} events before that were read", complaint.reason));
     } else if !course.complete {
-        notes.push(format!("the file ends in the middle of its events; {} were read", recording.events));
+        notes.push(format!("the file ends in the middle of its events; {read} were read"));
     }
     if course.lost > 0 {
         notes.push(format!(
