@@ -35,6 +35,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use stepcast_core::profile::Profile;
 
+/// Records that are kept of a trace.
+const MOST_RECORDS: usize = 1_000_000;
+
 /// Whether a file that begins like this is a trace of PyTorch's profiler: JSON that states the version of its schema and,
 /// if it goes that far, has a list of events.
 pub(crate) fn recognises(head: &[u8]) -> bool {
@@ -48,7 +51,7 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, TraceError> {
     let mut all = Vec::new();
     for path in paths {
-        read_all(path, options, &mut all)?;
+        read_all(path, options, MOST_RECORDS, &mut all)?;
     }
     let place = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
     if all.is_empty() {
@@ -84,14 +87,14 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
 }
 
 /// Every trace at a path.
-fn read_all(path: &Path, options: &Options<'_>, all: &mut Vec<Rank>) -> Result<(), TraceError> {
+fn read_all(path: &Path, options: &Options<'_>, most: usize, all: &mut Vec<Rank>) -> Result<(), TraceError> {
     let mut again: Vec<(String, Span)> = Vec::new();
     source::visit(path, Limits::STREAMED, options.watch, &mut |mut stream| {
         if recognises(stream.head()) {
-            let (recording, notes) = read(&mut stream, Recording::default())?;
+            let (recording, notes) = read(&mut stream, Recording::new(most))?;
             match recording.overflow() {
                 Some(records) => {
-                    again.push((stream.name().to_owned(), part(&recording, records, stream.name())?))
+                    again.push((stream.name().to_owned(), part(&recording, records, most, stream.name())?))
                 }
                 None => all.extend(Rank::of(stream.name().to_owned(), recording, notes)),
             }
@@ -103,7 +106,7 @@ fn read_all(path: &Path, options: &Options<'_>, all: &mut Vec<Rank>) -> Result<(
     }
     source::visit(path, Limits::STREAMED, options.watch, &mut |mut stream| {
         if let Some((_, window)) = again.iter().find(|(name, _)| name == stream.name()) {
-            let (recording, mut notes) = read(&mut stream, Recording::within(*window))?;
+            let (recording, mut notes) = read(&mut stream, Recording::within(*window, most))?;
             notes.push(format!(
                 "the trace is large: only steps of {:.3} s were read in detail",
                 profile::seconds(window.length())
@@ -159,10 +162,10 @@ fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording,
 }
 
 /// As many steps, after the first, as can be kept.
-fn part(recording: &Recording, records: usize, name: &str) -> Result<Span, TraceError> {
+fn part(recording: &Recording, records: usize, most: usize, name: &str) -> Result<Span, TraceError> {
     let marks = steps::marks(recording);
     let per_step = records / marks.len().max(1) + 1;
-    let fit = Recording::MOST * 3 / 4 / per_step;
+    let fit = most * 3 / 4 / per_step;
     let first = usize::from(marks.len() > 1);
     match (marks.get(first), marks.get((first + fit).min(marks.len()).saturating_sub(1))) {
         (Some(start), Some(end)) if fit > 0 => Ok(Span { start: start.start, end: end.end }),

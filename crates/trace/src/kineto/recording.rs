@@ -1,7 +1,7 @@
 //! What is kept of a trace: compact records of what ran where and when, names told apart once.
 //!
-//! A record takes some 40 bytes, a name its length once. Beyond [`Recording::MOST`] records only the marks of steps are
-//! kept, and the trace is read again for the steps that fit.
+//! A record takes some 40 bytes, a name its length once. Beyond a number of records only the marks of steps are kept, and
+//! the trace is read again for the steps that fit.
 
 use super::event::{Category, Event, Shape};
 use super::join::{Phase, Placed};
@@ -72,7 +72,7 @@ pub(super) struct Work {
 /// A call on the host that may have set the device to work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Launch {
-    pub(super) start: Time,
+    pub(super) span: Span,
     pub(super) correlation: u32,
     pub(super) thread: u16,
 }
@@ -210,23 +210,26 @@ pub(super) struct Recording {
     threads: FxHashMap<u64, u16>,
     /// Only what starts in here is kept.
     window: Option<Span>,
-    /// Records that there would be.
+    /// Records that there would be, and that are kept at most.
     records: usize,
+    most: usize,
 }
 
 impl Recording {
-    /// Records that are kept.
-    pub(super) const MOST: usize = 1_000_000;
+    /// An empty one, for `most` records.
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, ..Self::default() }
+    }
 
     /// Of a trace that has more records than fit: only what the host did in `window`, and what the device did from then
     /// until as long again after it.
-    pub(super) fn within(window: Span) -> Self {
-        Self { window: Some(window), ..Self::default() }
+    pub(super) fn within(window: Span, most: usize) -> Self {
+        Self { window: Some(window), ..Self::new(most) }
     }
 
     /// Whether records were dropped; how many there would be.
     pub(super) fn overflow(&self) -> Option<usize> {
-        (self.records > Self::MOST).then_some(self.records)
+        (self.records > self.most).then_some(self.records)
     }
 
     /// Puts everything in order of time.
@@ -248,7 +251,7 @@ impl Recording {
     /// Whether there is room for one more.
     fn count(&mut self) -> bool {
         self.records += 1;
-        if self.records == Self::MOST + 1 {
+        if self.records == self.most + 1 {
             self.works = Vec::new();
             self.launches = Vec::new();
             self.operators = Vec::new();
@@ -256,7 +259,7 @@ impl Recording {
             self.accumulations = Vec::new();
             self.ranges.retain(|range| range.role == Role::Step);
         }
-        self.records <= Self::MOST
+        self.records <= self.most
     }
 
     fn keep(&mut self, event: &Event<'_>) {
@@ -337,7 +340,7 @@ impl Recording {
         if let Some(correlation) = details.correlation.filter(|_| facts.has(Fact::SetsToWork))
             && self.count()
         {
-            push(&mut self.launches, Launch { start: span.start, correlation: correlation as u32, thread });
+            push(&mut self.launches, Launch { span, correlation: correlation as u32, thread });
         }
     }
 
