@@ -29,7 +29,7 @@ use crate::TraceError;
 use crate::import::{Imported, Options, needs_batch};
 use crate::source::{self, Limits, Source as Stream};
 use rank::Rank;
-use recording::{Recording, Span};
+use recording::{Part, Recording, Span};
 use sizes::Source;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
 
 /// Every trace at a path.
 fn read_all(path: &Path, options: &Options<'_>, most: usize, all: &mut Vec<Rank>) -> Result<(), TraceError> {
-    let mut again: Vec<(String, Span)> = Vec::new();
+    let mut again: Vec<(String, Part)> = Vec::new();
     source::visit(path, Limits::STREAMED, options.watch, &mut |mut stream| {
         if recognises(stream.head()) {
             let (recording, notes) = read(&mut stream, Recording::new(most))?;
@@ -105,11 +105,11 @@ fn read_all(path: &Path, options: &Options<'_>, most: usize, all: &mut Vec<Rank>
         return Ok(());
     }
     source::visit(path, Limits::STREAMED, options.watch, &mut |mut stream| {
-        if let Some((_, window)) = again.iter().find(|(name, _)| name == stream.name()) {
-            let (recording, mut notes) = read(&mut stream, Recording::within(*window, most))?;
+        if let Some((_, part)) = again.iter().find(|(name, _)| name == stream.name()) {
+            let (recording, mut notes) = read(&mut stream, Recording::within(*part, most))?;
             notes.push(format!(
-                "the trace is large: only steps of {:.3} s were read in detail",
-                profile::seconds(window.length())
+                "the trace is large: only steps that took the host {:.3} s were read in detail",
+                profile::seconds(part.window.length())
             ));
             all.extend(Rank::of(stream.name().to_owned(), recording, notes));
         }
@@ -162,13 +162,13 @@ fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording,
 }
 
 /// As many steps, after the first, as can be kept.
-fn part(recording: &Recording, records: usize, most: usize, name: &str) -> Result<Span, TraceError> {
+fn part(recording: &Recording, records: usize, most: usize, name: &str) -> Result<Part, TraceError> {
     let marks = steps::marks(recording);
     let per_step = records / marks.len().max(1) + 1;
     let fit = most * 3 / 4 / per_step;
     let first = usize::from(marks.len() > 1);
     match (marks.get(first), marks.get((first + fit).min(marks.len()).saturating_sub(1))) {
-        (Some(start), Some(end)) if fit > 0 => Ok(Span { start: start.start, end: end.end }),
+        (Some(start), Some(end)) if fit > 0 => Ok(recording.part(Span { start: start.start, end: end.end })),
         _ => {
             let reason = format!("it has {records} records, too many to hold, and steps that are no shorter");
             Err(TraceError::new(name, reason, "record fewer steps, with a schedule that marks them"))
@@ -193,7 +193,10 @@ fn notes(rank: &Rank) -> Vec<String> {
         ));
     }
     if rank.orphans > 0 {
-        notes.push(format!("{} kernels were launched before the trace and were left out", rank.orphans));
+        notes.push(format!(
+            "{} kernels were launched outside of what was read and were left out",
+            rank.orphans
+        ));
     }
     if rank.on_host {
         notes.push("no device was recorded: the host's operators are the work".to_owned());

@@ -20,6 +20,17 @@ const LATEST: f64 = 1e17;
 /// Longer events are mistakes: 12 days.
 const LONGEST: f64 = 1e12;
 
+/// One call in so many shows which works were asked for when.
+const SAMPLED: usize = 64;
+
+/// A part of a trace: what the host did in a window, and what it asked the device to do then, by correlation. That may
+/// be a little more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) window: Span,
+    correlations: (u32, u32),
+}
+
 /// From when until when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Span {
@@ -208,8 +219,11 @@ pub(super) struct Recording {
     pub(super) devices: Vec<u64>,
     names: Names,
     threads: FxHashMap<u64, u16>,
-    /// Only what starts in here is kept.
-    window: Option<Span>,
+    /// Only this is kept.
+    part: Option<Part>,
+    /// When every so many works were asked for, and their correlation.
+    samples: Vec<(Time, u32)>,
+    calls: usize,
     /// Records that there would be, and that are kept at most.
     records: usize,
     most: usize,
@@ -221,10 +235,23 @@ impl Recording {
         Self { most, ..Self::default() }
     }
 
-    /// Of a trace that has more records than fit: only what the host did in `window`, and what the device did from then
-    /// until as long again after it.
-    pub(super) fn within(window: Span, most: usize) -> Self {
-        Self { window: Some(window), ..Self::new(most) }
+    /// An empty one for a part of a trace that has more records than fit.
+    pub(super) fn within(part: Part, most: usize) -> Self {
+        Self { part: Some(part), ..Self::new(most) }
+    }
+
+    /// The part that the host worked on in `window`.
+    pub(super) fn part(&self, window: Span) -> Part {
+        let of = |inside: &dyn Fn(Time) -> bool| {
+            self.samples
+                .iter()
+                .filter(|(time, _)| inside(*time))
+                .map(|(_, correlation)| *correlation)
+                .collect::<Vec<_>>()
+        };
+        let first = of(&|time| time < window.start).into_iter().max().unwrap_or(0);
+        let last = of(&|time| time >= window.end).into_iter().min().unwrap_or(u32::MAX);
+        Part { window, correlations: (first, last) }
     }
 
     /// Whether records were dropped; how many there would be.
@@ -278,9 +305,12 @@ impl Recording {
         let start = nanoseconds(start);
         let span = Span { start, end: start + nanoseconds(duration) };
         let on_device = matches!(event.category, Category::Kernel | Category::Copy | Category::Fill);
-        if let Some(window) = self.window {
-            let until = if on_device { window.end + window.length() } else { window.end };
-            if start < window.start || start >= until {
+        if let Some(part) = self.part {
+            let correlation = event.details.correlation.unwrap_or(0) as u32;
+            let (first, last) = part.correlations;
+            let inside =
+                if on_device { (first..=last).contains(&correlation) } else { part.window.contains(start) };
+            if !inside {
                 return;
             }
         }
@@ -337,9 +367,14 @@ impl Recording {
         }
         // Most calls only ask something.
         let details = &event.details;
-        if let Some(correlation) = details.correlation.filter(|_| facts.has(Fact::SetsToWork))
-            && self.count()
-        {
+        if let Some(correlation) = details.correlation.filter(|_| facts.has(Fact::SetsToWork)) {
+            if self.calls.is_multiple_of(SAMPLED) {
+                self.samples.push((span.start, correlation as u32));
+            }
+            self.calls += 1;
+            if !self.count() {
+                return;
+            }
             push(&mut self.launches, Launch { span, correlation: correlation as u32, thread });
         }
     }

@@ -23,7 +23,7 @@ fn steps_that_fit_are_read_in_a_second_pass() {
     let (whole, part) = (&whole[0], &part[0]);
     assert_eq!(whole.steps.len(), 40);
     assert!((5..40).contains(&part.steps.len()), "{}", part.steps.len());
-    assert!(part.notes.iter().any(|note| note.contains("only steps of")), "{:?}", part.notes);
+    assert!(part.notes.iter().any(|note| note.contains("only steps that took")), "{:?}", part.notes);
     let length = |rank: &Rank| rank.mean(|step| step.timeline.length());
     assert!((length(whole) - length(part)).abs() < 1.0, "{} {}", length(whole), length(part));
     assert_eq!(whole.sizes, part.sizes);
