@@ -123,6 +123,17 @@ fn a_slow_host_stays_slow() {
     assert_relative_eq!(profile(imported).mean_step().get(), expected.get(), max_relative = 0.01);
 }
 
+/// A host that waits for the device goes on earlier when the device does not wait.
+#[test]
+fn a_waiting_host_waits_less() {
+    let alone = Job { waits: true, ..Job::default() };
+    let expected = profile(read(alone.trace().as_bytes()).unwrap()).mean_step();
+    let ddp = Job { exchange: Some((4, 5000.0)), rank: Some((0, 2)), ..alone };
+    let imported = read(ddp.trace().as_bytes()).unwrap();
+    assert!(figure(&imported, "step") > 6000.0);
+    assert_relative_eq!(profile(imported).mean_step().get(), expected.get(), max_relative = 0.01);
+}
+
 #[test]
 fn buckets_tell_sizes_where_shapes_do_not() {
     let job = Job { exchange: Some((3, 40.0)), batch: None, ..Job::default() };

@@ -4,7 +4,7 @@
 //! stands last. Strings are borrowed from the text where they have no escapes.
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -83,28 +83,32 @@ pub(super) struct Details<'a> {
     pub(super) collective: Option<Cow<'a, str>>,
 }
 
-/// The sizes of a tensor's dimensions; more than eight are not told apart from none.
+/// The sizes of a tensor's dimensions; none if they are more than six, or too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Shape {
-    sizes: [u64; 8],
-    count: usize,
+    sizes: [u32; 6],
+    count: u8,
 }
 
 impl Shape {
-    pub(super) fn sizes(&self) -> &[u64] {
-        self.sizes.get(..self.count).unwrap_or_default()
+    pub(super) fn sizes(&self) -> &[u32] {
+        self.sizes.get(..usize::from(self.count)).unwrap_or_default()
     }
 
     fn push(&mut self, size: u64) {
-        if let Some(place) = self.sizes.get_mut(self.count) {
-            *place = size;
+        match (self.sizes.get_mut(usize::from(self.count)), u32::try_from(size)) {
+            (Some(place), Ok(size)) => {
+                *place = size;
+                self.count += 1;
+            }
+            _ => self.count = u8::MAX,
         }
-        self.count += 1;
     }
 
-    /// All sizes multiplied, unless that is too much.
+    /// All sizes multiplied; none if they are not known or that is too much.
     pub(super) fn product(&self) -> Option<u64> {
-        self.sizes().iter().try_fold(1_u64, |product, size| product.checked_mul(*size))
+        let sizes = self.sizes.get(..usize::from(self.count))?;
+        sizes.iter().try_fold(1_u64, |product, size| product.checked_mul(u64::from(*size)))
     }
 }
 
@@ -126,16 +130,16 @@ impl<'de> Visitor<'de> for EventVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Event<'de>, A::Error> {
         let mut event = Event::default();
         let (mut process, mut thread) = (0, 0);
-        while let Some(Text(key)) = map.next_key()? {
+        while let Some(Key(key)) = map.next_key()? {
             match &*key {
-                "ph" => event.complete = map.next_value::<Scalar<'_>>()?.is("X"),
-                "cat" => event.category = Category::of(map.next_value::<Scalar<'_>>()?.text()),
-                "name" => event.name = map.next_value::<Scalar<'_>>()?.into_text(),
-                "pid" => process = map.next_value::<Scalar<'_>>()?.label(),
-                "tid" => thread = map.next_value::<Scalar<'_>>()?.label(),
-                "ts" => event.start = map.next_value::<Scalar<'_>>()?.number(),
-                "dur" => event.duration = map.next_value::<Scalar<'_>>()?.number(),
-                "args" => event.details = map.next_value()?,
+                b"ph" => event.complete = map.next_value::<Scalar<'_>>()?.is("X"),
+                b"cat" => event.category = Category::of(map.next_value::<Scalar<'_>>()?.text()),
+                b"name" => event.name = map.next_value::<Scalar<'_>>()?.into_text(),
+                b"pid" => process = map.next_value::<Scalar<'_>>()?.label(),
+                b"tid" => thread = map.next_value::<Scalar<'_>>()?.label(),
+                b"ts" => event.start = map.next_value::<Scalar<'_>>()?.number(),
+                b"dur" => event.duration = map.next_value::<Scalar<'_>>()?.number(),
+                b"args" => map.next_value_seed(&mut event.details)?,
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -146,76 +150,84 @@ impl<'de> Visitor<'de> for EventVisitor {
     }
 }
 
-impl<'de> Deserialize<'de> for Details<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(DetailsVisitor)
+impl<'de> DeserializeSeed<'de> for &mut Details<'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
-struct DetailsVisitor;
-
-impl<'de> Visitor<'de> for DetailsVisitor {
-    type Value = Details<'de>;
+impl<'de> Visitor<'de> for &mut Details<'de> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("arguments")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Details<'de>, A::Error> {
-        let mut details = Details::default();
-        while let Some(Text(key)) = map.next_key()? {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let details = self;
+        while let Some(Key(key)) = map.next_key()? {
             match &*key {
-                "correlation" => details.correlation = map.next_value::<Scalar<'_>>()?.whole(),
-                "stream" => details.stream = Some(map.next_value::<Scalar<'_>>()?.label()),
-                "device" => details.device = map.next_value::<Scalar<'_>>()?.whole(),
-                "bytes" => details.bytes = map.next_value::<Scalar<'_>>()?.whole(),
-                "grid" => details.grid = map.next_value::<First>()?.own.and_then(|sizes| sizes.product()),
-                "block" => details.block = map.next_value::<First>()?.own.and_then(|sizes| sizes.product()),
-                "Input Dims" => details.shape = map.next_value::<First>()?.inner,
-                "Input type" => details.types = map.next_value::<Scalar<'_>>()?.known(),
-                "Sequence number" => details.sequence = map.next_value::<Scalar<'_>>()?.whole(),
-                "In msg nelems" => details.elements = map.next_value::<Scalar<'_>>()?.whole(),
-                "dtype" => details.element_type = map.next_value::<Scalar<'_>>()?.known(),
-                "Collective name" => details.collective = map.next_value::<Scalar<'_>>()?.known(),
+                b"correlation" => details.correlation = map.next_value::<Scalar<'_>>()?.whole(),
+                b"stream" => details.stream = Some(map.next_value::<Scalar<'_>>()?.label()),
+                b"device" => details.device = map.next_value::<Scalar<'_>>()?.whole(),
+                b"bytes" => details.bytes = map.next_value::<Scalar<'_>>()?.whole(),
+                b"grid" => details.grid = map.next_value::<First>()?.own.and_then(|sizes| sizes.product()),
+                b"block" => details.block = map.next_value::<First>()?.own.and_then(|sizes| sizes.product()),
+                b"Input Dims" => details.shape = map.next_value::<First>()?.inner,
+                b"Input type" => details.types = map.next_value::<Scalar<'_>>()?.known(),
+                b"Sequence number" => details.sequence = map.next_value::<Scalar<'_>>()?.whole(),
+                b"In msg nelems" => details.elements = map.next_value::<Scalar<'_>>()?.whole(),
+                b"dtype" => details.element_type = map.next_value::<Scalar<'_>>()?.known(),
+                b"Collective name" => details.collective = map.next_value::<Scalar<'_>>()?.known(),
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }
             }
         }
-        Ok(details)
+        Ok(())
     }
 
-    fn visit_unit<E>(self) -> Result<Details<'de>, E> {
-        Ok(Details::default())
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Details<'de>, E> {
-        Ok(Details::default())
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
     }
 }
 
-/// A key.
-struct Text<'a>(Cow<'a, str>);
+/// A key: bytes, because nothing is gained by making sure that they are text.
+struct Key<'a>(Cow<'a, [u8]>);
 
-impl<'de> Deserialize<'de> for Text<'de> {
+impl<'de> Deserialize<'de> for Key<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Keys;
         impl<'de> Visitor<'de> for Keys {
-            type Value = Text<'de>;
+            type Value = Key<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a key")
             }
 
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Borrowed(text)))
+            fn visit_borrowed_bytes<E>(self, text: &'de [u8]) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(text)))
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
+            fn visit_bytes<E>(self, text: &[u8]) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(text.as_bytes())))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(text.as_bytes().to_owned())))
             }
         }
-        deserializer.deserialize_str(Keys)
+        deserializer.deserialize_bytes(Keys)
     }
 }
 

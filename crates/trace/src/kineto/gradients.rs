@@ -105,7 +105,8 @@ struct Forward {
 
 impl Forward {
     fn of(recording: &Recording, window: Span) -> Self {
-        let mut threads: Vec<u16> = recording.accumulations.iter().map(|it| it.thread).collect();
+        let mut threads: Vec<u16> =
+            inside(&recording.accumulations, window, |it| it.span.start).iter().map(|it| it.thread).collect();
         threads.sort_unstable();
         threads.dedup();
         let inside = inside(&recording.numbered, window, |it| it.start).iter().copied();

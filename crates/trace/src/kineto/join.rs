@@ -33,6 +33,8 @@ pub(super) struct Joined {
     pub(super) works: Vec<Placed>,
     /// Works that nobody asked for: their launch lies before the trace, or was not recorded.
     pub(super) orphans: usize,
+    /// When the host waits for the device: it synchronises, or asks for a copy and goes on when that has ended.
+    pub(super) waiting: Vec<Span>,
     /// Whether the host itself computes.
     pub(super) on_host: bool,
 }
@@ -44,13 +46,19 @@ impl Joined {
         let recorded = std::mem::take(&mut recording.works);
         let launches = std::mem::take(&mut recording.launches);
         let on_host = recorded.iter().all(|placed| placed.work.kind == Kind::Transfer);
+        let mut waiting: Vec<Span> = recording
+            .ranges
+            .iter()
+            .filter(|range| range.role == Role::Synchronising)
+            .map(|range| range.span)
+            .collect();
         let (mut works, orphans) = if on_host {
             (host_works(recording, &context), 0)
         } else {
-            device_works(recorded, launches, &context)
+            device_works(recorded, launches, &context, &mut waiting)
         };
         works.sort_unstable_by_key(|placed| (placed.launch, placed.work.span));
-        Self { works, orphans, on_host }
+        Self { works, orphans, waiting: union(waiting), on_host }
     }
 }
 
@@ -58,15 +66,19 @@ fn device_works(
     mut works: Vec<Placed>,
     mut launches: Vec<Launch>,
     context: &Context,
+    waiting: &mut Vec<Span>,
 ) -> (Vec<Placed>, usize) {
     launches.sort_unstable_by_key(|launch| launch.correlation);
     let all = works.len();
     works.retain_mut(|placed| {
         let found = launches.binary_search_by_key(&placed.work.correlation, |launch| launch.correlation);
         let Some(launch) = found.ok().and_then(|index| launches.get(index)) else { return false };
-        placed.launch = launch.start;
+        if placed.work.kind == Kind::Transfer && placed.work.span.end <= launch.span.end {
+            waiting.push(launch.span);
+        }
+        placed.launch = launch.span.start;
         placed.thread = launch.thread;
-        placed.phase = context.phase(placed.work.kind, launch.thread, launch.start);
+        placed.phase = context.phase(placed.work.kind, launch.thread, launch.span.start);
         true
     });
     let orphans = all - works.len();

@@ -29,11 +29,14 @@ use crate::TraceError;
 use crate::import::{Imported, Options, needs_batch};
 use crate::source::{self, Limits, Source as Stream};
 use rank::Rank;
-use recording::{Recording, Span};
+use recording::{Part, Recording, Span};
 use sizes::Source;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use stepcast_core::profile::Profile;
+
+/// Records that are kept of a trace.
+const MOST_RECORDS: usize = 1_000_000;
 
 /// Whether a file that begins like this is a trace of PyTorch's profiler: JSON that states the version of its schema and,
 /// if it goes that far, has a list of events.
@@ -48,7 +51,7 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, TraceError> {
     let mut all = Vec::new();
     for path in paths {
-        read_all(path, options, &mut all)?;
+        read_all(path, options, MOST_RECORDS, &mut all)?;
     }
     let place = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
     if all.is_empty() {
@@ -57,7 +60,7 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
     }
     let chosen = ranks::median(&all);
     let rank = &all[chosen];
-    let known = rank.batch.and_then(|batch| u32::try_from(batch).ok()).filter(|batch| *batch > 0);
+    let known = rank.batch.filter(|batch| *batch > 0);
     let batch = options.batch.or(known).ok_or_else(|| needs_batch(&rank.place))?;
     let mut notes = notes(rank);
     if options.batch.is_none() {
@@ -84,14 +87,14 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
 }
 
 /// Every trace at a path.
-fn read_all(path: &Path, options: &Options<'_>, all: &mut Vec<Rank>) -> Result<(), TraceError> {
-    let mut again: Vec<(String, Span)> = Vec::new();
+fn read_all(path: &Path, options: &Options<'_>, most: usize, all: &mut Vec<Rank>) -> Result<(), TraceError> {
+    let mut again: Vec<(String, Part)> = Vec::new();
     source::visit(path, Limits::STREAMED, options.watch, &mut |mut stream| {
         if recognises(stream.head()) {
-            let (recording, notes) = read(&mut stream, Recording::default())?;
+            let (recording, notes) = read(&mut stream, Recording::new(most))?;
             match recording.overflow() {
                 Some(records) => {
-                    again.push((stream.name().to_owned(), part(&recording, records, stream.name())?))
+                    again.push((stream.name().to_owned(), part(&recording, records, most, stream.name())?))
                 }
                 None => all.extend(Rank::of(stream.name().to_owned(), recording, notes)),
             }
@@ -102,11 +105,11 @@ fn read_all(path: &Path, options: &Options<'_>, all: &mut Vec<Rank>) -> Result<(
         return Ok(());
     }
     source::visit(path, Limits::STREAMED, options.watch, &mut |mut stream| {
-        if let Some((_, window)) = again.iter().find(|(name, _)| name == stream.name()) {
-            let (recording, mut notes) = read(&mut stream, Recording::within(*window))?;
+        if let Some((_, part)) = again.iter().find(|(name, _)| name == stream.name()) {
+            let (recording, mut notes) = read(&mut stream, Recording::within(*part, most))?;
             notes.push(format!(
-                "the trace is large: only steps of {:.3} s were read in detail",
-                profile::seconds(window.length())
+                "the trace is large: only steps that took the host {:.3} s were read in detail",
+                profile::seconds(part.window.length())
             ));
             all.extend(Rank::of(stream.name().to_owned(), recording, notes));
         }
@@ -126,14 +129,15 @@ fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording,
             }
         });
     };
+    let read = recording.events + course.arrows;
     if let Some(error) = failed {
         let complaint = stream.complaint(&error);
         if stream.exceeded() {
             return Err(complaint);
         }
-        notes.push(format!("{}; {} events before that were read", complaint.reason, recording.events));
+        notes.push(format!("{}; {read} events before that were read", complaint.reason));
     } else if !course.complete {
-        notes.push(format!("the file ends in the middle of its events; {} were read", recording.events));
+        notes.push(format!("the file ends in the middle of its events; {read} were read"));
     }
     if course.lost > 0 {
         notes.push(format!(
@@ -158,13 +162,13 @@ fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording,
 }
 
 /// As many steps, after the first, as can be kept.
-fn part(recording: &Recording, records: usize, name: &str) -> Result<Span, TraceError> {
+fn part(recording: &Recording, records: usize, most: usize, name: &str) -> Result<Part, TraceError> {
     let marks = steps::marks(recording);
     let per_step = records / marks.len().max(1) + 1;
-    let fit = Recording::MOST * 3 / 4 / per_step;
+    let fit = most * 3 / 4 / per_step;
     let first = usize::from(marks.len() > 1);
     match (marks.get(first), marks.get((first + fit).min(marks.len()).saturating_sub(1))) {
-        (Some(start), Some(end)) if fit > 0 => Ok(Span { start: start.start, end: end.end }),
+        (Some(start), Some(end)) if fit > 0 => Ok(recording.part(Span { start: start.start, end: end.end })),
         _ => {
             let reason = format!("it has {records} records, too many to hold, and steps that are no shorter");
             Err(TraceError::new(name, reason, "record fewer steps, with a schedule that marks them"))
@@ -189,7 +193,10 @@ fn notes(rank: &Rank) -> Vec<String> {
         ));
     }
     if rank.orphans > 0 {
-        notes.push(format!("{} kernels were launched before the trace and were left out", rank.orphans));
+        notes.push(format!(
+            "{} kernels were launched outside of what was read and were left out",
+            rank.orphans
+        ));
     }
     if rank.on_host {
         notes.push("no device was recorded: the host's operators are the work".to_owned());

@@ -61,7 +61,7 @@ pub(super) struct Rank {
     pub(super) told: Told,
     pub(super) sizes: Option<Sizes>,
     /// Samples of a step, from the first layer's input.
-    pub(super) batch: Option<u64>,
+    pub(super) batch: Option<u32>,
     /// Lengths of the marks on the host, and times between those on the device.
     pub(super) host_marks: Vec<Time>,
     pub(super) device_marks: Vec<Time>,
@@ -131,14 +131,11 @@ type Understood<'a> = (Step, Vec<&'a Placed>);
 /// Every step that has works.
 fn understand<'a>(recording: &Recording, joined: &'a Joined, windows: &[Span]) -> Vec<Understood<'a>> {
     let ran = |placed: &&Placed| placed.work.kind == Kind::Collective;
-    let when = |role: Role| {
-        let ranges = recording.ranges.iter().filter(|range| range.role == role);
-        union(ranges.map(|range| range.span).collect())
-    };
-    let loading = when(Role::Loading);
+    let loading = recording.ranges.iter().filter(|range| range.role == Role::Loading);
+    let loading = union(loading.map(|range| range.span).collect());
     let around = Surroundings {
         collectives: union(joined.works.iter().filter(ran).map(|placed| placed.work.span).collect()),
-        waiting: when(Role::Synchronising),
+        waiting: joined.waiting.clone(),
         on_host: joined.on_host,
     };
     let mut grouped: Vec<(Span, Vec<&Placed>)> = Vec::new();

@@ -1,7 +1,7 @@
 //! What is kept of a trace: compact records of what ran where and when, names told apart once.
 //!
-//! A record takes some 40 bytes, a name its length once. Beyond [`Recording::MOST`] records only the marks of steps are
-//! kept, and the trace is read again for the steps that fit.
+//! A record takes some 40 bytes, a name its length once. Beyond a number of records only the marks of steps are kept, and
+//! the trace is read again for the steps that fit.
 
 use super::event::{Category, Event, Shape};
 use super::join::{Phase, Placed};
@@ -19,6 +19,17 @@ pub(super) type Time = i64;
 const LATEST: f64 = 1e17;
 /// Longer events are mistakes: 12 days.
 const LONGEST: f64 = 1e12;
+
+/// One call in so many shows which works were asked for when.
+const SAMPLED: usize = 64;
+
+/// A part of a trace: what the host did in a window, and what it asked the device to do then, by correlation. That may
+/// be a little more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) window: Span,
+    correlations: (u32, u32),
+}
 
 /// From when until when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,7 +83,7 @@ pub(super) struct Work {
 /// A call on the host that may have set the device to work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Launch {
-    pub(super) start: Time,
+    pub(super) span: Span,
     pub(super) correlation: u32,
     pub(super) thread: u16,
 }
@@ -208,25 +219,44 @@ pub(super) struct Recording {
     pub(super) devices: Vec<u64>,
     names: Names,
     threads: FxHashMap<u64, u16>,
-    /// Only what starts in here is kept.
-    window: Option<Span>,
-    /// Records that there would be.
+    /// Only this is kept.
+    part: Option<Part>,
+    /// When every so many works were asked for, and their correlation.
+    samples: Vec<(Time, u32)>,
+    calls: usize,
+    /// Records that there would be, and that are kept at most.
     records: usize,
+    most: usize,
 }
 
 impl Recording {
-    /// Records that are kept.
-    pub(super) const MOST: usize = 1_000_000;
+    /// An empty one, for `most` records.
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, ..Self::default() }
+    }
 
-    /// Of a trace that has more records than fit: only what the host did in `window`, and what the device did from then
-    /// until as long again after it.
-    pub(super) fn within(window: Span) -> Self {
-        Self { window: Some(window), ..Self::default() }
+    /// An empty one for a part of a trace that has more records than fit.
+    pub(super) fn within(part: Part, most: usize) -> Self {
+        Self { part: Some(part), ..Self::new(most) }
+    }
+
+    /// The part that the host worked on in `window`.
+    pub(super) fn part(&self, window: Span) -> Part {
+        let of = |inside: &dyn Fn(Time) -> bool| {
+            self.samples
+                .iter()
+                .filter(|(time, _)| inside(*time))
+                .map(|(_, correlation)| *correlation)
+                .collect::<Vec<_>>()
+        };
+        let first = of(&|time| time < window.start).into_iter().max().unwrap_or(0);
+        let last = of(&|time| time >= window.end).into_iter().min().unwrap_or(u32::MAX);
+        Part { window, correlations: (first, last) }
     }
 
     /// Whether records were dropped; how many there would be.
     pub(super) fn overflow(&self) -> Option<usize> {
-        (self.records > Self::MOST).then_some(self.records)
+        (self.records > self.most).then_some(self.records)
     }
 
     /// Puts everything in order of time.
@@ -248,7 +278,7 @@ impl Recording {
     /// Whether there is room for one more.
     fn count(&mut self) -> bool {
         self.records += 1;
-        if self.records == Self::MOST + 1 {
+        if self.records == self.most + 1 {
             self.works = Vec::new();
             self.launches = Vec::new();
             self.operators = Vec::new();
@@ -256,7 +286,7 @@ impl Recording {
             self.accumulations = Vec::new();
             self.ranges.retain(|range| range.role == Role::Step);
         }
-        self.records <= Self::MOST
+        self.records <= self.most
     }
 
     fn keep(&mut self, event: &Event<'_>) {
@@ -275,9 +305,12 @@ impl Recording {
         let start = nanoseconds(start);
         let span = Span { start, end: start + nanoseconds(duration) };
         let on_device = matches!(event.category, Category::Kernel | Category::Copy | Category::Fill);
-        if let Some(window) = self.window {
-            let until = if on_device { window.end + window.length() } else { window.end };
-            if start < window.start || start >= until {
+        if let Some(part) = self.part {
+            let correlation = event.details.correlation.unwrap_or(0) as u32;
+            let (first, last) = part.correlations;
+            let inside =
+                if on_device { (first..=last).contains(&correlation) } else { part.window.contains(start) };
+            if !inside {
                 return;
             }
         }
@@ -334,10 +367,15 @@ impl Recording {
         }
         // Most calls only ask something.
         let details = &event.details;
-        if let Some(correlation) = details.correlation.filter(|_| facts.has(Fact::SetsToWork))
-            && self.count()
-        {
-            push(&mut self.launches, Launch { start: span.start, correlation: correlation as u32, thread });
+        if let Some(correlation) = details.correlation.filter(|_| facts.has(Fact::SetsToWork)) {
+            if self.calls.is_multiple_of(SAMPLED) {
+                self.samples.push((span.start, correlation as u32));
+            }
+            self.calls += 1;
+            if !self.count() {
+                return;
+            }
+            push(&mut self.launches, Launch { span, correlation: correlation as u32, thread });
         }
     }
 
@@ -430,7 +468,7 @@ impl Receive for Recording {
 }
 
 /// Whether the first input of an operator is a batch: its first dimension counts samples.
-fn takes_samples(name: &str, shape: &[u64]) -> bool {
+fn takes_samples(name: &str, shape: &[u32]) -> bool {
     match name {
         "aten::conv1d" => shape.len() == 3,
         "aten::conv2d" => shape.len() == 4,

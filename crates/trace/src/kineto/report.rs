@@ -63,7 +63,12 @@ pub(super) fn summary(rank: &Rank) -> Summary {
         "collectives run on the device",
     );
     let exposed = mean(|step| step.timeline.exposed);
-    summary.figure("exposed", "of it exposed", time(exposed), "taken out of the profile");
+    summary.figure(
+        "exposed",
+        "of it exposed",
+        time(exposed),
+        "waited for; taken out as far as the host is fast enough",
+    );
     let share = |part: f64| Value::Share(if length > 0.0 { part / length } else { 0.0 });
     summary.figure(
         "idle",

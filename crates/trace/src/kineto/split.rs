@@ -7,6 +7,8 @@ use std::io::{self, Read};
 const CHUNK: usize = 256 << 10;
 /// An event beyond this size has lost a bracket; so has a head that goes on without events.
 const LONGEST: usize = 4 << 20;
+/// Bytes of an arrow.
+const LONGEST_ARROW: usize = 1000;
 /// What the list of events is called.
 const LIST: &[u8] = b"\"traceEvents\"";
 /// A key that every event has.
@@ -17,6 +19,8 @@ const PHASE: &[u8] = b"\"ph\"";
 pub(super) struct Course {
     /// Bytes that belong to no event because one before them has lost a bracket or is cut off.
     pub(super) lost: u64,
+    /// Events that join others and say nothing new.
+    pub(super) arrows: u64,
     /// Whether the list of events had an end.
     pub(super) complete: bool,
 }
@@ -108,6 +112,11 @@ impl Splitter {
                 }
                 Some(found) => {
                     self.at += found;
+                    if let Some(length) = length_of_arrow(&self.buffer[self.at..]) {
+                        self.at += length;
+                        self.course.arrows += 1;
+                        continue;
+                    }
                     match to.begin(&self.buffer[self.at..]) {
                         Begin::Event(length) => {
                             self.at += length;
@@ -202,6 +211,16 @@ fn extent(text: &[u8]) -> Option<usize> {
     None
 }
 
+/// Bytes of the event that begins here if it is an arrow from a call to a kernel; it says so at once.
+fn length_of_arrow(text: &[u8]) -> Option<usize> {
+    let rest = text.strip_prefix(b"{")?.trim_ascii_start().strip_prefix(PHASE)?;
+    let rest = rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+    let is_arrow = rest.starts_with(b"\"s\"") || rest.starts_with(b"\"f\"");
+    // An arrow is short: what goes on for longer has lost a bracket.
+    let text = text.get(..LONGEST_ARROW.min(text.len()))?;
+    is_arrow.then(|| extent(text)).flatten()
+}
+
 /// Where a second event seems to begin in an object: at the brace before its second phase.
 fn next_event(object: &[u8]) -> Option<usize> {
     let mut phases = memmem::find_iter(object, PHASE);
@@ -266,7 +285,7 @@ mod tests {
         let (found, course) = kept(&text);
         assert_eq!(found.events, events);
         assert_eq!(found.head, "{\"a\": 1, ");
-        assert_eq!(course, Some(Course { lost: 0, complete: true }));
+        assert_eq!(course, Some(Course { lost: 0, arrows: 0, complete: true }));
         assert_eq!(kept("{\"a\": []}").1, None);
         assert_eq!(kept("").1, None);
     }

@@ -3,7 +3,8 @@
 //! Between two works the device is idle for one of three reasons: the host had not asked for the second yet (late), the
 //! second waited for a collective (exposed), or neither. A wait for a collective is one while the second work had been
 //! asked for, or while the host itself waited for the device. Exposed waits are taken out, and what follows moves
-//! forward; but no work starts before the host has asked for it, so a host that is slow stays slow.
+//! forward; but no work starts before the host has asked for it, so a host that is slow stays slow. A host that waits for
+//! the device goes on as much earlier as the device is done earlier, though not before it began to wait.
 
 use super::join::{Placed, within};
 use super::recording::{Kind, Span, Time};
@@ -28,6 +29,8 @@ pub(super) struct Timeline {
     shifts: Vec<(Time, Time)>,
     /// By how much the host does, which waits less itself.
     host_shift: Time,
+    /// Until when its waits have been counted.
+    counted: Time,
 }
 
 /// By how much works on the device and calls of the host move forward; a step takes it over from the one before.
@@ -35,6 +38,8 @@ pub(super) struct Timeline {
 pub(super) struct Shift {
     device: Time,
     host: Time,
+    /// Until when waits of the host have been counted.
+    counted: Time,
 }
 
 /// What steps share.
@@ -70,6 +75,7 @@ impl Timeline {
             last_end: start,
             shifts: vec![(start, carried.device)],
             host_shift: carried.host,
+            counted: carried.counted,
         };
         for placed in computing() {
             let span = placed.work.span;
@@ -97,14 +103,24 @@ impl Timeline {
         let by_device: Time =
             within(&around.collectives, Span { start: asked, end: gap.end }).map(Span::length).sum();
         self.exposed += by_host + by_device;
-        self.host_shift += by_host;
         let before = self.shifts.last().map_or(0, |(_, shift)| *shift);
+        self.count_waits(launch, before, around);
+        self.host_shift += by_host;
         let free = before + by_host + by_device;
         let most = if around.on_host { free } else { (gap.end - launch).max(0) + self.host_shift };
         let shift = free.min(most);
         self.late += late.length() - by_host + free - shift;
         if shift != before {
             self.shifts.push((gap.end, shift));
+        }
+    }
+
+    /// The host has waited for the device, which is `shift` earlier, before it asked for a work at `launch`.
+    fn count_waits(&mut self, launch: Time, shift: Time, around: &Surroundings) {
+        let first = around.waiting.partition_point(|wait| wait.end <= self.counted);
+        for wait in around.waiting[first..].iter().take_while(|wait| wait.end <= launch) {
+            self.host_shift = self.host_shift.max(shift.min(self.host_shift + wait.length()));
+            self.counted = wait.end;
         }
     }
 
@@ -130,7 +146,11 @@ impl Timeline {
 
     /// What the next step takes over.
     pub(super) fn carry(&self) -> Shift {
-        Shift { device: self.shifts.last().map_or(0, |(_, shift)| *shift), host: self.host_shift }
+        Shift {
+            device: self.shifts.last().map_or(0, |(_, shift)| *shift),
+            host: self.host_shift,
+            counted: self.counted,
+        }
     }
 
     /// Length without waits for collectives.

@@ -30,6 +30,8 @@ pub(crate) struct Job {
     pub(crate) batch: Option<u64>,
     /// Whether steps are marked.
     pub(crate) marks: bool,
+    /// Whether the host waits for the device at the end of a step.
+    pub(crate) waits: bool,
     /// Rank and ranks.
     pub(crate) rank: Option<(u64, u64)>,
     /// What this rank's clock is ahead.
@@ -49,6 +51,7 @@ impl Default for Job {
             exchange: None,
             batch: Some(16),
             marks: true,
+            waits: false,
             rank: None,
             clock: 0.0,
         }
@@ -224,6 +227,18 @@ impl Job {
         );
         out.launch("made_up_update", MAIN, 7, collectives, self.update, "");
         out.now += self.host;
+        if self.waits {
+            let done = out.device.max(out.now) + 1.0;
+            out.event(
+                "cuda_runtime",
+                "cudaDeviceSynchronize",
+                MAIN,
+                out.now,
+                done - out.now,
+                "\"cbid\": 165",
+            );
+            out.now = done;
+        }
         if self.marks {
             let name = format!("ProfilerStep#{}", step + 2);
             out.event("user_annotation", &name, MAIN, begin - 1.5, out.now - begin, "\"External id\": 0");
