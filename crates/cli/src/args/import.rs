@@ -7,8 +7,16 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   stepcast import steps/ --batch 32 -o vgg16.json       a folder of step_0000.pb, step_0001.pb, ...
   stepcast import steps.tar.xz --graphs graphs.pb --batch 32 -o vgg16.json.gz
-  stepcast import steps/ --batch 32 --summary           look, and write nothing
+  stepcast import timeline.json --batch 32 -o vgg16.json
+  stepcast import layers.csv --batch 32 --summary       look, and write nothing
   stepcast predict vgg16.json                           then predict with it
+
+Formats, told by content, compressed or not:
+  TensorFlow RunMetadata      docs/profile.md
+  TensorFlow timeline         docs/import/tensorflow-timeline.md
+  Horovod timeline            docs/import/horovod.md
+  Chakra execution trace      docs/import/chakra.md
+  CSV of layers               docs/import/csv.md
 
 How to record steps is in docs/profile.md.";
 
