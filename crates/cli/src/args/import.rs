@@ -10,11 +10,19 @@ Examples:
   stepcast import rank*.json -o resnet50.json           several ranks of one job, and who is late
   stepcast import steps/ --batch 32 -o vgg16.json       TensorFlow: a folder of step_0000.pb, ...
   stepcast import steps.tar.xz --graphs graphs.pb --batch 32 -o vgg16.json.gz
+  stepcast import timeline.json --batch 32 -o vgg16.json   what TensorFlow or Horovod drew for Chrome
   stepcast import bert.onnx --size sequence=128 -o bert.toml   a model, as a scenario
   stepcast import trace.json.gz --summary               look, and write nothing
   stepcast predict resnet50.json                        then predict with it
 
-How to record steps is in docs/import.md and docs/profile.md.";
+Formats, told by content, compressed or not:
+  PyTorch profiler (Kineto)   docs/import.md
+  TensorFlow RunMetadata      docs/profile.md
+  TensorFlow timeline         docs/import/tensorflow-timeline.md
+  Horovod timeline            docs/import/horovod.md
+  Chakra execution trace      docs/import/chakra.md
+  ONNX                        docs/import/onnx.md
+  CSV of layers               docs/import/csv.md";
 
 /// Flags of `import`.
 #[derive(Debug, Args)]

@@ -67,13 +67,10 @@ fn attribute<'a>(object: &'a Object, name: &str) -> Option<&'a Value> {
 
 fn take(object: &Object, nodes: &mut Nodes) {
     let Some(id) = whole(any(object, &["id", "Id"])) else { return };
-    let mut after = Vec::new();
-    for key in ["data_deps", "dataDeps", "ctrl_deps", "ctrlDeps"] {
-        match object.get(key) {
-            Some(Value::Array(list)) => after.extend(list.iter().filter_map(|before| whole(Some(before)))),
-            other => after.extend(whole(other)),
-        }
-    }
+    let list = |keys: &[&str]| match any(object, keys) {
+        Some(Value::Array(list)) => list.iter().filter_map(|before| whole(Some(before))).collect(),
+        other => whole(other).into_iter().collect::<Vec<u64>>(),
+    };
     let kind = match any(object, &["type", "NodeType"]) {
         Some(Value::String(name)) => node_kind(name),
         other => whole(other),
@@ -91,7 +88,8 @@ fn take(object: &Object, nodes: &mut Nodes) {
     nodes.push(Node {
         id,
         kind,
-        after,
+        data: list(&["data_deps", "dataDeps"]),
+        control: list(&["ctrl_deps", "ctrlDeps"]),
         micros: number(duration).unwrap_or(0.0),
         host: whole(attribute(object, "is_cpu_op")) == Some(1),
         lane: whole(attribute(object, "stream")).or(whole(attribute(object, "tid"))).unwrap_or(0),

@@ -47,8 +47,9 @@ impl Kind {
 pub(super) struct Node {
     pub(super) id: u64,
     pub(super) kind: Kind,
-    /// Nodes that it waits for.
-    pub(super) after: Vec<u64>,
+    /// Nodes whose results it needs, and nodes that control it: in converted traces, what has called it.
+    pub(super) data: Vec<u64>,
+    pub(super) control: Vec<u64>,
     pub(super) micros: f64,
     /// Whether it runs on the host, and on which thread or stream.
     pub(super) host: bool,
@@ -69,6 +70,12 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
+    /// What each node waits for: data. Control, if the trace tells no data.
+    pub(super) fn waits(&self) -> fn(&Node) -> &[u64] {
+        let tells_data = self.nodes.iter().any(|node| !node.data.is_empty());
+        if tells_data { |node| &node.data } else { |node| &node.control }
+    }
+
     pub(super) fn push(&mut self, mut node: Node) {
         // A day.
         if !(0.0..=86_400e6).contains(&node.micros) {

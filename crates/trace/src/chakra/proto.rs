@@ -154,8 +154,9 @@ fn take(message: &NodeMessage, nodes: &mut Nodes) {
     }
     nodes.push(Node {
         id: message.id,
+        data: message.data_deps.clone(),
+        control: message.ctrl_deps.clone(),
         kind: Kind::of(message.kind, whole("comm_type")),
-        after: message.data_deps.iter().chain(&message.ctrl_deps).copied().collect(),
         micros: message.duration_micros as f64,
         host: whole("is_cpu_op") == Some(1),
         lane: whole("tid").or(whole("stream")).unwrap_or(0),

@@ -23,6 +23,7 @@ pub(super) struct Replay {
 }
 
 pub(super) fn replay(nodes: &Nodes) -> Replay {
+    let waits = nodes.waits();
     let nodes = &nodes.nodes;
     let mut found = Replay { start: vec![0.0; nodes.len()], ..Replay::default() };
     let mut index: HashMap<u64, usize> = HashMap::with_capacity(nodes.len());
@@ -32,7 +33,7 @@ pub(super) fn replay(nodes: &Nodes) -> Replay {
     let mut waiting = vec![0_u32; nodes.len()];
     let mut followers: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
     for (position, node) in nodes.iter().enumerate() {
-        for before in &node.after {
+        for before in waits(node) {
             match index.get(before) {
                 Some(&before) if before == position => {}
                 Some(&before) => {
@@ -95,7 +96,7 @@ mod tests {
         let mut nodes = Nodes::default();
         for &(id, micros, lane, after) in list {
             let kind = if micros > 0.0 { Kind::Compute } else { Kind::Collective(Collective::AllReduce) };
-            nodes.push(Node { id, kind, after: after.to_vec(), micros, lane, ..Node::default() });
+            nodes.push(Node { id, kind, data: after.to_vec(), micros, lane, ..Node::default() });
         }
         nodes
     }

@@ -2,7 +2,7 @@
 //!
 //! `wire` passes over weights while reading, `proto` declares the messages, `graph` orders the nodes; `evaluate` follows
 //! shapes through the rules in `operator`, with the batch left open (`size`); `raise` recognises the layers that
-//! exporters take apart and builds the model. What an import does is described in `docs/onnx.md`.
+//! exporters take apart and builds the model. What an import does is described in `docs/import/onnx.md`.
 
 mod evaluate;
 mod functions;
