@@ -43,6 +43,9 @@ fn seeds_are_of_the_format_that_they_stand_for() {
             "horovod" => Format::Horovod,
             "tensorflow_timeline" => Format::TensorFlowTimeline,
             "layers" => Format::Layers,
+            "kineto" => Format::Kineto,
+            "onnx" => Format::Onnx,
+            "timeline" => Format::Timeline,
             _ => continue,
         };
         assert_eq!(Format::detect(&file).unwrap(), expected, "{}", file.display());
@@ -51,7 +54,7 @@ fn seeds_are_of_the_format_that_they_stand_for() {
         assert_eq!(import(&file).is_ok(), whole, "{}: {:?}", file.display(), import(&file).err());
         imported += 1;
     }
-    assert!(imported >= 12, "{imported}");
+    assert!(imported >= 17, "{imported}");
 }
 
 #[test]
