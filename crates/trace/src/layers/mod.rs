@@ -110,7 +110,7 @@ fn import(
                 .to_owned(),
         );
     }
-    if !(backward + total > Seconds::ZERO) {
+    if backward + total <= Seconds::ZERO {
         return wrong("no layer takes any time", "give the times of the layers");
     }
     let mut draft = Draft::new(1);
