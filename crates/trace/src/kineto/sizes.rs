@@ -2,7 +2,8 @@
 
 use super::gradients::Gradient;
 use super::join::{Phase, Placed};
-use super::recording::{Collective, Kind, Recording, Time};
+use super::recording::Recording;
+use super::records::{Collective, Kind, Time};
 use std::collections::BTreeMap;
 
 /// Where sizes come from, the most certain first.
@@ -110,10 +111,10 @@ fn by_copy_before(gradients: &[Gradient], sent: &[Collective], asked: &[&Placed]
     let mut elements = Vec::with_capacity(sent.len());
     let (mut least, mut most) = (0, 0);
     for it in sent {
-        let between = asked.iter().filter(|placed| {
+        let mut between = asked.iter().filter(|placed| {
             placed.thread == it.thread && previous < placed.launch && placed.launch < it.span.start
         });
-        let copy = between.filter(|placed| placed.work.kind != Kind::Collective).next_back()?;
+        let copy = between.rfind(|placed| placed.work.kind != Kind::Collective)?;
         let (low, high) = match copy.work.kind {
             Kind::Copy => (copy.work.amount / element, copy.work.amount / element),
             _ => (copy.work.amount.saturating_sub(BLOCK) * PER_THREAD, copy.work.amount * PER_THREAD),
