@@ -8,7 +8,7 @@ use super::join::{Phase, Placed};
 use super::lenient::Shape;
 use super::names::{self, Fact, Names};
 use super::records::{
-    Accumulation, Collective, Kind, Launch, Numbered, Operator, Range, Role, Span, Time, Work, inside,
+    Accumulation, Collective, Kind, Launch, Numbered, Operator, Range, Role, Span, Time, Work,
 };
 use super::repair::repair;
 use super::split::{Begin, Receive};
