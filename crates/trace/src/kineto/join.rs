@@ -4,7 +4,8 @@
 //! optimiser, autograd's graph, the loader of data. A trace without a device has only the operators of the host: the
 //! outermost ones stand for what is done.
 
-use super::recording::{Kind, Launch, Operator, Range, Recording, Role, Span, Time, Work};
+use super::recording::Recording;
+use super::records::{Kind, Launch, Operator, Range, Role, Span, Time, Work};
 use std::collections::HashMap;
 
 /// A part of a step.

@@ -1,21 +1,23 @@
 //! PyTorch: traces of its profiler (Kineto), one file for each rank.
 //!
-//! `split` cuts a file into events, `event` and `repair` read one, `names` and `recording` keep what
-//! matters, `join` puts kernels to
-//! the calls, operators and phases they belong to, `steps` finds steps, `timeline` takes communication out of one,
-//! `gradients` and `sizes` say what is exchanged when, `rank` holds all that of one file, `ranks` compares several,
-//! `profile` writes it down and `report` tells about it. What is assumed stands in `docs/import.md`.
+//! `split` cuts a file into events; `event`, `lenient` and `repair` read one; `names`, `records` and `recording` keep what
+//! matters. `join` puts kernels to the calls, operators and phases they belong to, `steps` finds steps, `timeline` takes
+//! communication out of one, `gradients` and `sizes` say what is exchanged when. `rank` holds all that of one file,
+//! `ranks` compares several, `profile` writes it down and `report` tells about it. What is assumed stands in
+//! `docs/import.md`.
 //!
 //! Reading takes one pass, or two for traces of more than a million records.
 
 mod event;
 mod gradients;
 mod join;
+mod lenient;
 mod names;
 mod profile;
 mod rank;
 mod ranks;
 mod recording;
+mod records;
 mod repair;
 mod report;
 mod sizes;
@@ -29,7 +31,8 @@ use crate::TraceError;
 use crate::import::{Imported, Options, needs_batch};
 use crate::source::{self, Limits, Source as Stream};
 use rank::Rank;
-use recording::{Part, Recording, Span};
+use recording::{Part, Recording};
+use records::Span;
 use sizes::Source;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Names of events, told apart once, and what each of them says.
 
-use super::recording::Role;
+use super::records::Role;
 use rustc_hash::FxHashMap;
 
 /// What PyTorch's profiler calls a step.

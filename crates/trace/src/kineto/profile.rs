@@ -6,7 +6,7 @@
 //! for parameter servers; all-reduce looks at gradients alone.
 
 use super::rank::{Rank, Step};
-use super::recording::Time;
+use super::records::Time;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step as ProfileStep};
 
 /// Steps that a profile holds at most: enough to show how they vary.

@@ -2,7 +2,8 @@
 
 use super::gradients::{self, Gradient};
 use super::join::{Joined, Phase, Placed, union, within};
-use super::recording::{Collective, Kind, Operator, Recording, Role, Span, Time};
+use super::recording::Recording;
+use super::records::{Collective, Kind, Operator, Role, Span, Time};
 use super::sizes::{self, Sizes};
 use super::steps::{self, Told};
 use super::timeline::{Shift, Surroundings, Timeline};

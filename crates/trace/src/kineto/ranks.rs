@@ -4,7 +4,7 @@
 //! ranks differ by the median difference of the ends of their collectives; who begins last is waited for.
 
 use super::rank::Rank;
-use super::recording::{Span, Time};
+use super::records::{Span, Time};
 
 /// One rank beside the others.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,7 +3,7 @@
 use super::join::Phase;
 use super::rank::{Bucket, Rank, Step, Usage, median};
 use super::ranks::Standing;
-use super::recording::Time;
+use super::records::Time;
 use super::sizes::Source;
 use super::steps::Told;
 use crate::summary::{Summary, Table, Value};

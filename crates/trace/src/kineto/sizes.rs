@@ -2,7 +2,8 @@
 
 use super::gradients::Gradient;
 use super::join::{Phase, Placed};
-use super::recording::{Collective, Kind, Recording, Time};
+use super::recording::Recording;
+use super::records::{Collective, Kind, Time};
 use std::collections::BTreeMap;
 
 /// Where sizes come from, the most certain first.

@@ -1,7 +1,8 @@
 //! Where steps begin and end on the host: by marks, by the optimiser, or by what repeats on the device.
 
 use super::join::Joined;
-use super::recording::{Recording, Role, Span, Time};
+use super::recording::Recording;
+use super::records::{Role, Span, Time};
 
 /// What steps were told by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 //! the device goes on as much earlier as the device is done earlier, though not before it began to wait.
 
 use super::join::{Placed, within};
-use super::recording::{Kind, Span, Time};
+use super::records::{Kind, Span, Time};
 
 /// One step.
 #[derive(Debug, Clone)]
