@@ -85,6 +85,33 @@ fn recordings_become_a_profile_that_predicts() {
 }
 
 #[test]
+fn every_format_gives_something_that_predicts() {
+    let folder = tempfile::tempdir().unwrap();
+    let seed = |name: &str| root().join("fuzz/seeds").join(name).to_str().unwrap().to_owned();
+    for (name, output) in [
+        ("horovod/three_steps.json", "profile.json"),
+        ("chakra/small.et", "profile.json"),
+        ("chakra/pytorch.json", "model.toml"),
+        ("tensorflow_timeline/with_sizes.json", "profile.json"),
+        ("layers/plain.csv", "profile.json"),
+        ("layers/pipedream.txt", "profile.json"),
+    ] {
+        let path = folder.path().join(output);
+        let path = path.to_str().unwrap();
+        run(&["import", &seed(name), "--batch", "32", "-o", path]);
+        let predict = [&["predict", path, "--workers", "2,8", "--json"][..], &QUICK].concat();
+        let all_reduce = ["strategy.architecture=all-reduce", "strategy.synchronisation=bsp"];
+        let all_reduce = [&predict[..], &["--set", all_reduce[0], "--set", all_reduce[1]]].concat();
+        for arguments in [predict, all_reduce] {
+            let value = read(&run(&arguments));
+            let scaling = value["scaling"].as_array().unwrap();
+            let time = |index: usize| scaling[index]["iteration_s"].as_f64().unwrap();
+            assert!(time(0) > 0.0 && time(1) > 0.0, "{name}: {value}");
+        }
+    }
+}
+
+#[test]
 fn a_summary_writes_nothing() {
     let (steps, graphs) = (fixture("steps.tar.xz"), fixture("graphs.pb.gz"));
     let folder = tempfile::tempdir().unwrap();

@@ -117,7 +117,7 @@ fn summary(nodes: &Nodes, end: f64) -> Summary {
     let total = |host: bool, computes: bool| {
         let of =
             nodes.nodes.iter().filter(|node| node.host == host && (node.kind == Kind::Compute) == computes);
-        Value::Time(Seconds::new(of.map(|node| node.micros / 1e6).sum()))
+        Value::Time(Seconds::new(of.fold(0.0, |total, node| total + node.micros) / 1e6))
     };
     let mut summary = Summary::default();
     summary.figure("nodes", "nodes", Value::Count(nodes.nodes.len() as u64), "");
