@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use stepcast_core::invalid::Invalid;
 use stepcast_core::profile::{Profile, Step};
-use stepcast_core::scenario::{Document, Files};
+use stepcast_core::scenario::{Document, Files, NoFiles};
 use stepcast_study::simulate;
 
 const QUICK: [&str; 6] = [
@@ -281,6 +281,10 @@ struct Examples;
 impl Files for Examples {
     fn profile(&self, path: &str) -> Result<Profile, Invalid> {
         Ok(stepcast_trace::read_profile(Path::new(&example(path))).unwrap())
+    }
+
+    fn text(&self, path: &str) -> Result<String, Invalid> {
+        NoFiles.text(path)
     }
 }
 
