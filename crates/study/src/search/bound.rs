@@ -24,6 +24,9 @@ use stepcast_core::scenario::Scenario;
 /// Boxes of so few points are tried point by point.
 const SMALL: u128 = 16;
 
+/// Times that a search which ends before it has an answer looks for one.
+const DIVES: usize = 100;
+
 /// Most combinations of values that have no order: each is a box of its own from the start.
 pub(super) const MOST_CATEGORIES: u128 = 100_000;
 
@@ -266,6 +269,33 @@ impl Bounds<'_> {
     }
 
     /// Tries every point of a small box.
+    /// Tries the points of one small box inside: that of the half with the lower bound, again and again. Boxes with the
+    /// lowest bounds are large ones, so a search that ends early may not have tried a single point.
+    fn dive(&mut self, mut cell: Cell, found: &mut Found) {
+        while cell.points() > SMALL {
+            let mut best: Option<Cell> = None;
+            for mut part in cut(&cell, &self.axes) {
+                part.bound = match self.extremes(&part) {
+                    Err(_) => continue,
+                    Ok(None) => cell.bound,
+                    Ok(Some(extremes)) => {
+                        let lowest = self.bound(&extremes);
+                        if self.excluding(&extremes, &lowest).is_some() {
+                            continue;
+                        }
+                        lowest.value
+                    }
+                };
+                if best.as_ref().is_none_or(|best| part.bound < best.bound) {
+                    best = Some(part);
+                }
+            }
+            let Some(part) = best else { return };
+            cell = part;
+        }
+        self.try_all(&cell, found);
+    }
+
     fn try_all(&mut self, cell: &Cell, found: &mut Found) {
         let mut ranks = cell.low.clone();
         loop {
@@ -323,7 +353,14 @@ pub(super) fn search(
         }
         if asked_for >= budget {
             let why = format!("{budget} predictions were made");
-            return (found, Ended { why, complete: false, least: Some(cell.bound) });
+            let least = Some(cell.bound);
+            let mut next = Some(cell);
+            for _ in 0..DIVES {
+                let Some(cell) = next.filter(|_| found.best.is_empty()) else { break };
+                bounds.dive(cell, &mut found);
+                next = open.pop();
+            }
+            return (found, Ended { why, complete: false, least });
         }
         if number.is_multiple_of(1024) && watch(asked_for).is_break() {
             return (found, Ended::interrupted(cell.bound));
