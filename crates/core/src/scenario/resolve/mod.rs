@@ -7,6 +7,7 @@ mod model;
 
 use super::oyama2016;
 use super::sections::{DataSection, PriceSection, SimulateSection, StrategySection, ZengSection};
+use super::uncertain;
 use super::{
     DataSet, Files, ModelSource, NoFiles, Price, Scenario, ScenarioFile, SimulateOptions, ZengOptions,
 };
@@ -29,6 +30,7 @@ impl ScenarioFile {
     pub fn resolve_with(self, files: &dyn Files) -> Result<Scenario, Invalid> {
         let model::Trained { source, counting, workload } =
             model::model(self.model, files).map_err(below("model"))?;
+        let uncertain = uncertain::of(&self.cluster)?;
         let cluster = machines::cluster(self.cluster, files).map_err(below("cluster"))?;
         let usual_batch = match &source {
             ModelSource::Profile { profile, .. } => profile.batch,
@@ -74,6 +76,7 @@ impl ScenarioFile {
             counting,
             workload: Arc::new(workload),
             cluster,
+            uncertain,
             strategy,
             data: self.data.map(data).transpose().map_err(below("data"))?,
             price: self.price.map(price).transpose().map_err(below("price"))?,
