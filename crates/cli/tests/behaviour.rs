@@ -26,7 +26,7 @@ fn refused(command: &mut Command) -> String {
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let mut child = Process::new(assert_cmd::cargo::cargo_bin("stepcast"))
-        .args(["validate", "--json"])
+        .args(["validate", "zeng2023", "--json"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -82,6 +82,7 @@ fn every_json_is_json() {
         vec!["validate", "zeng2023", "--json"],
         vec!["validate", "liu2022", "--json"],
         vec!["validate", "hkbu", "--json"],
+        vec!["validate", "tf-k80", "--json"],
     ] {
         let output = stepcast(&arguments).output().unwrap();
         assert!(output.status.success(), "{arguments:?}");
@@ -92,7 +93,9 @@ fn every_json_is_json() {
 
 #[test]
 fn there_are_no_escape_sequences_without_a_terminal() {
-    for arguments in [vec!["predict"], vec!["models"], vec!["validate"], vec!["predict", "--set", "x=1"]] {
+    for arguments in
+        [vec!["predict"], vec!["models"], vec!["validate", "hkbu"], vec!["predict", "--set", "x=1"]]
+    {
         let output = stepcast(&arguments).output().unwrap();
         assert!(!output.stdout.contains(&0x1b) && !output.stderr.contains(&0x1b), "{arguments:?}");
     }

@@ -12,7 +12,10 @@ const QUICK_START: &str = include_str!("../../../examples/quickstart.toml");
 const PROFILE: &str = include_str!("../../../examples/one-worker.json");
 
 /// Values that a careless or a hostile author might write.
-const TOKENS: [&str; 40] = [
+const TOKENS: [&str; 43] = [
+    "\"9..10 Gbit/s\"",
+    "\"0.4..0.5\"",
+    "[1e-9, 1e9]",
     "0",
     "1",
     "-1",

@@ -229,7 +229,8 @@ fn a_simulation_is_told_in_full_and_a_profile_has_no_device() {
     let path = example("profile.toml");
     let text = run(&[&["predict", &path, "--workers", "2"][..], &QUICK].concat());
     for part in [
-        "with 95 % confidence",
+        "with 90 %",
+        "by which simulated runs differ",
         "Simulation\n",
         "step of a worker",
         "mean staleness",

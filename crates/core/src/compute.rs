@@ -15,6 +15,11 @@ use std::collections::BTreeMap;
 /// Share of the peak rate that is assumed where nothing was measured.
 pub const ASSUMED_EFFICIENCY: f64 = 0.5;
 
+/// Factor by which an assumed share may be off, either way: from 0.2 to 1.25 of the peak rate. What was measured reaches
+/// from 0.29 (ResNet-50 on half a K80, TensorFlow's benchmarks of 2017) to 1.59 (Zeng's networks on an RTX 4000, fast
+/// convolutions counted in full).
+pub const ASSUMED_EFFICIENCY_FACTOR: f64 = 2.5;
+
 /// Share of the memory rate that is assumed where nothing was measured.
 pub const ASSUMED_MEMORY_EFFICIENCY: f64 = 0.5;
 

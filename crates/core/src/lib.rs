@@ -22,4 +22,5 @@ pub mod steps;
 pub mod strategy;
 pub mod suggest;
 pub mod transfer;
+pub mod uncertain;
 pub mod workload;

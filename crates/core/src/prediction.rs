@@ -106,6 +106,8 @@ pub struct Usage {
 pub struct Simulation {
     /// Mean throughput lies between these with 95 % confidence.
     pub throughput_interval: [f64; 2],
+    /// How runs differ: standard deviation of the logarithm of their throughput; none of a single run.
+    pub run_spread: Option<f64>,
     /// Independent runs.
     pub runs: usize,
     /// Steps that were simulated, all workers and runs together.

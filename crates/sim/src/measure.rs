@@ -64,6 +64,36 @@ pub fn mean_and_half_width(values: &[f64]) -> (f64, f64) {
     (mean, student_t(values.len() - 1) * (variance / n).sqrt())
 }
 
+/// Standard deviation; of less than two values there is none.
+pub fn deviation(values: &[f64]) -> Option<f64> {
+    if values.len() < 2 {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    Some((squares / (values.len() - 1) as f64).sqrt())
+}
+
+/// Standard deviation of the logarithm; none where a value is not positive.
+pub fn spread_of_logarithms(values: &[f64]) -> Option<f64> {
+    let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    deviation(&logarithms).filter(|spread| spread.is_finite())
+}
+
+/// The 95 % quantile of Student's t: 90 % lie within it on both sides. Tabulated up to 30 degrees of freedom, then by its
+/// expansion in 1/n.
+pub fn student_t_95(freedom: usize) -> f64 {
+    const TABLE: [f64; 30] = [
+        6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771, 1.761,
+        1.753, 1.746, 1.740, 1.734, 1.729, 1.725, 1.721, 1.717, 1.714, 1.711, 1.708, 1.706, 1.703, 1.701,
+        1.699, 1.697,
+    ];
+    match TABLE.get(freedom.saturating_sub(1)) {
+        Some(quantile) => *quantile,
+        None => 1.645 + 1.524 / freedom as f64,
+    }
+}
+
 /// The 97.5 % quantile of Student's t (tabulated up to 30 degrees of freedom, then by its expansion in 1/n).
 fn student_t(freedom: usize) -> f64 {
     const TABLE: [f64; 30] = [
@@ -162,6 +192,14 @@ mod tests {
                 expected_maximum(count)
             );
         }
+    }
+
+    #[test]
+    fn student_t_has_closed_forms_for_one_and_two_degrees_of_freedom() {
+        // tan(π(p - 1/2)), and (2p - 1) / √(2p(1 - p)).
+        assert!((student_t_95(1) - (0.45 * std::f64::consts::PI).tan()).abs() < 1e-3);
+        assert!((student_t_95(2) - 0.9 / (2.0_f64 * 0.95 * 0.05).sqrt()).abs() < 1e-3);
+        assert!((student_t_95(31) - 1.696).abs() < 2e-3 && (student_t_95(1_000_000) - 1.645).abs() < 1e-5);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A prediction with everything a reader needs to use it: the question, the reasons, the scaling curve.
 
 use crate::advice::{self, Advice};
+use crate::interval::{Interval, Intervals};
 use crate::memory;
 use crate::scaling::{self, ScalingPoint};
 use crate::slack;
@@ -35,6 +36,9 @@ pub struct Forecast {
     pub scenario: ScenarioFile,
     /// The answer.
     pub prediction: Prediction,
+    /// Between what measurements should lie.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
     /// What limits the step and what would help.
     pub advice: Advice,
     /// The same for other numbers of workers.
@@ -53,9 +57,15 @@ impl Forecast {
         let mut prediction = method.predict(scenario)?;
         slack::fill(scenario, method, &mut prediction)?;
         prediction.warnings.extend(memory_warnings(scenario));
+        let intervals = Intervals::new(scenario, method);
+        let interval =
+            intervals.interval(scenario, &prediction, &Scenario::clone)?.map(|(interval, warnings)| {
+                prediction.warnings.extend(warnings);
+                interval
+            });
         let scaling = match scenario.strategy.architecture {
             Architecture::StandAlone => Vec::new(),
-            _ => scaling::scaling(scenario, method, workers)?,
+            _ => scaling::scaling(scenario, method, &intervals, workers)?,
         };
         Ok(Self {
             saturates_at: scaling::saturation(&scaling),
@@ -64,6 +74,7 @@ impl Forecast {
             training: training(scenario, &prediction),
             scenario: scenario.to_file(),
             prediction,
+            interval,
         })
     }
 }

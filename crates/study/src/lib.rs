@@ -6,6 +6,7 @@ mod exchange;
 pub mod fit;
 mod forecast;
 pub mod fuse;
+pub mod interval;
 pub mod map;
 mod memory;
 pub mod methods;

@@ -1,5 +1,6 @@
 //! The same question for other numbers of workers.
 
+use crate::interval::Intervals;
 use serde::Serialize;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::prediction::Bottleneck;
@@ -17,6 +18,9 @@ pub struct ScalingPoint {
     /// Samples per second of the whole cluster.
     #[serde(rename = "throughput_samples_per_s", serialize_with = "number")]
     pub throughput: SamplesPerSec,
+    /// Between what a measured throughput should lie.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval_samples_per_s: Option<[f64; 2]>,
     /// Throughput against the fastest single worker, alone.
     pub speedup: f64,
     /// Throughput against the sum of what all workers would do alone.
@@ -29,14 +33,20 @@ pub struct ScalingPoint {
 pub(crate) fn scaling(
     scenario: &Scenario,
     method: &dyn Method,
+    intervals: &Intervals<'_>,
     workers: &[u32],
 ) -> Result<Vec<ScalingPoint>, Inapplicable> {
     let point = |&workers: &u32| {
-        let prediction = method.predict(&scenario.on(scenario.cluster.resized(workers)))?;
+        let resized = |scenario: &Scenario| scenario.on(scenario.cluster.resized(workers));
+        let asked = resized(scenario);
+        let prediction = method.predict(&asked)?;
+        let interval = intervals.interval(&asked, &prediction, &resized)?;
         Ok(ScalingPoint {
             workers,
             iteration: prediction.iteration,
             throughput: prediction.throughput,
+            interval_samples_per_s: interval
+                .map(|(interval, _)| interval.throughput_samples_per_s.map(SamplesPerSec::get)),
             speedup: prediction.speedup,
             scaling_factor: prediction.scaling_factor,
             bottleneck: prediction.bottleneck,

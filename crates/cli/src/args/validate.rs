@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  stepcast validate                                  every set whose data are at hand
+  stepcast validate                                  all sets in one table
+  stepcast validate --markdown table.md              the same as a document
   stepcast validate zeng2023                         published tables and measurements
   stepcast validate liu2022                          its equations, networks and tables
   stepcast validate hkbu                             published throughput, from that of one GPU
+  stepcast validate cakelab                          the same; also tf-k80, tf-saturation
   stepcast validate tf-ps --data FOLDER              real runs, from one-worker profiles
   stepcast validate tf-ps --data FOLDER --held-out   each by what fits the others
   stepcast validate ddp-gloo --data FILE             real DDP jobs, from one-worker profiles
@@ -21,15 +23,24 @@ Exits with 1 when a bound is missed.";
 /// Flags of `validate`.
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
-    /// A set of validation data; all that can run if left out
+    /// A set of validation data; all of them in one table if left out
     pub(crate) set: Option<String>,
 
-    /// Measured runs: a folder for tf-ps, a file for ddp-gloo and steps
+    /// Measured runs: a folder for tf-ps, a file for ddp-gloo and steps; for all sets the folder
+    /// that holds them, `validation` if left out
     #[arg(long, value_name = "PATH")]
     pub(crate) data: Option<PathBuf>,
 
+    /// Also write the table of all sets as Markdown
+    #[arg(long, value_name = "FILE", conflicts_with = "set")]
+    pub(crate) markdown: Option<PathBuf>,
+
+    /// Also write what methods got wrong, by regime: what intervals are made from
+    #[arg(long, value_name = "FILE", conflicts_with = "set")]
+    pub(crate) errors: Option<PathBuf>,
+
     /// For tf-ps: also predict each configuration by figures chosen on others
-    #[arg(long, requires = "data")]
+    #[arg(long, requires_all = ["set", "data"])]
     pub(crate) held_out: bool,
 
     /// For steps: fitted matrix products, for layers that are made of them

@@ -3,7 +3,7 @@
 use super::table::{Column, Table};
 use super::{Screen, errors};
 use stepcast_core::quantity::Seconds;
-use stepcast_study::validate::ddp_gloo::{MEAN_BOUND, Parameters, Report, WORST_BOUND};
+use stepcast_study::validate::ddp_gloo::{Parameters, Report};
 
 /// The validation, its last line ended.
 pub(crate) fn render(report: &Report, screen: &Screen) -> String {
@@ -55,9 +55,7 @@ fn jobs(report: &Report, screen: &Screen) -> String {
 
 fn summary(report: &Report, screen: &Screen) -> String {
     let table = errors::table("predicted with", &report.errors, screen);
-    let mut bounds = format!(
-        "Bounds, with other models' fit: mean at most {MEAN_BOUND} %, worst at most {WORST_BOUND} %."
-    );
+    let mut bounds = format!("Bounds, with other models' fit: {}.", report.bounds);
     if report.left_out > 0 {
         bounds += &format!(" {} jobs have no profile and were left out.", report.left_out);
     }

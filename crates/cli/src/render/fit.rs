@@ -29,7 +29,7 @@ pub(crate) fn render(fitted: &Fitted, written: &str, screen: &Screen) -> String 
     let mut text = table.render(screen);
     text.push('\n');
     if !fitted.left_out.is_empty() {
-        text.push_str(&steps::left_out("Each model left out of the fit", &fitted.left_out, false, screen));
+        text.push_str(&steps::left_out("Each model left out of the fit", &fitted.left_out, None, screen));
         text.push('\n');
     }
     for note in &fitted.notes {

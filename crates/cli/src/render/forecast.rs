@@ -1,12 +1,15 @@
 //! A forecast as text: what is predicted, by what, and why.
 
 use super::table::{Column, Table, bar};
-use super::{Screen, count, duration, grouped, name, percent, ratio, several, simulation, updating};
+use super::{
+    Screen, count, duration, grouped, interval, name, percent, ratio, several, simulation, updating,
+};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, Communication, Part, Prediction, Warning};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
+use stepcast_study::interval::Interval;
 use stepcast_study::{Advice, Forecast, ScalingPoint, WhatIf};
 
 /// Slack below this rounds to nothing.
@@ -42,6 +45,9 @@ pub(crate) fn render(
             sections.push(section("How stale updates are", simulation::staleness(simulated, screen), screen));
         }
         sections.push(section("How busy resources are", simulation::usage(simulated, screen), screen));
+    }
+    if let Some(interval) = &forecast.interval {
+        sections.push(section("How sure that is", interval::parts(interval, screen), screen));
     }
     if !forecast.scaling.is_empty() {
         let table = scaling(&forecast.scaling, prediction.workers, forecast.saturates_at, screen);
@@ -93,9 +99,14 @@ fn figures(scenario: &Scenario, forecast: &Forecast, screen: &Screen) -> String 
     let prediction = &forecast.prediction;
     let mut table = Table::new([Column::Name(""), Column::Name(""), Column::Words("")]);
     let mut row = |title: &str, value: String, note: String| table.row([title.to_owned(), value, note]);
-    row("step time", prediction.iteration.human(), several(prediction.samples, "sample"));
-    let interval = prediction.simulation.as_deref().map(simulation::interval);
-    row("throughput", grouped(prediction.throughput.human()), interval.unwrap_or_default());
+    let interval = forecast.interval.as_ref();
+    let range = |interval: &Interval| interval::range(interval.iteration_s.map(Seconds::human));
+    row("step time", prediction.iteration.human(), interval.map(range).unwrap_or_default());
+    let range = |interval: &Interval| {
+        interval::range(interval.throughput_samples_per_s.map(|rate| grouped(rate.human())))
+    };
+    row("throughput", grouped(prediction.throughput.human()), interval.map(range).unwrap_or_default());
+    row("samples", count(prediction.samples), "in a step of all workers".to_owned());
     row("speed-up", ratio(prediction.speedup), "over the fastest worker alone".to_owned());
     row(
         "scaling factor",
@@ -233,9 +244,10 @@ fn scaling(points: &[ScalingPoint], own: u64, saturates_at: Option<u32>, screen:
     let mut table = Table::new([
         Column::Number("workers"),
         Column::Number("step time"),
-        Column::Number("throughput"),
+        Column::Number("samples/s"),
+        Column::Number("90 % interval"),
         Column::Number("speed-up"),
-        Column::Number("scaling factor"),
+        Column::Number("scaling"),
         Column::Name("bottleneck"),
         Column::Name(""),
     ]);
@@ -243,7 +255,8 @@ fn scaling(points: &[ScalingPoint], own: u64, saturates_at: Option<u32>, screen:
         table.row([
             count(point.workers.into()),
             point.iteration.human(),
-            grouped(point.throughput.human()),
+            interval::rate(point.throughput),
+            point.interval_samples_per_s.map_or(String::new(), interval::rates),
             ratio(point.speedup),
             percent(point.scaling_factor),
             limit(point.bottleneck).to_owned(),

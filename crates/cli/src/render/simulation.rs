@@ -1,9 +1,9 @@
 //! What only a simulation knows, as text.
 
 use super::table::{Column, Table, bar};
-use super::{Screen, count, grouped, name, percent, ratio, several};
+use super::{Screen, count, name, percent, ratio, several};
 use stepcast_core::prediction::{Simulation, Spread};
-use stepcast_core::quantity::{SamplesPerSec, Seconds};
+use stepcast_core::quantity::Seconds;
 
 /// Cells of the widest bar.
 const BAR: usize = 24;
@@ -19,18 +19,6 @@ const LAST: usize = 63;
 
 /// Usages beyond these are left out.
 const MOST_RESOURCES: usize = 16;
-
-/// How sure the throughput is.
-pub(super) fn interval(simulation: &Simulation) -> String {
-    let [low, high] = simulation.throughput_interval;
-    if simulation.runs < 2 {
-        return "one run does not tell how sure".to_owned();
-    }
-    let rate = |rate: f64| grouped(SamplesPerSec::new(rate).human());
-    let low = rate(low);
-    let low = low.strip_suffix(" samples/s").unwrap_or(&low);
-    format!("{low} to {} with 95 % confidence", rate(high))
-}
 
 /// Steps and staleness with their spreads, and what follows from them.
 pub(super) fn figures(simulation: &Simulation, screen: &Screen) -> String {

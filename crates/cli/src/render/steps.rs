@@ -3,7 +3,7 @@
 use super::Screen;
 use super::table::{Column, Table};
 use stepcast_study::fit::steps::LeftOut;
-use stepcast_study::validate::steps::{MEAN_BOUND, Report, Times, WORST_BOUND, is_bounded, keeps};
+use stepcast_study::validate::steps::{Report, Times, is_bounded};
 
 /// The validation, its last line ended.
 pub(crate) fn render(report: &Report, screen: &Screen) -> String {
@@ -12,16 +12,15 @@ pub(crate) fn render(report: &Report, screen: &Screen) -> String {
     let source = "Whole training steps on one device, each model predicted from its layers by coefficients fitted to \
                   the other models.";
     let bounds = format!(
-        "Bounds: mean at most {:.0} %, worst at most {:.0} %, for models left out. Small batches in bf16 measure the \
+        "Bounds: {}, for models left out. Small batches in bf16 measure the \
          host, families left out how far the coefficients carry: shown, not bounded.",
-        100.0 * MEAN_BOUND,
-        100.0 * WORST_BOUND
+        report.bounds
     );
     let mut sections = vec![
         format!("{title}\n{}", screen.paragraph(0, source)),
         steps(report, screen),
-        left_out("Each model left out of the fit", &report.models, true, screen),
-        left_out("Each family left out of the fit", &report.families, false, screen),
+        left_out("Each model left out of the fit", &report.models, Some(report), screen),
+        left_out("Each family left out of the fit", &report.families, None, screen),
         screen.paragraph(2, &bounds),
     ];
     sections.extend(report.notes.iter().map(|note| screen.paragraph(2, note)));
@@ -57,8 +56,8 @@ fn steps(report: &Report, screen: &Screen) -> String {
     format!("{}\n{}", screen.title("Measured steps, and errors of their prediction"), table.render(screen))
 }
 
-/// Mean and worst errors; `judged` says whether they keep the bounds.
-pub(super) fn left_out(title: &str, rows: &[LeftOut], judged: bool, screen: &Screen) -> String {
+/// Mean and worst errors, and whether they keep the bounds of a report.
+pub(super) fn left_out(title: &str, rows: &[LeftOut], judged_by: Option<&Report>, screen: &Screen) -> String {
     let mut table = Table::new([
         Column::Name("steps"),
         Column::Number("number"),
@@ -69,10 +68,10 @@ pub(super) fn left_out(title: &str, rows: &[LeftOut], judged: bool, screen: &Scr
     ]);
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     for row in rows {
-        let verdict = match (judged && is_bounded(row), keeps(row)) {
-            (false, _) => "",
-            (true, true) => "ok",
-            (true, false) => "MISSED",
+        let verdict = match judged_by.filter(|_| is_bounded(row)).map(|report| report.keeps(row)) {
+            None => "",
+            Some(true) => "ok",
+            Some(false) => "MISSED",
         };
         table.row([
             row.group.to_string(),

@@ -2,7 +2,7 @@
 
 use super::table::{Column, Table};
 use super::{Screen, errors};
-use stepcast_study::validate::tf_ps::{MEAN_BOUND, Report, WORST_BOUND};
+use stepcast_study::validate::tf_ps::Report;
 
 /// The validation, its last line ended.
 pub(crate) fn render(report: &Report, screen: &Screen) -> String {
@@ -61,8 +61,9 @@ fn points(report: &Report, screen: &Screen) -> String {
 fn summary(report: &Report, screen: &Screen) -> String {
     let table = errors::table("method", &report.errors, screen);
     let bounds = format!(
-        "Bounds: mean at most {MEAN_BOUND} %, worst at most {WORST_BOUND} %, better than both others. {:.0} % of the \
+        "Bounds: {}, better than both others. {:.0} % of the \
          points lie where 90 % of the simulated runs do, {:.0} % in the interval with model error.",
+        report.bounds,
         100.0 * report.coverage,
         100.0 * report.likely_coverage
     );

@@ -5,20 +5,21 @@ use super::sections::{
     FusionSection, MethodsSection, ModelSection, NameOr, NetworkSection, NodesSection, PriceSection,
     ServersSection, SimulateSection, StrategySection, WorkersSection, ZengSection,
 };
-use super::{ModelSource, Scenario, ScenarioFile};
+use super::{ModelSource, Scenario, ScenarioFile, uncertain};
 use crate::cluster::WorkerGroup;
 use crate::device::Device;
 use crate::model::Counting;
 use crate::network::Network;
 use crate::strategy::{Architecture, Exchange, Fusion};
 use crate::transfer::Curve;
+use crate::uncertain::Uncertain;
 
 impl Scenario {
     /// The file that asks this question with nothing left to defaults or to the catalog.
     pub fn to_file(&self) -> ScenarioFile {
         let (zeng, simulate) = (self.zeng2023, self.simulate);
         let exchanges = self.strategy.architecture == Architecture::AllReduce;
-        ScenarioFile {
+        let mut file = ScenarioFile {
             model: model(&self.source, self.counting),
             cluster: ClusterSection {
                 workers: Some(self.cluster.groups.iter().map(workers).collect()),
@@ -26,7 +27,7 @@ impl Scenario {
                 servers: Some(ServersSection {
                     count: Some(self.cluster.servers.count),
                     placement: Some(self.cluster.servers.placement),
-                    bandwidth: self.cluster.servers.bandwidth,
+                    bandwidth: self.cluster.servers.bandwidth.map(Uncertain::exactly),
                 }),
                 nodes: self.cluster.nodes.as_ref().map(|nodes| NodesSection {
                     workers: Some(nodes.workers),
@@ -74,7 +75,9 @@ impl Scenario {
                     queue: Some(simulate.queue),
                 }),
             },
-        }
+        };
+        uncertain::write(&self.uncertain, &mut file);
+        file
     }
 }
 
@@ -150,9 +153,9 @@ fn workers(group: &WorkerGroup) -> WorkersSection {
         count: Some(group.count),
         device: Some(NameOr::Table(Box::new(device(&group.device)))),
         batch: group.batch,
-        efficiency: group.efficiency,
-        speed: Some(group.speed),
-        bandwidth: group.bandwidth,
+        efficiency: group.efficiency.map(Uncertain::exactly),
+        speed: Some(group.speed.into()),
+        bandwidth: group.bandwidth.map(Uncertain::exactly),
         price: group.price,
     }
 }
@@ -171,8 +174,8 @@ fn device(device: &Device) -> DeviceSection {
         memory: Some(device.memory),
         memory_rate: Some(device.memory_rate),
         host_link: device.host_link,
-        efficiency: device.efficiency,
-        memory_efficiency: device.memory_efficiency,
+        efficiency: device.efficiency.map(Uncertain::exactly),
+        memory_efficiency: device.memory_efficiency.map(Uncertain::exactly),
         fitted: device.fitted.as_ref().map(|fitted| fitted.path.clone()),
         source: Some(device.source.clone()),
     }
@@ -182,11 +185,11 @@ fn network(network: &Network) -> NetworkSection {
     NetworkSection {
         base: None,
         name: Some(network.name.clone()),
-        bandwidth: Some(network.bandwidth),
-        latency: Some(network.latency),
-        efficiency: Some(network.efficiency),
+        bandwidth: Some(network.bandwidth.into()),
+        latency: Some(network.latency.into()),
+        efficiency: Some(network.efficiency.into()),
         startup: Some(network.startup),
-        host_rate: network.host_rate,
+        host_rate: network.host_rate.map(Uncertain::exactly),
         source: Some(network.source.clone()),
     }
 }

@@ -10,6 +10,7 @@ mod file;
 mod oyama2016;
 mod resolve;
 mod sections;
+mod uncertain;
 
 pub use document::{Document, DocumentError, Override};
 pub use file::ScenarioFile;
@@ -22,6 +23,7 @@ pub use sections::{
     FusionSection, MethodsSection, ModelSection, NameOr, NetworkSection, NodesSection, PriceSection,
     ServersSection, SimulateSection, StrategySection, WorkersSection, ZengSection,
 };
+pub use uncertain::UncertainInput;
 
 use crate::cluster::Cluster;
 use crate::invalid::{Invalid, KeyPath};
@@ -251,6 +253,8 @@ pub struct Scenario {
     pub workload: Arc<Workload>,
     /// The machines.
     pub cluster: Cluster,
+    /// What is known of the machines only within a range; the centre of each stands in `cluster`.
+    pub uncertain: Vec<UncertainInput>,
     /// The way of training.
     pub strategy: Strategy,
     /// The data set, where one is given.

@@ -8,6 +8,7 @@ use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, Second
 use crate::scenario::oyama2016::OyamaSection;
 use crate::scenario::{TransferOrder, Transport};
 use crate::strategy::{Algorithm, Architecture, Synchronisation};
+use crate::uncertain::Uncertain;
 use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use std::collections::BTreeMap;
@@ -115,11 +116,11 @@ section!(
         /// Samples per worker and step, if not the strategy's.
         batch: u32,
         /// Share of the device's rate that they reach.
-        efficiency: f64,
+        efficiency: Uncertain<f64>,
         /// Computing speed against what the device, or the profile, says: 0.5 is half as fast.
-        speed: f64,
+        speed: Uncertain<f64>,
         /// Rate of their network port, if not the network's.
-        bandwidth: BitsPerSec,
+        bandwidth: Uncertain<BitsPerSec>,
         /// One of them for one hour, if not `[price]`'s `worker-hour`.
         price: f64,
     }
@@ -153,9 +154,9 @@ section!(
         /// Rate of the link to the host.
         host_link: BytesPerSec,
         /// Share of the peak rate that training reaches.
-        efficiency: f64,
+        efficiency: Uncertain<f64>,
         /// Share of the memory rate that the work on every weight reaches.
-        memory_efficiency: f64,
+        memory_efficiency: Uncertain<f64>,
         /// File with what was fitted to measured steps, beside the scenario.
         fitted: String,
         /// Where the figures come from.
@@ -171,15 +172,15 @@ section!(
         /// What it is called.
         name: String,
         /// Nominal rate in one direction.
-        bandwidth: BitsPerSec,
+        bandwidth: Uncertain<BitsPerSec>,
         /// One-way latency.
-        latency: Seconds,
+        latency: Uncertain<Seconds>,
         /// Share of the rate left for payload.
-        efficiency: f64,
+        efficiency: Uncertain<f64>,
         /// Software start-up cost of every transfer.
         startup: Seconds,
         /// Rate at which hosts copy and serialise payload.
-        host_rate: BytesPerSec,
+        host_rate: Uncertain<BytesPerSec>,
         /// Where the figures come from.
         source: String,
     }
@@ -193,7 +194,7 @@ section!(
         /// What each of them holds.
         placement: Placement,
         /// Rate of their network port, if not the network's.
-        bandwidth: BitsPerSec,
+        bandwidth: Uncertain<BitsPerSec>,
     }
 );
 

@@ -13,7 +13,7 @@ use stepcast_core::prediction::{
 };
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_sim::measure::{Window, mean_and_half_width, quantile};
+use stepcast_sim::measure::{Window, mean_and_half_width, quantile, spread_of_logarithms};
 use stepcast_sim::{AllReduce, GraphError, Limits, Program, ProgramError, Timeline, run};
 
 fn inapplicable(invalid: Invalid) -> Inapplicable {
@@ -116,6 +116,7 @@ fn prediction(scenario: &Scenario, compute: &[Seconds], runs: &[Figures]) -> Pre
     usage.sort_by(|a, b| b.share.total_cmp(&a.share));
     let simulation = Simulation {
         throughput_interval: [(throughput.get() - half_width).max(0.0), throughput.get() + half_width],
+        run_spread: spread_of_logarithms(&rates),
         runs: runs.len(),
         steps: runs.iter().map(|figures| figures.steps).sum(),
         step_s: Spread { low: spread(0.05), median: spread(0.5), high: spread(0.95) },

@@ -13,7 +13,7 @@ use stepcast_core::profile::{Operation, Profile, Resource};
 use stepcast_core::quantity::{BitsPerSec, BytesPerSec, SamplesPerSec, Seconds};
 use stepcast_core::scenario::{self, Scenario};
 use stepcast_core::strategy::Synchronisation;
-use stepcast_sim::measure::{mean_and_half_width, quantile};
+use stepcast_sim::measure::{mean_and_half_width, quantile, spread_of_logarithms};
 use stepcast_sim::{
     Coordination, LocalLanes, ParseLane, Parsing, Program, Replay, ReplayWorker, Requeue, StreamOrder,
     Streams, TcpSpec, TransferOrder, Transport, jittered, synthesise,
@@ -116,6 +116,7 @@ impl Question {
         let mean_staleness = stale.iter().sum::<f64>() / stale.len().max(1) as f64;
         let simulation = Simulation {
             throughput_interval: [(throughput.get() - half_width).max(0.0), throughput.get() + half_width],
+            run_spread: spread_of_logarithms(&rates),
             runs: runs.len(),
             steps: runs.iter().map(|figures| figures.steps).sum(),
             step_s: spread(&mut lengths),

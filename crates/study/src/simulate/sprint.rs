@@ -10,7 +10,7 @@ use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Simul
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
-use stepcast_sim::measure::mean_and_half_width;
+use stepcast_sim::measure::{mean_and_half_width, spread_of_logarithms};
 use stepcast_sim::sprint::{Exchange, Figures, Length, Sprint};
 use stepcast_sim::{Limits, Timeline, run};
 
@@ -98,6 +98,7 @@ pub(super) fn predict(scenario: &Scenario) -> Result<Prediction, Inapplicable> {
     let idle = mean(&|figures| figures.update_waits.iter().sum());
     let simulation = Simulation {
         throughput_interval: [(throughput - half_width).max(0.0), throughput + half_width],
+        run_spread: spread_of_logarithms(&rates),
         runs: runs.len(),
         steps: lengths.len() as u64,
         step_s: spread(&mut lengths),

@@ -1,13 +1,22 @@
 //! Validation: published figures recomputed, measured ones predicted, bounds kept.
 
+mod bounds;
+mod cakelab;
+pub mod coverage;
 pub mod ddp_gloo;
 mod errors;
 pub mod hkbu;
 pub mod liu2022;
+mod one_worker;
+pub mod published;
 pub mod steps;
+pub mod table;
+mod tf_k80;
 pub mod tf_ps;
+mod tf_saturation;
 pub mod zeng2023;
 
+pub use bounds::{CoverageBound, ErrorBounds};
 pub use errors::Errors;
 
 use serde::Serialize;
@@ -25,6 +34,12 @@ pub enum ValidationError {
     /// A scenario of the validation is invalid.
     #[error("scenario: {0}")]
     Scenario(#[from] stepcast_core::invalid::Invalid),
+    /// Measured runs cannot be read.
+    #[error("{0}")]
+    Runs(#[from] stepcast_trace::TraceError),
+    /// Measurements cannot be read.
+    #[error("{0}")]
+    Measurements(#[from] crate::fit::DataError),
     /// A method refused a scenario of the validation.
     #[error("method: {0}")]
     Method(#[from] stepcast_core::method::Inapplicable),

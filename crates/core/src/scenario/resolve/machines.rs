@@ -13,6 +13,7 @@ use crate::scenario::Files;
 use crate::scenario::sections::{
     ClusterSection, DeviceSection, NameOr, NetworkSection, NodesSection, ServersSection, WorkersSection,
 };
+use crate::uncertain::Uncertain;
 use std::sync::Arc;
 
 const DEFAULT_DEVICE: &str = "tesla-v100-sxm2-16gb";
@@ -72,9 +73,9 @@ fn workers(section: WorkersSection, files: &dyn Files) -> Result<WorkerGroup, In
         device: device(section.device.unwrap_or(NameOr::Name(DEFAULT_DEVICE.to_owned())), files)
             .map_err(below("device"))?,
         batch: section.batch,
-        efficiency: section.efficiency,
-        speed: section.speed.unwrap_or(1.0),
-        bandwidth: section.bandwidth,
+        efficiency: section.efficiency.map(Uncertain::centre),
+        speed: section.speed.map_or(1.0, Uncertain::centre),
+        bandwidth: section.bandwidth.map(Uncertain::centre),
         price: section.price,
     };
     if let Some(batch) = group.batch {
@@ -123,8 +124,11 @@ fn device(given: NameOr<DeviceSection>, files: &dyn Files) -> Result<Device, Inv
             .or(base.map(|b| b.memory_rate))
             .ok_or_else(|| missing("memory-rate"))?,
         host_link: section.host_link.or(base.and_then(|b| b.host_link)),
-        efficiency: section.efficiency.or(base.and_then(|b| b.efficiency)),
-        memory_efficiency: section.memory_efficiency.or(base.and_then(|b| b.memory_efficiency)),
+        efficiency: section.efficiency.map(Uncertain::centre).or(base.and_then(|b| b.efficiency)),
+        memory_efficiency: section
+            .memory_efficiency
+            .map(Uncertain::centre)
+            .or(base.and_then(|b| b.memory_efficiency)),
         fitted: section.fitted.map(|path| fitted(path, files)).transpose().map_err(below("fitted"))?,
         source: section
             .source
@@ -185,7 +189,7 @@ fn network(given: NameOr<NetworkSection>) -> Result<Network, Invalid> {
     };
     let base = section.base.as_deref().map(catalog::network).transpose().map_err(below("base"))?;
     let base = base.as_ref();
-    let bandwidth = section.bandwidth.or(base.map(|b| b.bandwidth)).ok_or_else(|| {
+    let bandwidth = section.bandwidth.map(Uncertain::centre).or(base.map(|b| b.bandwidth)).ok_or_else(|| {
         Invalid::new(
             KeyPath::root(),
             "the network has neither a `base` nor a `bandwidth`",
@@ -198,10 +202,10 @@ fn network(given: NameOr<NetworkSection>) -> Result<Network, Invalid> {
             .or_else(|| base.map(|b| b.name.clone()))
             .unwrap_or_else(|| "custom network".to_owned()),
         bandwidth,
-        latency: section.latency.or(base.map(|b| b.latency)).unwrap_or(Seconds::ZERO),
-        efficiency: section.efficiency.or(base.map(|b| b.efficiency)).unwrap_or(1.0),
+        latency: section.latency.map(Uncertain::centre).or(base.map(|b| b.latency)).unwrap_or(Seconds::ZERO),
+        efficiency: section.efficiency.map(Uncertain::centre).or(base.map(|b| b.efficiency)).unwrap_or(1.0),
         startup: section.startup.or(base.map(|b| b.startup)).unwrap_or(Seconds::ZERO),
-        host_rate: section.host_rate.or(base.and_then(|b| b.host_rate)),
+        host_rate: section.host_rate.map(Uncertain::centre).or(base.and_then(|b| b.host_rate)),
         source: section
             .source
             .or_else(|| base.map(|b| b.source.clone()))
@@ -225,6 +229,7 @@ fn servers(section: ServersSection) -> Result<Servers, Invalid> {
         let reason = format!("{count} servers are outside 1 to {MAX_SERVERS}");
         return Err(Invalid::new(KeyPath::of("count"), reason, format!("use 1 to {MAX_SERVERS} servers")));
     }
-    optional(section.bandwidth, |rate| positive("bandwidth", rate.get(), "a rate such as \"25 Gbit/s\""))?;
-    Ok(Servers { count, placement: section.placement.unwrap_or_default(), bandwidth: section.bandwidth })
+    let bandwidth = section.bandwidth.map(Uncertain::centre);
+    optional(bandwidth, |rate| positive("bandwidth", rate.get(), "a rate such as \"25 Gbit/s\""))?;
+    Ok(Servers { count, placement: section.placement.unwrap_or_default(), bandwidth })
 }

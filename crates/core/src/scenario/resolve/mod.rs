@@ -9,6 +9,7 @@ mod together;
 
 use super::oyama2016;
 use super::sections::{DataSection, PriceSection, SimulateSection, StrategySection, ZengSection};
+use super::uncertain;
 use super::{
     DataSet, Files, NoFiles, Price, Scenario, ScenarioFile, SimulateOptions, USUAL_CURRENCY, ZengOptions,
 };
@@ -39,6 +40,7 @@ impl ScenarioFile {
     pub fn resolve_each_with(self, files: &dyn Files) -> Result<Scenario, Invalid> {
         let model::Trained { source, counting, workload } =
             model::model(self.model, files).map_err(below("model"))?;
+        let uncertain = uncertain::of(&self.cluster)?;
         let cluster = machines::cluster(self.cluster, files).map_err(below("cluster"))?;
         let usual_batch = source.profile().map_or(DEFAULT_BATCH, |profile| profile.batch);
         let gradients = match exchange::names_gradients(&self.strategy) {
@@ -62,6 +64,7 @@ impl ScenarioFile {
             counting,
             workload: Arc::new(workload),
             cluster,
+            uncertain,
             strategy,
             data: self.data.map(data).transpose().map_err(below("data"))?,
             price: self.price.map(price).transpose().map_err(below("price"))?,

@@ -59,6 +59,16 @@ impl Case {
         })
     }
 
+    /// What a step takes without communication, by the profile.
+    pub(super) fn computing(&self) -> Seconds {
+        self.pass.computing()
+    }
+
+    /// Number of parameters, each of four bytes.
+    pub(super) fn parameters(&self) -> u64 {
+        (self.pass.gradients().get() / 4.0) as u64
+    }
+
     /// Measured time of a step.
     pub(super) fn measured(&self) -> Seconds {
         Seconds::new(mean(&self.job.iterations))

@@ -10,13 +10,15 @@ mod testbed;
 
 pub use testbed::{Parameters, Testbed};
 
-use super::Errors;
+use super::{ErrorBounds, Errors};
+use crate::interval::{self, Limit, Machines, Pace, Regime};
 use case::Case;
 use data::Data;
 use rayon::prelude::*;
 use serde::Serialize;
 use std::path::Path;
-use stepcast_core::quantity::{Seconds, number};
+use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
+use stepcast_core::strategy::Architecture;
 use stepcast_trace::TraceError;
 
 /// One job and its predictions.
@@ -34,6 +36,10 @@ pub struct Row {
     pub cores: u32,
     /// `bucket_cap_mb`.
     pub bucket_mb: f64,
+    /// Share of the step in which ranks compute.
+    pub computing_share: f64,
+    /// Number of parameters.
+    pub parameters: u64,
     /// Measured time of a step.
     #[serde(rename = "measured_s", serialize_with = "number")]
     pub measured: Seconds,
@@ -61,26 +67,53 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// Leave-one-model-out, in-sample, plain overlap.
     pub errors: Vec<Errors>,
+    /// What must hold under leave-one-model-out.
+    pub bounds: ErrorBounds,
     /// Jobs that no profile fits.
     pub left_out: usize,
 }
 
-/// Bounds that must hold under leave-one-model-out: mean and worst error in percent.
-pub const MEAN_BOUND: f64 = 7.0;
-/// See [`MEAN_BOUND`].
-pub const WORST_BOUND: f64 = 18.0;
-
 impl Report {
+    /// Every job, predicted with figures fitted on other models.
+    pub fn cases(&self) -> Vec<interval::Case> {
+        let case = |row: &Row| {
+            let samples = f64::from(row.batch * row.ranks);
+            interval::Case {
+                set: "ddp-gloo",
+                group: row.model.clone(),
+                method: "simulate".to_owned(),
+                regime: Regime {
+                    architecture: Architecture::AllReduce,
+                    pace: Pace::Synchronous,
+                    limit: Limit::of(row.computing_share),
+                    machines: Machines::Several,
+                },
+                workers: row.ranks,
+                bandwidth: data::rate(&row.rate),
+                parameters: Some(row.parameters),
+                predicted: SamplesPerSec::of(samples, row.predicted),
+                measured: SamplesPerSec::of(samples, row.measured),
+                run_spread: 0.0,
+            }
+        };
+        self.rows.iter().map(case).collect()
+    }
+
     /// Whether the bounds are kept on models that were left out of the fit.
     pub fn holds(&self) -> bool {
         let judged = self.errors.first();
-        self.left_out == 0
-            && judged.is_some_and(|errors| errors.mean <= MEAN_BOUND && errors.worst <= WORST_BOUND)
+        self.left_out == 0 && judged.is_some_and(|errors| self.bounds.keeps(errors))
     }
 }
 
 /// Predicts every job of the file at `path`.
 pub fn run(path: &Path) -> Result<Report, TraceError> {
+    let unreadable = |error: super::ValidationError| TraceError {
+        place: "validation".to_owned(),
+        reason: error.to_string(),
+        remedy: "correct the file".to_owned(),
+    };
+    let bounds = super::bounds::read().map_err(unreadable)?.ddp_gloo;
     let data = Data::read(path)?;
     let testbed = Testbed::measure(&data);
     let cases: Vec<Case> = data.jobs.iter().filter_map(|job| Case::new(&data, &testbed, job)).collect();
@@ -106,9 +139,9 @@ pub fn run(path: &Path) -> Result<Report, TraceError> {
     let parameters = fits[models.len()];
     let without =
         |model: &str| models.iter().position(|other| *other == model).map_or(parameters, |index| fits[index]);
-    let rows: Vec<Row> = cases
-        .iter()
-        .map(|case| Row {
+    let row = |case: &Case| {
+        let predicted = case.predict(&without(&case.job.model));
+        Row {
             model: case.job.model.clone(),
             batch: case.job.batch,
             ranks: case.job.place.ranks,
@@ -116,11 +149,14 @@ pub fn run(path: &Path) -> Result<Report, TraceError> {
             cores: case.job.place.cores,
             bucket_mb: case.job.bucket,
             measured: case.measured(),
-            predicted: case.predict(&without(&case.job.model)),
+            computing_share: case.computing() / predicted,
+            parameters: case.parameters(),
+            predicted,
             fitted: case.predict(&parameters),
             plain: case.plain(),
-        })
-        .collect();
+        }
+    };
+    let rows: Vec<Row> = cases.iter().map(row).collect();
     let errors = |method, predicted: fn(&Row) -> Seconds| {
         Errors::of(method, rows.iter().map(|row| predicted(row) / row.measured))
     };
@@ -133,6 +169,7 @@ pub fn run(path: &Path) -> Result<Report, TraceError> {
         testbed,
         parameters,
         without: models.iter().zip(&fits).map(|(model, fit)| ((*model).to_owned(), *fit)).collect(),
+        bounds,
         left_out: data.jobs.len() - rows.len(),
         rows,
         errors,

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 const THROUGHPUT: &str = include_str!("../../../../../validation/hkbu/throughput.csv");
-const BOUNDS: &str = include_str!("../../../../../validation/hkbu/bounds.toml");
 
 /// How gradients are exchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -58,10 +57,12 @@ pub(super) struct Published {
     pub(super) throughput: f64,
 }
 
-/// The bounds file.
+/// The bounds of this set.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) struct Bounds {
+pub(in crate::validate) struct Bounds {
+    pub(in crate::validate) mean: f64,
+    pub(in crate::validate) worst: f64,
     /// Largest mean error in percent, on one node and on several, by scheme.
     pub(super) mean_error: BTreeMap<Scheme, [f64; 2]>,
     pub(super) ranking: RankingBound,
@@ -78,8 +79,4 @@ pub(super) struct RankingBound {
 
 pub(super) fn published() -> Result<Vec<Published>, ValidationError> {
     rows(THROUGHPUT)
-}
-
-pub(super) fn bounds() -> Result<Bounds, ValidationError> {
-    toml::from_str(BOUNDS).map_err(|error| ValidationError::Data(error.to_string()))
 }

@@ -5,12 +5,14 @@
 //! row of its own. How bytes travel was chosen with the rows in view: a single ring through all GPUs, and pushing and
 //! pulling one after the other.
 
+mod cases;
 mod data;
 mod predict;
 mod report;
 
 use super::ValidationError;
 
+pub(super) use data::Bounds;
 pub use data::Scheme;
 pub use report::{ErrorRow, Ranking, Report, Row};
 

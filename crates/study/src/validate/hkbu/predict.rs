@@ -20,12 +20,20 @@ const BACKWARD_PER_FORWARD: f64 = 2.0;
 /// What one GPU computes.
 pub(super) struct OneGpu {
     pass: Pass,
+    /// Samples a second.
+    pub(super) throughput: f64,
+    pub(super) parameters: u64,
 }
 
 impl OneGpu {
     /// From the throughput of one.
     pub(super) fn of(row: &Published) -> Result<Self, ValidationError> {
-        Ok(Self { pass: pass(&workload(row)?, Seconds::new(f64::from(row.batch) / row.throughput)) })
+        let workload = workload(row)?;
+        Ok(Self {
+            pass: pass(&workload, Seconds::new(f64::from(row.batch) / row.throughput)),
+            throughput: row.throughput,
+            parameters: workload.parameters,
+        })
     }
 }
 

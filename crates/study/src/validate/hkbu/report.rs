@@ -25,6 +25,10 @@ pub struct Row {
     pub predicted: f64,
     /// Samples a second by the catalog alone.
     pub by_catalog: f64,
+    /// Share of the step in which GPUs compute.
+    pub computing_share: f64,
+    /// Number of parameters.
+    pub parameters: u64,
     /// Whether a figure was fitted on this row.
     pub fitted: bool,
 }
@@ -89,7 +93,7 @@ pub struct Report {
     /// As the catalog has it.
     #[serde(rename = "catalog_within_bytes_per_s", serialize_with = "number")]
     pub catalog_rate: BytesPerSec,
-    /// The bounds of `validation/hkbu/bounds.toml`.
+    /// The bounds of `validation/bounds.toml`.
     pub bounds: Vec<BoundCheck>,
 }
 
@@ -102,7 +106,7 @@ impl Report {
 
 pub(super) fn run() -> Result<Report, ValidationError> {
     let published = data::published()?;
-    let bounds = data::bounds()?;
+    let bounds = super::super::bounds::read()?.hkbu;
     let mut alone: BTreeMap<&str, OneGpu> = BTreeMap::new();
     for row in published.iter().filter(|row| row.gpus == 1) {
         if !alone.contains_key(row.model.as_str()) {
@@ -129,6 +133,8 @@ pub(super) fn run() -> Result<Report, ValidationError> {
             gpus: row.gpus,
             measured: row.throughput,
             predicted: testbed.throughput(row, alone),
+            computing_share: testbed.throughput(row, alone) / (f64::from(row.gpus) * alone.throughput),
+            parameters: alone.parameters,
             by_catalog: catalog.throughput(row, alone),
             fitted: is_fitted(row),
         });

@@ -3,16 +3,15 @@
 use super::super::{ValidationError, rows};
 use serde::Deserialize;
 
-const BOUNDS: &str = include_str!("../../../../../validation/liu2022/bounds.toml");
 const FUSION: &str = include_str!("../../../../../validation/liu2022/fusion.json");
 const MODELS: &str = include_str!("../../../../../validation/liu2022/models.csv");
 const CALIBRATION: &str = include_str!("../../../../../validation/liu2022/calibration.csv");
 const TABLES: &str = include_str!("../../../../../validation/liu2022/tables2-3.csv");
 
-/// The bounds file.
+/// The bounds of this set.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Bounds {
+pub(in crate::validate) struct Bounds {
     pub(super) deviation: Deviations,
     pub(super) print: Print,
 }
@@ -148,10 +147,6 @@ pub(super) struct TableCase {
     pub(super) field: String,
     pub(super) published: f64,
     pub(super) recomputed: f64,
-}
-
-pub(super) fn bounds() -> Result<Bounds, ValidationError> {
-    toml::from_str(BOUNDS).map_err(|error| ValidationError::Data(error.to_string()))
 }
 
 pub(super) fn fusion() -> Result<Vec<FusionCase>, ValidationError> {

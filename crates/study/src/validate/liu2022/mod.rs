@@ -7,6 +7,7 @@ mod printed;
 mod tables;
 
 use super::ValidationError;
+pub(super) use data::Bounds;
 use serde::Serialize;
 
 pub use tables::TableRow;
@@ -70,7 +71,7 @@ impl Report {
 
 /// Runs the whole validation.
 pub fn run() -> Result<Report, ValidationError> {
-    let bounds = data::bounds()?;
+    let bounds = super::bounds::read()?.liu2022;
     let mut checks = fusion::check(&data::fusion()?, bounds.deviation.fusion);
     checks.push(models::check(&data::models()?, bounds.deviation.models)?);
     checks.push(models::check_calibration(&data::calibration()?, bounds.deviation.calibration)?);

@@ -5,13 +5,16 @@ use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 use stepcast_core::profile::Profile;
 use stepcast_core::quantity::{BitsPerSec, Seconds};
-use stepcast_trace::{TraceError, tensorflow, unpacked};
+use stepcast_trace::{TraceError, read_profile, tensorflow, unpacked};
 
 /// Steps of the slowest worker after which a run was stopped, where the configuration does not say.
 const USUAL_STEPS: u64 = 40;
 
 /// Seconds after which a run was stopped at the latest, where the configuration does not say.
 const USUAL_SECONDS: f64 = 75.0;
+
+/// A profile that was imported before: read in place of recordings.
+const PROFILE: &str = "profile.json.gz";
 
 /// `config.json`.
 #[derive(Debug, Clone, Deserialize)]
@@ -133,6 +136,10 @@ impl Configuration {
 
     /// The one-worker profile, and what had to be repaired in it.
     pub fn profile(&self) -> Result<(Profile, Vec<String>), TraceError> {
+        let ready = self.file(PROFILE);
+        if ready.is_file() {
+            return Ok((Profile { name: self.name.clone(), ..read_profile(&ready)? }, Vec::new()));
+        }
         let graphs = self.file("partition_graphs_runmetadata.pb.gz");
         let imported = tensorflow(&self.file("runmetadata.tar.xz"), Some(&graphs), self.batch)?;
         Ok((Profile { name: self.name.clone(), ..imported.found }, imported.notes))

@@ -1,10 +1,9 @@
 //! What iperf shows of the testbed's links: `bandwidth/iperf_r<Mbit/s>_<test>.json`.
 
 use super::data::{entries, json};
-use super::spread::deviation;
 use serde::Deserialize;
 use std::path::Path;
-use stepcast_sim::measure::quantile;
+use stepcast_sim::measure::{deviation, quantile};
 use stepcast_trace::TraceError;
 
 /// One connection, in bits per second and bytes.

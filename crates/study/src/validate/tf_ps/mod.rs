@@ -8,24 +8,28 @@
 //! configurations (docs/validation.md); the two are left out of the question by [`Options::held_out`].
 
 mod capture;
+mod cases;
 mod data;
 mod held_out;
 mod iperf;
 mod predict;
-mod spread;
 mod testbed;
 
 pub use data::{Configuration, Measurement};
 pub use held_out::Choice;
 pub use testbed::Testbed;
 
-use super::Errors;
+use super::{ErrorBounds, Errors};
 use data::Recorded;
 use rayon::prelude::*;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use stepcast_core::quantity::{BitsPerSec, number};
 use stepcast_trace::TraceError;
+
+/// Configurations with fewer workers than this are what profiles were taken of.
+const JUDGED_FROM: u32 = 2;
 
 /// One measured point and its predictions, in samples per second.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -34,6 +38,11 @@ pub struct Row {
     pub configuration: String,
     /// Number of workers.
     pub workers: u32,
+    /// Nominal rate of every link.
+    #[serde(rename = "rate_bits_per_s", serialize_with = "number")]
+    pub rate: BitsPerSec,
+    /// Number of parameters.
+    pub parameters: u64,
     /// Measured throughput.
     pub measured: f64,
     /// Predicted by the engine: mean of the simulated runs.
@@ -46,8 +55,6 @@ pub struct Row {
     pub likely: [f64; 2],
     /// What varies from run to run: standard deviation of the logarithm over simulated runs.
     pub run_spread: f64,
-    /// What the model lacks, likewise, from the errors of all other configurations.
-    pub model_error: f64,
     /// Predicted by Cynthia.
     pub cynthia: f64,
     /// Predicted by the closed queueing network.
@@ -69,16 +76,13 @@ pub struct Report {
     pub likely_coverage: f64,
     /// The figures chosen for each configuration on the others; none unless asked for.
     pub choices: Vec<Choice>,
+    /// What the engine must achieve.
+    pub bounds: ErrorBounds,
     /// What had to be repaired in the recordings.
     pub notes: Vec<String>,
     /// Configurations whose profile cannot be read, and why; a validation with any of them does not hold.
     pub failed: Vec<String>,
 }
-
-/// Bounds that must hold: mean and worst error of the engine in percent.
-pub const MEAN_BOUND: f64 = 7.0;
-/// See [`MEAN_BOUND`].
-pub const WORST_BOUND: f64 = 16.0;
 
 /// Methods, as reports name them.
 const SIMULATE: &str = "simulate";
@@ -91,9 +95,7 @@ impl Report {
         let (engine, others): (Vec<&Errors>, Vec<&Errors>) =
             self.errors.iter().partition(|errors| [SIMULATE, HELD_OUT].contains(&errors.method));
         let keeps = |engine: &&Errors| {
-            engine.mean <= MEAN_BOUND
-                && engine.worst <= WORST_BOUND
-                && others.iter().all(|other| engine.mean < other.mean)
+            self.bounds.keeps(engine) && others.iter().all(|other| engine.mean < other.mean)
         };
         self.failed.is_empty() && !engine.is_empty() && engine.iter().all(keeps)
     }
@@ -113,6 +115,9 @@ pub fn run(
     options: Options,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Report, TraceError> {
+    let bounds = super::bounds::read()
+        .map_err(|error| data::wrong(Path::new("validation"), error.to_string(), "correct the file"))?
+        .tf_ps;
     let configurations = data::configurations(folder)?;
     let testbed = Testbed::measure(folder, &configurations)?;
     let mut notes = Vec::new();
@@ -132,7 +137,7 @@ pub fn run(
         .iter()
         .flat_map(|recorded| recorded.measured.iter().map(move |measurement| (recorded, measurement)))
         .collect();
-    let judged = points.iter().filter(|(_, measurement)| measurement.workers >= 2).count();
+    let judged = points.iter().filter(|(_, measurement)| measurement.workers >= JUDGED_FROM).count();
     let all = points.len() + if options.held_out { held_out::rounds() * judged } else { 0 };
     let count = AtomicUsize::new(0);
     progress(0, all);
@@ -145,12 +150,12 @@ pub fn run(
             row
         })
         .collect::<Result<Vec<Row>, TraceError>>()?;
-    spread::widen(&mut rows);
+    cases::widen(&mut rows);
     let choices = match options.held_out {
         true => held_out::predict(&mut rows, &recorded, &testbed, &done)?,
         false => Vec::new(),
     };
-    let judged: Vec<&Row> = rows.iter().filter(|row| row.workers >= 2).collect();
+    let judged: Vec<&Row> = rows.iter().filter(|row| row.workers >= JUDGED_FROM).collect();
     let mut by_method = vec![errors(SIMULATE, &judged, |row| row.predicted)];
     if options.held_out {
         by_method.push(errors(HELD_OUT, &judged, |row| row.held_out.unwrap_or(f64::NAN)));
@@ -158,9 +163,10 @@ pub fn run(
     by_method.push(errors("cynthia2019", &judged, |row| row.cynthia));
     by_method.push(errors("lin2018", &judged, |row| row.lin));
     Ok(Report {
-        coverage: spread::coverage(&rows, |row| row.interval),
-        likely_coverage: spread::coverage(&rows, |row| row.likely),
+        coverage: cases::coverage(&rows, |row| row.interval),
+        likely_coverage: cases::coverage(&rows, |row| row.likely),
         errors: by_method,
+        bounds,
         testbed,
         rows,
         choices,

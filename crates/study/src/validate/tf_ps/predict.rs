@@ -2,11 +2,11 @@
 //! steps or the time is up, and the second half counts. Runs of a system that is bistable differ, so many are simulated.
 
 use super::data::{Recorded, wrong};
-use super::spread::deviation;
 use super::{Row, Testbed};
 use stepcast_analytic::phases::Phases;
 use stepcast_analytic::{cynthia2019, lin2018};
-use stepcast_sim::measure::{Window, quantile};
+use stepcast_core::profile::Resource;
+use stepcast_sim::measure::{Window, quantile, spread_of_logarithms};
 use stepcast_sim::{
     Coordination, Limits, ParseLane, Parsing, Program, Replay, ReplayWorker, Steps, TransferOrder, Transport,
     run,
@@ -27,20 +27,20 @@ pub(super) fn row(
 ) -> Result<Row, TraceError> {
     let configuration = &recorded.configuration;
     let mut rates = throughputs(recorded, testbed, workers, RUNS)?;
-    let logarithms: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
     let batch = f64::from(configuration.batch);
     let phases = Phases::of_profile(&recorded.profile, configuration.rate * testbed.goodput);
     let interval = [quantile(&mut rates, 0.05), quantile(&mut rates, 0.95)];
     Ok(Row {
         configuration: configuration.name.clone(),
         workers,
+        rate: configuration.rate,
+        parameters: (recorded.profile.bytes(Resource::Downlink).get() / 4.0) as u64,
         measured,
         predicted: mean(&rates),
         held_out: None,
         interval,
         likely: interval,
-        run_spread: deviation(&logarithms).unwrap_or_default(),
-        model_error: 0.0,
+        run_spread: spread_of_logarithms(&rates).unwrap_or_default(),
         cynthia: batch * cynthia2019::from_phases(&phases, workers, false),
         lin: batch * lin2018::steps_per_second(&phases, workers),
     })

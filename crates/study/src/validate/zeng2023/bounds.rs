@@ -1,17 +1,17 @@
-//! What the validation must achieve: `validation/zeng2023/bounds.toml`.
+//! What the validation must achieve.
 
-use super::super::{BoundCheck, ValidationError};
+use super::super::BoundCheck;
 use super::report::{CellRow, CountRow, ErrorRow};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use stepcast_core::quantity::Seconds;
 
-const BOUNDS: &str = include_str!("../../../../../validation/zeng2023/bounds.toml");
-
-/// The bounds file.
+/// The bounds of this set.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) struct Bounds {
+pub(in crate::validate) struct Bounds {
+    pub(in crate::validate) mean: f64,
+    pub(in crate::validate) worst: f64,
     table1: Table1Bound,
     pub(super) cells: CellsBound,
     mean_error: BTreeMap<String, BTreeMap<String, [f64; 2]>>,
@@ -28,10 +28,6 @@ struct Table1Bound {
 pub(super) struct CellsBound {
     pub(super) within: Seconds,
     count: usize,
-}
-
-pub(super) fn read() -> Result<Bounds, ValidationError> {
-    toml::from_str(BOUNDS).map_err(|error| ValidationError::Data(error.to_string()))
 }
 
 pub(super) fn check(

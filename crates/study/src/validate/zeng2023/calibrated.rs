@@ -11,6 +11,7 @@ use stepcast_analytic::layerwise::Layerwise;
 use stepcast_core::catalog;
 use stepcast_core::compute::{BYTES_PER_WEIGHT, FLOPS_PER_FORWARD};
 use stepcast_core::method::Method;
+use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds, number};
 use stepcast_core::scenario::{
     ClusterSection, DeviceSection, ModelSection, NameOr, NetworkSection, Scenario, ScenarioFile,
@@ -113,7 +114,17 @@ impl Calibration {
         config: Config,
         batch: u32,
     ) -> Result<Seconds, ValidationError> {
-        Ok(Layerwise.predict(&self.scenario(model, config, batch)?)?.iteration)
+        Ok(self.prediction(model, config, batch)?.iteration)
+    }
+
+    /// The whole prediction of one step.
+    pub(super) fn prediction(
+        &self,
+        model: &str,
+        config: Config,
+        batch: u32,
+    ) -> Result<Prediction, ValidationError> {
+        Ok(Layerwise.predict(&self.scenario(model, config, batch)?)?)
     }
 
     fn scenario(&self, model: &str, config: Config, batch: u32) -> Result<Scenario, ValidationError> {
@@ -125,14 +136,14 @@ impl Calibration {
             };
             let device = DeviceSection {
                 base: Some(id.to_owned()),
-                efficiency: Some(efficiency.compute),
-                memory_efficiency: Some(efficiency.memory),
+                efficiency: Some(efficiency.compute.into()),
+                memory_efficiency: Some(efficiency.memory.into()),
                 ..DeviceSection::default()
             };
             WorkersSection { count: Some(1), device: Some(table(device)), ..WorkersSection::default() }
         };
         let host_rate =
-            (self.host_per_byte.get() > 0.0).then(|| BytesPerSec::new(1.0 / self.host_per_byte.get()));
+            (self.host_per_byte.get() > 0.0).then(|| BytesPerSec::new(1.0 / self.host_per_byte.get()).into());
         let network = NetworkSection {
             base: Some(config.network().to_owned()),
             startup: Some(self.startup),
@@ -160,7 +171,7 @@ fn table<T>(section: T) -> NameOr<T> {
 
 /// The layouts of TensorFlow's benchmarks: its AlexNet is the one that Zeng counted, its ResNet strides in the
 /// 1×1 convolution.
-fn layout(model: &str) -> &str {
+pub(super) fn layout(model: &str) -> &str {
     match model {
         "alexnet" => "zeng2023/alexnet",
         "resnet50" => "resnet50-v1",

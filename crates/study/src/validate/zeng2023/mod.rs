@@ -7,11 +7,13 @@
 
 mod bounds;
 mod calibrated;
+mod cases;
 mod data;
 mod published;
 mod report;
 
 pub use super::BoundCheck;
+pub(super) use bounds::Bounds;
 pub use calibrated::Calibration;
 pub use data::Config;
 pub use report::{CellRow, CountRow, ErrorRow, Report, SweepRow};

@@ -47,6 +47,8 @@ pub struct CellRow {
     /// Predicted by the calibrated model, fitted on the other networks.
     #[serde(rename = "calibrated_s", serialize_with = "number")]
     pub calibrated: Seconds,
+    /// Share of the step in which workers compute, by the calibrated model.
+    pub computing_share: f64,
     /// Measured time.
     #[serde(rename = "measured_s", serialize_with = "number")]
     pub measured: Seconds,
@@ -110,7 +112,7 @@ pub struct Report {
     pub errors: Vec<ErrorRow>,
     /// The fitted figures, by the network that was left out; the last one has all networks.
     pub calibrations: Vec<Calibration>,
-    /// The bounds of `validation/zeng2023/bounds.toml`.
+    /// The bounds of `validation/bounds.toml`.
     pub bounds: Vec<BoundCheck>,
 }
 
@@ -125,7 +127,7 @@ impl Report {
 const MODELS: [&str; 5] = ["alexnet", "vgg11", "vgg16", "vgg19", "resnet50"];
 
 pub(super) fn run() -> Result<Report, ValidationError> {
-    let bounds = bounds::read()?;
+    let bounds = super::super::bounds::read()?.zeng2023;
     let (published_cells, workbook) = (data::cells()?, data::workbook()?);
     let mut calibrations = Vec::new();
     for left_out in MODELS.map(Some).into_iter().chain([None]) {
@@ -179,6 +181,7 @@ fn count_row(count: data::Count) -> Result<CountRow, ValidationError> {
 
 fn cell_row(cell: &Cell, calibration: &Calibration, within: Seconds) -> Result<CellRow, ValidationError> {
     let authors = published::authors(cell)?;
+    let calibrated = calibration.prediction(&cell.model, cell.config, cell.batch)?;
     let (printed, measured) = (Seconds::new(cell.pt), Seconds::new(cell.mt));
     Ok(CellRow {
         table: cell.table,
@@ -188,7 +191,8 @@ fn cell_row(cell: &Cell, calibration: &Calibration, within: Seconds) -> Result<C
         printed,
         authors,
         literal: published::literal(&cell.model, cell.config, cell.batch)?,
-        calibrated: calibration.predict(&cell.model, cell.config, cell.batch)?,
+        calibrated: calibrated.iteration,
+        computing_share: calibrated.scaling_factor,
         measured,
         printed_accuracy: cell.accuracy,
         accuracy_over_pt: 1.0 - (cell.pt - cell.mt).abs() / cell.pt,

@@ -1,0 +1,252 @@
+//! A figure that is known exactly, or only to lie within a range: `"9.0..9.5 Gbit/s"`, `"0.4..0.5"`, `[0.4, 0.5]`.
+//!
+//! A range is taken to hold the true figure with 90 %. What is predicted is its centre, the geometric mean of its ends:
+//! rates and shares are off by factors. The ends are kept as they were written, so that a file can be written back.
+
+use crate::quantity::{BitsPerSec, BytesPerSec, Seconds};
+use serde::de::{self, IntoDeserializer};
+use serde::ser::SerializeSeq;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// What can be uncertain by a factor.
+pub trait Measure: Copy + PartialOrd + Serialize + for<'de> Deserialize<'de> {
+    /// In base units.
+    fn value(self) -> f64;
+    /// Of so many base units.
+    fn of(value: f64) -> Self;
+    /// From the text of one end.
+    fn parse(text: &str) -> Result<Self, String>;
+    /// A range as a user would write it.
+    const EXAMPLE: &'static str;
+}
+
+impl Measure for f64 {
+    fn value(self) -> f64 {
+        self
+    }
+
+    fn of(value: f64) -> Self {
+        value
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        text.trim()
+            .parse()
+            .map_err(|_| format!("\"{}\" is not a number; write {}", text.trim(), Self::EXAMPLE))
+    }
+
+    const EXAMPLE: &'static str = "\"0.4..0.5\"";
+}
+
+macro_rules! measure {
+    ($name:ident, $example:literal) => {
+        impl Measure for $name {
+            fn value(self) -> f64 {
+                self.get()
+            }
+
+            fn of(value: f64) -> Self {
+                Self::new(value)
+            }
+
+            fn parse(text: &str) -> Result<Self, String> {
+                text.parse().map_err(|error: crate::quantity::ParseQuantityError| error.to_string())
+            }
+
+            const EXAMPLE: &'static str = $example;
+        }
+    };
+}
+
+measure!(BitsPerSec, "\"9..10 Gbit/s\"");
+measure!(BytesPerSec, "\"8..10 GB/s\"");
+measure!(Seconds, "\"20..50 us\"");
+
+/// A figure or a range of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Uncertain<T> {
+    low: T,
+    high: T,
+}
+
+impl<T: Measure> Uncertain<T> {
+    /// A figure that is known.
+    pub fn exactly(value: T) -> Self {
+        Self { low: value, high: value }
+    }
+
+    /// A range; none if its ends are not positive and ascending.
+    pub fn between(low: T, high: T) -> Option<Self> {
+        let sound = low.value() > 0.0 && low <= high && high.value().is_finite();
+        sound.then_some(Self { low, high })
+    }
+
+    /// Both ends, the lower one first.
+    pub fn ends(self) -> [T; 2] {
+        [self.low, self.high]
+    }
+
+    /// Whether it is a range.
+    pub fn is_range(self) -> bool {
+        self.low < self.high
+    }
+
+    /// What is predicted with: the figure, or the geometric mean of the ends.
+    pub fn centre(self) -> T {
+        match self.is_range() {
+            true => T::of((self.low.value() * self.high.value()).sqrt()),
+            false => self.low,
+        }
+    }
+}
+
+impl<T: Measure> From<T> for Uncertain<T> {
+    fn from(value: T) -> Self {
+        Self::exactly(value)
+    }
+}
+
+impl<T: Measure> Serialize for Uncertain<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if !self.is_range() {
+            return self.low.serialize(serializer);
+        }
+        let mut ends = serializer.serialize_seq(Some(2))?;
+        ends.serialize_element(&self.low)?;
+        ends.serialize_element(&self.high)?;
+        ends.end()
+    }
+}
+
+/// Both ends of "9.0..9.5 Gbit/s": the unit may stand once.
+fn split<T: Measure>(low: &str, high: &str) -> Result<(T, T), String> {
+    let is_number = |c: char| c.is_ascii_digit() || "+-._eE ".contains(c);
+    let unit = high.trim_start_matches(is_number);
+    let low = match low.trim_end().ends_with(|c: char| c.is_ascii_digit() || c == '.') {
+        true => format!("{} {unit}", low.trim_end()),
+        false => low.to_owned(),
+    };
+    Ok((T::parse(&low)?, T::parse(high)?))
+}
+
+impl<'de, T: Measure> Deserialize<'de> for Uncertain<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor<T>(PhantomData<T>);
+
+        fn range<T: Measure, E: de::Error>(low: T, high: T) -> Result<Uncertain<T>, E> {
+            let wrong = || {
+                let remedy = format!("write the smaller one first, such as {}", T::EXAMPLE);
+                E::custom(format!("the ends of a range must be positive and ascending; {remedy}"))
+            };
+            Uncertain::between(low, high).ok_or_else(wrong)
+        }
+
+        /// A single figure, refused in the words that its own kind has for it.
+        fn single<'de, T: Measure, E: de::Error>(
+            value: impl IntoDeserializer<'de, E>,
+        ) -> Result<Uncertain<T>, E> {
+            T::deserialize(value.into_deserializer()).map(Uncertain::exactly)
+        }
+
+        impl<'de, T: Measure> de::Visitor<'de> for Visitor<T> {
+            type Value = Uncertain<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a figure, or a range such as {}", T::EXAMPLE)
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                match text.split_once("..") {
+                    Some((low, high)) => {
+                        let (low, high) = split(low, high).map_err(E::custom)?;
+                        range(low, high)
+                    }
+                    None => single(text),
+                }
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Self::Value, E> {
+                single(number)
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Self::Value, E> {
+                single(number)
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Self::Value, E> {
+                single(number)
+            }
+
+            fn visit_bool<E: de::Error>(self, value: bool) -> Result<Self::Value, E> {
+                single(value)
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut ends: A) -> Result<Self::Value, A::Error> {
+                let (low, high) = (ends.next_element()?, ends.next_element()?);
+                match (low, high, ends.next_element::<T>()?) {
+                    (Some(low), Some(high), None) => range(low, high),
+                    _ => Err(de::Error::custom(format!(
+                        "a range has two ends; write two figures, or {}",
+                        T::EXAMPLE
+                    ))),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(Visitor(PhantomData))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct File {
+        rate: Uncertain<BitsPerSec>,
+        share: Uncertain<f64>,
+    }
+
+    fn read(text: &str) -> Result<File, String> {
+        toml::from_str(text).map_err(|error| error.message().to_owned())
+    }
+
+    #[test]
+    fn a_range_is_a_text_or_a_list_and_is_written_back_exactly() {
+        let ten = BitsPerSec::new(10e9);
+        let file = read("rate = \"10 Gbit/s\"\nshare = 1").unwrap();
+        assert_eq!(file, File { rate: ten.into(), share: 1.0.into() });
+        for text in [
+            "rate = \"9.0..16 Gbit/s\"\nshare = \"0.4..0.5\"",
+            "rate = \"9000 Mbit/s .. 16 Gbit/s\"\nshare = [0.4, 0.5]",
+            "rate = [\"9 Gbit/s\", \"16 Gbit/s\"]\nshare = \"0.4 .. 5e-1\"",
+        ] {
+            let file = read(text).unwrap();
+            assert_eq!(file.rate.ends().map(BitsPerSec::get), [9e9, 16e9], "{text}");
+            // √(9 · 16) = 12.
+            assert!((file.rate.centre().get() / 12e9 - 1.0).abs() < 1e-12);
+            assert!((file.share.centre() - 0.2_f64.sqrt()).abs() < 1e-12);
+            assert_eq!(read(&toml::to_string(&file).unwrap()).unwrap(), file);
+        }
+    }
+
+    #[test]
+    fn what_is_no_range_is_refused() {
+        for (rate, share, reason) in [
+            ("\"10..9 Gbit/s\"", "1", "positive and ascending"),
+            ("\"0..9 Gbit/s\"", "1", "positive and ascending"),
+            ("\"9..10\"", "1", "no unit"),
+            ("\"9..10..11 Gbit/s\"", "1", "not a unit"),
+            ("[\"9 Gbit/s\"]", "1", "two ends"),
+            ("9", "1", "9 has no unit"),
+            ("\"9 Gbit/s\"", "\"a..b\"", "not a number"),
+            ("\"9 Gbit/s\"", "\"half\"", "expected f64"),
+            ("\"9 Gbit/s\"", "[0.1, 0.2, 0.3]", "two ends"),
+        ] {
+            let error = read(&format!("rate = {rate}\nshare = {share}")).unwrap_err();
+            assert!(error.contains(reason), "{rate} {share}: {error}");
+        }
+    }
+}
