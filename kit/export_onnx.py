@@ -19,7 +19,7 @@ from common import KitError, guarded, import_torch, listed, note, packed, proven
 
 EXAMPLES = """\
   export_onnx.py --model resnet50,bert-base -o crates/trace/tests/onnx
-  export_onnx.py --model gpt2 --exporter dynamo --mode eval -o /tmp/models"""
+  export_onnx.py --model gpt2 --exporter dynamo --mode eval -o models"""
 
 # Zoo name: torchvision's name, side of the square image.
 IMAGES = {

@@ -16,8 +16,8 @@ use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Times beyond this many microseconds are mistakes: 3,000 years.
-const LATEST: f64 = 1e17;
+/// Times beyond this many microseconds are mistakes, and their nanoseconds hardly fit: the year 2096.
+const LATEST: f64 = 4e15;
 /// Longer events are mistakes: 12 days.
 const LONGEST: f64 = 1e12;
 

@@ -1,7 +1,7 @@
 //! Timelines for trace viewers: what happened where and when, how loaded links were, what led to what.
 //!
 //! Processes, lanes, events, levels and flows, without knowledge of what they stand for; [`chrome`] and [`perfetto`]
-//! print them, and [`read`] reads what they printed. Viewers draw events of a lane inside each other, so events of one
+//! print them, and an import reads what they printed. Viewers draw events of a lane inside each other, so events of one
 //! lane either nest or do not meet: [`Timeline::untangle`] gives those that would overlap lanes of their own.
 
 pub mod chrome;
