@@ -15,6 +15,9 @@ use std::collections::BTreeMap;
 /// Share of the peak rate that is assumed where nothing was measured.
 pub const ASSUMED_EFFICIENCY: f64 = 0.5;
 
+/// Code of the warning that an efficiency is assumed.
+pub const ASSUMED: &str = "assumed-efficiency";
+
 /// Factor by which an assumed share may be off, either way: from 0.2 to 1.25 of the peak rate. What was measured reaches
 /// from 0.29 (ResNet-50 on half a K80, TensorFlow's benchmarks of 2017) to 1.59 (Zeng's networks on an RTX 4000, fast
 /// convolutions counted in full).
@@ -150,7 +153,7 @@ pub fn assumptions(scenario: &Scenario) -> Option<Warning> {
         }
     }
     (!assumed.is_empty()).then(|| Warning {
-        code: "assumed-efficiency",
+        code: ASSUMED,
         message: format!(
             "no efficiency is known for {}: {ASSUMED_EFFICIENCY} of the peak rate is assumed; measure one step and \
              set `efficiency`",

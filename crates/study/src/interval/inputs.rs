@@ -4,7 +4,7 @@
 //! are the ends of its effect; effects add up by their squares.
 
 use serde::Serialize;
-use stepcast_core::compute::ASSUMED_EFFICIENCY_FACTOR;
+use stepcast_core::compute::{ASSUMED, ASSUMED_EFFICIENCY_FACTOR};
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::{Profile, Resource, Step};
@@ -26,6 +26,8 @@ pub struct InputEffect {
 pub(super) struct Varied {
     key: String,
     by: Variation,
+    /// The warning by which a prediction says that it rests on this input; none: any does.
+    told_by: Option<&'static str>,
 }
 
 enum Variation {
@@ -40,6 +42,7 @@ pub(super) fn varied(scenario: &Scenario) -> Vec<Varied> {
     let given = scenario.uncertain.iter().map(|input| Varied {
         key: input.key().to_string(),
         by: Variation::Ends(Box::new(scenario.at_ends(input))),
+        told_by: None,
     });
     let mut varied: Vec<Varied> = given.collect();
     match scenario.profile() {
@@ -57,7 +60,8 @@ pub(super) fn varied(scenario: &Scenario) -> Vec<Varied> {
                 group.device.fitted.is_none() && known.is_none()
             };
             if (0..groups.len()).any(assumed) {
-                varied.push(speed(scenario, "assumed efficiency", ASSUMED_EFFICIENCY_FACTOR, assumed));
+                let varied_speed = speed(scenario, "assumed efficiency", ASSUMED_EFFICIENCY_FACTOR, assumed);
+                varied.push(Varied { told_by: Some(ASSUMED), ..varied_speed });
             }
         }
     }
@@ -74,7 +78,7 @@ fn speed(scenario: &Scenario, key: &str, factor: f64, which: impl Fn(usize) -> b
         }
         changed
     });
-    Varied { key: key.to_owned(), by: Variation::Speed(Box::new(ends), factor) }
+    Varied { key: key.to_owned(), by: Variation::Speed(Box::new(ends), factor), told_by: None }
 }
 
 /// Half-width of the 90 % confidence interval of the mean computing time of measured steps, as a logarithm.
@@ -117,5 +121,9 @@ pub(super) fn effects(
             faster: moves.iter().fold(0.0, |most: f64, &by| most.max(by)),
         })
     };
-    varied.iter().map(effect).collect()
+    let told = |varied: &&Varied| {
+        let is_told = |code| prediction.warnings.iter().any(|warning| warning.code == code);
+        varied.told_by.is_none_or(is_told)
+    };
+    varied.iter().filter(told).map(effect).collect()
 }

@@ -86,9 +86,8 @@ impl<'a> Intervals<'a> {
         let method = validated_as(asked, prediction.method);
         let Some(pool) = Pool::of(&self.table, method, regime, |_| true) else { return Ok(None) };
         let by_input = inputs::effects(&self.varied, self.method, prediction, change)?;
-        let together = |of: fn(&InputEffect) -> f64| {
-            by_input.iter().map(|effect| of(effect).powi(2)).sum::<f64>().sqrt()
-        };
+        let together =
+            |of: fn(&InputEffect) -> f64| by_input.iter().fold(0.0, |sum: f64, effect| sum.hypot(of(effect)));
         let inputs = [together(|effect| effect.slower), together(|effect| effect.faster)];
         let sampling = prediction.simulation.as_deref().and_then(sampling);
         let model = pool.half_width();

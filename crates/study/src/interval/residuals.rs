@@ -3,8 +3,9 @@
 //! Residuals are ln(measured / predicted). Cases of one group (a network or a configuration within a set) share much of
 //! their error, so groups are what counts: a pool's variance is the mean over groups of their mean squares about zero,
 //! less what simulated runs differ by, and 90 % intervals take Student's t with one degree of freedom for each group.
-//! Bias is part of it, since a new set will have its own. The pool is the narrowest that has [FEWEST`] groups: the
-//! method in the same regime, then in regimes that differ by one thing after the other, then other methods.
+//! Bias is part of it, since a new set will have its own. The pool is the narrowest that has three groups of two sets: the
+//! method in the same regime, then in regimes that differ by one thing after the other. Where a single set validates a
+//! method, the narrowest of its pools has to do; where none does, other methods.
 
 use super::case::Case;
 use super::regime::{Limit, Machines, Pace, Regime, architecture};
@@ -198,18 +199,27 @@ impl<'a> Pool<'a> {
         regime: Regime,
         keep: impl Fn(&Residuals) -> bool,
     ) -> Option<Self> {
-        Level::ALL.iter().find_map(|&level| {
-            let kept = rows.iter().filter(|row| keep(row) && level.takes(row, method, regime));
-            let rows: Vec<&Residuals> = kept.collect();
-            let mut groups: BTreeMap<(&str, &str), (f64, usize)> = BTreeMap::new();
-            for row in &rows {
-                let (sum, cases) = groups.entry((&row.set, &row.group)).or_default();
-                *sum += row.square * row.cases as f64;
-                *cases += row.cases;
-            }
-            let squares: Vec<f64> = groups.values().map(|(sum, cases)| sum / *cases as f64).collect();
-            (squares.len() >= FEWEST).then_some(Self { level, rows, squares })
-        })
+        let kept: Vec<&Residuals> = rows.iter().filter(|row| keep(row)).collect();
+        let at = |&level: &Level| Self::at(&kept, level, method, regime);
+        let own = Level::ALL.iter().filter(|level| level.is_own());
+        own.filter_map(at).find(Self::has_several_sets).or_else(|| Level::ALL.iter().find_map(at))
+    }
+
+    fn at(rows: &[&'a Residuals], level: Level, method: &str, regime: Regime) -> Option<Self> {
+        let rows: Vec<&Residuals> =
+            rows.iter().copied().filter(|row| level.takes(row, method, regime)).collect();
+        let mut groups: BTreeMap<(&str, &str), (f64, usize)> = BTreeMap::new();
+        for row in &rows {
+            let (sum, cases) = groups.entry((&row.set, &row.group)).or_default();
+            *sum += row.square * row.cases as f64;
+            *cases += row.cases;
+        }
+        let squares: Vec<f64> = groups.values().map(|(sum, cases)| sum / *cases as f64).collect();
+        (squares.len() >= FEWEST).then_some(Self { level, rows, squares })
+    }
+
+    fn has_several_sets(&self) -> bool {
+        self.rows.iter().any(|row| row.set != self.rows[0].set)
     }
 
     /// How alike its cases are.

@@ -60,6 +60,17 @@ fn pools_widen_until_there_are_enough_groups() {
 }
 
 #[test]
+fn two_sets_in_a_wider_pool_go_before_one_in_a_narrower() {
+    let mut cases: Vec<Case> = ["a", "b", "c"].map(|group| case("x", group, "m", 0.1)).into();
+    let regime = cases[0].regime;
+    let elsewhere = Regime { limit: Limit::Communication, ..regime };
+    cases.push(Case { regime: elsewhere, ..case("y", "d", "m", 0.3) });
+    let rows = residuals(&cases);
+    assert_eq!(Pool::of(&rows, "m", regime, |_| true).unwrap().level(), Level::AnyLimit);
+    assert_eq!(Pool::of(&rows, "m", regime, |row| row.set == "x").unwrap().level(), Level::Regime);
+}
+
+#[test]
 fn the_committed_table_can_be_read_to_its_end() {
     let text = include_str!("../../../../validation/errors.csv");
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).count();
