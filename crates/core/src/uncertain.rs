@@ -224,7 +224,7 @@ mod tests {
             "rate = [\"9 Gbit/s\", \"16 Gbit/s\"]\nshare = \"0.4 .. 5e-1\"",
         ] {
             let file = read(text).unwrap();
-            assert_eq!(file.rate.ends().map(BitsPerSec::get), [9e9, 16e9], "{text}");
+            assert_eq!(file.rate.ends(), [9e9, 16e9].map(BitsPerSec::new), "{text}");
             // √(9 · 16) = 12.
             assert!((file.rate.centre().get() / 12e9 - 1.0).abs() < 1e-12);
             assert!((file.share.centre() - 0.2_f64.sqrt()).abs() < 1e-12);

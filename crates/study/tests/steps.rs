@@ -13,7 +13,7 @@ use stepcast_fit::steps::Recording;
 use stepcast_study::fit::gemm;
 use stepcast_study::fit::steps::{Fold, LeftOut, predictions, read, run, summary};
 use stepcast_study::validate;
-use stepcast_study::validate::steps::{is_bounded, keeps};
+use stepcast_study::validate::steps::is_bounded;
 
 fn data() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../validation/steps/steps_h200.jsonl.gz")
@@ -34,9 +34,10 @@ fn products() -> GemmModel {
 #[test]
 fn the_same_holds_with_fitted_products() {
     let (steps, products) = (read(&data()).unwrap().steps, products());
+    let report = validate::steps::run(&data(), None).unwrap();
     let rows = summary(&predictions(&steps, Fold::Model, Some(&products)).unwrap());
     for row in rows.iter().filter(|row| is_bounded(row)) {
-        assert!(keeps(row), "{row:?}");
+        assert!(report.keeps(row), "{row:?}");
     }
     let without = summary(&predictions(&steps, Fold::Model, None).unwrap());
     let mean = |rows: &[LeftOut]| rows.iter().filter(|row| is_bounded(row)).map(|row| row.mean).sum::<f64>();

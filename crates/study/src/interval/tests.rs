@@ -111,7 +111,7 @@ fn ranges_widen_the_interval_to_what_their_ends_predict() {
 #[test]
 fn an_assumed_efficiency_is_an_uncertain_input() {
     let known = interval(&scenario(&[])).0;
-    assert_eq!(known.inputs, [0.0, 0.0]);
+    assert!(known.inputs.iter().all(|width| width.abs() < 1e-12), "{known:?}");
     let text = "[model]\nzoo = \"resnet50\"\n[cluster]\nnetwork = \"100gbe\"\n";
     let assumed = interval(&Document::new("test", text).scenario(&[]).unwrap()).0;
     assert_eq!(assumed.by_input[0].key, "assumed efficiency");
