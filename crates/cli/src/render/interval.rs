@@ -67,6 +67,6 @@ mod tests {
         let text = |low: &str, high: &str| ends([low.to_owned(), high.to_owned()]);
         assert_eq!(text("1.2 s", "1.4 s"), "1.2 to 1.4 s");
         assert_eq!(text("900 ms", "1.1 s"), "900 ms to 1.1 s");
-        assert_eq!(rates([12.0, 12_345.0]), "12 to 12,345");
+        assert_eq!(rates([12.0, 12_340.0]), "12 to 12,340");
     }
 }
