@@ -29,7 +29,7 @@ pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Re
         Some(workers) => workers.0.clone(),
         None => usual_workers(&scenario, method),
     };
-    let forecast = Forecast::new(&scenario, method, &workers).map_err(refused)?;
+    let forecast = Forecast::new(&scenario, method, &workers, flags.worth).map_err(refused)?;
     let mut note = String::new();
     if let Some(path) = &flags.timeline {
         let steps = u64::from(flags.timeline_steps);

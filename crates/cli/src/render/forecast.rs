@@ -10,7 +10,7 @@ use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
 use stepcast_study::interval::Interval;
-use stepcast_study::{Advice, Forecast, ScalingPoint, WhatIf};
+use stepcast_study::{Advice, CriticalPath, Forecast, Share, WhatIf};
 
 /// Slack below this rounds to nothing.
 const NO_SLACK: f64 = 0.0005;
@@ -18,6 +18,10 @@ const NO_SLACK: f64 = 0.0005;
 const MUCH_SLACK: f64 = 10.0;
 /// Cells of the widest bar.
 const BAR: usize = 24;
+/// Less of the critical path is not worth a line.
+const LEAST_SHARE: f64 = 0.005;
+/// Layers of the critical path that are listed.
+const MOST_LAYERS: usize = 5;
 
 /// The whole forecast, its last line ended.
 pub(crate) fn render(
@@ -50,10 +54,13 @@ pub(crate) fn render(
         sections.push(section("How sure that is", interval::parts(interval, screen), screen));
     }
     if !forecast.scaling.is_empty() {
-        let table = scaling(&forecast.scaling, prediction.workers, forecast.saturates_at, screen);
+        let table = scaling(forecast, screen);
         sections.push(section("Scaling", table, screen));
     }
     sections.push(section("Bottleneck", bottleneck(prediction, &forecast.advice, screen), screen));
+    if let Some(path) = &forecast.advice.critical_path {
+        sections.push(section("What a step waits for", critical_path(path, screen), screen));
+    }
     if !forecast.advice.what_if.is_empty() {
         sections.push(section("What would help", what_if(&forecast.advice.what_if, screen), screen));
     }
@@ -240,7 +247,8 @@ pub(super) fn limit(bottleneck: Bottleneck) -> &'static str {
     }
 }
 
-fn scaling(points: &[ScalingPoint], own: u64, saturates_at: Option<u32>, screen: &Screen) -> String {
+fn scaling(forecast: &Forecast, screen: &Screen) -> String {
+    let own = forecast.prediction.workers;
     let mut table = Table::new([
         Column::Number("workers"),
         Column::Number("step time"),
@@ -251,7 +259,7 @@ fn scaling(points: &[ScalingPoint], own: u64, saturates_at: Option<u32>, screen:
         Column::Name("bottleneck"),
         Column::Name(""),
     ]);
-    for point in points {
+    for point in &forecast.scaling {
         table.row([
             count(point.workers.into()),
             point.iteration.human(),
@@ -264,8 +272,12 @@ fn scaling(points: &[ScalingPoint], own: u64, saturates_at: Option<u32>, screen:
         ]);
     }
     let mut text = table.render(screen);
-    if let Some(workers) = saturates_at {
-        let sentence = format!("More than {} bring less than 5 % more.", several(workers.into(), "worker"));
+    if let Some(workers) = forecast.saturates_at {
+        let sentence = format!(
+            "More than {} bring less than {} more.",
+            several(workers.into(), "worker"),
+            format_args!("{} %", (1e4 * forecast.worth).round() / 100.0)
+        );
         text.push_str(&screen.paragraph(2, &sentence));
     }
     text
@@ -280,6 +292,30 @@ fn bottleneck(prediction: &Prediction, advice: &Advice, screen: &Screen) -> Stri
         };
         text.push_str(&screen.paragraph(2, &sentence));
     }
+    text
+}
+
+fn critical_path(path: &CriticalPath, screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::Name("on the path"),
+        Column::Number("time"),
+        Column::Number("share"),
+        Column::Name(""),
+    ]);
+    let mut rows = |shares: &[Share], most: usize| {
+        for share in shares.iter().filter(|share| share.share >= LEAST_SHARE).take(most) {
+            let name = name(&share.name);
+            table.row([name, share.time.human(), percent(share.share), bar(share.share, BAR)]);
+        }
+    };
+    rows(&path.resources, usize::MAX);
+    rows(&path.layers, MOST_LAYERS);
+    let mut text = table.render(screen);
+    let sentence = format!(
+        "By resource, then by layer: the chain of operations that fills a simulated step of {}.",
+        path.step.human()
+    );
+    text.push_str(&screen.paragraph(2, &sentence));
     text
 }
 
