@@ -12,7 +12,7 @@ use stepcast_core::quantity::Seconds;
 /// Height of a row, and of a bar in it.
 const ROW: (f64, f64) = (24.0, 15.0);
 /// To the right of the bars, for their figures.
-const FIGURES: f64 = 196.0;
+const FIGURES: f64 = 232.0;
 /// Widest name of a rule.
 const NAME: f64 = 190.0;
 
