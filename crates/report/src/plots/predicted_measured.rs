@@ -2,10 +2,10 @@
 
 use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
 use crate::draw::head::{Head, Mark};
+use crate::draw::nothing;
 use crate::draw::scale::{drawable, extent};
 use crate::draw::svg::{Shape, Svg};
 use crate::draw::unit::Figure;
-use crate::draw::nothing;
 
 /// Height of the area; as wide, so that the diagonal is one.
 const SIDE: f64 = 440.0;
