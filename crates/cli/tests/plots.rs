@@ -44,7 +44,10 @@ fn every_command_draws_what_it_answers() {
     assert!(fusion.contains(">▸ best plan</text>"));
     let front = drawn("search EXAMPLES/search.toml --minimize cost --vary workers.count=1..8 --plot x.svg");
     assert!(front.contains(">chosen</text>"));
-    let steps = drawn("predict EXAMPLES/async.toml --timeline x.svg --timeline-steps 1");
+    let steps = drawn(
+        "predict EXAMPLES/async.toml --workers 4 --set methods.simulate.steps=20 --set methods.simulate.warm-up=5 \
+         --timeline x.svg --timeline-steps 1",
+    );
     assert!(steps.contains(">step 0</text>") && steps.contains(">worker 0</text>"));
 }
 
