@@ -1,5 +1,7 @@
 //! Drawings: written whole, where they were asked for, and the same bytes every time.
 
+#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
+
 use assert_cmd::Command;
 use std::fs;
 use std::path::Path;

@@ -20,10 +20,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The built-in example with one change, if any.
-fn quick_start(change: Option<&str>) -> Result<Scenario, Box<dyn Error>> {
+/// The built-in example with some changes.
+fn quick_start(changes: &[&str]) -> Result<Scenario, Box<dyn Error>> {
     let text = include_str!("../../../examples/quickstart.toml");
-    let changes: Result<Vec<Override>, _> = change.into_iter().map(Override::parse).collect();
+    let changes: Result<Vec<Override>, _> = changes.iter().map(|change| Override::parse(change)).collect();
     let changes = changes.map_err(|error| error.reason)?;
     Ok(Document::new("quickstart.toml", text).scenario(&changes).map_err(|error| error.reason)?)
 }
@@ -35,14 +35,14 @@ fn predicted(scenario: &Scenario) -> Result<Prediction, Box<dyn Error>> {
 }
 
 fn breakdown() -> Result<String, Box<dyn Error>> {
-    let scenario = quick_start(None)?;
+    let scenario = quick_start(&[])?;
     let on = |workers| predicted(&scenario.on(scenario.cluster.resized(workers)));
     let predictions: Vec<Prediction> = [1, 2, 3, 4, 6, 8].into_iter().map(on).collect::<Result<_, _>>()?;
     Ok(of::breakdown(&predictions, scenario.name()).svg())
 }
 
 fn staleness() -> Result<String, Box<dyn Error>> {
-    let scenario = quick_start(Some("strategy.synchronisation=async"))?;
+    let scenario = quick_start(&["strategy.synchronisation=async", "cluster.network=100gbe"])?;
     let drawn = of::staleness(&predicted(&scenario)?, scenario.name());
     Ok(drawn.ok_or("no simulation was asked")?.svg())
 }
