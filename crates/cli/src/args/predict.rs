@@ -14,7 +14,9 @@ Examples:
   stepcast predict --set cluster.workers.0.count=8      only the first group of workers
   stepcast predict cluster.toml --worth 20              more workers only for 20 % more
   stepcast predict vgg16.json                           a profile alone, asynchronous
+  stepcast predict cluster.toml --plot scaling.svg      throughput over workers, drawn
   stepcast predict async.toml --timeline steps.json     what happened when, for Perfetto
+  stepcast predict async.toml --timeline steps.svg --timeline-steps 1   the same, drawn
   stepcast predict cluster.toml --json                  everything, for programs
   cat cluster.toml | stepcast predict -                 from standard input
 
@@ -38,8 +40,12 @@ pub(crate) struct Predict {
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
     pub(crate) worth: f64,
 
-    /// Write what happens when to this file, for Perfetto (.pftrace) and chrome://tracing (.json);
-    /// only with method simulate
+    /// Draw throughput over workers into this file
+    #[arg(long, value_name = "OUT.svg")]
+    pub(crate) plot: Option<PathBuf>,
+
+    /// Write what happens when to this file, for Perfetto (.pftrace) and chrome://tracing (.json) or
+    /// as a drawing (.svg); only with method simulate
     #[arg(long, value_name = "OUT")]
     pub(crate) timeline: Option<PathBuf>,
 

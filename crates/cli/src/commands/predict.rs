@@ -1,7 +1,7 @@
 //! `stepcast predict`: one scenario, one method, one forecast.
 
 use super::question::Question;
-use super::{json, timeline};
+use super::{json, plot, timeline};
 use crate::Answer;
 use crate::args::Predict;
 use crate::render::error::Complaint;
@@ -9,6 +9,7 @@ use crate::render::{Screen, forecast};
 use stepcast_core::method::Method;
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
 use stepcast_core::suggest;
+use stepcast_report::of;
 use stepcast_study::{Forecast, methods};
 
 /// Scaling tables go at least this far.
@@ -22,6 +23,7 @@ pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Re
         "auto" => methods::choose(&scenario).map_err(refused)?,
         name => method(name)?,
     };
+    flags.plot.as_deref().map(plot::check).transpose()?;
     if let Some(path) = &flags.timeline {
         timeline::check(path, flags.timeline_steps, method, &scenario)?;
     }
@@ -35,6 +37,11 @@ pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Re
         let steps = u64::from(flags.timeline_steps);
         timeline::write(path, steps, &scenario).map_err(|why| why.complaint(&question))?;
         note = timeline::note(path, steps, &scenario, screen);
+    }
+    if let Some(path) = &flags.plot {
+        let curve = of::scaling_curve(&forecast, &crate::render::name(scenario.name()));
+        plot::write(path, &curve.svg())?;
+        note += &plot::note(path, screen);
     }
     if as_json {
         return json(&forecast);
