@@ -21,6 +21,7 @@ sys.path.insert(0, str(KIT))
 
 import common  # noqa: E402
 import gemm  # noqa: E402
+import kernels  # noqa: E402
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 needs_torch = unittest.skipUnless(HAS_TORCH, "PyTorch is not installed")
@@ -115,9 +116,11 @@ class Pure(Folder):
         (self.folder / "torch.py").write_text("raise ImportError('not here')\n")
         for name, more in (
             ("gemm.py", []),
+            ("kernels.py", []),
             ("steps.py", []),
             ("gradients.py", []),
             ("allreduce.py", ["--ranks", 2, "--rate", "1gbit"]),
+            ("export_onnx.py", []),
         ):
             done = script(name, *more, "-o", self.folder / "x", PYTHONPATH=str(self.folder))
             self.assertEqual(done.returncode, 2, name)
@@ -125,7 +128,7 @@ class Pure(Folder):
             self.assertNotIn("Traceback", done.stderr)
 
     def test_help_and_bad_arguments(self) -> None:
-        for name in ("gemm.py", "steps.py", "gradients.py", "allreduce.py"):
+        for name in ("gemm.py", "kernels.py", "steps.py", "gradients.py", "allreduce.py", "export_onnx.py"):
             done = script(name, "--help")
             self.assertEqual(done.returncode, 0)
             self.assertIn("examples:", done.stdout)
@@ -176,6 +179,16 @@ class Measuring(Folder):
         self.assertEqual(len(rows), 2 * (64 + 9))
         self.assertTrue(all(0 < float(row["min_us"]) <= float(row["mean_us"]) for row in rows))
         self.assert_read("fit", "gemm", path, "-o", self.folder / "gemm.toml")
+
+    def test_kernels(self) -> None:
+        path = self.folder / "kernels.csv"
+        self.run_ok("kernels.py", "--device", "cpu", "--most", 4, "-o", path)
+        with path.open() as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(",".join(rows[0]), kernels.TITLES)
+        self.assertEqual({row["set"] for row in rows}, {"fit", "held"})
+        self.assertEqual(len({row["kernel"] for row in rows}), 7)
+        self.assert_read("fit", "kernels", path, "-o", self.folder / "kernels.toml")
 
     def test_products_within_a_budget(self) -> None:
         path = self.folder / "gemm.csv.gz"

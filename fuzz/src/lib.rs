@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use stepcast_core::model::ModelFile;
-use stepcast_core::pass::Pass;
+use stepcast_core::pass::Recorded;
 use stepcast_core::profile::Profile;
 use stepcast_trace::{Format, Found, Options, TraceError};
 
@@ -46,8 +46,9 @@ pub fn profile(data: &[u8]) {
 /// A profile can be used, and is the same after being written and read.
 fn hold(profile: &Profile) {
     profile.check().expect("a profile that was imported can be used");
-    for step in profile.steps.iter().take(3) {
-        let _ = Pass::of_step(profile, step, 1.0);
+    if let Ok(recorded) = Recorded::new(profile) {
+        let passes = recorded.steps(1.0).take(3);
+        assert!(passes.into_iter().all(|pass| pass.computing().get() >= 0.0));
     }
     let mut text = Vec::new();
     stepcast_trace::print_profile(profile, &mut text).expect("memory takes all");

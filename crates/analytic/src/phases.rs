@@ -54,9 +54,8 @@ impl Phases {
             let (down, compute, up, update) = match scenario.profile() {
                 Some(profile) => {
                     let phases = Self::of_profile(profile, cluster.network.bandwidth);
-                    let scale = f64::from(scenario.batch(index)) / f64::from(profile.batch) / group.speed;
                     let (down, up) = (profile.bytes(Resource::Downlink), profile.bytes(Resource::Uplink));
-                    (transfer(down), phases.compute * scale, transfer(up), phases.update)
+                    (transfer(down), phases.compute * scenario.slowness(index), transfer(up), phases.update)
                 }
                 None => {
                     let speed = Speed::of(scenario, index);

@@ -2,24 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::float_cmp)]
 
+mod common;
+
+use common::{curves, line, pass, passes};
 use proptest::prelude::*;
-use stepcast_analytic::liu2022::{Layer, Outcome, Pass, Schedule, optimum, osf, plan};
+use stepcast_analytic::liu2022::{Outcome, Pass, Schedule, optimum, osf, plan};
 use stepcast_core::model::zoo;
-use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
+use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::strategy::{PYTORCH_CAP, PYTORCH_FIRST};
-use stepcast_core::transfer::{Curve, LogLinear, Measured};
-
-fn pass(layers: &[(f64, f64)]) -> Pass {
-    let layer = |&(backward, gradients): &(f64, f64)| Layer {
-        backward: Seconds::new(backward),
-        gradients: Bytes::new(gradients),
-    };
-    Pass::new(layers.iter().map(layer).collect())
-}
-
-fn line(startup: f64, bandwidth: f64) -> Curve {
-    Curve::AlphaBeta { startup: Seconds::new(startup), bandwidth: BytesPerSec::new(bandwidth) }
-}
+use stepcast_core::transfer::Curve;
 
 fn sizes(pass: &Pass, curve: &Curve, schedule: &Schedule) -> Vec<f64> {
     plan(pass, curve, schedule).flushes.iter().map(|flush| flush.size.get()).collect()
@@ -94,35 +85,6 @@ fn the_parts_of_communication() {
     // Cycles begin at 1 and, since the first is over at 3.25, at 5.25.
     let parts = plan(&pass, &line(1.0, 1.0), &schedule).communication();
     assert_eq!((parts.negotiate.get(), parts.allreduce.get(), parts.wait.get()), (0.5, 5.0, 1.0 + 1.25));
-}
-
-fn curves() -> impl Strategy<Value = Curve> {
-    prop_oneof![
-        (0.0..3.0, 0.5..4.0).prop_map(|(startup, bandwidth)| line(startup, bandwidth)),
-        (1.0..50.0, 0.0..1.0, 0.5..4.0, 0.0..2.0).prop_map(
-            |(threshold, per_doubling, bandwidth, overhead)| {
-                Curve::Piecewise(LogLinear::continuous(
-                    Bytes::new(threshold),
-                    Seconds::new(per_doubling),
-                    BytesPerSec::new(bandwidth),
-                    Seconds::new(overhead),
-                ))
-            }
-        ),
-        prop::collection::vec(0.1..9.0, 2..6).prop_map(|times| {
-            let points: Vec<(Bytes, Seconds)> = times
-                .iter()
-                .enumerate()
-                .map(|(index, time)| (Bytes::new(5.0 * (index + 1) as f64), Seconds::new(*time)))
-                .collect();
-            Curve::Measured(Measured::new(&points).unwrap())
-        }),
-    ]
-}
-
-fn passes(most: usize) -> impl Strategy<Value = Pass> {
-    prop::collection::vec((0.0..4.0, prop_oneof![Just(0.0), 0.1..20.0]), 1..=most)
-        .prop_map(|layers| pass(&layers))
 }
 
 proptest! {

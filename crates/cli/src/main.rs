@@ -1,7 +1,7 @@
 //! The command line of Stepcast: reads the flags, runs one command, writes one answer or one error.
 //!
 //! A command returns its whole answer as text and never prints by itself, so that a closed pipe and a failed
-//! write are handled in one place. Exit codes: 0 done, 1 a validation bound was missed, 2 bad input.
+//! write are handled in one place. Exit codes: 0 done, 1 a validation bound was missed, 2 bad input, 130 interrupted.
 
 mod args;
 mod commands;
@@ -17,17 +17,38 @@ use std::process::ExitCode;
 struct Answer {
     /// For standard output, its last line ended.
     text: String,
-    /// Whether every bound was kept; always true outside validation.
-    holds: bool,
+    /// How it came about.
+    end: End,
+}
+
+/// How a command ended, if not in an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// As it should.
+    Done,
+    /// A validation bound was missed.
+    BoundMissed,
+    /// By Ctrl-C, with what there was until then.
+    Interrupted,
+}
+
+impl From<End> for ExitCode {
+    fn from(end: End) -> Self {
+        match end {
+            End::Done => Self::SUCCESS,
+            End::BoundMissed => 1.into(),
+            // 128 and the number of SIGINT, as shells have it.
+            End::Interrupted => 130.into(),
+        }
+    }
 }
 
 impl From<String> for Answer {
     fn from(text: String) -> Self {
-        Self { text, holds: true }
+        Self { text, end: End::Done }
     }
 }
 
-const BOUND_MISSED: u8 = 1;
 const BAD_INPUT: u8 = 2;
 
 fn main() -> ExitCode {
@@ -40,9 +61,8 @@ fn main() -> ExitCode {
         }
     };
     let screen = Screen::of_stdout();
-    match commands::run(&cli, &screen).and_then(|answer| write(&answer).map(|()| answer.holds)) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => BOUND_MISSED.into(),
+    match commands::run(&cli, &screen).and_then(|answer| write(&answer).map(|()| answer.end)) {
+        Ok(end) => end.into(),
         Err(error) => {
             let text = render::error::render(&error, &Screen::of_stderr());
             let _ = io::stderr().lock().write_all(text.as_bytes());

@@ -109,9 +109,10 @@ fn names_of_a_scenario_cannot_control_the_terminal() {
 
 #[test]
 fn every_command_has_help_with_examples() {
-    for command in
-        ["predict", "compare", "import", "models", "devices", "networks", "methods", "replace", "validate"]
-    {
+    for command in [
+        "predict", "compare", "sweep", "search", "import", "models", "devices", "networks", "methods",
+        "replace", "validate",
+    ] {
         let output = stepcast(&[command, "--help"]).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && text.contains("Examples:\n"), "{text}");
@@ -148,4 +149,24 @@ fn replaced_layers_scale_as_published() {
     let output = stepcast(&["predict", "-", "--json"]).write_stdin(again).output().unwrap();
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(value["prediction"]["iteration_s"], replacement["after"]["iteration_s"]);
+}
+
+/// A network exported to ONNX is forecast like the zoo's, and what is unknown in a file is said beside the answer.
+#[test]
+fn an_onnx_file_is_a_model() {
+    let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/tests/onnx");
+    let predicted = |model: &str| {
+        let scenario = format!("[model]\n{model}\n[strategy]\nbatch = 64\n");
+        let output = stepcast(&["predict", "-", "--json"]).write_stdin(scenario).output().unwrap();
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    for (name, sizes) in [("resnet50", ""), ("bert-base", "sizes = { sequence = 128 }")] {
+        let zoo = predicted(&format!("zoo = \"{name}\""));
+        let onnx = predicted(&format!("onnx = \"{files}/{name}.script17.onnx.gz\"\n{sizes}"));
+        for key in ["iteration_s", "throughput_samples_per_s"] {
+            assert!(zoo["prediction"][key].is_number(), "{key}");
+            assert_eq!(onnx["prediction"][key], zoo["prediction"][key], "{name}");
+        }
+    }
 }

@@ -32,6 +32,7 @@ fn broken_measurements_are_refused_with_one_error_place_and_remedy() {
             .current_dir(path.parent().unwrap())
             .args(["fit", kind, name, "-o"])
             .arg(&output)
+            .args(if kind == "efficiency" { &["--device", "h200-sxm"][..] } else { &[] })
             .output()
             .unwrap();
         let stderr = String::from_utf8(run.stderr).unwrap();

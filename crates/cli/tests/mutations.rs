@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use stepcast_core::invalid::{Invalid, KeyPath};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::Profile;
-use stepcast_core::scenario::{Document, Files, Scenario};
+use stepcast_core::scenario::{Document, Files, NoFiles, Scenario};
 use stepcast_study::methods;
 
 const QUICK_START: &str = include_str!("../../../examples/quickstart.toml");
@@ -190,6 +190,10 @@ struct Only(RefCell<Option<Profile>>);
 impl Files for Only {
     fn profile(&self, path: &str) -> Result<Profile, Invalid> {
         self.0.take().ok_or_else(|| Invalid::new(KeyPath::root(), format!("no {path}"), "none"))
+    }
+
+    fn text(&self, path: &str) -> Result<String, Invalid> {
+        NoFiles.text(path)
     }
 }
 

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use stepcast_core::invalid::Invalid;
-use stepcast_core::profile::Profile;
-use stepcast_core::scenario::{Document, Files};
+use stepcast_core::profile::{Profile, Step};
+use stepcast_core::scenario::{Document, Files, NoFiles};
 use stepcast_study::simulate;
 
 const QUICK: [&str; 6] = [
@@ -282,6 +282,10 @@ impl Files for Examples {
     fn profile(&self, path: &str) -> Result<Profile, Invalid> {
         Ok(stepcast_trace::read_profile(Path::new(&example(path))).unwrap())
     }
+
+    fn text(&self, path: &str) -> Result<String, Invalid> {
+        NoFiles.text(path)
+    }
 }
 
 #[test]
@@ -299,7 +303,7 @@ fn a_timeline_is_what_was_simulated() {
         let document = Document::new(name, fs::read_to_string(example(name)).unwrap());
         let scenario = document.scenario_with(&Examples, &[]).unwrap();
         let recording = simulate::timeline(&scenario, 3).unwrap();
-        let chunks = recording.timeline.chunks.iter().filter(|chunk| chunk.until > chunk.since);
+        let chunks = recording.observed.chunks.iter().filter(|chunk| chunk.until > chunk.since);
         let mut expected: Vec<(u64, String, f64, f64)> = chunks
             .map(|chunk| {
                 let name = recording.program.graph.name(chunk.op).to_owned();
@@ -307,7 +311,7 @@ fn a_timeline_is_what_was_simulated() {
             })
             .collect();
         let mut done = BTreeMap::<u32, usize>::new();
-        for step in &recording.timeline.steps.records {
+        for step in &recording.observed.steps.records {
             let index = done.entry(step.worker).or_default();
             expected.push((u64::from(step.worker), format!("step {index}"), step.since, step.until));
             *index += 1;
@@ -355,6 +359,35 @@ fn a_timeline_is_what_was_simulated() {
         }
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left behind");
+}
+
+#[test]
+fn a_timeline_can_be_imported_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let mut written = Vec::new();
+    for (timeline, profile) in [("t.json", "json.json"), ("t.pftrace", "pftrace.json")] {
+        let flags = ["--workers", "3", "--timeline", &at(timeline), "--timeline-steps", "4"];
+        run(&[&["predict", &example("one-worker.json")][..], &flags, &QUICK].concat());
+        run(&["import", &at(timeline), "-o", &at(profile), "--name", "again"]);
+        written.push(fs::read_to_string(at(profile)).unwrap());
+    }
+    assert_eq!(written[0], written[1]);
+    let again = stepcast_trace::read_profile(Path::new(&at("json.json"))).unwrap();
+    let first = stepcast_trace::read_profile(Path::new(&example("one-worker.json"))).unwrap();
+    assert_eq!((again.steps.len(), again.batch), (4, first.batch));
+    assert_eq!(again.operations, first.operations);
+    // Every simulated step was drawn from the measured ones: computing takes what it took there.
+    for step in &again.steps {
+        let computing = |op: &usize| !first.operations[*op].resource.is_transfer();
+        let drawn_from = |measured: &Step| {
+            let equal = |op| (measured.duration(op) - step.duration(op)).get().abs() < 3e-9;
+            (0..first.operations.len()).filter(computing).all(equal)
+        };
+        assert!(first.steps.iter().any(drawn_from), "{step:?}");
+    }
+    let forecast = run(&[&["predict", &at("json.json")][..], &QUICK].concat());
+    assert!(forecast.contains("samples/s"), "{forecast}");
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub struct WorkerGroup {
     pub speed: f64,
     /// Rate of their network port where it differs from the network's.
     pub bandwidth: Option<BitsPerSec>,
+    /// What one of them costs for one hour, where that differs from the price of every worker.
+    pub price: Option<f64>,
 }
 
 /// How parameters are spread over servers.

@@ -53,8 +53,8 @@ impl Speed {
         }
         let group = &scenario.cluster.groups[index];
         let peak = group.device.peak(scenario.strategy.precision).unwrap_or_else(|| group.device.fp32_peak());
-        let rate = peak * (efficiency(group).unwrap_or(ASSUMED_EFFICIENCY) * group.speed);
-        let memory = group.device.memory_efficiency.unwrap_or(ASSUMED_MEMORY_EFFICIENCY);
+        let rate = peak * (efficiency(scenario, group).unwrap_or(ASSUMED_EFFICIENCY) * group.speed);
+        let memory = memory_efficiency(scenario, group);
         Self::Rates {
             per_flop: Seconds::new(f64::from(scenario.batch(index))) / rate.get(),
             per_weight: Bytes::new(BYTES_PER_WEIGHT) / (group.device.memory_rate * (memory * group.speed)),
@@ -88,7 +88,7 @@ impl Speed {
 fn fitted(scenario: &Scenario, index: usize) -> Option<BTreeMap<String, LayerTimes>> {
     let group = &scenario.cluster.groups[index];
     let model = scenario.workload.graph.as_ref()?;
-    let fitted = &group.device.fitted.as_ref()?.model;
+    let fitted = group.device.steps()?;
     let StepLayers { layers: times, update } =
         fitted.layers(model, scenario.strategy.precision, scenario.batch(index))?;
     let mut layers: Vec<(String, LayerTimes)> = Vec::new();
@@ -119,8 +119,16 @@ pub fn host_to_device(scenario: &Scenario, index: usize) -> Seconds {
     scenario.cluster.groups[index].device.host_link.map_or(Seconds::ZERO, |link| batch / link)
 }
 
-fn efficiency(group: &WorkerGroup) -> Option<f64> {
-    group.efficiency.or(group.device.efficiency)
+fn efficiency(scenario: &Scenario, group: &WorkerGroup) -> Option<f64> {
+    let shares = group.device.shares(scenario.strategy.precision);
+    group.efficiency.or(shares.map(|shares| shares.compute)).or(group.device.efficiency)
+}
+
+/// Share of the memory rate that a worker of the group reaches.
+pub fn memory_efficiency(scenario: &Scenario, group: &WorkerGroup) -> f64 {
+    let shares = group.device.shares(scenario.strategy.precision);
+    let given = shares.map(|shares| shares.memory).or(group.device.memory_efficiency);
+    given.unwrap_or(ASSUMED_MEMORY_EFFICIENCY)
 }
 
 /// Says which efficiencies were assumed rather than given.
@@ -130,7 +138,7 @@ pub fn assumptions(scenario: &Scenario) -> Option<Warning> {
         .cluster
         .groups
         .iter()
-        .filter(|group| group.device.fitted.is_none() && efficiency(group).is_none())
+        .filter(|group| group.device.fitted.is_none() && efficiency(scenario, group).is_none())
     {
         if !assumed.contains(&group.device.name.as_str()) {
             assumed.push(&group.device.name);

@@ -1,5 +1,6 @@
 //! What computes: a CPU or a GPU, by its data sheet and by how much of it training reaches.
 
+use crate::efficiency::{EfficiencyModel, Shares};
 use crate::quantity::{Bytes, BytesPerSec, FlopsPerSec, Hertz};
 use crate::steps::StepModel;
 use serde::{Deserialize, Serialize};
@@ -79,23 +80,48 @@ pub struct Device {
     /// Share of the memory rate that the per-step work on every weight reaches. Absent: not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_efficiency: Option<f64>,
-    /// What steps take, fitted to measured ones; goes before efficiencies.
+    /// What was fitted to measured steps; goes before efficiencies.
     #[serde(skip)]
-    pub fitted: Option<FittedSteps>,
+    pub fitted: Option<FittedDevice>,
     /// Where the figures come from.
     pub source: String,
 }
 
-/// Times of steps from a fitted artefact.
+/// A device's fitted artefact.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FittedSteps {
-    /// The file they came from.
+pub struct FittedDevice {
+    /// The file it came from.
     pub path: String,
     /// What was fitted.
-    pub model: Arc<StepModel>,
+    pub model: FittedModel,
+}
+
+/// What can be fitted for a device.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FittedModel {
+    /// Times of steps, layer by layer.
+    Steps(Arc<StepModel>),
+    /// Shares of its rates.
+    Efficiency(Arc<EfficiencyModel>),
 }
 
 impl Device {
+    /// Fitted times of steps.
+    pub fn steps(&self) -> Option<&StepModel> {
+        match &self.fitted.as_ref()?.model {
+            FittedModel::Steps(model) => Some(model),
+            FittedModel::Efficiency(_) => None,
+        }
+    }
+
+    /// Fitted shares of its rates.
+    pub fn shares(&self, precision: Precision) -> Option<&Shares> {
+        match &self.fitted.as_ref()?.model {
+            FittedModel::Steps(_) => None,
+            FittedModel::Efficiency(model) => model.precision.get(&precision),
+        }
+    }
+
     /// Peak single-precision rate: clock × units × operations per cycle.
     pub fn fp32_peak(&self) -> FlopsPerSec {
         self.clock.at(f64::from(self.units) * self.flops_per_cycle)

@@ -203,6 +203,64 @@ impl LogLinear {
     }
 }
 
+/// A curve fitted to transfers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "shape")]
+pub enum TransferCurve {
+    /// α + D/β.
+    Line {
+        /// α.
+        startup: Seconds,
+        /// β.
+        bandwidth: BytesPerSec,
+    },
+    /// Eq. 18 of Liu 2022.
+    LogLinear(LogLinear),
+}
+
+/// A fitted curve, and the sizes it was fitted to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TransferModel {
+    /// Smallest measured transfer.
+    pub least: Bytes,
+    /// Largest measured transfer.
+    pub most: Bytes,
+    /// What was fitted.
+    pub curve: TransferCurve,
+}
+
+impl TransferCurve {
+    /// Time of `size` bytes.
+    pub fn time(&self, size: Bytes) -> Seconds {
+        self.log_linear().time(size)
+    }
+
+    /// The same as a logarithm and a line; a line is one from the first byte on.
+    pub fn log_linear(&self) -> LogLinear {
+        match *self {
+            Self::Line { startup, bandwidth } => {
+                LogLinear::continuous(ONE_BYTE, Seconds::ZERO, bandwidth, startup)
+            }
+            Self::LogLinear(curve) => curve,
+        }
+    }
+}
+
+impl TransferModel {
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let LogLinear { threshold, per_doubling, below, bandwidth, overhead } = self.curve.log_linear();
+        let positive = |value: f64| value.is_finite() && value > 0.0;
+        if !(positive(bandwidth.get()) && positive(threshold.get())) {
+            return Err("a rate is not positive, or a size".to_owned());
+        }
+        match [per_doubling, below, overhead].iter().all(|time| time.is_finite()) {
+            true => Ok(()),
+            false => Err("a time is endless".to_owned()),
+        }
+    }
+}
+
 /// The smallest size whose logarithm is not negative.
 const ONE_BYTE: Bytes = Bytes::new(1.0);
 

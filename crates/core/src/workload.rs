@@ -1,6 +1,7 @@
 //! What one sample of a model asks of a cluster: the numbers every method starts from.
 
-use crate::model::{Counting, Gradient, Model};
+use crate::model::{self, Counting, Model};
+use crate::pass::Gradient;
 use crate::profile::{Profile, Resource};
 use crate::quantity::{Bytes, Flops};
 use std::sync::Arc;
@@ -81,7 +82,8 @@ impl Workload {
                     .iter()
                     .rposition(|gradient| gradient.layer as usize != id)
                     .map_or(0, |last| last + 1);
-                let tensor = |gradient: Gradient| Tensor { name: gradient.name, elements: gradient.elements };
+                let tensor =
+                    |gradient: model::Gradient| Tensor { name: gradient.name, elements: gradient.elements };
                 let tensors = gradients.split_off(own).into_iter().map(tensor).collect();
                 layers.push(LayerWork { name: layer.name.clone(), forward, parameters, tensors });
                 forward = Flops::ZERO;
@@ -124,6 +126,12 @@ impl Workload {
             layers,
             graph: None,
         }
+    }
+
+    /// The gradients of a model in the order in which they are ready: that of the backward pass.
+    pub fn gradients(&self) -> Vec<Gradient> {
+        let tensors = self.layers.iter().rev().flat_map(|layer| &layer.tensors);
+        tensors.map(|tensor| Gradient { name: tensor.name.clone(), size: tensor.bytes() }).collect()
     }
 
     /// Size of all gradients, and of all parameters, on the wire.

@@ -2,8 +2,9 @@
 
 use divan::{Bencher, black_box};
 use stepcast_core::device::Precision;
+use stepcast_core::gemm::{Shape, Transposition, Variant};
 use stepcast_core::quantity::Seconds;
-use stepcast_fit::gemm::{GemmModel, Sample, Shape, Transposition, Variant};
+use stepcast_fit::gemm::{Sample, fit as fit_products};
 
 fn main() {
     divan::main();
@@ -39,14 +40,14 @@ fn recording() -> Vec<Sample> {
 #[divan::bench(sample_count = 3, sample_size = 1)]
 fn fit(bencher: Bencher<'_, '_>) {
     let samples = recording();
-    bencher.bench(|| GemmModel::fit(black_box(&samples), None));
+    bencher.bench(|| fit_products(black_box(&samples), None));
 }
 
 #[divan::bench]
 fn predict(bencher: Bencher<'_, '_>) {
     let samples = grid(Precision::Fp32, Transposition::Nn, 1);
     let variant = samples[0].variant;
-    let model = GemmModel::fit(&samples, Some(132));
+    let model = fit_products(&samples, Some(132));
     let shape = Shape { m: 300, n: 1000, k: 700 };
     bencher.bench(|| model.as_ref().ok().and_then(|model| model.predict(variant, black_box(shape))));
 }

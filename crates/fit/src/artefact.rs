@@ -1,8 +1,10 @@
 //! What is kept of a fit: a TOML text with formula, coefficients with units and meaning, source, date and errors.
+//! [`Artefact`](stepcast_core::artefact::Artefact) reads it back.
 
 use crate::Quality;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use stepcast_core::artefact::Kind;
 
 /// The first lines of every artefact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,4 +37,22 @@ impl Provenance {
         let meaning = meaning.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
         Self { formula: formula.to_owned(), source, date, meaning }
     }
+}
+
+#[derive(Serialize)]
+struct File<'a, E, M> {
+    kind: Kind,
+    provenance: Provenance,
+    errors: E,
+    model: &'a M,
+}
+
+/// The text of a TOML file with a fitted model.
+pub(crate) fn to_toml<E: Serialize, M: Serialize>(
+    kind: Kind,
+    provenance: Provenance,
+    errors: E,
+    model: &M,
+) -> Result<String, toml::ser::Error> {
+    toml::to_string(&File { kind, provenance, errors, model })
 }

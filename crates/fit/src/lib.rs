@@ -1,9 +1,10 @@
 //! Learning coefficients from measurements: solvers ([`least_squares`], [`nnls`], [`golden_section`]), what is fitted with
-//! them ([`gemm`], [`kernels`], [`steps`], [`transfer`]), how well ([`Quality`]), and what is kept of it ([`artefact`]).
+//! them ([`efficiency`], [`gemm`], [`kernels`], [`steps`], [`transfer`]), how well ([`Quality`]), and what is kept of it ([`artefact`]).
 //!
 //! Coefficients of times are times per unit of work, so they are never negative: models use [`nnls`].
 
 pub mod artefact;
+pub mod efficiency;
 mod error;
 pub mod gemm;
 pub mod kernels;

@@ -136,6 +136,7 @@ fn ring_all_reduce(bencher: Bencher<'_, '_>, workers: usize) {
         ports: vec![BytesPerSec::new(3e9); workers],
         step: Seconds::new(2e-5),
         combine_byte: Seconds::new(1e-11),
+        nodes: None,
     };
     let program = Collective::Ring.program(&machines, Bytes::new(1e8)).expect("the program is sound");
     let operations = program.graph.len() * workers;

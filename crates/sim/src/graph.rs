@@ -123,7 +123,7 @@ impl StepGraph {
     }
 
     /// The same with operations that wait for other workers': `(op, neighbour, next)` says that `next` of a worker's
-    /// neighbour waits for `op` of the worker. Every worker must be that neighbour of exactly one.
+    /// neighbour waits for `op` of the worker. No worker may be that neighbour of two.
     pub fn with_neighbours(mut self, edges: &[(OpId, u16, OpId)]) -> Result<Self, GraphError> {
         self.told = vec![Vec::new(); self.len()];
         for &(op, neighbour, next) in edges {
@@ -217,9 +217,14 @@ impl StepGraph {
         self.told.get(op as usize).map_or(&[], Vec::as_slice)
     }
 
+    /// What waits for neighbours.
+    pub(crate) fn all_told(&self) -> impl Iterator<Item = Told> {
+        self.told.iter().flatten().copied()
+    }
+
     /// One more than the highest neighbour that is told anything.
     pub(crate) fn neighbours(&self) -> usize {
-        self.told.iter().flatten().map(|(neighbour, _)| usize::from(*neighbour) + 1).max().unwrap_or(0)
+        self.all_told().map(|(neighbour, _)| usize::from(neighbour) + 1).max().unwrap_or(0)
     }
 
     #[inline]

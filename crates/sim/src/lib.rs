@@ -22,14 +22,16 @@ mod synthesise;
 mod tcp;
 
 pub use allreduce::{AllReduce, Bucket, Interference, Messages, Role};
-pub use collective::{Collective, Machines};
+pub use collective::{Collective, Machines, Nodes};
 pub use coordinate::Coordination;
 pub use engine::{End, Limits, Outcome, run};
 pub use gather::{GatheringSpec, Launch};
 pub use graph::{GraphError, LocalLane, OpId, OpSpec, StepGraph};
 pub use lane::{Discipline, LaneSpec, Requeue, Station, StreamOrder, Streams};
 pub use network::{MAX_PORTS, Route, max_min};
-pub use observe::{Blind, ChunkRecord, Observer, StepRecord, Steps, Timeline};
+pub use observe::{
+    Blind, ChunkRecord, LoadRecord, Observer, QueueRecord, Shared, StepRecord, Steps, Timeline,
+};
 pub use program::{Coupling, PoolSpec, Program, ProgramError, StepWork};
 pub use replay::{LocalLanes, ParseLane, Parsing, Replay, ReplayWorker, TransferOrder, Transport};
 pub use synthesise::{jitter_factors, jittered, synthesise};

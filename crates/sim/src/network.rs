@@ -149,6 +149,13 @@ impl Network {
         self.share();
     }
 
+    /// Share of a port's capacity that is used, and by how many.
+    pub(crate) fn load(&self, port: u32) -> (f64, u32) {
+        let over = self.flows.iter().filter(|flow| flow.route.ports().contains(&port));
+        let (rate, flows) = over.fold((0.0, 0), |(rate, flows), flow| (rate + flow.rate, flows + 1));
+        (rate / self.capacities[port as usize], flows)
+    }
+
     fn first(&self) -> Option<(usize, f64)> {
         let left = |flow: &Flow| if flow.remaining > 0.0 { flow.remaining / flow.rate } else { 0.0 };
         let entries = self.flows.iter().enumerate().map(|(index, flow)| (index, left(flow)));

@@ -60,6 +60,14 @@ impl Pool {
         self.speed * self.cap.min(self.capacity / self.customers.len() as f64)
     }
 
+    /// Share of the capacity that is used, and by how many.
+    pub(crate) fn load(&self) -> (f64, u32) {
+        match self.customers.len() {
+            0 => (0.0, 0),
+            customers => (self.rate() * customers as f64 / self.capacity, customers as u32),
+        }
+    }
+
     pub(crate) fn is_busy(&self) -> bool {
         !self.customers.is_empty()
     }

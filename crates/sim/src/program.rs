@@ -45,8 +45,9 @@ pub struct Program {
     pub graph: StepGraph,
     /// All lanes.
     pub lanes: Vec<LaneSpec>,
-    /// Workers' neighbours, where operations wait for theirs: `neighbours[worker][which]`.
-    pub neighbours: Vec<Vec<u32>>,
+    /// Workers' neighbours, where operations wait for theirs: `neighbours[worker][which]`. What would wait for the operation
+    /// of a worker whose neighbour one is waits for nothing where one is nobody's.
+    pub neighbours: Vec<Vec<Option<u32>>>,
     /// Which lane a worker's local lane is: `lane_of[worker][local]`.
     pub lane_of: Vec<Vec<u32>>,
     /// Equally shared pools.
@@ -103,9 +104,13 @@ impl Program {
             for which in 0..told {
                 let mut seen = vec![false; self.workers()];
                 for neighbours in &self.neighbours {
-                    match neighbours.get(which).and_then(|&worker| seen.get_mut(worker as usize)) {
+                    let Some(&neighbour) = neighbours.get(which) else {
+                        return wrong("a worker does not know all its neighbours".to_owned());
+                    };
+                    let Some(neighbour) = neighbour else { continue };
+                    match seen.get_mut(neighbour as usize) {
                         Some(seen) if !*seen => *seen = true,
-                        _ => return wrong("every worker must be the neighbour of exactly one".to_owned()),
+                        _ => return wrong("no worker may be the neighbour of two".to_owned()),
                     }
                 }
             }

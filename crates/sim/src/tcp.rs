@@ -229,6 +229,12 @@ impl Tcp {
         self.spec.tick
     }
 
+    /// Connections of one direction that have something to send.
+    pub(crate) fn senders(&self, up: bool) -> u32 {
+        let connections = if up { &self.up } else { &self.down };
+        connections.iter().filter(|connection| connection.is_busy()).count() as u32
+    }
+
     pub(crate) fn is_busy(&self) -> bool {
         self.down.iter().chain(&self.up).any(Connection::is_busy)
     }

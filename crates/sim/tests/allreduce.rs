@@ -2,24 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "../../analytic/tests/common/mod.rs"]
+mod common;
+
+use common::{curves, line, pass, passes};
 use proptest::prelude::*;
-use stepcast_analytic::liu2022::{Buffer, Schedule, plan};
+use stepcast_analytic::liu2022::{Buffer, Flush, Schedule, plan};
 use stepcast_core::pass::{Layer, Pass};
-use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
-use stepcast_core::transfer::{Curve, LogLinear};
+use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::transfer::Curve;
 use stepcast_sim::{AllReduce, Bucket, End, Interference, Limits, Messages, Steps, run};
-
-fn pass(layers: &[(f64, f64)]) -> Pass {
-    let layer = |&(backward, gradients): &(f64, f64)| Layer {
-        backward: Seconds::new(backward),
-        gradients: Bytes::new(gradients),
-    };
-    Pass::new(layers.iter().map(layer).collect())
-}
-
-fn line(startup: f64, bandwidth: f64) -> Curve {
-    Curve::AlphaBeta { startup: Seconds::new(startup), bandwidth: BytesPerSec::new(bandwidth) }
-}
 
 fn training(passes: Vec<Pass>, workers: usize, messages: Messages, curve: Curve) -> AllReduce {
     AllReduce {
@@ -39,15 +31,9 @@ fn messages(pass: &Pass, curve: &Curve, schedule: &Schedule) -> Messages {
     if let Schedule::Horovod { threshold, cycle, negotiation } = *schedule {
         return Messages::Cycles { length: cycle, threshold, negotiation };
     }
-    let timeout = match schedule {
-        Schedule::Fused(buffer) => buffer.timeout,
-        _ => None,
-    };
-    let bucket = |flush: &stepcast_analytic::liu2022::Flush| {
-        let timed_out = timeout.filter(|timeout| flush.wait.get().total_cmp(&timeout.get()).is_eq());
-        let after =
-            if flush.wait > Seconds::ZERO && timed_out.is_none() { flush.last + 1 } else { flush.last };
-        Bucket { first: flush.first, last: flush.last, after, wait: timed_out.unwrap_or(Seconds::ZERO) }
+    let bucket = |flush: &Flush| {
+        let (after, wait) = flush.leaves(schedule);
+        Bucket { first: flush.first, last: flush.last, after, wait }
     };
     Messages::Buckets(plan(pass, curve, schedule).flushes.iter().map(bucket).collect())
 }
@@ -68,32 +54,11 @@ fn ends(training: &AllReduce, steps: u64) -> Vec<f64> {
     ends
 }
 
-fn curves() -> impl Strategy<Value = Curve> {
-    prop_oneof![
-        (0.0..3.0, 0.5..4.0).prop_map(|(startup, bandwidth)| line(startup, bandwidth)),
-        (1.0..50.0, 0.0..1.0, 0.5..4.0, 0.0..2.0).prop_map(
-            |(threshold, per_doubling, bandwidth, overhead)| {
-                Curve::Piecewise(LogLinear::continuous(
-                    Bytes::new(threshold),
-                    Seconds::new(per_doubling),
-                    BytesPerSec::new(bandwidth),
-                    Seconds::new(overhead),
-                ))
-            }
-        ),
-    ]
-}
-
-fn passes() -> impl Strategy<Value = Pass> {
-    prop::collection::vec((0.0..4.0, prop_oneof![Just(0.0), 0.1..20.0]), 1..=20)
-        .prop_map(|layers| pass(&layers))
-}
-
 proptest! {
     /// Restricted to the paper's assumptions, the engine is OSF.
     #[test]
     fn equal_workers_are_the_closed_form(
-        pass in passes(), curve in curves(), workers in 1usize..6, size in 0.1..60.0, timeout in 0.1..5.0,
+        pass in passes(20), curve in curves(), workers in 1usize..6, size in 0.1..60.0, timeout in 0.1..5.0,
         cycle in 0.01..5.0, negotiation in 0.0..0.5, update in 0.0..2.0,
     ) {
         let mut pass = pass;
@@ -130,7 +95,7 @@ proptest! {
 
     /// Every message waits for the slowest: of two kinds, layer by layer whoever is later.
     #[test]
-    fn unequal_workers_wait_for_the_slowest(pass in passes(), curve in curves(), slower in 1.0..4.0) {
+    fn unequal_workers_wait_for_the_slowest(pass in passes(20), curve in curves(), slower in 1.0..4.0) {
         let slow = Pass {
             forward: pass.forward * slower,
             layers: pass.layers.iter().map(|l| Layer { backward: l.backward * slower, ..*l }).collect(),

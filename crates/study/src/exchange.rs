@@ -4,7 +4,7 @@ use stepcast_analytic::collectives::curve;
 use stepcast_analytic::liu2022::{Flush, Schedule, passes, plan, schedule};
 use stepcast_core::compute;
 use stepcast_core::invalid::Invalid;
-use stepcast_core::pass::{Layer, Pass};
+use stepcast_core::pass::{Layer, Pass, Recorded};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Synchronisation;
@@ -47,9 +47,7 @@ pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Invalid> {
 fn steps(scenario: &Scenario, index: usize, mean: &(Seconds, Pass)) -> Result<Vec<Pass>, Invalid> {
     match scenario.profile() {
         Some(profile) if profile.steps.len() > 1 => {
-            let batch = f64::from(scenario.batch(index)) / f64::from(profile.batch);
-            let slowness = batch / scenario.cluster.groups[index].speed;
-            profile.steps.iter().map(|step| Pass::of_step(profile, step, slowness)).collect()
+            Ok(Recorded::new(profile)?.steps(scenario.slowness(index)).collect())
         }
         _ => {
             let (delay, pass) = mean;
@@ -74,20 +72,9 @@ pub(crate) fn messages(pass: &Pass, update: &Curve, schedule: &Schedule) -> Mess
     if let Schedule::Horovod { threshold, cycle, negotiation } = *schedule {
         return Messages::Cycles { length: cycle, threshold, negotiation };
     }
-    let timeout = match schedule {
-        Schedule::Fused(buffer) => buffer.timeout,
-        _ => None,
-    };
     let bucket = |flush: &Flush| {
-        let timed_out = timeout.filter(|timeout| flush.wait.get().total_cmp(&timeout.get()).is_eq());
-        // A buffer that waited, but not until the timeout, waited for the layer that did not fit.
-        let overflowed = flush.wait > Seconds::ZERO && timed_out.is_none();
-        Bucket {
-            first: flush.first,
-            last: flush.last,
-            after: flush.last + usize::from(overflowed),
-            wait: timed_out.unwrap_or(Seconds::ZERO),
-        }
+        let (after, wait) = flush.leaves(schedule);
+        Bucket { first: flush.first, last: flush.last, after, wait }
     };
     Messages::Buckets(plan(pass, update, schedule).flushes.iter().map(bucket).collect())
 }

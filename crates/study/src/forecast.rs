@@ -72,16 +72,8 @@ fn training(scenario: &Scenario, prediction: &Prediction) -> Option<Training> {
     let data = scenario.data?;
     let epoch = prediction.throughput.time_for(data.samples as f64);
     let total = epoch * data.epochs as f64;
-    let servers = match scenario.strategy.architecture {
-        Architecture::ParameterServer => f64::from(scenario.cluster.servers.count),
-        _ => 0.0,
-    };
-    let price = scenario.price.as_ref();
-    let per_hour = |price: &stepcast_core::scenario::Price| {
-        price.worker_hour * scenario.cluster.workers() as f64 + price.server_hour * servers
-    };
-    let cost = price.map(|price| per_hour(price) * (total / Seconds::new(3600.0)));
-    Some(Training { epoch, total, cost, currency: price.map(|price| price.currency.clone()) })
+    let cost = scenario.hourly_cost().map(|hourly| hourly * (total / Seconds::new(3600.0)));
+    Some(Training { epoch, total, cost, currency: cost.map(|_| scenario.currency().to_owned()) })
 }
 
 /// Says which devices are too small for the model's state and activations.

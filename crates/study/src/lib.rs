@@ -11,8 +11,10 @@ mod memory;
 pub mod methods;
 pub mod replace;
 mod scaling;
+pub mod search;
 pub mod simulate;
 mod slack;
+pub mod sweep;
 pub mod validate;
 
 pub use advice::{Advice, WhatIf};

@@ -1,8 +1,9 @@
 //! The model of matrix products on measured ones: fitted to the `fit` rows, judged on the `held` rows.
 
 use std::path::{Path, PathBuf};
-use stepcast_fit::gemm::{Alignment, GemmModel, GemmTable, Sample};
-use stepcast_fit::{Quality, gemm::Coverage};
+use stepcast_core::gemm::{Alignment, Coverage, GemmModel};
+use stepcast_fit::Quality;
+use stepcast_fit::gemm::{GemmTable, Sample, fit};
 use stepcast_study::fit::gemm;
 
 /// Third quartiles of the error on held rows that must not be exceeded: what was asked for, and for the others a little
@@ -48,8 +49,8 @@ fn unaligned_products_are_described() {
     let held = products.held.iter().map(|sample| (sample.variant, sample.shape));
     let held: std::collections::BTreeSet<_> = held.collect();
     assert!(apart.iter().all(|sample| !held.contains(&(sample.variant, sample.shape))));
-    let assumed = GemmModel::fit(&aligned, Some(132)).unwrap();
-    let fitted = GemmModel::fit(&apart, Some(132)).unwrap();
+    let assumed = fit(&aligned, Some(132)).unwrap();
+    let fitted = fit(&apart, Some(132)).unwrap();
     let unaligned = |sample: &&Sample| Alignment::of(sample.variant, sample.shape) != Alignment::Bulk;
     let long = |sample: &&Sample| sample.time.get() > 100e-6;
     let quality = |model: &GemmModel, coverage: Coverage| {

@@ -3,13 +3,17 @@
 #![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
 
 use std::path::PathBuf;
+use stepcast_core::artefact::Artefact;
 use stepcast_core::device::Precision;
+use stepcast_core::gemm::GemmModel;
 use stepcast_core::model::zoo;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::steps::{Nominal, StepModel};
 use stepcast_fit::steps::Recording;
-use stepcast_study::fit::steps::{read, run};
+use stepcast_study::fit::gemm;
+use stepcast_study::fit::steps::{Fold, LeftOut, predictions, read, run, summary};
 use stepcast_study::validate;
+use stepcast_study::validate::steps::{is_bounded, keeps};
 
 fn data() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../validation/steps/steps_h200.jsonl.gz")
@@ -17,18 +21,38 @@ fn data() -> PathBuf {
 
 #[test]
 fn models_that_were_left_out_are_predicted_within_bounds() {
-    let report = validate::steps::run(&data()).unwrap();
+    let report = validate::steps::run(&data(), None).unwrap();
     assert_eq!(report.rows.len(), 38);
     assert!(report.holds(), "{:#?}", report.models);
 }
 
+fn products() -> GemmModel {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../validation/gemm/h200.csv.gz");
+    stepcast_fit::gemm::fit(&gemm::read(&path).unwrap().fit, Some(132)).unwrap()
+}
+
+#[test]
+fn the_same_holds_with_fitted_products() {
+    let (steps, products) = (read(&data()).unwrap().steps, products());
+    let rows = summary(&predictions(&steps, Fold::Model, Some(&products)).unwrap());
+    for row in rows.iter().filter(|row| is_bounded(row)) {
+        assert!(keeps(row), "{row:?}");
+    }
+    let without = summary(&predictions(&steps, Fold::Model, None).unwrap());
+    let mean = |rows: &[LeftOut]| rows.iter().filter(|row| is_bounded(row)).map(|row| row.mean).sum::<f64>();
+    assert!(mean(&rows) < mean(&without), "{rows:#?}");
+}
+
 #[test]
 fn an_artefact_read_again_predicts_the_same_and_is_written_the_same() {
-    let [one, two] = [(); 2].map(|()| run(&data(), None, "2026-01-01".to_owned()).unwrap().artefact);
+    let [one, two] = [(); 2].map(|()| run(&data(), None, None, "2026-01-01".to_owned()).unwrap().artefact);
     assert_eq!(one, two);
-    let again = StepModel::from_toml(&one).unwrap();
+    let again = match Artefact::from_toml(&one).unwrap() {
+        Artefact::Steps(model) => *model,
+        other => unreachable!("{other:?}"),
+    };
     let steps = read(&data()).unwrap().steps;
-    let fitted = Recording::new(&steps, Nominal::h200()).fit(|_| true).unwrap();
+    let fitted = Recording::new(&steps, Nominal::h200(), None).fit(|_| true).unwrap();
     for step in &steps {
         let [a, b] = [&fitted, &again].map(|m| m.predict(&step.model, step.precision, step.batch).unwrap());
         assert!((a.iteration / b.iteration - 1.0).abs() < 1e-9, "{a:?} {b:?}");
@@ -38,8 +62,14 @@ fn an_artefact_read_again_predicts_the_same_and_is_written_the_same() {
 /// Small batches cost what the host takes; no time falls when the batch grows.
 #[test]
 fn times_never_fall_with_the_batch_and_have_a_floor() {
-    let steps = read(&data()).unwrap().steps;
-    let fitted = Recording::new(&steps, Nominal::h200()).fit(|_| true).unwrap();
+    let (steps, products) = (read(&data()).unwrap().steps, products());
+    for products in [None, Some(&products)] {
+        let fitted = Recording::new(&steps, Nominal::h200(), products).fit(|_| true).unwrap();
+        never_fall(&fitted);
+    }
+}
+
+fn never_fall(fitted: &StepModel) {
     let batches = [1, 2, 3, 8, 13, 32, 33, 64, 127, 200, 300, 512];
     for model in zoo::entries().map(|entry| entry.build().unwrap()) {
         for precision in [Precision::Fp32, Precision::Bf16] {

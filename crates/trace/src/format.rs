@@ -4,14 +4,19 @@
 
 use crate::import::{Found, Imported, Options};
 use crate::source::{self, Limits};
-use crate::tensorflow::{self, timeline};
-use crate::{TraceError, chakra, horovod, layers};
+use crate::{TraceError, chakra, horovod, kineto, layers, onnx, tensorflow, timeline};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// A kind of recording or model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
+    /// Models in ONNX.
+    Onnx,
+    /// Timelines that Stepcast wrote.
+    Timeline,
+    /// Traces of PyTorch's profiler (Kineto): JSON, one file for each rank.
+    Kineto,
     /// TensorFlow's `RunMetadata`, one message for each step.
     RunMetadata,
     /// TensorFlow's timelines for Chrome's viewer.
@@ -26,12 +31,23 @@ pub enum Format {
 
 impl Format {
     /// Every format, the one that is easiest to tell first.
-    pub const ALL: &[Self] =
-        &[Self::RunMetadata, Self::TensorFlowTimeline, Self::Horovod, Self::Chakra, Self::Layers];
+    pub const ALL: &[Self] = &[
+        Self::Onnx,
+        Self::Timeline,
+        Self::Kineto,
+        Self::RunMetadata,
+        Self::TensorFlowTimeline,
+        Self::Horovod,
+        Self::Chakra,
+        Self::Layers,
+    ];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Onnx => "ONNX",
+            Self::Timeline => "Stepcast timeline",
+            Self::Kineto => "PyTorch profiler trace (Kineto)",
             Self::RunMetadata => "TensorFlow RunMetadata",
             Self::TensorFlowTimeline => "TensorFlow timeline",
             Self::Horovod => "Horovod timeline",
@@ -43,8 +59,11 @@ impl Format {
     /// Whether a file that begins like this, after unpacking, is of this format.
     fn recognises(self, head: &[u8]) -> bool {
         match self {
+            Self::Onnx => onnx::recognises(head),
+            Self::Timeline => timeline::recognises(head),
+            Self::Kineto => kineto::recognises(head),
             Self::RunMetadata => tensorflow::recognises(head),
-            Self::TensorFlowTimeline => timeline::recognises(head),
+            Self::TensorFlowTimeline => tensorflow::timeline::recognises(head),
             Self::Horovod => horovod::recognises(head),
             Self::Chakra => chakra::recognises(head),
             Self::Layers => layers::recognises(head),
@@ -54,8 +73,13 @@ impl Format {
     /// Imports recordings of this format.
     pub(crate) fn import(self, paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, TraceError> {
         match self {
+            Self::Onnx => Ok(onnx::of_paths(paths, options)?.map(|model| Found::Model(Box::new(model)))),
+            Self::Timeline => Ok(timeline::of_paths(paths, options)?.map(Found::Profile)),
+            Self::Kineto => Ok(kineto::import(paths, options)?.map(Found::Profile)),
             Self::RunMetadata => Ok(tensorflow::of_paths(paths, options)?.map(Found::Profile)),
-            Self::TensorFlowTimeline => Ok(timeline::of_paths(paths, options)?.map(Found::Profile)),
+            Self::TensorFlowTimeline => {
+                Ok(tensorflow::timeline::of_paths(paths, options)?.map(Found::Profile))
+            }
             Self::Horovod => Ok(horovod::of_paths(paths, options)?.map(Found::Profile)),
             Self::Chakra => chakra::of_paths(paths, options),
             Self::Layers => Ok(layers::of_paths(paths, options)?.map(Found::Profile)),

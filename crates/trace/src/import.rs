@@ -3,6 +3,7 @@
 use crate::format::Format;
 use crate::source::Watch;
 use crate::{Summary, TraceError};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use stepcast_core::model::Model;
 use stepcast_core::profile::Profile;
@@ -14,13 +15,17 @@ pub struct Options<'a> {
     pub batch: Option<u32>,
     /// TensorFlow's recording with the partition graphs.
     pub graphs: Option<&'a Path>,
+    /// Lengths of dimensions that a model leaves open.
+    pub sizes: &'a BTreeMap<String, u64>,
     /// Is told how much has been read.
     pub watch: Watch<'a>,
 }
 
+static NO_SIZES: BTreeMap<String, u64> = BTreeMap::new();
+
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { batch: None, graphs: None, watch: &|_| () }
+        Self { batch: None, graphs: None, sizes: &NO_SIZES, watch: &|_| () }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use crate::write::write_whole;
 use crate::{MAX_UNPACKED, TraceError, read};
-use flate2::{Compression, write::GzEncoder};
 use std::io::Write;
 use std::path::Path;
 use stepcast_core::profile::Profile;
@@ -32,15 +31,7 @@ pub fn parse_profile(json: &[u8], name: &str) -> Result<Profile, TraceError> {
 /// Checks `profile` and writes it to `path`, compressed if the name ends in `.gz`; whole or not at all.
 pub fn write_profile(path: &Path, profile: &Profile) -> Result<(), TraceError> {
     profile.check().map_err(|error| TraceError::profile(&path.display().to_string(), error))?;
-    let compress = path.extension().is_some_and(|extension| extension == "gz");
-    write_whole(path, |file| {
-        if !compress {
-            return print_profile(profile, file);
-        }
-        let mut encoder = GzEncoder::new(file, Compression::default());
-        print_profile(profile, &mut encoder)?;
-        encoder.finish().map(|_| ())
-    })
+    write_whole(path, |mut out| print_profile(profile, &mut out))
 }
 
 /// Prints a profile as JSON.

@@ -1,30 +1,34 @@
-//! Reads recorded training steps into profiles, and profiles from and to files.
+//! Reads recorded training steps into profiles and ONNX files into models, and both from and to files.
 //!
 //! [`import`] recognises what a file is. [`tensorflow()`] reads the `RunMetadata` of a TensorFlow parameter-server
-//! job. What a recording lacks is repaired where that is honest and said in
-//! [`Imported::notes`]; what cannot be repaired is a [`TraceError`]. Nothing read from a file can make this crate panic,
-//! and what it holds in memory is bounded.
+//! job, [`onnx`](mod@onnx) the graph of an ONNX file, without its weights. What a recording lacks is repaired where that
+//! is honest and said in [`Imported::notes`]; what cannot be repaired is a [`TraceError`]. Nothing read from a file can
+//! make this crate panic, and what it holds in memory is bounded.
 
 mod chakra;
-pub mod chrome;
 mod draft;
 mod error;
 mod format;
 mod horovod;
 mod import;
 mod json;
+mod kineto;
 mod layers;
+mod model;
 mod objects;
+pub mod onnx;
 mod read;
 mod source;
 mod summary;
 mod tensorflow;
+pub mod timeline;
 mod write;
 
 pub use error::TraceError;
 pub use format::Format;
 pub use import::{Found, Imported, Options, import};
 pub use json::{parse_profile, print_profile, read_profile, write_profile};
+pub use model::{print_model, write_model};
 pub use read::MAX_UNPACKED;
 pub use source::{Progress, Watch};
 pub use summary::{Figure, Summary, Table, Value};

@@ -36,7 +36,7 @@ pub(crate) fn each(
             Ok(0) => break,
             Ok(count) => scanner.feed(&chunk[..count], take),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if source.is_too_large() => return Err(source.complaint(&error)),
+            Err(error) if source.exceeded() => return Err(source.complaint(&error)),
             Err(error) => {
                 failed = Some(error);
                 break;

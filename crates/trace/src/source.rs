@@ -59,8 +59,8 @@ impl<'a> Source<'a> {
         self.head.get_ref()
     }
 
-    /// Whether reading has failed because there is more than the limits allow.
-    pub(crate) fn is_too_large(&self) -> bool {
+    /// Whether reading has failed because a limit was exceeded.
+    pub(crate) fn exceeded(&self) -> bool {
         self.excess.get().is_some()
     }
 

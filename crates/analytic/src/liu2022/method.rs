@@ -6,7 +6,7 @@ use crate::collectives::{curve, scenario_cost};
 use stepcast_core::compute::{self, Speed};
 use stepcast_core::invalid::Invalid;
 use stepcast_core::method::{Inapplicable, Method};
-use stepcast_core::pass::Pass;
+use stepcast_core::pass::{Pass, Recorded};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Warning};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -147,19 +147,15 @@ fn warnings(scenario: &Scenario) -> Vec<Warning> {
 
 /// What a worker of every group computes in a mean step, and what it waits for before.
 pub fn passes(scenario: &Scenario) -> Result<Vec<(Seconds, Pass)>, Invalid> {
-    let groups = 0..scenario.cluster.groups.len();
-    let pass = |index: usize| match scenario.profile() {
-        Some(profile) => {
-            let batch = f64::from(scenario.batch(index)) / f64::from(profile.batch);
-            let slowness = batch / scenario.cluster.groups[index].speed;
-            Ok((Seconds::ZERO, Pass::of_step(profile, &profile.mean(), slowness)?))
-        }
+    let recorded = scenario.profile().map(Recorded::new).transpose()?;
+    let pass = |index: usize| match &recorded {
+        Some(recorded) => (Seconds::ZERO, recorded.mean(scenario.slowness(index))),
         None => {
             let speed = Speed::of(scenario, index);
-            Ok((compute::host_to_device(scenario, index), Pass::by_tensor(&scenario.workload, &speed)))
+            (compute::host_to_device(scenario, index), Pass::by_tensor(&scenario.workload, &speed))
         }
     };
-    groups.map(pass).collect()
+    Ok((0..scenario.cluster.groups.len()).map(pass).collect())
 }
 
 /// A fusion rule on the machines of a scenario.

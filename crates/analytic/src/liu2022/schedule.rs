@@ -119,6 +119,21 @@ pub struct Flush {
     pub end: Seconds,
 }
 
+impl Flush {
+    /// When it leaves under `schedule`, if the network is free: so long after the backward pass of this layer.
+    pub fn leaves(&self, schedule: &Schedule) -> (usize, Seconds) {
+        let timeout = match schedule {
+            Schedule::Fused(buffer) => buffer.timeout,
+            _ => None,
+        };
+        match timeout.filter(|timeout| self.wait.get().total_cmp(&timeout.get()).is_eq()) {
+            Some(timeout) => (self.last, timeout),
+            // A buffer that waited, but not until the timeout, waited for the layer that did not fit.
+            None => (self.last + usize::from(self.wait > Seconds::ZERO), Seconds::ZERO),
+        }
+    }
+}
+
 /// The times of one step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome {

@@ -7,7 +7,7 @@ use super::kernels::gradient_time;
 use super::structure::Structure;
 use super::threads::Threads;
 use crate::collectives::{AllReduce, Fabric};
-use stepcast_core::compute::{ASSUMED_MEMORY_EFFICIENCY, Speed, host_to_device};
+use stepcast_core::compute::{Speed, host_to_device, memory_efficiency};
 use stepcast_core::method::Inapplicable;
 use stepcast_core::model::{Model, zoo};
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
@@ -43,8 +43,7 @@ pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Inapplicable> 
 
     let host = options.host_memory_rate.unwrap_or(ASSUMED_HOST_MEMORY_RATE);
     let link = group.device.host_link.unwrap_or(host);
-    let efficiency = group.device.memory_efficiency.unwrap_or(ASSUMED_MEMORY_EFFICIENCY);
-    let device = group.device.memory_rate * (efficiency * group.speed);
+    let device = group.device.memory_rate * (memory_efficiency(scenario, group) * group.speed);
     let moved = |accesses: f64, rate: BytesPerSec| Bytes::new(accesses * ELEMENT) / rate;
 
     let given = &options.per_parameter;
@@ -132,7 +131,9 @@ fn by_kernels(
     };
     let model: Model = match &scenario.source {
         ModelSource::Zoo(name) => zoo::build(name).map_err(|error| refuse(error.to_string()))?,
-        ModelSource::Custom(file) => file.build().map_err(|error| refuse(error.to_string()))?,
+        ModelSource::Custom(file) | ModelSource::Onnx { file, .. } => {
+            file.build().map_err(|error| refuse(error.to_string()))?
+        }
         ModelSource::Profile { .. } => return Err(refuse("a profile has no layers".to_owned())),
     };
     let structure = Structure::of(&model).map_err(|error| refuse(error.to_string()))?;

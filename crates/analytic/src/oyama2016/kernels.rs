@@ -156,7 +156,7 @@ pub fn gradient_time(structure: &Structure, times: &KernelTimes, batch: u32) -> 
     let cuda: Seconds = cuda.map(|(kernel, elements)| kernel.line(times).time(elements)).sum();
     let mut outside = 0;
     let products = structure.products(batch).into_iter().map(|product| {
-        let estimate = product_time(&times.sgemm, product.kernel.operands(), product.size);
+        let estimate = product_time(&times.products, product.kernel.operands(), product.size);
         outside += usize::from(estimate.outside);
         estimate.time
     });

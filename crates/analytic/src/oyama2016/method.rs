@@ -141,7 +141,7 @@ fn warnings(scenario: &Scenario, assumed: &Assumed, steady: &Steady) -> Vec<Warn
     }
     if assumed.products_outside > 0 {
         let message = format!(
-            "{} matrix products are outside the table of measured ones, whose outermost cells are extended",
+            "{} matrix products are larger or smaller than any that was measured: extrapolated",
             assumed.products_outside
         );
         warn("outside-the-table", message);

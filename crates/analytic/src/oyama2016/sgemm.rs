@@ -1,10 +1,11 @@
-//! Times of matrix products between measured ones (section 3.3.2).
+//! Times of matrix products: between measured ones (section 3.3.2), or by what was fitted to them.
 //!
 //! The paper fits {mnk, mn, mk, nk, m, n, k, 1} to the eight corners of the cell that holds a size. Eight unknowns on the
 //! corners of a box: the fit is exact and is trilinear interpolation (errata 2.1), which is what is done here.
 
+use stepcast_core::gemm::{Coverage, GemmTime, Shape, Transposition, Variant};
 use stepcast_core::quantity::Seconds;
-use stepcast_core::scenario::SgemmTable;
+use stepcast_core::scenario::{Products, SgemmTable};
 
 /// Which matrix is transposed: the kernels that are called differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +28,26 @@ pub struct Estimate {
 }
 
 /// The time of an m×n×k product.
-pub fn product_time(table: &SgemmTable, operands: Operands, size: [f64; 3]) -> Estimate {
+pub fn product_time(products: &Products, operands: Operands, size: [f64; 3]) -> Estimate {
+    let (model, precision) = match products {
+        Products::Table(table) => return between(table, operands, size),
+        Products::Fitted { model, precision, .. } => (model, *precision),
+    };
+    let transposition = match operands {
+        Operands::Plain => Transposition::Nn,
+        Operands::FirstTransposed => Transposition::Tn,
+        Operands::SecondTransposed => Transposition::Nt,
+    };
+    let [m, n, k] = size.map(|side| side as u32);
+    // The scenario has made sure that the variant was fitted.
+    let found = model.predict(Variant { precision, transposition }, Shape { m, n, k });
+    let estimate =
+        |GemmTime { time, coverage, .. }| Estimate { time, outside: coverage != Coverage::Measured };
+    found.map_or(Estimate { time: Seconds::ZERO, outside: true }, estimate)
+}
+
+/// The time of a product between measured ones.
+fn between(table: &SgemmTable, operands: Operands, size: [f64; 3]) -> Estimate {
     let times = match operands {
         Operands::Plain => &table.nn,
         Operands::FirstTransposed => &table.tn,

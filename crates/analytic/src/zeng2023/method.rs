@@ -115,14 +115,15 @@ impl Worker {
     }
 }
 
-/// Eq. 28 for a CPU, eq. 33 for a GPU, times the share of it that the scenario says is reached.
+/// Eq. 28 for a CPU, eq. 33 for a GPU, times the share of it that is reached, given or fitted.
 fn rate(scenario: &Scenario, group: &WorkerGroup) -> FlopsPerSec {
     let device = &group.device;
     let rate = match device.kind {
         DeviceKind::Cpu => cpu_rate(device.clock, scenario.zeng2023.simd),
         DeviceKind::Gpu => gpu_rate(device.clock, device.units, scenario.zeng2023.fc),
     };
-    rate * (group.efficiency.unwrap_or(1.0) * group.speed)
+    let fitted = device.shares(scenario.strategy.precision).map(|shares| shares.zeng2023);
+    rate * (group.efficiency.or(fitted).unwrap_or(1.0) * group.speed)
 }
 
 fn alone(worker: &Worker) -> Round {

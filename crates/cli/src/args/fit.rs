@@ -9,6 +9,8 @@ Examples:
   stepcast fit kernels kernels.csv -o h200-kernels.toml    kernels: kernel, elements, time_us
   stepcast fit transfer nccl.csv -o nccl.toml              transfers: bytes, time_us
   stepcast fit steps steps.jsonl.gz -o h200-steps.toml     training steps: one JSON object each
+  stepcast fit steps steps.jsonl.gz -o h200-steps.toml --gemm h200-gemm.toml   linear layers from products
+  stepcast fit efficiency steps.jsonl.gz --device h200-sxm -o h200-shares.toml   also CSV: model, batch, time_ms
   stepcast fit gemm gemm.csv -o gemm.toml --test other.csv   errors on another file
 
 A column `set` with fit and held splits a file. docs/fit.md describes the files.";
@@ -26,6 +28,16 @@ pub(crate) enum Fit {
         #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100_000))]
         multiprocessors: Option<u32>,
     },
+    /// Shares of a device's peak and memory rates that training reaches
+    #[command(after_help = EXAMPLES)]
+    Efficiency {
+        #[command(flatten)]
+        files: FitFiles,
+
+        /// The device of the catalog that the steps were measured on
+        #[arg(long, value_name = "NAME")]
+        device: String,
+    },
     /// Times of kernels, linear in the elements they touch
     #[command(after_help = EXAMPLES)]
     Kernels {
@@ -37,6 +49,10 @@ pub(crate) enum Fit {
     Steps {
         #[command(flatten)]
         files: FitFiles,
+
+        /// Fitted matrix products, for layers that are made of them
+        #[arg(long, value_name = "GEMM.toml")]
+        gemm: Option<PathBuf>,
     },
     /// Times of transfers by their size
     #[command(after_help = EXAMPLES)]

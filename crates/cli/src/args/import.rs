@@ -1,24 +1,28 @@
 //! Flags of `import`.
 
+use super::numbers::Size;
 use clap::{Args, value_parser};
 use std::path::PathBuf;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  stepcast import steps/ --batch 32 -o vgg16.json       a folder of step_0000.pb, step_0001.pb, ...
+  stepcast import trace.json.gz -o resnet50.json        a trace of PyTorch's profiler
+  stepcast import rank*.json -o resnet50.json           several ranks of one job, and who is late
+  stepcast import steps/ --batch 32 -o vgg16.json       TensorFlow: a folder of step_0000.pb, ...
   stepcast import steps.tar.xz --graphs graphs.pb --batch 32 -o vgg16.json.gz
-  stepcast import timeline.json --batch 32 -o vgg16.json
-  stepcast import layers.csv --batch 32 --summary       look, and write nothing
-  stepcast predict vgg16.json                           then predict with it
+  stepcast import timeline.json --batch 32 -o vgg16.json   what TensorFlow or Horovod drew for Chrome
+  stepcast import bert.onnx --size sequence=128 -o bert.toml   a model, as a scenario
+  stepcast import trace.json.gz --summary               look, and write nothing
+  stepcast predict resnet50.json                        then predict with it
 
 Formats, told by content, compressed or not:
+  PyTorch profiler (Kineto)   docs/import.md
   TensorFlow RunMetadata      docs/profile.md
   TensorFlow timeline         docs/import/tensorflow-timeline.md
   Horovod timeline            docs/import/horovod.md
   Chakra execution trace      docs/import/chakra.md
-  CSV of layers               docs/import/csv.md
-
-How to record steps is in docs/profile.md.";
+  ONNX                        docs/import/onnx.md
+  CSV of layers               docs/import/csv.md";
 
 /// Flags of `import`.
 #[derive(Debug, Args)]
@@ -35,6 +39,10 @@ pub(crate) struct Import {
     /// Samples of one step, where the recording does not tell
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100_000_000))]
     pub(crate) batch: Option<u32>,
+
+    /// For ONNX: length of a dimension that the model leaves open, such as a sequence; may be repeated
+    #[arg(long = "size", value_name = "NAME=N")]
+    pub(crate) sizes: Vec<Size>,
 
     /// What was trained; the name of the folder or file if left out
     #[arg(long)]

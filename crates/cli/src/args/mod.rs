@@ -10,6 +10,8 @@ mod numbers;
 mod predict;
 mod replace;
 mod scenario;
+mod search;
+mod sweep;
 mod validate;
 
 pub(crate) use compare::Compare;
@@ -18,9 +20,12 @@ pub(crate) use fuse::Fuse;
 pub(crate) use import::Import;
 pub(crate) use map::Map;
 pub(crate) use models::Models;
+pub(crate) use numbers::Size;
 pub(crate) use predict::Predict;
 pub(crate) use replace::Replace;
 pub(crate) use scenario::ScenarioFlags;
+pub(crate) use search::Search;
+pub(crate) use sweep::Sweep;
 pub(crate) use validate::Validate;
 
 use clap::{Parser, Subcommand};
@@ -30,6 +35,8 @@ Examples:
   stepcast predict                             the built-in quick start
   stepcast predict cluster.toml --workers 1..16
   stepcast compare cluster.toml                every method on one scenario
+  stepcast sweep cluster.toml --vary batch=16,32,64 --vary workers.count=1..16
+  stepcast search cluster.toml --minimize cost --vary workers.count=1..64
   stepcast fuse cluster.toml                   which gradients should travel together
   stepcast replace vgg.toml                    layers that the network cannot hide
   stepcast import steps/ --batch 32 -o vgg16.json
@@ -37,7 +44,7 @@ Examples:
   stepcast models show resnet50
   stepcast validate zeng2023
 
-Exit codes: 0 done, 1 a validation bound was missed, 2 bad input.";
+Exit codes: 0 done, 1 a validation bound was missed, 2 bad input, 130 interrupted.";
 
 const DEVICES_EXAMPLES: &str = "\
 Examples:
@@ -85,6 +92,12 @@ pub(crate) enum Command {
     /// Map epoch time and minibatch over numbers of nodes and batches
     #[command(after_help = map::EXAMPLES)]
     Map(Map),
+    /// Predict every combination of values of any keys, into a table or a file
+    #[command(after_help = sweep::EXAMPLES)]
+    Sweep(Sweep),
+    /// Find the configuration with the least time or cost within constraints
+    #[command(after_help = search::EXAMPLES)]
+    Search(Search),
     /// Find layers whose gradients cannot be hidden, and put others in their place
     #[command(after_help = replace::EXAMPLES)]
     Replace(Replace),

@@ -53,6 +53,21 @@ impl FromStr for Minibatch {
     }
 }
 
+/// The length of something that has a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Size(pub(crate) String, pub(crate) u64);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("\"{text}\" is no size; write sequence=128");
+        let (name, length) = text.split_once('=').ok_or_else(wrong)?;
+        let length = length.trim().parse().ok().filter(|length| *length > 0).ok_or_else(wrong)?;
+        if name.trim().is_empty() { Err(wrong()) } else { Ok(Self(name.trim().to_owned(), length)) }
+    }
+}
+
 /// Lists and ranges, as "1,2,4..8"; `of` says what is counted.
 fn numbers(text: &str, of: &str) -> Result<Vec<u32>, String> {
     let mut numbers = Vec::new();
@@ -102,6 +117,14 @@ mod tests {
         assert_eq!(read("1..4096").map(|workers| workers.len()), Ok(4096));
         for text in ["", "0", "0..4", "4..1", "1..", "..4", "1..4097", "1000001", "-1", "1.5", "x", "1,,2"] {
             assert!(read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_a_name_and_a_length() {
+        assert_eq!("sequence=128".parse(), Ok(Size("sequence".to_owned(), 128)));
+        for text in ["", "128", "=128", "sequence", "sequence=", "sequence=0", "sequence=-1", "sequence=x"] {
+            assert!(text.parse::<Size>().is_err(), "{text}");
         }
     }
 

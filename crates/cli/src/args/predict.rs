@@ -33,9 +33,9 @@ pub(crate) struct Predict {
     #[arg(long)]
     pub(crate) workers: Option<Workers>,
 
-    /// Write what happens when to this file, for Perfetto and chrome://tracing; only with method
-    /// simulate
-    #[arg(long, value_name = "OUT.json")]
+    /// Write what happens when to this file, for Perfetto (.pftrace) and chrome://tracing (.json);
+    /// only with method simulate
+    #[arg(long, value_name = "OUT")]
     pub(crate) timeline: Option<PathBuf>,
 
     /// Steps of every worker in the timeline

@@ -13,6 +13,7 @@ Examples:
   stepcast validate tf-ps --data FOLDER --held-out   each by what fits the others
   stepcast validate ddp-gloo --data FILE             real DDP jobs, from one-worker profiles
   stepcast validate steps --data FILE                steps, each model by what fits the others
+  stepcast validate steps --data FILE --gemm gemm.toml   the same with fitted matrix products
   stepcast validate zeng2023 --json                  for programs
 
 Exits with 1 when a bound is missed.";
@@ -30,4 +31,8 @@ pub(crate) struct Validate {
     /// For tf-ps: also predict each configuration by figures chosen on others
     #[arg(long, requires = "data")]
     pub(crate) held_out: bool,
+
+    /// For steps: fitted matrix products, for layers that are made of them
+    #[arg(long, requires = "data", value_name = "GEMM.toml")]
+    pub(crate) gemm: Option<PathBuf>,
 }

@@ -10,11 +10,14 @@ use serde_json::json;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use stepcast_study::fit::{DataError, Fitted, gemm, kernels, steps, transfer};
+use stepcast_study::fit::{DataError, Fitted, efficiency, gemm, kernels, steps, transfer};
 
 pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    let (Fit::Gemm { files, .. } | Fit::Kernels { files } | Fit::Steps { files } | Fit::Transfer { files }) =
-        what;
+    let (Fit::Efficiency { files, .. }
+    | Fit::Gemm { files, .. }
+    | Fit::Kernels { files }
+    | Fit::Steps { files, .. }
+    | Fit::Transfer { files }) = what;
     let FitFiles { data, output, test, force } = files;
     let written = output.display().to_string();
     if output.exists() && !force {
@@ -25,9 +28,10 @@ pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<
     progress.enable_steady_tick(Duration::from_millis(100));
     let (test, date) = (test.as_deref(), today());
     let fitted = match what {
+        Fit::Efficiency { device, .. } => efficiency::run(data, test, device, date),
         Fit::Gemm { multiprocessors, .. } => gemm::run(data, test, *multiprocessors, date),
         Fit::Kernels { .. } => kernels::run(data, test, date),
-        Fit::Steps { .. } => steps::run(data, test, date),
+        Fit::Steps { gemm, .. } => steps::run(data, test, gemm.as_deref(), date),
         Fit::Transfer { .. } => transfer::run(data, test, date),
     };
     progress.finish_and_clear();

@@ -7,20 +7,22 @@ pub(crate) use summary::{Contents, Steps, Summary};
 
 use super::json;
 use crate::Answer;
-use crate::args::Import;
+use crate::args::{Import, Size};
 use crate::render::error::Complaint;
 use crate::render::{Screen, import};
 use progress::Bar;
 use std::path::Path;
-use stepcast_core::model::{Model, ModelFile};
-use stepcast_core::scenario::{ModelSection, ScenarioFile};
 use stepcast_trace::{Found, Options};
 
 pub(super) fn run(flags: &Import, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    if let Some(output) = &flags.output {
+        check_name(output)?;
+    }
     let bar = Bar::new(&flags.traces);
     let options = Options {
         batch: flags.batch,
         graphs: flags.graphs.as_deref(),
+        sizes: &flags.sizes.iter().map(|Size(name, length)| (name.clone(), *length)).collect(),
         watch: &|progress| bar.show(progress),
     };
     let mut imported = stepcast_trace::import(&flags.traces, &options).map_err(Complaint::in_trace)?;
@@ -40,33 +42,40 @@ pub(super) fn run(flags: &Import, as_json: bool, screen: &Screen) -> anyhow::Res
     if as_json { json(&summary) } else { Ok(import::render(&summary, screen).into()) }
 }
 
+const PROFILE: [&str; 2] = [".json", ".json.gz"];
+const SCENARIO: &str = ".toml";
+
+fn ends_in(output: &Path, endings: &[&str]) -> bool {
+    let name = output.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    endings.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Whether anything could be written under this name, before a large file is read.
+fn check_name(output: &Path) -> Result<(), Complaint> {
+    if ends_in(output, &PROFILE) || ends_in(output, &[SCENARIO]) {
+        return Ok(());
+    }
+    let reason = "the name of a profile ends in .json or .json.gz, that of a scenario with a model in .toml";
+    Err(Complaint::new(reason, "use a name such as profile.json").at(format!("-o {}", output.display())))
+}
+
 /// Writes under a name that `predict` knows for what it is.
 fn write(found: &Found, output: &Path) -> anyhow::Result<()> {
-    let name = output.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let wrong = |reason: &str, remedy: &str| {
         Err(Complaint::new(reason, remedy).at(format!("-o {}", output.display())).into())
     };
     match found {
-        Found::Profile(_) if !name.ends_with(".json") && !name.ends_with(".json.gz") => {
+        Found::Profile(_) if !ends_in(output, &PROFILE) => {
             wrong("the name of a profile ends in .json or .json.gz", "use a name such as profile.json")
         }
         Found::Profile(profile) => {
             Ok(stepcast_trace::write_profile(output, profile).map_err(Complaint::in_trace)?)
         }
-        Found::Model(_) if !name.ends_with(".toml") => {
+        Found::Model(_) if !ends_in(output, &[SCENARIO]) => {
             wrong("a model is written as a scenario: its name ends in .toml", "use a name such as model.toml")
         }
-        Found::Model(model) => {
-            Ok(stepcast_trace::write_text(output, &scenario(model)?).map_err(Complaint::in_trace)?)
-        }
+        Found::Model(model) => Ok(stepcast_trace::write_model(output, model).map_err(Complaint::in_trace)?),
     }
-}
-
-/// A scenario of nothing but a model.
-fn scenario(model: &Model) -> anyhow::Result<String> {
-    let custom = Some(ModelFile::of(model));
-    let model = ModelSection { custom, ..ModelSection::default() };
-    Ok(toml::to_string(&ScenarioFile { model, ..ScenarioFile::default() })?)
 }
 
 /// The name of the folder or file; files called step… say nothing, so their folder's.
@@ -86,6 +95,7 @@ fn usual_name(trace: &Path) -> Option<String> {
 mod tests {
     use super::*;
     use stepcast_core::model::zoo;
+    use stepcast_core::scenario::ScenarioFile;
 
     #[test]
     fn profiles_are_called_after_what_was_recorded() {

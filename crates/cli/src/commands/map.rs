@@ -1,6 +1,4 @@
 //! `stepcast map`: epoch time and minibatch over nodes and batches, as a ranking and as a drawing.
-//!
-//! Not `search`: that name is kept for an optimum over any keys of a scenario. A map always has these two axes.
 
 use super::json;
 use super::predict::method;

@@ -12,6 +12,9 @@ mod networks;
 mod predict;
 mod question;
 mod replace;
+mod search;
+mod signal;
+mod sweep;
 mod timeline;
 mod validate;
 
@@ -29,6 +32,8 @@ pub(crate) fn run(cli: &Cli, screen: &Screen) -> anyhow::Result<Answer> {
         Command::Compare(flags) => compare::run(flags, cli.json, screen),
         Command::Fuse(flags) => fuse::run(flags, cli.json, screen),
         Command::Map(flags) => map::run(flags, cli.json, screen),
+        Command::Sweep(flags) => sweep::run(flags, cli.json, screen),
+        Command::Search(flags) => search::run(flags, cli.json, screen),
         Command::Replace(flags) => replace::run(flags, cli.json, screen),
         Command::Import(flags) => import::run(flags, cli.json, screen),
         Command::Fit { what } => fit::run(what, cli.json, screen),

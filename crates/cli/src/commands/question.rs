@@ -2,19 +2,21 @@
 
 use crate::args::ScenarioFlags;
 use crate::render::error::Complaint;
-use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use stepcast_core::invalid::{Invalid, KeyPath};
 use stepcast_core::method::Inapplicable;
+use stepcast_core::model::ModelFile;
 use stepcast_core::profile::Profile;
 use stepcast_core::scenario::{
     Document, DocumentError, Files, ModelSection, Override, Scenario, ScenarioFile, StrategySection,
 };
-use stepcast_core::steps::StepModel;
 use stepcast_core::strategy::Synchronisation;
-use stepcast_trace::TraceError;
+use stepcast_study::sweep::{Axis, Variants, VaryError};
+use stepcast_trace::{TraceError, onnx};
 
 /// The scenario if none is given.
 const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
@@ -55,16 +57,28 @@ impl Question {
             Some(path) if path != "-" && profile.is_none() => Path::new(path).parent(),
             _ => None,
         };
-        let files =
-            Folder { path: folder.map(Path::to_owned).unwrap_or_default(), failed: RefCell::new(None) };
+        let files = Folder { path: folder.map(Path::to_owned).unwrap_or_default(), ..Folder::default() };
         Ok(Self { document, files, only_profile: profile.is_some(), overrides, flags: flags.to_vec() })
     }
 
     /// The scenario, or what is wrong with it.
     pub(super) fn scenario(&self) -> Result<Scenario, Complaint> {
         self.document.scenario_with(&self.files, &self.overrides).map_err(|error| {
-            let failed = self.files.failed.take().filter(|_| self.only_profile);
+            let failed = self.files.last_error().filter(|_| self.only_profile);
             failed.map_or_else(|| self.complaint(error), Complaint::in_trace)
+        })
+    }
+
+    /// The scenario at every combination of the axes' values; `flag` is what names an axis.
+    pub(super) fn variants(&self, axes: Vec<Axis>, flag: &str) -> Result<Variants<'_>, Complaint> {
+        Variants::new(&self.document, &self.files, &self.overrides, axes).map_err(|error| match error {
+            VaryError::Axis { axis, invalid } => {
+                Complaint::new(invalid.reason, invalid.remedy).at(format!("{flag} {axis}"))
+            }
+            VaryError::Document(error) => {
+                let failed = self.files.last_error().filter(|_| self.only_profile);
+                failed.map_or_else(|| self.complaint(error), Complaint::in_trace)
+            }
         })
     }
 
@@ -84,10 +98,19 @@ pub(super) fn is_profile(path: &str) -> bool {
 }
 
 /// Files beside a scenario.
+#[derive(Default)]
 struct Folder {
     path: PathBuf,
+    /// What was said of them on standard error.
+    said: Mutex<BTreeSet<String>>,
     /// The last error: it knows the place in the file.
-    failed: RefCell<Option<TraceError>>,
+    failed: Mutex<Option<TraceError>>,
+}
+
+impl Folder {
+    fn last_error(&self) -> Option<TraceError> {
+        self.failed.lock().ok()?.take()
+    }
 }
 
 impl Files for Folder {
@@ -95,21 +118,37 @@ impl Files for Folder {
         read_profile(&self.path.join(path)).map_err(|error| {
             let reason = format!("{}: {}", error.place, error.reason);
             let invalid = Invalid::new(KeyPath::root(), reason, error.remedy.clone());
-            self.failed.replace(Some(error));
+            if let Ok(mut failed) = self.failed.lock() {
+                *failed = Some(error);
+            }
             invalid
         })
     }
 
-    fn steps(&self, path: &str) -> Result<StepModel, Invalid> {
+    fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Invalid> {
+        let options = onnx::Options { sizes: sizes.clone(), name: None };
+        let imported = onnx::onnx(&self.path.join(path), &options).map_err(|error| {
+            Invalid::new(KeyPath::root(), format!("{}: {}", error.place, error.reason), error.remedy)
+        })?;
+        for note in imported.notes {
+            let note: String = note.chars().filter(|c| !c.is_control()).collect();
+            if self.said.lock().is_ok_and(|mut said| said.insert(note.clone())) {
+                // Nobody can be told that nobody can be told.
+                let _ = writeln!(io::stderr(), "{path}: {note}");
+            }
+        }
+        Ok(ModelFile::of(&imported.model))
+    }
+
+    fn text(&self, path: &str) -> Result<String, Invalid> {
         let path = self.path.join(path);
-        let wrong = |reason: String| {
-            let reason = format!("{}: {reason}", path.display());
-            Invalid::new(KeyPath::root(), reason, "name a file that `stepcast fit steps` has written")
+        let wrong = |error: io::Error| {
+            let reason = format!("{}: {error}", path.display());
+            Invalid::new(KeyPath::root(), reason, "name a file that `stepcast fit` has written")
         };
-        let file = File::open(&path).map_err(|error| wrong(error.to_string()))?;
         let mut text = String::new();
-        file.take(MAX_FILE).read_to_string(&mut text).map_err(|error| wrong(error.to_string()))?;
-        StepModel::from_toml(&text).map_err(wrong)
+        File::open(&path).and_then(|file| file.take(MAX_FILE).read_to_string(&mut text)).map_err(wrong)?;
+        Ok(text)
     }
 }
 

@@ -5,11 +5,10 @@ use crate::render::error::Complaint;
 use crate::render::{Screen, several};
 use std::path::Path;
 use stepcast_core::method::{Inapplicable, Method};
-use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
-use stepcast_study::simulate::{self, Recording};
+use stepcast_study::simulate;
 use stepcast_trace::TraceError;
-use stepcast_trace::chrome::{self, Event, Process};
+use stepcast_trace::timeline::{is_perfetto, write_timeline};
 
 /// Viewers give up on much larger files.
 const MAX_EVENTS: u64 = 2_000_000;
@@ -67,69 +66,19 @@ pub(super) fn check(
 
 /// Simulates the first steps of every worker and writes them down.
 pub(super) fn write(path: &Path, steps: u64, scenario: &Scenario) -> Result<(), Failure> {
-    let Recording { program, lane_names: names, timeline } =
-        simulate::timeline(scenario, steps).map_err(Failure::Refused)?;
-    let local = |worker: u32, lane: u32| program.lane_of[worker as usize].iter().position(|&own| own == lane);
-    // Chunks that take no time, and lanes that have no others, would only be in the way.
-    let chunks: Vec<_> = timeline
-        .chunks
-        .iter()
-        .filter(|chunk| chunk.until > chunk.since)
-        .filter_map(|chunk| Some((chunk, local(chunk.worker, chunk.lane)?)))
-        .collect();
-    let mut used = vec![false; names.len()];
-    for &(_, lane) in &chunks {
-        if let Some(used) = used.get_mut(lane) {
-            *used = true;
-        }
-    }
-    // Steps come first; lanes that are not used get no number.
-    let mut lanes = vec!["steps".to_owned()];
-    let mut number = vec![0; names.len()];
-    for (lane, name) in names.into_iter().enumerate().filter(|(lane, _)| used[*lane]) {
-        number[lane] = lanes.len() as u32;
-        lanes.push(name);
-    }
-    let process = |worker| Process { name: format!("worker {worker}"), lanes: lanes.clone() };
-    let processes: Vec<Process> = (0..program.workers()).map(process).collect();
-
-    let mut done = vec![0_u64; program.workers()];
-    let records = &timeline.steps.records;
-    let titles: Vec<String> = records
-        .iter()
-        .map(|step| {
-            let index = &mut done[step.worker as usize];
-            *index += 1;
-            format!("step {}", *index - 1)
-        })
-        .collect();
-    let steps = records.iter().zip(&titles).map(|(step, name)| Event {
-        process: step.worker,
-        lane: 0,
-        name,
-        since: Seconds::new(step.since),
-        until: Seconds::new(step.until),
-        figure: Some(("staleness", step.stale)),
-    });
-    let chunks = chunks.iter().map(|(chunk, lane)| Event {
-        process: chunk.worker,
-        lane: number.get(*lane).copied().unwrap_or(0),
-        name: program.graph.name(chunk.op),
-        since: Seconds::new(chunk.since),
-        until: Seconds::new(chunk.until),
-        figure: None,
-    });
-    chrome::write_timeline(path, &processes, steps.chain(chunks)).map_err(Failure::Unwritten)
+    let recording = simulate::timeline(scenario, steps).map_err(Failure::Refused)?;
+    write_timeline(path, &recording.timeline()).map_err(Failure::Unwritten)
 }
 
 /// What was written, for people.
 pub(super) fn note(path: &Path, steps: u64, scenario: &Scenario, screen: &Screen) -> String {
     let text = format!(
-        "The first {} of {} {} in {}: open it in ui.perfetto.dev or chrome://tracing.",
+        "The first {} of {} {} in {}: open it in ui.perfetto.dev{}.",
         several(steps, "step"),
         several(scenario.cluster.workers(), "worker"),
         if steps == 1 { "is" } else { "are" },
-        crate::render::name(&path.display().to_string())
+        crate::render::name(&path.display().to_string()),
+        if is_perfetto(path) { "" } else { " or chrome://tracing" }
     );
     format!("\n{}\n{}", screen.title("Timeline"), screen.paragraph(2, &text))
 }

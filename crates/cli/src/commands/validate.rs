@@ -3,18 +3,17 @@
 //! One list of sets; to add one, add a line to [`SETS`], an arm to [`run_set`] and a rendering.
 
 use super::json;
-use crate::Answer;
 use crate::args::Validate;
 use crate::render::error::Complaint;
 use crate::render::{
     Screen, ddp_gloo as ddp_gloo_text, hkbu as hkbu_text, liu2022 as liu2022_text, steps as steps_text,
     tf_ps as tf_ps_text, validation,
 };
+use crate::{Answer, End};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::Value;
-use std::path::Path;
 use stepcast_core::suggest;
 use stepcast_study::fit::DataError;
 use stepcast_study::validate::{ddp_gloo, hkbu, liu2022, steps, tf_ps, zeng2023};
@@ -48,13 +47,13 @@ pub(super) fn run(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::R
     let mut texts = Vec::new();
     let mut values = serde_json::Map::new();
     for set in sets {
-        let outcome = run_set(set, flags.data.as_deref(), flags.held_out, screen)?;
+        let outcome = run_set(set, flags, screen)?;
         holds &= outcome.holds;
         texts.push(outcome.text);
         values.insert(set.to_owned(), outcome.value);
     }
     let text = if as_json { json(&values)?.text } else { texts.join("\n") };
-    Ok(Answer { text, holds })
+    Ok(Answer { text, end: if holds { End::Done } else { End::BoundMissed } })
 }
 
 struct Outcome {
@@ -63,7 +62,7 @@ struct Outcome {
     holds: bool,
 }
 
-fn run_set(set: &str, data: Option<&Path>, held_out: bool, screen: &Screen) -> anyhow::Result<Outcome> {
+fn run_set(set: &str, flags: &Validate, screen: &Screen) -> anyhow::Result<Outcome> {
     let failed = "the validation could not run";
     match set {
         ZENG2023 => {
@@ -78,7 +77,7 @@ fn run_set(set: &str, data: Option<&Path>, held_out: bool, screen: &Screen) -> a
             let report = hkbu::run().context(failed)?;
             outcome(hkbu_text::render(&report, screen), &report, report.holds())
         }
-        _ => run_measured(set, data, held_out, screen),
+        _ => run_measured(set, flags, screen),
     }
 }
 
@@ -87,8 +86,8 @@ fn outcome(text: String, report: &impl Serialize, holds: bool) -> anyhow::Result
 }
 
 /// A set whose data are not in the binary.
-fn run_measured(set: &str, data: Option<&Path>, held_out: bool, screen: &Screen) -> anyhow::Result<Outcome> {
-    let Some(data) = data else {
+fn run_measured(set: &str, flags: &Validate, screen: &Screen) -> anyhow::Result<Outcome> {
+    let Some(data) = flags.data.as_deref() else {
         let what = if set == TF_PS { "FOLDER" } else { "FILE" };
         let remedy = format!("add --data {what}; docs/validation.md says what is in it");
         return Err(Complaint::new(format!("the measurements of {set} are not in the binary"), remedy).into());
@@ -100,14 +99,14 @@ fn run_measured(set: &str, data: Option<&Path>, held_out: bool, screen: &Screen)
     }
     if set == STEPS {
         let complain = |error: DataError| Complaint::new(error.reason, error.remedy).at(error.place);
-        let report = steps::run(data).map_err(complain)?;
+        let report = steps::run(data, flags.gemm.as_deref()).map_err(complain)?;
         return outcome(steps_text::render(&report, screen), &report, report.holds());
     }
     let bar = ProgressBar::new(0).with_style(
         ProgressStyle::with_template("{pos} of {len} points {wide_bar} {eta} left")
             .context("progress bar")?,
     );
-    let report = tf_ps::run(data, tf_ps::Options { held_out }, &|done, all| {
+    let report = tf_ps::run(data, tf_ps::Options { held_out: flags.held_out }, &|done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     });

@@ -117,7 +117,7 @@ fn figures(scenario: &Scenario, forecast: &Forecast, screen: &Screen) -> String 
 }
 
 /// Two decimals, thousands separated; more decimals for less than a cent.
-fn money(amount: f64) -> String {
+pub(super) fn money(amount: f64) -> String {
     if !amount.is_finite() || amount >= 1e15 {
         return format!("{amount:.3e}");
     }

@@ -74,11 +74,11 @@ fn more_figures(found: &[Figure], screen: &Screen) -> String {
     table.render(screen)
 }
 
-fn figure_table() -> Table {
+fn figure_table() -> Table<'static> {
     Table::new([Column::Name(""), Column::Name(""), Column::Words("")])
 }
 
-fn add_figures(table: &mut Table, found: &[Figure]) {
+fn add_figures(table: &mut Table<'_>, found: &[Figure]) {
     for figure in found {
         table.row([figure.label.to_owned(), value(&figure.value), figure.note.clone()]);
     }
@@ -88,7 +88,7 @@ fn add_figures(table: &mut Table, found: &[Figure]) {
 fn listing(found: &Found, screen: &Screen) -> String {
     let is_text =
         |column: usize| found.rows.iter().any(|row| matches!(row.get(column), Some(Value::Text(_))));
-    let columns: Vec<Column> = found
+    let columns: Vec<Column<'_>> = found
         .columns
         .iter()
         .enumerate()

@@ -202,6 +202,7 @@ pub(crate) fn operation(op: &Op) -> String {
         Op::ToSequence => "to-sequence".to_owned(),
         Op::SelectToken { index } => format!("select-token {index}"),
         Op::Shortcut { stride, .. } => with("shortcut", (*stride != 1).then(|| format!("stride {stride}"))),
+        Op::Counted(_) => "counted".to_owned(),
     }
 }
 

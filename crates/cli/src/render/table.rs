@@ -9,17 +9,17 @@ const INDENT: &str = "  ";
 
 /// How a column stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Column {
+pub(crate) enum Column<'a> {
     /// Names: to the left, never broken.
-    Name(&'static str),
+    Name(&'a str),
     /// Numbers: to the right, never broken.
-    Number(&'static str),
+    Number(&'a str),
     /// Words: to the left, broken where they have to be.
-    Words(&'static str),
+    Words(&'a str),
 }
 
-impl Column {
-    fn title(self) -> &'static str {
+impl<'a> Column<'a> {
+    fn title(self) -> &'a str {
         match self {
             Self::Name(title) | Self::Number(title) | Self::Words(title) => title,
         }
@@ -28,13 +28,13 @@ impl Column {
 
 /// Rows under titles.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct Table<'a> {
     inner: comfy_table::Table,
-    columns: Vec<Column>,
+    columns: Vec<Column<'a>>,
 }
 
-impl Table {
-    pub(crate) fn new(columns: impl Into<Vec<Column>>) -> Self {
+impl<'a> Table<'a> {
+    pub(crate) fn new(columns: impl Into<Vec<Column<'a>>>) -> Self {
         let columns = columns.into();
         let mut inner = comfy_table::Table::new();
         inner.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);

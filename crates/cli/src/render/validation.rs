@@ -54,7 +54,7 @@ fn counts(rows: &[CountRow], screen: &Screen) -> String {
     titled("Table 1: operations of one sample, forward, and of one step, backward", table, screen)
 }
 
-pub(super) fn titled(title: &str, table: Table, screen: &Screen) -> String {
+pub(super) fn titled(title: &str, table: Table<'_>, screen: &Screen) -> String {
     format!("{}\n{}", screen.title(title), table.render(screen))
 }
 

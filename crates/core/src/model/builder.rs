@@ -38,17 +38,21 @@ impl Builder {
 
     /// Adds a tensor that is given from outside, with its dimensions for one sample.
     pub fn input(&mut self, name: &str, dims: &[u64]) -> Result<LayerId, ShapeError> {
-        let output = Shape::new(dims).ok_or_else(|| {
-            let text = dims.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-            let reason = format!("[{text}] is not the shape of a tensor");
-            Misfit::of(
-                "shape",
-                reason,
-                "give at least one dimension, each at least 1, their product below 2^64",
-            )
-            .at(name)
-        })?;
+        let output = given(dims).map_err(|misfit| misfit.at(name))?;
         self.push(name, Op::Input, &[], output, Cost::default())
+    }
+
+    /// Adds a layer whose counts and whose output's dimensions are known from elsewhere.
+    pub fn counted(
+        &mut self,
+        name: &str,
+        inputs: &[LayerId],
+        dims: &[u64],
+        cost: Cost,
+    ) -> Result<LayerId, ShapeError> {
+        let output = given(dims).map_err(|misfit| misfit.at(name))?;
+        self.shapes(name, inputs)?;
+        self.push(name, Op::Counted(cost), inputs, output, cost)
     }
 
     /// Adds a layer that reads `inputs`, in this order.
@@ -59,16 +63,15 @@ impl Builder {
         inputs: &[LayerId],
     ) -> Result<LayerId, ShapeError> {
         let name = name.into();
-        let shapes = inputs
-            .iter()
-            .map(|&id| self.layers.get(id as usize).map(|layer| &layer.output))
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| {
-                Misfit::input("it reads a layer that does not exist", "add the layers it reads before it")
-                    .at(&name)
-            })?;
+        let shapes = self.shapes(&name, inputs)?;
         let (output, cost) = infer(&op, &shapes).map_err(|misfit| misfit.at(&name))?;
         self.push(&name, op, inputs, output, cost)
+    }
+
+    /// What a layer would put out and cost; nothing if it does not fit `inputs`.
+    pub fn infer(&self, op: &Op, inputs: &[LayerId]) -> Option<(Shape, Cost)> {
+        let shapes = inputs.iter().map(|&id| self.shape(id)).collect::<Option<Vec<_>>>()?;
+        infer(op, &shapes).ok()
     }
 
     /// The shape that a layer puts out.
@@ -117,6 +120,14 @@ impl Builder {
         })
     }
 
+    /// What the layers of these numbers put out.
+    fn shapes(&self, name: &str, inputs: &[LayerId]) -> Result<Vec<&Shape>, ShapeError> {
+        inputs.iter().map(|&id| self.shape(id)).collect::<Option<_>>().ok_or_else(|| {
+            Misfit::input("it reads a layer that does not exist", "add the layers it reads before it")
+                .at(name)
+        })
+    }
+
     fn push(
         &mut self,
         name: &str,
@@ -135,6 +146,16 @@ impl Builder {
         self.layers.push(Layer { name: name.to_owned(), op, inputs: inputs.to_vec(), output, cost });
         Ok(id)
     }
+}
+
+/// A shape that a user gives.
+fn given(dims: &[u64]) -> Result<Shape, Misfit> {
+    Shape::new(dims).ok_or_else(|| {
+        let text = dims.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+        let reason = format!("[{text}] is not the shape of a tensor");
+        let remedy = "give at least one dimension, each at least 1, their product below 2^64";
+        Misfit::of("shape", reason, remedy)
+    })
 }
 
 /// Shorthand for common layers, each reading one layer.

@@ -1,26 +1,42 @@
 //! What one layer costs: operations per sample and parameters.
 
+use serde::{Deserialize, Serialize};
+
 /// Operations that one sample takes in the forward pass, by kind, and the parameters behind them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Cost {
     /// Multiply-adds of convolutions, matrix products and attention; each counts as two.
+    #[serde(skip_serializing_if = "is_zero")]
     pub multiply_add: u64,
     /// Additions of a bias: one for each output element.
+    #[serde(skip_serializing_if = "is_zero")]
     pub bias: u64,
     /// Non-linearities, with the softmax of an attention (see [`Activation::operations`](super::Activation::operations)).
+    #[serde(skip_serializing_if = "is_zero")]
     pub activation: u64,
     /// Pooling: one for each element of each window.
+    #[serde(skip_serializing_if = "is_zero")]
     pub pooling: u64,
     /// Normalisation (see [`Norm::operations`](super::Norm::operations)).
+    #[serde(skip_serializing_if = "is_zero")]
     pub normalisation: u64,
     /// Sums and products of tensors, scaling, dropout.
+    #[serde(skip_serializing_if = "is_zero")]
     pub elementwise: u64,
     /// Trainable parameters that multiply: kernels, matrices, embeddings, scales of a normalisation.
+    #[serde(skip_serializing_if = "is_zero")]
     pub weights: u64,
     /// Trainable parameters that are added: biases, shifts of a normalisation.
+    #[serde(skip_serializing_if = "is_zero")]
     pub biases: u64,
     /// State that is not trained: running mean and variance of a batch normalisation and its step counter.
+    #[serde(skip_serializing_if = "is_zero")]
     pub buffers: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Which operations count besides the multiply-adds; none by default.
@@ -59,6 +75,11 @@ impl Cost {
         .into_iter()
         .filter(|(counted, _)| *counted)
         .fold(self.multiply_add, |sum, (_, operations)| sum.saturating_add(operations))
+    }
+
+    /// Whether nothing is computed.
+    pub fn is_free(&self) -> bool {
+        self.forward(Counting::ALL) == 0
     }
 
     /// The sum of two, if it and its forward operations of all kinds fit into 64 bits.

@@ -19,6 +19,7 @@
 //! All operations share one flat table of optional keys, so that an error can point at the key: keys that do
 //! not belong to the operation are refused here.
 
+use super::cost::Cost;
 use super::op::{Activation, Conv2d, Norm, Op, Padding, Pool};
 use super::shape::{Misfit, ShapeError};
 use super::{Builder, LayerId, Model};
@@ -60,7 +61,7 @@ pub struct LayerFile {
     /// The layers it reads; the one before it if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Vec<String>>,
-    /// Shape of a further input.
+    /// Shape of a further input, or of the output of a counted layer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<Vec<u64>>,
     /// Output channels or features.
@@ -114,6 +115,9 @@ pub struct LayerFile {
     /// The token to select.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<u64>,
+    /// Operations and parameters of a counted layer; none if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
 }
 
 fn custom() -> String {
@@ -154,6 +158,7 @@ const OPS: &[(&str, &[&str])] = &[
     ("to-sequence", &[]),
     ("select-token", &["index"]),
     ("shortcut", &["out", "stride"]),
+    ("counted", &["shape", "cost"]),
 ];
 
 impl ModelFile {
@@ -211,7 +216,13 @@ impl ModelFile {
                 None => vec![last],
                 Some(names) => names.iter().map(|name| self.find(name, ids)).collect::<Result<_, _>>()?,
             };
-            builder.add(name, layer.operation()?, &inputs)
+            match layer.operation()? {
+                Op::Counted(cost) => {
+                    let shape = need("counted", "shape", layer.shape.as_deref())?;
+                    builder.counted(name, &inputs, shape, cost)
+                }
+                op => builder.add(name, op, &inputs),
+            }
         };
         added.map_err(|error| Misfit { field: error.field, reason: error.reason, remedy: error.remedy })
     }
@@ -237,7 +248,7 @@ impl ModelFile {
 
 impl LayerFile {
     /// The keys besides `name` and `op`, and whether each is given.
-    fn keys(&self) -> [(&'static str, bool); 19] {
+    fn keys(&self) -> [(&'static str, bool); 20] {
         [
             ("inputs", self.inputs.is_some()),
             ("shape", self.shape.is_some()),
@@ -258,6 +269,7 @@ impl LayerFile {
             ("heads", self.heads.is_some()),
             ("causal", self.causal.is_some()),
             ("index", self.index.is_some()),
+            ("cost", self.cost.is_some()),
         ]
     }
 
@@ -347,6 +359,7 @@ impl LayerFile {
             "to-sequence" => Op::ToSequence,
             "select-token" => Op::SelectToken { index: self.index.unwrap_or(0) },
             "shortcut" => Op::Shortcut { out: need(op, "out", self.out)?, stride: self.square_stride()? },
+            "counted" => Op::Counted(self.cost.unwrap_or_default()),
             _ => return Err(Misfit::of("op", format!("there is no operation \"{op}\""), "see the list")),
         })
     }

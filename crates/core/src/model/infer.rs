@@ -15,6 +15,7 @@ pub(super) fn infer(op: &Op, inputs: &[&Shape]) -> Inferred {
         Op::Concat => concat(inputs),
         Op::Multiply => product(inputs),
         Op::Attention { heads, causal } => attention(inputs, heads, causal),
+        Op::Counted(_) => Err(Misfit::of("shape", "its shape is given, not inferred", "give its shape")),
         _ => match inputs {
             [input] => unary(op, input),
             _ => Err(Misfit::input(
@@ -62,7 +63,7 @@ fn unary(op: &Op, input: &Shape) -> Inferred {
             )),
         },
         Op::Shortcut { out, stride } => shortcut(out, stride, input),
-        Op::Input | Op::Add | Op::Concat | Op::Multiply | Op::Attention { .. } => {
+        Op::Input | Op::Add | Op::Concat | Op::Multiply | Op::Attention { .. } | Op::Counted(_) => {
             Err(Misfit::input("it does not read a single layer", "name its inputs"))
         }
     }

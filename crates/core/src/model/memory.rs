@@ -1,7 +1,7 @@
 //! What the backward pass needs of the forward pass.
 //!
 //! An output is kept if a layer that reads it needs it to form gradients, or if its own layer does; the
-//! same tensor seen in another way (flatten) is not kept twice. The rules are those of PyTorch's
+//! same tensor seen in another way (flatten) is not kept twice. What is only counted needs its inputs. The rules are those of PyTorch's
 //! derivatives, in 32 bits. Left out are the few numbers of statistics that a normalisation saves, and the
 //! matrix inside an attention, which fused implementations compute again.
 
@@ -49,6 +49,9 @@ fn needs_output(op: &Op) -> bool {
 
 fn needs_input(op: &Op) -> bool {
     use Activation::{Gelu, Hardswish, Relu6, Silu};
+    if let Op::Counted(cost) = op {
+        return !cost.is_free();
+    }
     matches!(
         op,
         Op::Conv2d(_)
@@ -64,7 +67,8 @@ fn needs_input(op: &Op) -> bool {
 }
 
 fn is_view(op: &Op) -> bool {
-    matches!(op, Op::Flatten | Op::ToSequence | Op::SelectToken { .. })
+    let moves = matches!(op, Op::Counted(cost) if cost.is_free());
+    moves || matches!(op, Op::Flatten | Op::ToSequence | Op::SelectToken { .. })
 }
 
 /// Bytes for each element of the output, besides the output.

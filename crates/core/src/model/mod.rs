@@ -21,7 +21,7 @@ pub use builder::Builder;
 pub use cost::{Cost, Counting};
 pub use file::{LayerFile, ModelFile, Pair};
 pub use head::{Head, NoHead};
-pub use op::{Activation, Conv2d, Norm, Op, Padding, Pool};
+pub use op::{Activation, Conv2d, EXPONENTIAL, Norm, Op, Padding, Pool};
 pub use shape::{Shape, ShapeError};
 
 use crate::quantity::{Bytes, Flops};

@@ -3,6 +3,8 @@
 //! Sizes of two-dimensional windows are pairs of height and width. How an operation acts on shapes is in
 //! `infer.rs`.
 
+use super::cost::Cost;
+
 /// What a layer computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
@@ -92,6 +94,8 @@ pub enum Op {
         /// Step in both directions.
         stride: u64,
     },
+    /// Whatever else there is: the shape of its output and its counts are given, not inferred.
+    Counted(Cost),
 }
 
 /// Two-dimensional convolution.
@@ -244,7 +248,7 @@ pub enum Activation {
 }
 
 /// Operations of an exponential by its series of 20 terms: 1 + 4·20 (Zeng 2023, eq. 26).
-const EXPONENTIAL: u64 = 1 + 4 * 20;
+pub const EXPONENTIAL: u64 = 1 + 4 * 20;
 
 impl Activation {
     /// Operations for each element, an exponential being 81 of them (Zeng 2023, eqs. 15, 25 and 26).

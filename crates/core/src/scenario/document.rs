@@ -93,6 +93,17 @@ impl Document {
         self.file(overrides)?.resolve_with(files).map_err(|invalid| self.explain_invalid(invalid, overrides))
     }
 
+    /// As [`scenario_with`](Self::scenario_with), without asking whether the values go together
+    /// ([`Scenario::check_together`]).
+    pub fn scenario_of_each_with(
+        &self,
+        files: &dyn Files,
+        overrides: &[Override],
+    ) -> Result<Scenario, DocumentError> {
+        let scenario = self.file(overrides)?.resolve_each_with(files);
+        scenario.map_err(|invalid| self.explain_invalid(invalid, overrides))
+    }
+
     /// The error that a method's refusal is, with the place of what it refuses.
     pub fn refused(&self, why: Inapplicable, overrides: &[Override]) -> DocumentError {
         self.explain_invalid(Invalid::new(KeyPath::of(why.key), why.reason, why.remedy), overrides)

@@ -92,6 +92,10 @@ fn model(source: &ModelSource, counting: Counting) -> ModelSection {
         ModelSource::Zoo(name) => ModelSection { zoo: Some(name.clone()), ..section },
         ModelSource::Custom(file) => ModelSection { custom: Some(file.as_ref().clone()), ..section },
         ModelSource::Profile { path, .. } => ModelSection { profile: Some(path.clone()), ..section },
+        ModelSource::Onnx { path, sizes, .. } => {
+            let sizes = Some(sizes.clone()).filter(|sizes| !sizes.is_empty());
+            ModelSection { onnx: Some(path.clone()), sizes, ..section }
+        }
     }
 }
 
@@ -108,6 +112,7 @@ fn all_reduce(exchange: &Exchange) -> AllReduceSection {
         interference: Some(exchange.interference),
         copy_rate: exchange.copy_rate,
         measured,
+        fitted: None,
         curve: curve.map(|curve| CurveSection {
             threshold: Some(curve.threshold),
             per_doubling: Some(curve.per_doubling),
@@ -148,6 +153,7 @@ fn workers(group: &WorkerGroup) -> WorkersSection {
         efficiency: group.efficiency,
         speed: Some(group.speed),
         bandwidth: group.bandwidth,
+        price: group.price,
     }
 }
 

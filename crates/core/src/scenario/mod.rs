@@ -15,7 +15,7 @@ pub use document::{Document, DocumentError, Override};
 pub use file::ScenarioFile;
 pub use oyama2016::{
     ASSUMED_HOST_MEMORY_RATE, KernelTimes, KernelsSection, Line, LineSection, OyamaOptions, OyamaSection,
-    PerParameter, PerParameterSection, SgemmSection, SgemmTable,
+    PerParameter, PerParameterSection, Products, SgemmSection, SgemmTable,
 };
 pub use sections::{
     AllReduceSection, BucketList, ClusterSection, CurveSection, DataSection, DeviceSection, FusionRule,
@@ -26,15 +26,19 @@ pub use sections::{
 use crate::cluster::Cluster;
 use crate::invalid::{Invalid, KeyPath};
 use crate::model::{Activation, Counting, ModelFile};
+use crate::pass::{Gradient, Recorded};
 use crate::profile::Profile;
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
-use crate::steps::StepModel;
-use crate::strategy::Strategy;
+use crate::strategy::{Architecture, Strategy};
 use crate::workload::Workload;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Most workers a scenario may have.
 pub const MAX_WORKERS: u64 = 1_000_000;
+
+/// The currency where none is named.
+const USUAL_CURRENCY: &str = "USD";
 
 /// Where the model came from, to be able to write it back.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,6 +54,34 @@ pub enum ModelSource {
         /// The steps.
         profile: Arc<Profile>,
     },
+    /// An ONNX file.
+    Onnx {
+        /// The file.
+        path: String,
+        /// Lengths of dimensions that it leaves open.
+        sizes: BTreeMap<String, u64>,
+        /// Its layers.
+        file: Arc<ModelFile>,
+    },
+}
+
+impl ModelSource {
+    /// The measured steps, where there are any.
+    pub fn profile(&self) -> Option<&Profile> {
+        match self {
+            Self::Profile { profile, .. } => Some(profile),
+            Self::Zoo(_) | Self::Custom(_) | Self::Onnx { .. } => None,
+        }
+    }
+
+    /// The gradients that workers sum, in the order in which they are ready: those of `workload` in the order of the
+    /// backward pass, those of a profile as in its mean step.
+    pub fn gradients(&self, workload: &Workload) -> Result<Vec<Gradient>, Invalid> {
+        match self.profile() {
+            Some(profile) => Ok(Recorded::new(profile)?.gradients()),
+            None => Ok(workload.gradients()),
+        }
+    }
 }
 
 /// Where the files that a scenario names come from. Reading them is for others: this crate does no input.
@@ -57,9 +89,16 @@ pub trait Files {
     /// The profile called `path` in the scenario.
     fn profile(&self, path: &str) -> Result<Profile, Invalid>;
 
-    /// The fitted times of steps called `path` in the scenario.
-    fn steps(&self, path: &str) -> Result<StepModel, Invalid> {
-        let reason = format!("the fitted steps \"{path}\" cannot be read from here");
+    /// The layers of the ONNX file called `path` in the scenario, open dimensions having these lengths.
+    fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Invalid> {
+        let _ = sizes;
+        let reason = format!("the ONNX file \"{path}\" cannot be read from here");
+        Err(Invalid::new(KeyPath::root(), reason, "give the scenario as a file"))
+    }
+
+    /// The text of the fitted artefact called `path` in the scenario.
+    fn text(&self, path: &str) -> Result<String, Invalid> {
+        let reason = format!("the artefact \"{path}\" cannot be read from here");
         Err(Invalid::new(KeyPath::root(), reason, "give the scenario as a file"))
     }
 }
@@ -237,17 +276,48 @@ impl Scenario {
     pub fn name(&self) -> &str {
         match &self.source {
             ModelSource::Zoo(name) => name,
-            ModelSource::Custom(file) => &file.name,
+            ModelSource::Custom(file) | ModelSource::Onnx { file, .. } => &file.name,
             ModelSource::Profile { profile, .. } => &profile.name,
         }
     }
 
     /// The measured steps, where the scenario is made from them.
     pub fn profile(&self) -> Option<&Profile> {
-        match &self.source {
-            ModelSource::Profile { profile, .. } => Some(profile),
-            _ => None,
+        self.source.profile()
+    }
+
+    /// The gradients that workers sum, in the order in which they are ready.
+    pub fn gradients(&self) -> Result<Vec<Gradient>, Invalid> {
+        self.source.gradients(&self.workload)
+    }
+
+    /// How many times as long as in the profile a step of the group at `index` computes: it has another batch, or another
+    /// speed. One where there is no profile.
+    pub fn slowness(&self, index: usize) -> f64 {
+        self.profile().map_or(1.0, |profile| {
+            let batch = f64::from(self.batch(index)) / f64::from(profile.batch);
+            batch / self.cluster.groups[index].speed
+        })
+    }
+
+    /// What all machines cost for one hour; none where some worker has no price.
+    pub fn hourly_cost(&self) -> Option<f64> {
+        let usual = self.price.as_ref().map(|price| price.worker_hour);
+        let mut total = match (self.strategy.architecture, &self.price) {
+            (Architecture::ParameterServer, Some(price)) => {
+                price.server_hour * f64::from(self.cluster.servers.count)
+            }
+            _ => 0.0,
+        };
+        for group in &self.cluster.groups {
+            total += group.price.or(usual)? * f64::from(group.count);
         }
+        Some(total)
+    }
+
+    /// The currency of all prices, as it is printed.
+    pub fn currency(&self) -> &str {
+        self.price.as_ref().map_or(USUAL_CURRENCY, |price| &price.currency)
     }
 
     /// Samples per worker and step in the group at `index`.

@@ -10,6 +10,7 @@ use crate::scenario::{TransferOrder, Transport};
 use crate::strategy::{Algorithm, Architecture, Synchronisation};
 use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, de};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -70,6 +71,10 @@ section!(
         custom: ModelFile,
         /// File with measured steps of one worker, beside the scenario.
         profile: String,
+        /// ONNX file of a model, beside the scenario.
+        onnx: String,
+        /// Lengths of dimensions that the ONNX file leaves open, by their names there.
+        sizes: BTreeMap<String, u64>,
         /// What counts as work beside multiply-adds: "bias", "activation", "pooling", "normalisation",
         /// "elementwise".
         count: Vec<String>,
@@ -115,6 +120,8 @@ section!(
         speed: f64,
         /// Rate of their network port, if not the network's.
         bandwidth: BitsPerSec,
+        /// One of them for one hour, if not `[price]`'s `worker-hour`.
+        price: f64,
     }
 );
 
@@ -149,7 +156,7 @@ section!(
         efficiency: f64,
         /// Share of the memory rate that the work on every weight reaches.
         memory_efficiency: f64,
-        /// File with fitted times of steps, beside the scenario.
+        /// File with what was fitted to measured steps, beside the scenario.
         fitted: String,
         /// Where the figures come from.
         source: String,
@@ -223,8 +230,10 @@ section!(
         copy_rate: BytesPerSec,
         /// Measured sizes and times of whole all-reduces.
         measured: Vec<(Bytes, Seconds)>,
-        /// A fitted curve of whole all-reduces.
+        /// A curve of whole all-reduces.
         curve: CurveSection,
+        /// File with a fitted curve of whole all-reduces, beside the scenario.
+        fitted: String,
     }
 );
 
@@ -266,7 +275,7 @@ pub enum FusionRule {
     Buckets,
 }
 
-/// Messages, in the order of the backward pass.
+/// Messages, in the order in which their gradients are ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum BucketList {

@@ -68,6 +68,8 @@ pub enum Feature {
     Compute,
     /// Bytes of inputs and output at the memory rate.
     Memory,
+    /// The matrix products it amounts to, as they were fitted by themselves.
+    Product,
     /// The reduction over all pixels behind one tile of a weight gradient, on one multiprocessor.
     Reduction,
     /// One tile of the output on one multiprocessor: a wave that is not full.
@@ -96,11 +98,14 @@ impl Class {
         Self::Attention,
     ];
 
-    /// What the time of a fitted class grows with.
-    pub fn features(self, precision: Precision, phase: Phase) -> &'static [Feature] {
-        use Feature::{Channel, Compute, Memory, Reduction, Wave, Weights};
+    /// What the time of a fitted class grows with; `products`: whether matrix products were fitted by themselves.
+    pub fn features(self, precision: Precision, phase: Phase, products: bool) -> &'static [Feature] {
+        use Feature::{Channel, Compute, Memory, Product, Reduction, Wave, Weights};
         let wide = precision == Precision::Fp32;
         match (self, phase) {
+            (Self::Linear, _) if products => &[Memory, Product],
+            (Self::Pointwise, Phase::Forward) if products => &[Memory, Product],
+            (Self::Pointwise, Phase::Backward) if products => &[Memory, Product, Reduction],
             (Self::Stem, Phase::Forward) => &[Compute, Memory],
             (Self::Stem, Phase::Backward) => &[Compute, Memory, Reduction],
             (Self::Pointwise, Phase::Forward) if wide => &[Compute, Memory, Wave],

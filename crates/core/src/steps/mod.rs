@@ -19,13 +19,12 @@ pub use op::{Setting, StepOp};
 pub use queue::{Lanes, StepTimes};
 
 use crate::device::Precision;
+use crate::gemm::{GemmModel, Transposition, Variant};
 use crate::model::Model;
 use crate::quantity::{Bytes, Seconds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What the artefact of a fitted step calls itself.
-pub const KIND: &str = "steps";
 /// Bytes of a parameter that plain gradient descent moves: it and its gradient are read, it is written.
 const UPDATE_BYTES: f64 = 12.0;
 /// What an update costs for each tensor, and whatever their number.
@@ -72,6 +71,9 @@ pub struct StepModel {
     pub launch: LaunchCosts,
     /// The device, by number format.
     pub precision: BTreeMap<Precision, PrecisionModel>,
+    /// Matrix products, where they were fitted by themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub products: Option<GemmModel>,
 }
 
 /// Times of one layer of the model.
@@ -92,22 +94,8 @@ pub struct StepLayers {
     pub update: Seconds,
 }
 
-#[derive(Deserialize)]
-struct Artefact {
-    kind: String,
-    model: Option<StepModel>,
-}
-
 impl StepModel {
-    /// Reads the text of a fitted artefact; the error says what is wrong with it.
-    pub fn from_toml(text: &str) -> Result<Self, String> {
-        let artefact: Artefact = toml::from_str(text).map_err(|error| error.message().to_owned())?;
-        let model = artefact.model.filter(|_| artefact.kind == KIND);
-        let model = model.ok_or_else(|| format!("it is no fit of steps: kind = \"{}\"", artefact.kind))?;
-        model.check().map(|()| model)
-    }
-
-    fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         let sound = |value: f64| value.is_finite() && value >= 0.0;
         let Nominal { fp32, bf16, memory, multiprocessors } = self.nominal;
         let rates = [fp32.get(), bf16.get(), memory.get(), f64::from(multiprocessors)];
@@ -119,6 +107,9 @@ impl StepModel {
             return Err("a cost of launches is negative or endless".to_owned());
         }
         for (precision, model) in &self.precision {
+            if let Some(missing) = self.products.as_ref().and_then(|products| lacks(products, *precision)) {
+                return Err(format!("its matrix products lack {missing}"));
+            }
             for phase in Phase::ALL {
                 let PhaseModel { factor, class } = model.phase(phase);
                 if !(sound(*factor) && *factor > 0.0) {
@@ -127,7 +118,7 @@ impl StepModel {
                 for fitted in Class::FITTED {
                     let whole = class.get(&fitted).is_some_and(|own| {
                         fitted
-                            .features(*precision, phase)
+                            .features(*precision, phase, self.products.is_some())
                             .iter()
                             .all(|feature| own.per.get(feature).is_some_and(|v| sound(*v)))
                     });
@@ -192,11 +183,19 @@ impl StepModel {
 
     fn lanes(&self, ops: &[StepOp], model: &Model, precision: Precision, batch: u32) -> Option<Lanes> {
         let device = |place: usize, phase: Phase| {
-            let setting = Setting { batch, precision, phase, nominal: &self.nominal };
+            let products = self.products.as_ref();
+            let setting = Setting { batch, precision, phase, nominal: &self.nominal, products };
             Some(self.precision.get(&precision)?.phase(phase).device(&ops[place], &setting))
         };
         lanes(ops, model, precision, &self.nominal, device)
     }
+}
+
+/// The kind of product that layers in `precision` need and `products` lack.
+pub fn lacks(products: &GemmModel, precision: Precision) -> Option<Variant> {
+    let needed = [Transposition::Nn, Transposition::Nt, Transposition::Tn];
+    let needed = needed.map(|transposition| Variant { precision, transposition });
+    needed.into_iter().find(|variant| !products.variants.contains_key(variant))
 }
 
 impl PrecisionModel {

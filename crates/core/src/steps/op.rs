@@ -4,6 +4,7 @@ use super::class::{Class, Feature, Phase, WIDE};
 use super::launch::Launches;
 use super::nominal::Nominal;
 use crate::device::Precision;
+use crate::gemm::{GemmModel, Shape, Transposition, Variant};
 use crate::model::{Activation, Layer, Model, Norm, Op};
 use crate::quantity::Seconds;
 
@@ -34,6 +35,8 @@ pub struct StepOp {
     rows: f64,
     /// Products that are summed for one element of the output.
     depth: f64,
+    /// Columns of the product: channels of the output.
+    columns: f64,
     weights: f64,
     /// Whether gradients of its input are wanted.
     passes_on: bool,
@@ -88,6 +91,7 @@ impl StepOp {
                 let pairs = 4.0 * dims[0] as f64 * output;
                 if causal { pairs / 2.0 } else { pairs }
             }
+            Op::Counted(cost) => cost.multiply_add as f64,
             _ => 2.0 * rows * out * depth,
         };
         let bias = match layer.op {
@@ -109,7 +113,8 @@ impl StepOp {
             flops,
             rows,
             depth,
-            weights: out * depth,
+            columns: out,
+            weights: if let Op::Counted(cost) = layer.op { cost.weights as f64 } else { out * depth },
             passes_on: !first,
             bias,
             inputs: layer.inputs.len(),
@@ -126,6 +131,7 @@ impl StepOp {
             flops: 0.0,
             rows: 0.0,
             depth: 0.0,
+            columns: 0.0,
             weights: 0.0,
             passes_on: true,
             bias: false,
@@ -136,13 +142,14 @@ impl StepOp {
 
     /// A feature's time; none of them falls with the batch.
     pub fn feature(&self, feature: Feature, at: &Setting<'_>) -> Seconds {
-        let Setting { batch, precision, phase, nominal } = *at;
+        let Setting { batch, precision, phase, nominal, .. } = *at;
         let batch = f64::from(batch);
         let backward = phase == Phase::Backward;
         let peak = nominal.peak(precision).get();
         let unit = peak / f64::from(nominal.multiprocessors);
         let memory = nominal.memory.get();
         Seconds::new(match feature {
+            Feature::Product => self.products(at).get(),
             Feature::Compute => {
                 let times = match (backward, self.class) {
                     (false, _) => 1.0,
@@ -158,6 +165,28 @@ impl StepOp {
             Feature::Weights => self.weights * WIDE / memory,
             Feature::Channel => batch * self.rows * 1e-9,
         })
+    }
+
+    /// The products of a layer as the framework calls them, weights stored as columns × depth: output = input·weightsᵀ,
+    /// gradient of the input = gradient·weights, gradient of the weights = gradientᵀ·input.
+    fn products(&self, at: &Setting<'_>) -> Seconds {
+        let size = |value: f64| value.clamp(1.0, f64::from(u32::MAX)) as u32;
+        let rows = size(f64::from(at.batch) * self.rows);
+        let (columns, depth) = (size(self.columns), size(self.depth));
+        let time = |transposition, m, n, k| {
+            let variant = Variant { precision: at.precision, transposition };
+            let found = at.products.and_then(|model| model.predict(variant, Shape { m, n, k }));
+            found.map_or(Seconds::ZERO, |found| found.device)
+        };
+        match at.phase {
+            Phase::Forward => time(Transposition::Nt, rows, columns, depth),
+            Phase::Backward if !self.passes_on && self.class != Class::Linear => {
+                time(Transposition::Tn, columns, depth, rows)
+            }
+            Phase::Backward => {
+                time(Transposition::Nn, rows, depth, columns) + time(Transposition::Tn, columns, depth, rows)
+            }
+        }
     }
 
     /// What is counted rather than fitted: starts of kernels, casts of weights, passes over memory.
@@ -228,6 +257,8 @@ pub struct Setting<'a> {
     pub phase: Phase,
     /// What features are measured in.
     pub nominal: &'a Nominal,
+    /// Matrix products, where they were fitted by themselves.
+    pub products: Option<&'a GemmModel>,
 }
 
 /// None for what costs nothing.
@@ -238,6 +269,8 @@ fn class(model: &Model, layer: &Layer) -> Option<Class> {
     };
     Some(match layer.op {
         Op::Input | Op::Flatten | Op::ToSequence | Op::SelectToken { .. } => return None,
+        Op::Counted(cost) if cost.is_free() => return None,
+        Op::Counted(cost) if cost.multiply_add > 0 => Class::Linear,
         Op::Conv2d(conv) => match channels().unwrap_or(1) {
             channels if conv.groups > 1 && conv.groups == channels => Class::Depthwise,
             channels if channels <= IMAGE_CHANNELS => Class::Stem,

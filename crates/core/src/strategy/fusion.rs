@@ -48,7 +48,7 @@ pub enum Fusion {
     Adaptive,
     /// MG-WFBP as Liu 2022 describes it.
     MgWfbp,
-    /// As given: the number of gradients in each message, in the order of the backward pass.
+    /// As given: the number of gradients in each message, in the order in which they are ready.
     Buckets(Arc<[u32]>),
 }
 

@@ -6,10 +6,10 @@
 //! as far as its launch is seen (forward-backward algorithm, Rabiner 1989). Without this, drift would be taken for an effect
 //! of sizes.
 
-use super::costs::Costs;
 use super::learn::{Timed, WEAK_PULL, learn};
 use crate::FitError;
 use crate::quality::quantile;
+use stepcast_core::gemm::costs::Costs;
 
 /// The other state's launch time relative to the usual one's, where the search begins: either way.
 const FIRST_GUESSES: [f64; 2] = [0.75, 1.0 / 0.75];

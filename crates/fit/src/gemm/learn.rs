@@ -6,12 +6,13 @@
 //! while, say), and a weak pull towards the start values keeps what
 //! no product tells. Every step costs one look at all products; the best state seen is the result.
 
-use super::costs::{
-    ALONE, COUNT, Costs, LAUNCH, MERGE, Product, READ, SECOND, SPLIT, START, STEP, TILE, TILES, WRITE,
-};
-use super::{Sample, model::Machine};
+use super::Sample;
 use crate::quality::quantile;
 use crate::{FitError, nnls};
+use stepcast_core::gemm::Machine;
+use stepcast_core::gemm::costs::{
+    ALONE, COUNT, Costs, LAUNCH, MERGE, Product, READ, SECOND, SPLIT, START, STEP, TILE, TILES, WRITE,
+};
 
 const ROUNDS: usize = 12;
 /// Rounds that take the new coefficients as they are; later ones go half of the way, against oscillation.
@@ -45,7 +46,7 @@ impl Timed {
 
     /// ln(measured/predicted).
     pub(super) fn log_error(&self, costs: &Costs) -> f64 {
-        (self.time / self.product.time(costs, &self.product.kernel(costs))).ln()
+        (self.time / self.product.time(costs, &self.product.kernel(costs)).get()).ln()
     }
 
     /// Share of the predicted time that is the kernel's.
@@ -85,7 +86,7 @@ pub(super) struct Learned {
 /// Coefficients to start from: what the fastest products show, and shares of it.
 pub(super) fn start(samples: &[Sample], machine: &Machine) -> Costs {
     let rate = best_rate(samples);
-    let bandwidth = best(samples, |sample| machine.product(sample.variant, sample.shape).bytes());
+    let bandwidth = best(samples, |sample| machine.product(sample.variant, sample.shape).bytes().get());
     let mut times: Vec<f64> = samples.iter().map(|sample| sample.time.get()).collect();
     times.sort_unstable_by(f64::total_cmp);
     let launch = quantile(&times, 0.25);
@@ -129,7 +130,7 @@ pub(super) fn learn(products: &[Timed], start: &Costs, pull: f64) -> Result<Lear
         let mut target = Vec::with_capacity(products.len() + COUNT);
         for Timed { product, time: measured } in products {
             let kernel = product.kernel(&costs);
-            let predicted = product.time(&costs, &kernel);
+            let predicted = product.time(&costs, &kernel).get();
             let stretch = stretch(predicted, *measured);
             loss += stretch.ln() / products.len() as f64;
             let weight = stretch.sqrt().recip() / predicted;

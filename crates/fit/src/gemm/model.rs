@@ -1,12 +1,14 @@
-//! The model of products: kernels with fitted coefficients, and smooth corrections.
+//! Coefficients of the model of products.
 
-use super::corrections::Corrections;
-use super::costs::{Costs, Product};
+use super::assumed::assumed;
 use super::host::{Host, at_the_end};
 use super::learn::{STRONG_PULL, Timed, WEAK_PULL, best_rate, largest_first, learn, start, timed};
-use super::{Alignment, GemmError, Sample, Shape, Variant, timing};
+use super::smooth::smooth;
+use super::{GemmError, Sample, timing};
 use std::collections::{BTreeMap, BTreeSet};
 use stepcast_core::device::Precision;
+use stepcast_core::gemm::costs::Costs;
+use stepcast_core::gemm::{Alignment, Family, GemmModel, Machine, Shape, Variant};
 use stepcast_core::quantity::{Flops, Seconds};
 
 /// Fewest products of one variant and family of kernels that tell their coefficients.
@@ -16,129 +18,43 @@ const USUAL_MULTIPROCESSORS: [u32; 15] = [13, 15, 20, 28, 40, 46, 56, 68, 72, 80
 /// Tried first, while the way of timing is searched for.
 const FIRST_GUESS: u32 = 108;
 
-/// What all variants share.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Machine {
-    /// Units that run one block of a kernel at a time.
-    pub multiprocessors: u32,
-    /// Operations after which a queue of timed calls ended; none: queues were long for every product.
-    pub budget: Option<Flops>,
-}
-
-impl Machine {
-    pub(super) fn product(&self, variant: Variant, shape: Shape) -> Product {
-        let first_share = timing::first_share(self.budget, shape.flops());
-        Product::new(shape, variant, self.multiprocessors, first_share)
+/// Fits measured products, in the order in which they were measured; the number of multiprocessors is fitted too
+/// where it is not given.
+pub fn fit(samples: &[Sample], multiprocessors: Option<u32>) -> Result<GemmModel, GemmError> {
+    check(samples)?;
+    let budget = timing::find(samples, multiprocessors.unwrap_or(FIRST_GUESS))?;
+    let machine = match multiprocessors {
+        Some(multiprocessors) => Machine { multiprocessors, budget },
+        None => likeliest(samples, budget)?,
+    };
+    let mut variants: BTreeMap<Variant, BTreeMap<Alignment, Family>> = BTreeMap::new();
+    for ((_, alignment), all) in families(samples) {
+        // Variants share their kernels: what one grid of sizes cannot tell, another may.
+        let products = timed(&all, &machine);
+        let shared = learn(&products, &largest_first(start(&all, &machine)), WEAK_PULL)?;
+        let host = Host::find(&products, &shared.costs, shared.loss)?;
+        for (variant, own) in by_variant(&all) {
+            let of_variant = |sample: &Sample| sample.variant == variant;
+            let ratios = all.iter().zip(&host.ratios).filter(|(sample, _)| of_variant(sample));
+            let ratios: Vec<f64> = ratios.map(|(_, ratio)| *ratio).collect();
+            let fitted = fit_family(&own, &ratios, &machine, &host.costs)?;
+            variants.entry(variant).or_default().insert(alignment, fitted);
+        }
     }
-}
-
-/// A predicted product.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct GemmTime {
-    /// Of the call, as it was timed.
-    pub time: Seconds,
-    /// Of the device: computing or reading, writing and merging, without launch and start.
-    pub device: Seconds,
-    /// Whether anything like it was measured.
-    pub coverage: Coverage,
-}
-
-/// Whether a prediction rests on measurements nearby.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Coverage {
-    /// Its sizes lie within the measured range, its rows are aligned like measured ones.
-    Measured,
-    /// No rows of this alignment were measured: their cost relative to measured ones is assumed.
-    OtherAlignment,
-    /// A size lies outside the measured range: the kernels are extrapolated.
-    OutsideSizes,
-}
-
-/// Times of products on one device.
-#[derive(Debug, Clone, PartialEq)]
-pub struct GemmModel {
-    pub(super) machine: Machine,
-    pub(super) variants: BTreeMap<Variant, BTreeMap<Alignment, Fitted>>,
-}
-
-/// What is known of one family of kernels of a variant.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Fitted {
-    pub(super) costs: Costs,
-    /// None where the costs are assumed.
-    pub(super) corrections: Option<Corrections>,
-}
-
-impl GemmModel {
-    /// Fits measured products, in the order in which they were measured; the number of multiprocessors is fitted too
-    /// where it is not given.
-    pub fn fit(samples: &[Sample], multiprocessors: Option<u32>) -> Result<Self, GemmError> {
-        check(samples)?;
-        let budget = timing::find(samples, multiprocessors.unwrap_or(FIRST_GUESS))?;
-        let machine = match multiprocessors {
-            Some(multiprocessors) => Machine { multiprocessors, budget },
-            None => likeliest(samples, budget)?,
+    for (variant, families) in &mut variants {
+        let Some(aligned) = families.get(&Alignment::Bulk).map(|fitted| fitted.costs) else { continue };
+        let is_aligned = |sample: &&Sample| {
+            sample.variant.precision == variant.precision
+                && Alignment::family(sample.variant, sample.shape) == Alignment::Bulk
         };
-        let mut variants: BTreeMap<Variant, BTreeMap<Alignment, Fitted>> = BTreeMap::new();
-        for ((_, alignment), all) in families(samples) {
-            // Variants share their kernels: what one grid of sizes cannot tell, another may.
-            let products = timed(&all, &machine);
-            let shared = learn(&products, &largest_first(start(&all, &machine)), WEAK_PULL)?;
-            let host = Host::find(&products, &shared.costs, shared.loss)?;
-            for (variant, own) in by_variant(&all) {
-                let of_variant = |sample: &Sample| sample.variant == variant;
-                let ratios = all.iter().zip(&host.ratios).filter(|(sample, _)| of_variant(sample));
-                let ratios: Vec<f64> = ratios.map(|(_, ratio)| *ratio).collect();
-                let fitted = fit_family(&own, &ratios, &machine, &host.costs)?;
-                variants.entry(variant).or_default().insert(alignment, fitted);
+        let rate = best_rate(&samples.iter().filter(is_aligned).copied().collect::<Vec<_>>());
+        for alignment in Alignment::families(variant.precision) {
+            if let Some(costs) = assumed(*alignment, &aligned, rate) {
+                families.entry(*alignment).or_insert(Family { costs, corrections: None });
             }
         }
-        for (variant, families) in &mut variants {
-            let Some(aligned) = families.get(&Alignment::Bulk).map(|fitted| fitted.costs) else { continue };
-            let is_aligned = |sample: &&Sample| {
-                sample.variant.precision == variant.precision
-                    && Alignment::family(sample.variant, sample.shape) == Alignment::Bulk
-            };
-            let rate = best_rate(&samples.iter().filter(is_aligned).copied().collect::<Vec<_>>());
-            for alignment in Alignment::families(variant.precision) {
-                if let Some(costs) = alignment.assumed(&aligned, rate) {
-                    families.entry(*alignment).or_insert(Fitted { costs, corrections: None });
-                }
-            }
-        }
-        Ok(Self { machine, variants })
     }
-
-    /// The time of a product; none where the variant was not measured.
-    pub fn predict(&self, variant: Variant, shape: Shape) -> Option<GemmTime> {
-        let families = self.variants.get(&variant)?;
-        // Where nothing is known of these kernels, others are the best guess.
-        let own = families.get(&Alignment::family(variant, shape));
-        let Fitted { costs, corrections } = own.or_else(|| families.values().next())?;
-        let product = self.machine.product(variant, shape);
-        let kernel = product.kernel(costs);
-        let correction = corrections.as_ref().map_or(1.0, |found| found.log_ratio(shape).exp());
-        let covered = families.values().filter_map(|family| family.corrections.as_ref());
-        Some(GemmTime {
-            time: Seconds::new(product.time(costs, &kernel) * correction),
-            device: Seconds::new(product.device_time(costs, &kernel) * correction),
-            coverage: match own.and_then(|family| family.corrections.as_ref()) {
-                Some(corrections) if corrections.covers(shape) => Coverage::Measured,
-                None if covered.into_iter().any(|found| found.covers(shape)) => Coverage::OtherAlignment,
-                _ => Coverage::OutsideSizes,
-            },
-        })
-    }
-
-    /// What was measured.
-    pub fn variants(&self) -> impl Iterator<Item = Variant> {
-        self.variants.keys().copied()
-    }
-
-    /// What all variants share.
-    pub fn machine(&self) -> Machine {
-        self.machine
-    }
+    Ok(GemmModel { machine, variants })
 }
 
 /// Fits one variant's kernels of one family; `ratios` are its host's times relative to the usual state's, for which
@@ -148,16 +64,16 @@ fn fit_family(
     ratios: &[f64],
     machine: &Machine,
     shared: &Costs,
-) -> Result<Fitted, GemmError> {
+) -> Result<Family, GemmError> {
     let as_usual = timed(own, machine);
     let products: Vec<Timed> =
         as_usual.iter().zip(ratios).map(|(timed, ratio)| timed.at_host(*ratio)).collect();
     let costs = learn(&products, shared, STRONG_PULL)?.costs;
     let errors = products.iter().map(|timed| timed.log_error(&costs));
     let points: Vec<(Shape, f64)> = own.iter().map(|sample| sample.shape).zip(errors).collect();
-    Ok(Fitted {
+    Ok(Family {
         costs: costs.with_host(at_the_end(&as_usual, ratios, &costs)),
-        corrections: Some(Corrections::smooth(&points)),
+        corrections: Some(smooth(&points)),
     })
 }
 

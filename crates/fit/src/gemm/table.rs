@@ -4,8 +4,9 @@
 //! the corners of a box have one solution: trilinear interpolation in m, n and k themselves.
 
 use super::model::by_variant;
-use super::{GemmError, Sample, Shape, Variant};
+use super::{GemmError, Sample};
 use std::collections::BTreeMap;
+use stepcast_core::gemm::{Shape, Variant};
 use stepcast_core::quantity::Seconds;
 
 /// Measured times on grids of sizes.
@@ -99,10 +100,10 @@ impl Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gemm::Transposition;
     use crate::least_squares;
     use proptest::prelude::*;
     use stepcast_core::device::Precision;
+    use stepcast_core::gemm::Transposition;
 
     const VARIANT: Variant = Variant { precision: Precision::Fp32, transposition: Transposition::Nn };
 

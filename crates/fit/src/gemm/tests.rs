@@ -2,6 +2,10 @@ use super::*;
 use crate::Quality;
 use crate::artefact::Errors;
 use std::collections::BTreeMap;
+use stepcast_core::artefact::Artefact;
+use stepcast_core::device::Precision;
+use stepcast_core::gemm::{Coverage, GemmModel, Transposition};
+use stepcast_core::quantity::Flops;
 
 const VARIANT: Variant = Variant { precision: Precision::Fp32, transposition: Transposition::Nn };
 
@@ -33,7 +37,7 @@ fn quality(model: &GemmModel, samples: &[Sample]) -> Quality {
 #[test]
 fn a_made_up_device_is_explained() {
     let samples = recording();
-    let model = GemmModel::fit(&samples, Some(108)).unwrap();
+    let model = fit(&samples, Some(108)).unwrap();
     let found = quality(&model, &samples);
     assert!(found.median < 0.05 && found.third_quartile < 0.12, "{found:?}");
 }
@@ -41,21 +45,20 @@ fn a_made_up_device_is_explained() {
 #[test]
 fn an_artefact_read_again_predicts_the_same() {
     let samples = recording();
-    let model = GemmModel::fit(&samples, Some(108)).unwrap();
+    let model = fit(&samples, Some(108)).unwrap();
     let errors = BTreeMap::from([(VARIANT, Errors { fit: quality(&model, &samples), held: None })]);
-    let text = model.to_toml("made up".to_owned(), "2026-01-01".to_owned(), &errors).unwrap();
-    let again = GemmModel::from_toml(&text).unwrap();
+    let text = to_toml(&model, &errors, "made up".to_owned(), "2026-01-01".to_owned()).unwrap();
+    let Artefact::Gemm(again) = Artefact::from_toml(&text).unwrap() else { unreachable!("{text}") };
     for sample in samples.iter().step_by(17) {
-        let [one, other] = [&model, &again].map(|model| model.predict(VARIANT, sample.shape).unwrap());
+        let [one, other] =
+            [&model, again.as_ref()].map(|model| model.predict(VARIANT, sample.shape).unwrap());
         assert!((one.time / other.time - 1.0).abs() < 1e-9, "{one:?} {other:?}");
     }
-    assert!(GemmModel::from_toml(&text.replace("gemm", "else")).is_err());
-    assert!(GemmModel::from_toml("kind = 1").is_err());
 }
 
 #[test]
 fn what_was_not_measured_is_flagged() {
-    let model = GemmModel::fit(&recording(), Some(108)).unwrap();
+    let model = fit(&recording(), Some(108)).unwrap();
     let coverage = |m| model.predict(VARIANT, Shape { m, n: 64, k: 64 }).unwrap().coverage;
     assert_eq!(coverage(64), Coverage::Measured);
     assert_eq!(coverage(1 << 20), Coverage::OutsideSizes);
@@ -68,11 +71,11 @@ fn what_was_not_measured_is_flagged() {
 #[test]
 fn bad_measurements_are_refused() {
     let samples = recording();
-    assert!(matches!(GemmModel::fit(&samples[..20], None), Err(GemmError::TooFew { found: 20, .. })));
+    assert!(matches!(fit(&samples[..20], None), Err(GemmError::TooFew { found: 20, .. })));
     let mut twice = samples.clone();
     twice.push(samples[3]);
-    assert!(matches!(GemmModel::fit(&twice, None), Err(GemmError::Twice { .. })));
+    assert!(matches!(fit(&twice, None), Err(GemmError::Twice { .. })));
     let mut negative = samples;
     negative[5].time = Seconds::new(-1.0);
-    assert!(matches!(GemmModel::fit(&negative, None), Err(GemmError::BadTime { .. })));
+    assert!(matches!(fit(&negative, None), Err(GemmError::BadTime { .. })));
 }

@@ -1,29 +1,23 @@
 //! How the calls of a recording were timed.
 //!
 //! Benchmarks time short products as queues of calls and long ones call by call. A usual way is to give every product
-//! the same number of operations, `budget`: a queue has budget/flops calls, at least one and at most [`MOST_CALLS`].
+//! the same number of operations, `budget`: a queue has budget/flops calls, at least one and at most 20.
 //! The first call of a queue hides nothing behind others, so that times rise towards `budget`. The budget is a round
 //! number that a person chose: the one that explains the measurements best is taken, none unless it explains them
 //! clearly better than endless queues.
 
 use super::Sample;
 use super::learn::{WEAK_PULL, learn, start, timed};
-use super::model::{Machine, families};
+use super::model::families;
 use crate::FitError;
+use stepcast_core::gemm::Machine;
 use stepcast_core::quantity::Flops;
 
-/// Calls in the longest queues. Between 10 and endless queues the errors of the H200 recording hardly differ.
-const MOST_CALLS: f64 = 20.0;
 /// A budget must lower the error by at least this share.
 const LEAST_GAIN: f64 = 0.02;
 /// Products looked at for each family of kernels, evenly out of all.
 const ENOUGH: usize = 1000;
 const ROUND: [f64; 3] = [1.0, 2.0, 5.0];
-
-/// One divided by the calls in a queue of products.
-pub(super) fn first_share(budget: Option<Flops>, flops: Flops) -> f64 {
-    budget.map_or(0.0, |budget| (budget / flops).floor().clamp(1.0, MOST_CALLS).recip())
-}
 
 /// The budget that explains the measurements best.
 pub(super) fn find(samples: &[Sample], multiprocessors: u32) -> Result<Option<Flops>, FitError> {
@@ -56,18 +50,4 @@ pub(super) fn total_loss(samples: &[Sample], machine: &Machine) -> Result<f64, F
         total += learned.loss * all.len() as f64;
     }
     Ok(total)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn queues_share_a_budget() {
-        let share = |flops: f64| first_share(Some(Flops::new(2e9)), Flops::new(flops));
-        for (flops, calls) in [(1e3, 20.0), (2.7e8, 7.0), (5.4e8, 3.0), (1.1e9, 1.0), (1e12, 1.0)] {
-            assert!((share(flops) * calls - 1.0).abs() < 1e-12, "{flops}");
-        }
-        assert!(first_share(None, Flops::new(1e12)).abs() < 1e-12);
-    }
 }

@@ -1,19 +1,22 @@
-//! The fitted step as a TOML text. [`StepModel::from_toml`] reads it back.
+//! The fitted step as a TOML text.
 
-use crate::artefact::{Errors, Provenance};
+use crate::artefact::{self, Errors, Provenance};
 use serde::Serialize;
-use stepcast_core::steps::{KIND, StepModel};
+use stepcast_core::artefact::Kind;
+use stepcast_core::steps::StepModel;
 
 const FORMULA: &str = "\
 layer = factor * (sum of coefficient * feature + counted); \
 end = max(end, issued) + layer, layers forward in order, then backward in reverse; \
 forward = end of the forward pass; backward = max(end - forward, host's time of the backward pass), never falling with the \
 batch; iteration = max(end, host's time + 40 us) + 12 B * parameters / memory + 0.25 us * tensors + 8 us";
-const MEANING: [(&str, &str); 14] = [
+const MEANING: [(&str, &str); 16] = [
     ("factor", "what a whole phase takes against layers timed one by one"),
     ("samples", "layers measured while the device was busy; 0: the coefficients are guesses"),
     ("compute", "multiple of operations / peak rate"),
     ("memory", "multiple of bytes of inputs and output / memory rate"),
+    ("product", "multiple of the layer's matrix products as fitted by themselves"),
+    ("products", "matrix products, fitted by themselves"),
     (
         "reduction",
         "multiple of the reduction over pixels behind a 64x32 tile of a weight gradient, on one multiprocessor",
@@ -41,14 +44,6 @@ pub struct StepErrors {
     pub iteration: Errors,
 }
 
-#[derive(Serialize)]
-struct File<'a> {
-    kind: &'a str,
-    provenance: Provenance,
-    errors: StepErrors,
-    model: &'a StepModel,
-}
-
 /// The text of a TOML file with a fitted step.
 pub fn to_toml(
     model: &StepModel,
@@ -56,6 +51,5 @@ pub fn to_toml(
     source: String,
     date: String,
 ) -> Result<String, toml::ser::Error> {
-    let provenance = Provenance::new(FORMULA, source, date, &MEANING);
-    toml::to_string(&File { kind: KIND, provenance, errors, model })
+    artefact::to_toml(Kind::Steps, Provenance::new(FORMULA, source, date, &MEANING), errors, model)
 }

@@ -27,7 +27,11 @@ pub(super) struct Fitted {
 
 /// Fitted coefficients, and guesses where nothing was measured.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Table(BTreeMap<Key, Fitted>);
+pub(super) struct Table {
+    fitted: BTreeMap<Key, Fitted>,
+    /// Whether matrix products were fitted by themselves.
+    products: bool,
+}
 
 struct Sample {
     features: Vec<f64>,
@@ -44,8 +48,13 @@ struct Sample {
 impl Table {
     pub(super) fn of(&self, class: Class, precision: Precision, phase: Phase) -> Fitted {
         let key = Key::of(class, precision, phase);
-        let own = self.0.get(&key).cloned();
-        own.unwrap_or_else(|| Fitted { values: guess(key, precision), clean: 0 })
+        let own = self.fitted.get(&key).cloned();
+        own.unwrap_or_else(|| Fitted { values: guess(key, precision, self.products), clean: 0 })
+    }
+
+    /// Whether matrix products were fitted by themselves.
+    pub(super) fn products(&self) -> bool {
+        self.products
     }
 
     /// Device time of a layer.
@@ -58,8 +67,8 @@ impl Table {
         work.counted + values.iter().zip(&work.features).map(|(value, feature)| value * feature).sum::<f64>()
     }
 
-    pub(super) fn fit(rows: &[&Row<'_>]) -> Result<Self, FitError> {
-        let mut table = Self::default();
+    pub(super) fn fit(rows: &[&Row<'_>], products: bool) -> Result<Self, FitError> {
+        let mut table = Self { products, ..Self::default() };
         table.update(rows, Phase::Forward)?;
         for _ in 0..SWEEPS {
             table.update(rows, Phase::Backward)?;
@@ -75,7 +84,7 @@ impl Table {
             }
         }
         for (key, samples) in samples {
-            self.0.insert(key, robust(key, &samples)?);
+            self.fitted.insert(key, robust(key, &samples, self.products)?);
         }
         Ok(())
     }
@@ -101,8 +110,9 @@ impl Table {
     }
 }
 
-fn robust(key: Key, samples: &[Sample]) -> Result<Fitted, FitError> {
-    let guess = guess(key, samples.first().map_or(Precision::Fp32, |sample| sample.precision));
+fn robust(key: Key, samples: &[Sample], products: bool) -> Result<Fitted, FitError> {
+    let precision = samples.first().map_or(Precision::Fp32, |sample| sample.precision);
+    let guess = guess(key, precision, products);
     let mean = samples.iter().map(|sample| sample.share.sqrt()).sum::<f64>() / samples.len() as f64;
     let mut values = guess.clone();
     for _ in 0..ROUNDS {

@@ -6,8 +6,8 @@ use stepcast_core::device::Precision;
 use stepcast_core::steps::{Class, Feature, Phase};
 
 /// Multiples of the features of a class, in their order.
-pub(super) fn guess(key: Key, precision: Precision) -> Vec<f64> {
-    let features = key.class.features(precision, key.phase);
+pub(super) fn guess(key: Key, precision: Precision, products: bool) -> Vec<f64> {
+    let features = key.class.features(precision, key.phase, products);
     features.iter().map(|feature| one(key.class, *feature, precision, key.phase)).collect()
 }
 
@@ -32,6 +32,7 @@ fn one(class: Class, feature: Feature, precision: Precision, phase: Phase) -> f6
             }
         }
         (_, Feature::Compute) => 1.5,
+        (_, Feature::Product) => 1.0,
         (_, Feature::Reduction) => 0.1,
         (_, Feature::Wave) => 1.5,
         (Class::Linear, Feature::Weights) => 1.0,

@@ -22,6 +22,7 @@ use row::Row;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use stepcast_core::device::Precision;
+use stepcast_core::gemm::GemmModel;
 use stepcast_core::model::Model;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::steps::{Class, Coefficients, Nominal, Phase, PhaseModel, PrecisionModel, StepModel};
@@ -50,19 +51,25 @@ pub struct MeasuredStep {
 /// Measured steps, made ready to be fitted.
 pub struct Recording<'a> {
     nominal: Nominal,
+    products: Option<&'a GemmModel>,
     rows: Vec<Row<'a>>,
 }
 
 impl<'a> Recording<'a> {
-    /// Of these steps; features are measured in `nominal`.
-    pub fn new(steps: &'a [MeasuredStep], nominal: Nominal) -> Self {
-        Self { nominal, rows: steps.iter().map(|step| Row::new(step, &nominal)).collect() }
+    /// Of these steps; features are measured in `nominal`, and where matrix products were fitted by themselves, in their
+    /// times.
+    pub fn new(steps: &'a [MeasuredStep], nominal: Nominal, products: Option<&'a GemmModel>) -> Self {
+        Self {
+            nominal,
+            products,
+            rows: steps.iter().map(|step| Row::new(step, &nominal, products)).collect(),
+        }
     }
 
     /// Fits the steps that `keep` is true of.
     pub fn fit(&self, keep: impl Fn(&MeasuredStep) -> bool) -> Result<StepModel, FitError> {
         let rows: Vec<&Row<'_>> = self.rows.iter().filter(|row| keep(row.step)).collect();
-        let table = Table::fit(&rows)?;
+        let table = Table::fit(&rows, self.products.is_some())?;
         let host = Host::fit(&rows, &table, &self.nominal);
         let measured: BTreeSet<Precision> = rows.iter().map(|row| row.step.precision).collect();
         let of = |precision| {
@@ -74,6 +81,7 @@ impl<'a> Recording<'a> {
             nominal: self.nominal,
             launch: host.costs(),
             precision: measured.into_iter().map(|precision| (precision, of(precision))).collect(),
+            products: self.products.cloned(),
         })
     }
 }
@@ -81,7 +89,7 @@ impl<'a> Recording<'a> {
 fn phase_model(table: &Table, precision: Precision, phase: Phase, factor: f64) -> PhaseModel {
     let coefficients = |class: Class| {
         let Fitted { values, clean } = table.of(class, precision, phase);
-        let per = class.features(precision, phase).iter().copied().zip(values).collect();
+        let per = class.features(precision, phase, table.products()).iter().copied().zip(values).collect();
         (class, Coefficients { samples: clean, per })
     };
     PhaseModel { factor, class: Class::FITTED.into_iter().map(coefficients).collect() }

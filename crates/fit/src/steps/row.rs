@@ -7,6 +7,7 @@ use super::MeasuredStep;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use stepcast_core::device::Precision;
+use stepcast_core::gemm::GemmModel;
 use stepcast_core::steps::{Class, Nominal, Phase, Setting, StepOp};
 
 /// What shares coefficients.
@@ -73,16 +74,16 @@ fn launches(op: &StepOp) -> f64 {
 }
 
 impl<'a> Row<'a> {
-    pub(super) fn new(step: &'a MeasuredStep, nominal: &Nominal) -> Self {
+    pub(super) fn new(step: &'a MeasuredStep, nominal: &Nominal, products: Option<&GemmModel>) -> Self {
         let ops = StepOp::of(&step.model);
         let work = |phase: Phase| {
-            let setting = Setting { batch: step.batch, precision: step.precision, phase, nominal };
+            let setting = Setting { batch: step.batch, precision: step.precision, phase, nominal, products };
             let one = |op: &StepOp| Work {
                 key: Key::of(op.class, step.precision, phase),
                 fitted: Class::FITTED.contains(&op.class),
                 features: op
                     .class
-                    .features(step.precision, phase)
+                    .features(step.precision, phase, products.is_some())
                     .iter()
                     .map(|feature| op.feature(*feature, &setting).get())
                     .collect(),

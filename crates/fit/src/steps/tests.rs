@@ -4,7 +4,7 @@ use stepcast_core::steps::LaunchCosts;
 
 /// Steps as a device would take them whose coefficients are the guesses, half of them `slower` times as long.
 fn made_up(slower: f64) -> Vec<MeasuredStep> {
-    let model = Recording::new(&[], Nominal::h200()).fit_nothing();
+    let model = Recording::new(&[], Nominal::h200(), None).fit_nothing();
     let mut steps = Vec::new();
     for name in ["vgg11", "resnet18", "resnet50"] {
         let network = Arc::new(zoo::build(name).unwrap());
@@ -51,7 +51,12 @@ impl Recording<'_> {
         };
         let phase = |phase| phase_model(&table, Precision::Fp32, phase, 1.0);
         let fp32 = PrecisionModel { forward: phase(Phase::Forward), backward: phase(Phase::Backward) };
-        StepModel { nominal: self.nominal, launch, precision: [(Precision::Fp32, fp32)].into() }
+        StepModel {
+            nominal: self.nominal,
+            launch,
+            precision: [(Precision::Fp32, fp32)].into(),
+            products: None,
+        }
     }
 }
 
@@ -60,7 +65,7 @@ impl Recording<'_> {
 fn a_made_up_device_is_found_again() {
     for slower in [1.0, 1.6] {
         let steps = made_up(slower);
-        let model = Recording::new(&steps, Nominal::h200()).fit(|_| true).unwrap();
+        let model = Recording::new(&steps, Nominal::h200(), None).fit(|_| true).unwrap();
         for step in steps.iter().filter(|step| step.batch == 64) {
             let error = Judged::new(&model, step).unwrap().error(Moment::Iteration);
             assert!(error.abs() < 0.1, "{} {slower}: {error}", step.model.name);

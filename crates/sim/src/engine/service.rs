@@ -6,7 +6,7 @@
 use super::state::Engine;
 use crate::heap::Due;
 use crate::lane::{Discipline, Station};
-use crate::observe::Observer;
+use crate::observe::{Observer, Shared};
 
 impl<O: Observer> Engine<'_, O> {
     pub(super) fn dispatch(&mut self, slot: u32) {
@@ -113,9 +113,19 @@ impl<O: Observer> Engine<'_, O> {
             _ => {}
         }
         if self.lanes[lane as usize].select(self.now).is_some() {
+            self.tell_waiting(lane);
             self.serve(lane);
         } else {
             self.heap.remove(lane);
+        }
+    }
+
+    /// Tells how many operations wait in a lane.
+    #[inline]
+    pub(super) fn tell_waiting(&mut self, lane: u32) {
+        if O::LEVELS {
+            let waiting = self.lanes[lane as usize].waiting() as u32;
+            self.observer.waiting(lane, self.now, waiting);
         }
     }
 
@@ -124,7 +134,18 @@ impl<O: Observer> Engine<'_, O> {
         let slot = (self.lanes.len() + self.pools.len() + 1) as u32;
         self.heap.remove(slot);
         let Some(mut tcp) = self.tcp.take() else { return };
+        let before = tcp.carried;
         tcp.tick(self.now, &mut self.sampler);
+        if O::LEVELS {
+            // What a tick has carried was carried before its end.
+            let (whole, since) = (tcp.rate() * tcp.tick_length(), self.now - tcp.tick_length());
+            for (up, carried) in [(false, tcp.carried[0] - before[0]), (true, tcp.carried[1] - before[1])] {
+                self.observer.load(Shared::Tcp { up }, since.max(0.0), carried / whole, tcp.senders(up));
+                if !tcp.is_busy() {
+                    self.observer.load(Shared::Tcp { up }, self.now, 0.0, 0);
+                }
+            }
+        }
         self.tcp = Some(tcp);
         for index in 0..self.tcp_lanes.len() {
             self.receive(self.tcp_lanes[index]);
@@ -181,6 +202,10 @@ impl<O: Observer> Engine<'_, O> {
     #[inline]
     pub(super) fn settle(&mut self) {
         let Some(pool) = self.unsettled.take() else { return };
+        if O::LEVELS {
+            let (share, customers) = self.pools[pool].load();
+            self.observer.load(Shared::Pool(pool as u32), self.now, share, customers);
+        }
         let slot = (self.lanes.len() + pool) as u32;
         match self.pools[pool].next() {
             Some((time, sequence)) => self.heap.set(slot, Due { time, sequence }),
@@ -189,6 +214,12 @@ impl<O: Observer> Engine<'_, O> {
     }
 
     pub(super) fn retime_network(&mut self) {
+        if O::LEVELS {
+            for port in 0..self.network.capacities().len() as u32 {
+                let (share, flows) = self.network.load(port);
+                self.observer.load(Shared::Port(port), self.now, share, flows);
+            }
+        }
         let slot = (self.lanes.len() + self.pools.len()) as u32;
         match self.network.next() {
             Some((time, sequence)) => self.heap.set(slot, Due { time, sequence }),

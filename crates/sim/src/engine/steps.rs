@@ -19,16 +19,25 @@ impl<O: Observer> Engine<'_, O> {
         let step = self.sampler.below(worker, choices.len() as u32) as usize;
         self.step[index] = self.kind_base[program.kind[index]] + step * operations;
         // All are in their queues before the first is served: what is sent first must find the others waiting.
-        let sources = &choices[step].sources;
-        for &source in sources {
+        let mut sources = std::mem::take(&mut self.sources);
+        sources.clone_from(&choices[step].sources);
+        for &op in &self.untold[index] {
+            let waiting = &mut self.waiting[index * operations + op as usize];
+            *waiting -= 1;
+            if *waiting == 0 {
+                sources.push(op);
+            }
+        }
+        for &source in &sources {
             self.queue_up(worker, source);
         }
-        for &source in sources {
+        for &source in &sources {
             let lane = self.lane(worker, program.graph.lane(source));
             if self.lanes[lane as usize].active.is_none() {
                 self.go_on(lane);
             }
         }
+        self.sources = sources;
     }
 
     pub(super) fn step_ended(&mut self, worker: u32) {
@@ -71,7 +80,8 @@ impl<O: Observer> Engine<'_, O> {
                 }
             }
             for &(neighbour, next) in graph.told(op) {
-                let other = self.program.neighbours[worker as usize][usize::from(neighbour)];
+                let neighbours = &self.program.neighbours[worker as usize];
+                let Some(other) = neighbours[usize::from(neighbour)] else { continue };
                 let waiting = &mut self.waiting[other as usize * graph.len() + next as usize];
                 *waiting -= 1;
                 if *waiting == 0 {
@@ -125,6 +135,7 @@ impl<O: Observer> Engine<'_, O> {
                     tcp.offer(self.now, worker, up, job.remaining, &mut self.sampler);
                     self.schedule_tick();
                 }
+                self.tell_waiting(lane);
             }
         }
         lane

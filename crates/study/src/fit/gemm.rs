@@ -5,9 +5,10 @@ use super::{DataError, Fitted, Row, source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use stepcast_core::device::Precision;
+use stepcast_core::gemm::{Coverage, GemmModel, Shape, Transposition, Variant};
 use stepcast_fit::Quality;
 use stepcast_fit::artefact::Errors;
-use stepcast_fit::gemm::{Coverage, GemmError, GemmModel, GemmTable, Sample, Shape, Variant};
+use stepcast_fit::gemm::{GemmError, GemmTable, Sample, fit as fit_products, to_toml};
 
 const PRECISIONS: [(&str, Precision); 9] = [
     ("f32", Precision::Fp32),
@@ -53,14 +54,14 @@ pub fn read(path: &Path) -> Result<Products, DataError> {
     Ok(products)
 }
 
-fn precision(line: Line<'_>, column: usize) -> Result<Precision, DataError> {
+pub(super) fn precision(line: Line<'_>, column: usize) -> Result<Precision, DataError> {
     let known = PRECISIONS.iter().find(|(name, _)| *name == line.text(column));
     known
         .map(|(_, precision)| *precision)
         .ok_or_else(|| line.wrong(column, "is no number format", "use f32, tf32, f16 or bf16"))
 }
 
-fn transposition(line: Line<'_>, column: usize) -> Result<stepcast_fit::gemm::Transposition, DataError> {
+fn transposition(line: Line<'_>, column: usize) -> Result<Transposition, DataError> {
     line.text(column).parse().map_err(|_| line.wrong(column, "is no transposition", "use nn, nt, tn or tt"))
 }
 
@@ -76,11 +77,11 @@ pub fn run(
         let other = read(test)?;
         held = [other.fit, other.held].concat();
     }
-    let model = GemmModel::fit(&fit, multiprocessors).map_err(|error| complaint(data, &error))?;
+    let model = fit_products(&fit, multiprocessors).map_err(|error| complaint(data, &error))?;
     let table = GemmTable::new(&fit).ok();
     let mut rows = Vec::new();
     let mut errors = BTreeMap::new();
-    for variant in model.variants() {
+    for variant in model.variants.keys().copied() {
         let of = |samples: &[Sample], predict: &dyn Fn(&Sample) -> Option<f64>| {
             let own = samples.iter().filter(|sample| sample.variant == variant);
             Quality::of(own.filter_map(|sample| Some((predict(sample)?, sample.time.get()))))
@@ -95,15 +96,14 @@ pub fn run(
         }
         errors.insert(variant, own);
     }
-    let artefact = model
-        .to_toml(source(data, fit.len()), date, &errors)
+    let artefact = to_toml(&model, &errors, source(data, fit.len()), date)
         .map_err(|error| DataError::unprintable(data, &error))?;
     let notes = notes(&model, multiprocessors.is_some(), &held);
     Ok(Fitted { rows, left_out: Vec::new(), notes, artefact })
 }
 
 fn notes(model: &GemmModel, given: bool, held: &[Sample]) -> Vec<String> {
-    let machine = model.machine();
+    let machine = model.machine;
     let how = if given { "as given" } else { "the number that fits best" };
     let mut notes = vec![format!("{} multiprocessors: {how}.", machine.multiprocessors)];
     if let Some(budget) = machine.budget {

@@ -4,8 +4,9 @@ use super::measured::Table;
 use super::{DataError, Fitted, Row, source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use stepcast_core::kernel::LinearKernel;
 use stepcast_fit::artefact::Errors;
-use stepcast_fit::kernels::{COEFFICIENTS, KernelEntry, KernelRun, LinearKernel, to_toml};
+use stepcast_fit::kernels::{COEFFICIENTS, KernelRun, fit as fit_kernel, quality, to_toml};
 
 #[derive(Default)]
 struct Runs {
@@ -35,27 +36,27 @@ fn read(path: &Path) -> Result<BTreeMap<String, Runs>, DataError> {
 pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, DataError> {
     let kernels = read(data)?;
     let mut tests = test.map(read).transpose()?;
-    let mut fitted = Vec::new();
+    let (mut fitted, mut errors) = (BTreeMap::new(), BTreeMap::new());
     let mut measurements = 0;
     for (name, Runs { fit, held }) in kernels {
-        let kernel = LinearKernel::fit(&fit)
+        let kernel = fit_kernel(&fit)
             .map_err(|error| DataError::untold(data, &format!("kernel {name}"), &error, &COEFFICIENTS))?;
         let held = match &mut tests {
             Some(tests) => tests.remove(&name).map(|runs| [runs.fit, runs.held].concat()).unwrap_or_default(),
             None => held,
         };
         measurements += fit.len();
-        let Some(on_fit) = kernel.quality(&fit) else { continue };
-        let errors = Errors { fit: on_fit, held: kernel.quality(&held) };
-        fitted.push(KernelEntry { name, coefficients: kernel, errors });
+        let Some(on_fit) = quality(&kernel, &fit) else { continue };
+        errors.insert(name.clone(), Errors { fit: on_fit, held: quality(&kernel, &held) });
+        fitted.insert(name, kernel);
     }
-    let rows = fitted.iter().flat_map(|entry| Row::of(&entry.name, &entry.errors)).collect();
-    let line = |entry: &KernelEntry| {
-        let LinearKernel { per_element, start, .. } = entry.coefficients;
-        format!("{}: {} for each element and {}.", entry.name, per_element.human(), start.human())
+    let rows = errors.iter().flat_map(|(name, errors)| Row::of(name, errors)).collect();
+    let line = |(name, kernel): (&String, &LinearKernel)| {
+        let LinearKernel { per_element, start, .. } = kernel;
+        format!("{name}: {} for each element and {}.", per_element.human(), start.human())
     };
     let notes = fitted.iter().map(line).collect();
-    let artefact = to_toml(&fitted, source(data, measurements), date)
+    let artefact = to_toml(&fitted, &errors, source(data, measurements), date)
         .map_err(|error| DataError::unprintable(data, &error))?;
     Ok(Fitted { rows, left_out: Vec::new(), notes, artefact })
 }

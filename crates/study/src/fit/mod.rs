@@ -1,5 +1,6 @@
 //! From files with measurements to fitted artefacts: one module per kind of measurement.
 
+pub mod efficiency;
 pub mod gemm;
 pub mod kernels;
 mod measured;

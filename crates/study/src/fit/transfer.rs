@@ -5,8 +5,9 @@ use super::{DataError, Fitted, Row, source};
 use std::collections::BTreeSet;
 use std::path::Path;
 use stepcast_core::quantity::Bytes;
+use stepcast_core::transfer::{TransferCurve, TransferModel};
 use stepcast_fit::artefact::Errors;
-use stepcast_fit::transfer::{COEFFICIENTS, Transfer, TransferCurve, TransferEntry, to_toml};
+use stepcast_fit::transfer::{COEFFICIENTS, Transfer, fit as fit_curve, quality, to_toml};
 
 #[derive(Default)]
 struct Transfers {
@@ -39,17 +40,17 @@ pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, Dat
         held = [other.fit, other.held].concat();
     }
     let untold = |error| DataError::untold(data, "the transfer", &error, &COEFFICIENTS);
-    let curve = TransferCurve::fit(&fit).map_err(untold)?;
+    let curve = fit_curve(&fit).map_err(untold)?;
     let extreme = |pick: fn(Bytes, Bytes) -> Bytes| fit.iter().map(|(size, _)| *size).reduce(pick);
     let (least, most) = (extreme(Bytes::min), extreme(Bytes::max));
-    let (Some(on_fit), Some(least), Some(most)) = (curve.quality(&fit), least, most) else {
+    let (Some(on_fit), Some(least), Some(most)) = (quality(&curve, &fit), least, most) else {
         return Err(DataError::new(
             data.display().to_string(),
             "it holds no transfers to fit",
             "add fit rows",
         ));
     };
-    let errors = Errors { fit: on_fit, held: curve.quality(&held) };
+    let errors = Errors { fit: on_fit, held: quality(&curve, &held) };
     let outside = held.iter().filter(|(size, _)| *size < least || *size > most).count();
     let mut notes = vec![match curve {
         TransferCurve::Line { startup, bandwidth } => {
@@ -60,8 +61,8 @@ pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, Dat
     if outside > 0 {
         notes.push(format!("{outside} held transfers are outside the fitted sizes: extrapolated."));
     }
-    let entry = TransferEntry { least, most, coefficients: curve, errors };
-    let artefact = to_toml(&entry, source(data, fit.len()), date)
+    let model = TransferModel { least, most, curve };
+    let artefact = to_toml(&model, &errors, source(data, fit.len()), date)
         .map_err(|error| DataError::unprintable(data, &error))?;
     let rows = Row::of("transfer", &errors).collect();
     Ok(Fitted { rows, left_out: Vec::new(), notes, artefact })

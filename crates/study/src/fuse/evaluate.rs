@@ -8,7 +8,6 @@ use stepcast_core::invalid::Invalid;
 use stepcast_core::method::Inapplicable;
 use stepcast_core::pass::Pass;
 use stepcast_core::prediction::Communication;
-use stepcast_core::profile::Resource;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Fusion;
@@ -74,27 +73,6 @@ impl<'a> Evaluator<'a> {
     /// Whether closed forms hold.
     pub(super) fn is_closed(&self) -> bool {
         self.engine.is_none()
-    }
-
-    /// Names of all gradients, in the order of the backward pass.
-    pub(super) fn names(&self) -> Vec<String> {
-        match self.scenario.profile() {
-            Some(profile) => {
-                let sent =
-                    profile.operations.iter().filter(|op| op.resource == Resource::Uplink && op.bytes > 0);
-                sent.map(|op| op.name.clone()).collect()
-            }
-            None => {
-                let tensors = self.scenario.workload.layers.iter().rev().flat_map(|layer| &layer.tensors);
-                tensors.map(|tensor| tensor.name.clone()).collect()
-            }
-        }
-    }
-
-    /// Sizes of all gradients.
-    pub(super) fn sizes(&self) -> Vec<Bytes> {
-        let sizes = self.pass.layers.iter().map(|layer| layer.gradients);
-        sizes.filter(|size| *size > Bytes::ZERO).collect()
     }
 
     /// A step under a rule.

@@ -13,6 +13,7 @@ use candidates::{Candidate, candidates};
 use evaluate::Evaluator;
 use serde::Serialize;
 use stepcast_core::method::Inapplicable;
+use stepcast_core::pass::Gradient;
 use stepcast_core::prediction::{Communication, Warning};
 use stepcast_core::quantity::{Bytes, Seconds, number};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
@@ -137,14 +138,11 @@ pub fn fuse(scenario: &Scenario) -> Result<FusionReport, Inapplicable> {
     let fusion = Fusion::Buckets(found.counts.clone().into());
     let best = evaluator.evaluate(&fusion)?;
     lines.push(line(rule, Family::Optimum, fusion, best, own.iteration));
-    let names = evaluator.names();
-    let sizes = evaluator.sizes();
-    let mut next = 0;
+    let mut left = scenario.gradients().map_err(wrong)?.into_iter();
     let plan = found.counts.iter().map(|&count| {
-        let range = next..next + count as usize;
-        next = range.end;
-        let size = sizes[range.clone()].iter().copied().sum();
-        Message { gradients: names[range].to_vec(), size }
+        let together: Vec<Gradient> = left.by_ref().take(count as usize).collect();
+        let size = together.iter().map(|gradient| gradient.size).sum();
+        Message { gradients: together.into_iter().map(|gradient| gradient.name).collect(), size }
     });
     Ok(FusionReport {
         scenario: scenario.to_file(),

@@ -1,5 +1,7 @@
 use super::*;
-use stepcast_core::scenario::{Document, Override};
+use stepcast_core::invalid::Invalid;
+use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
+use stepcast_core::scenario::{Document, Files, Override};
 
 fn report(changes: &[&str]) -> FusionReport {
     let text = "[model]\nzoo = \"alexnet\"\n[strategy]\narchitecture = \"all-reduce\"\n";
@@ -72,5 +74,64 @@ fn the_search_is_as_good_as_trying_everything() {
                 (evaluator.time(&all.counts).unwrap(), evaluator.time(&found.counts).unwrap());
             assert!(found <= best * 1.002, "{change} {network}: {found} against {best}");
         }
+    }
+}
+
+/// A profile whose gradients stand in another order than that in which they are ready.
+#[test]
+fn a_plan_names_the_gradients_that_it_sends() {
+    struct Backwards;
+    impl Files for Backwards {
+        fn profile(&self, _: &str) -> Result<Profile, Invalid> {
+            let operation = |name: String, resource, bytes, after: Vec<u32>| Operation {
+                name,
+                resource,
+                bytes,
+                after,
+                server: 0,
+            };
+            let mut operations = vec![operation("parameters".to_owned(), Resource::Downlink, 1_000, vec![])];
+            let computing =
+                (0..4).map(|layer| operation(format!("backward {layer}"), Resource::Worker, 0, vec![layer]));
+            operations.extend(computing);
+            // The last one to be ready first.
+            let sent = (0..4).rev().map(|layer| {
+                operation(format!("gradient {layer}"), Resource::Uplink, 1_000_000 << layer, vec![layer + 1])
+            });
+            operations.extend(sent);
+            let start: Vec<f64> = vec![0.0, 0.0, 1e-3, 2e-3, 3e-3, 4e-3, 4e-3, 4e-3, 4e-3];
+            let end = start.iter().map(|start| start + 1e-3).collect();
+            Ok(Profile {
+                format: FORMAT.to_owned(),
+                name: "backwards".to_owned(),
+                source: "by hand".to_owned(),
+                batch: 1,
+                operations,
+                steps: vec![Step { start, end, length: 5e-3 }],
+            })
+        }
+    }
+    let text = "[model]\nprofile = \"p.json\"\n[strategy]\narchitecture = \"all-reduce\"\n";
+    for network in NETWORKS {
+        let changes = [Override::parse(network).unwrap()];
+        let scenario = Document::new("test", text).scenario_with(&Backwards, &changes).unwrap();
+        let report = fuse(&scenario).unwrap();
+        let names: Vec<&str> =
+            report.plan.iter().flat_map(|message| &message.gradients).map(String::as_str).collect();
+        assert_eq!(names, ["gradient 0", "gradient 1", "gradient 2", "gradient 3"]);
+        let mut layer = 0;
+        for message in &report.plan {
+            let sizes = (layer..layer + message.gradients.len()).map(|layer| f64::from(1_000_000 << layer));
+            assert_eq!(message.size.get().to_bits(), sizes.sum::<f64>().to_bits(), "{network}");
+            layer += message.gradients.len();
+        }
+        // The plan is accepted as it was printed, and is as fast as promised.
+        let plan: Vec<&Vec<String>> = report.plan.iter().map(|message| &message.gradients).collect();
+        let named = [
+            Override::parse(network).unwrap(),
+            Override::parse(&format!("strategy.fusion.buckets={plan:?}")).unwrap(),
+        ];
+        let again = Document::new("test", text).scenario_with(&Backwards, &named).unwrap();
+        assert_eq!(fuse(&again).unwrap().own().iteration, report.best().iteration, "{network}");
     }
 }

@@ -165,7 +165,9 @@ fn model(scenario: &Scenario) -> Result<Model, Inapplicable> {
     }
     let built = match &scenario.source {
         ModelSource::Zoo(name) => zoo::build(name).map_err(|error| error.to_string()),
-        ModelSource::Custom(file) => file.build().map_err(|error| error.reason),
+        ModelSource::Custom(file) | ModelSource::Onnx { file, .. } => {
+            file.build().map_err(|error| error.reason)
+        }
         ModelSource::Profile { .. } => {
             let reason = "a profile has times, but no layers that could be replaced";
             return Err(refuse("model.profile", reason, "use `zoo` or `[model.custom]`"));

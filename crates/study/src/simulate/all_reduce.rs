@@ -164,7 +164,7 @@ pub(super) fn first_step(training: &AllReduce) -> Result<(Seconds, Communication
 pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Inapplicable> {
     let training = exchange::training(scenario).map_err(inapplicable)?;
     let program = training.program().map_err(cyclic)?;
-    let mut timeline = Timeline::default();
-    run(&program, scenario.simulate.seed, Limits::steps(steps), &mut timeline).map_err(broken)?;
-    Ok(Recording { lane_names: training.lane_names(), program, timeline })
+    let mut observed = Timeline::default();
+    run(&program, scenario.simulate.seed, Limits::steps(steps), &mut observed).map_err(broken)?;
+    Ok(Recording { lane_names: training.lane_names(), program, observed, about: None })
 }

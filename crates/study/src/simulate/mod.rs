@@ -8,6 +8,9 @@ mod communication;
 mod figures;
 mod parameter_server;
 mod sprint;
+mod timeline;
+
+pub use timeline::Recording;
 
 use figures::Figures;
 use parameter_server::Question;
@@ -17,7 +20,8 @@ use stepcast_core::prediction::{Communication, Prediction};
 use stepcast_core::quantity::{BitsPerSec, Seconds};
 use stepcast_core::scenario::{Scenario, Transport};
 use stepcast_core::strategy::{Architecture, Synchronisation};
-use stepcast_sim::{AllReduce, Limits, Program, ProgramError, Timeline, run};
+use stepcast_sim::{AllReduce, Limits, ProgramError, Timeline, run};
+use stepcast_trace::timeline::{About, FORMAT};
 
 /// Operations that one prediction may simulate, all runs together; steps are cut down to it.
 const BUDGET: u64 = 10_000_000;
@@ -147,17 +151,6 @@ fn steps(scenario: &Scenario, operations: u64) -> (u64, u64) {
     (steps, warm_up.min(steps - 1))
 }
 
-/// A run to look at.
-#[derive(Debug, Clone)]
-pub struct Recording {
-    /// What was run.
-    pub program: Program,
-    /// Names of every worker's local lanes.
-    pub lane_names: Vec<String>,
-    /// What happened.
-    pub timeline: Timeline,
-}
-
 /// The first `steps` steps of every worker of one run.
 pub fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Inapplicable> {
     Simulate.applies(scenario)?;
@@ -168,12 +161,19 @@ pub fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Inapplicab
         return all_reduce::timeline(scenario, steps);
     }
     let question = Question::of(scenario)?;
-    let mut timeline = Timeline::default();
-    run(&question.program, scenario.simulate.seed, Limits::steps(steps), &mut timeline).map_err(broken)?;
+    let mut observed = Timeline::default();
+    run(&question.program, scenario.simulate.seed, Limits::steps(steps), &mut observed).map_err(broken)?;
+    let about = About {
+        format: FORMAT.to_owned(),
+        name: scenario.name().to_owned(),
+        batch: scenario.batch(0),
+        operations: question.operations,
+    };
     Ok(Recording {
         lane_names: parameter_server::lane_names(question.lanes),
         program: question.program,
-        timeline,
+        observed,
+        about: Some(about),
     })
 }
 

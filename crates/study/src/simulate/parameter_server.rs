@@ -9,7 +9,7 @@ use stepcast_core::method::Inapplicable;
 use stepcast_core::prediction::{
     Bottleneck, GroupReport, Part, Prediction, Simulation, Spread, Usage, Warning, samples_per_step,
 };
-use stepcast_core::profile::{Profile, Resource};
+use stepcast_core::profile::{Operation, Profile, Resource};
 use stepcast_core::quantity::{BitsPerSec, BytesPerSec, SamplesPerSec, Seconds};
 use stepcast_core::scenario::{self, Scenario};
 use stepcast_core::strategy::Synchronisation;
@@ -29,6 +29,8 @@ const LOCK_STEP: f64 = 0.75;
 pub(super) struct Question {
     pub(super) program: Program,
     pub(super) lanes: LocalLanes,
+    /// The profile's operations: the first of the program's.
+    pub(super) operations: Vec<Operation>,
     /// Samples of a step, by worker.
     pub(super) batches: Vec<f64>,
     /// Computing of one step, by group.
@@ -85,7 +87,8 @@ impl Question {
         for (index, group) in scenario.cluster.groups.iter().enumerate() {
             batches.extend(std::iter::repeat_n(f64::from(scenario.batch(index)), group.count as usize));
         }
-        Ok(Self { lanes, program, batches, compute, warnings })
+        let operations = profile.operations.clone();
+        Ok(Self { lanes, program, operations, batches, compute, warnings })
     }
 
     pub(super) fn prediction(self, scenario: &Scenario, runs: &[Figures]) -> Prediction {
@@ -155,10 +158,9 @@ fn computing(scenario: &Scenario, program: &Program, lanes: LocalLanes) -> Vec<S
 }
 
 /// Computing time of a group against the profile's: by batch and speed, or by what the device makes of the model.
-fn slowness(scenario: &Scenario, profile: &Profile, index: usize) -> f64 {
+fn slowness(scenario: &Scenario, index: usize) -> f64 {
     if scenario.profile().is_some() {
-        let batch = f64::from(scenario.batch(index)) / f64::from(profile.batch);
-        return batch / scenario.cluster.groups[index].speed;
+        return scenario.slowness(index);
     }
     let step = |index: usize| -> Seconds {
         let speed = compute::Speed::of(scenario, index);
@@ -174,7 +176,7 @@ fn replay(scenario: &Scenario, profile: &Profile) -> Replay {
     let mut workers = Vec::with_capacity(cluster.workers() as usize);
     for (index, group) in cluster.groups.iter().enumerate() {
         let port = payload(group.bandwidth.unwrap_or(network.bandwidth));
-        let worker = ReplayWorker { slowness: slowness(scenario, profile, index), port };
+        let worker = ReplayWorker { slowness: slowness(scenario, index), port };
         workers.extend(std::iter::repeat_n(worker, group.count as usize));
     }
     let server_port = payload(cluster.servers.bandwidth.unwrap_or(network.bandwidth));

@@ -167,10 +167,10 @@ fn update_parts(threads: &Threads, exchange: Seconds, mean: &Mean<'_>) -> Vec<Pa
 pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Inapplicable> {
     let (threads, _) = threads(scenario)?;
     let program = sprint(&threads, scenario).program(scenario.simulate.seed).map_err(broken)?;
-    let mut timeline = Timeline::default();
-    run(&program, scenario.simulate.seed, Limits::steps(steps), &mut timeline).map_err(broken)?;
+    let mut observed = Timeline::default();
+    run(&program, scenario.simulate.seed, Limits::steps(steps), &mut observed).map_err(broken)?;
     let shared = ["thread", "weights", "own buffer", "barrier", "exchange", "weights to publish"];
     let mut lane_names: Vec<String> = shared.map(str::to_owned).into();
     lane_names.extend((0..threads.gpus).map(|gpu| format!("buffer {gpu}")));
-    Ok(Recording { program, lane_names, timeline })
+    Ok(Recording { program, lane_names, observed, about: None })
 }

@@ -2,7 +2,7 @@
 
 use crate::fit::DataError;
 use crate::fit::steps::{
-    Fold, LeftOut, Prediction, Steps, predictions, read, several_models, summary, untold,
+    Fold, LeftOut, Prediction, Steps, predictions, products, read, several_models, summary, untold,
 };
 use serde::Serialize;
 use std::path::Path;
@@ -73,11 +73,13 @@ impl Report {
     }
 }
 
-/// Predicts every step of the file at `path` by what fits the other models' steps.
-pub fn run(path: &Path) -> Result<Report, DataError> {
+/// Predicts every step of the file at `path` by what fits the other models' steps; `gemm` is an artefact of matrix
+/// products.
+pub fn run(path: &Path, gemm: Option<&Path>) -> Result<Report, DataError> {
     let Steps { steps, notes } = read(path)?;
     several_models(path, &steps)?;
-    let fold = |fold| predictions(&steps, fold).map_err(|error| untold(path, &error));
+    let products = gemm.map(|gemm| products(gemm, &steps)).transpose()?;
+    let fold = |fold| predictions(&steps, fold, products.as_ref()).map_err(|error| untold(path, &error));
     let models = fold(Fold::Model)?;
     let families = summary(&fold(Fold::Family)?);
     Ok(Report { rows: models.iter().map(row).collect(), models: summary(&models), families, notes })

@@ -53,7 +53,6 @@ pub(super) fn replay(nodes: &Nodes) -> Replay {
     let mut done = vec![false; nodes.len()];
     let mut lanes: HashMap<(bool, u64), f64> = HashMap::new();
     let mut smallest = ordered.iter().copied();
-    // The smallest one that is stuck, if none is ready.
     while let Some(position) = ready.pop().map(|Reverse((_, position))| position).or_else(|| {
         let stuck = smallest.find(|&position| !done[position]);
         found.opened += usize::from(stuck.is_some());

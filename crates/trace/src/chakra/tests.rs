@@ -1,7 +1,7 @@
 use super::proto::tests::{TestNode, trace};
 use super::*;
 use stepcast_core::model::zoo;
-use stepcast_core::pass::Pass;
+use stepcast_core::pass::Recorded;
 
 fn imported(name: &str, bytes: &[u8]) -> Result<Imported, TraceError> {
     let folder = tempfile::tempdir().unwrap();
@@ -35,7 +35,7 @@ const SMALL: &[TestNode<'static>] = &[
 fn nodes_become_a_pass() {
     let Imported { found, summary, notes } = imported("rank.0.et", &trace(SMALL)).unwrap();
     let profile = profile_of(found);
-    let pass = Pass::of_step(&profile, &profile.steps[0], 1.0).unwrap();
+    let pass = Recorded::new(&profile).unwrap().steps(1.0).next().unwrap();
     assert!((pass.forward.get() - 500e-6).abs() < 1e-12);
     assert!((pass.layers[1].backward.get() - 100e-6).abs() < 1e-12);
     assert!((pass.update.get() - 50e-6).abs() < 1e-12);
@@ -171,7 +171,7 @@ fn published_traces_can_be_imported() {
     let options = Options { batch: Some(32), ..Options::default() };
     let open = |name: &str| crate::import(&[folder.join(name)], &options);
     let profile = profile_of(open("chakra/feeder_tests_trace.tar.gz").unwrap().found);
-    let pass = Pass::of_step(&profile, &profile.steps[0], 1.0).unwrap();
+    let pass = Recorded::new(&profile).unwrap().steps(1.0).next().unwrap();
     // ResNet-50 has 25,557,032 parameters.
     assert!((pass.gradients().get() - 4.0 * 25_557_032.0).abs() < 1.0, "{}", pass.gradients());
     for name in ["param/resnet_et.json.gz", "param/1.1.0-chakra.0.0.4__resnet_2gpu_et.json.gz"] {

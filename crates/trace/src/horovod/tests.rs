@@ -3,7 +3,7 @@
 use super::*;
 use crate::{Found, Options};
 use std::fmt::Write;
-use stepcast_core::pass::Pass;
+use stepcast_core::pass::Recorded;
 
 /// Start of each step's forward pass in microseconds, and what a step looks like: b is ready 300 µs after it, a 500 µs.
 fn timeline(steps: &[u64]) -> String {
@@ -59,8 +59,8 @@ fn readiness_becomes_computing() {
         names,
         ["grad/b, weight", "grad/a, weight", "grad/b, computing", "grad/b", "grad/a, computing", "grad/a"]
     );
-    for (step, gap) in found.steps.iter().zip([10e-6, 20e-6]) {
-        let pass = Pass::of_step(&found, step, 1.0).unwrap();
+    let passes = Recorded::new(&found).unwrap();
+    for ((step, pass), gap) in found.steps.iter().zip(passes.steps(1.0)).zip([10e-6, 20e-6]) {
         assert!((pass.forward.get() - 300e-6 - gap).abs() < 1e-12, "{pass:?}");
         assert!((pass.layers[1].backward.get() - 200e-6).abs() < 1e-12, "{pass:?}");
         assert!((step.length - 600e-6 - gap).abs() < 1e-12);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::import;
 use crate::{Found, Options};
-use stepcast_core::pass::Pass;
+use stepcast_core::pass::{Pass, Recorded};
 use stepcast_core::profile::Resource;
 
 fn imported(text: &str) -> Result<Imported<Profile>, TraceError> {
@@ -18,7 +18,7 @@ fn imported(text: &str) -> Result<Imported<Profile>, TraceError> {
 }
 
 fn pass(profile: &Profile) -> Pass {
-    Pass::of_step(profile, &profile.steps[0], 1.0).unwrap()
+    Recorded::new(profile).unwrap().steps(1.0).next().unwrap()
 }
 
 #[test]

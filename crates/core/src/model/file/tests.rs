@@ -213,3 +213,22 @@ fn every_operation_of_the_list_is_understood() {
         assert!(layer.operation().is_ok(), "{op}");
     }
 }
+
+#[test]
+fn counts_can_be_given() {
+    let text = r#"
+        input = [4, 8]
+        layers = [
+            { name = "mix", op = "counted", shape = [2, 16], cost = { multiply-add = 100, weights = 30, biases = 2 } },
+            { name = "view", op = "counted", shape = [32] },
+        ]"#;
+    let model = toml::from_str::<ModelFile>(text).unwrap().build().unwrap();
+    assert_eq!((model.cost().multiply_add, model.parameters()), (100, 32));
+    let gradients: Vec<_> =
+        model.gradients().into_iter().map(|gradient| (gradient.name, gradient.elements)).collect();
+    assert_eq!(gradients, [("mix.weight".to_owned(), 30), ("mix.bias".to_owned(), 2)]);
+    // its input, and its output once, however it is seen
+    assert_eq!(model.activation_bytes().get() as u64, 4 * 32 + 4 * 32);
+    let again = toml::to_string(&ModelFile::of(&model)).unwrap();
+    assert_eq!(toml::from_str::<ModelFile>(&again).unwrap().build().unwrap().layers(), model.layers());
+}

@@ -1,6 +1,7 @@
 //! A model written back as a user would write it.
 
 use super::{LayerFile, ModelFile, Pair};
+use crate::model::cost::Cost;
 use crate::model::op::{Activation, Norm, Op, Padding, Pool};
 use crate::model::{Layer, LayerId, Model};
 
@@ -21,7 +22,7 @@ impl ModelFile {
             LayerFile {
                 name: Some(layer.name.clone()),
                 inputs: (!follows).then(|| layer.inputs.iter().map(name).collect()),
-                shape: (layer.op == Op::Input).then(|| layer.output.dims().to_vec()),
+                shape: matches!(layer.op, Op::Input | Op::Counted(_)).then(|| layer.output.dims().to_vec()),
                 ..LayerFile::of(&layer.op)
             }
         };
@@ -99,6 +100,7 @@ impl LayerFile {
                 stride: unless((stride, stride), (1, 1)).map(pair),
                 ..plain("shortcut")
             },
+            Op::Counted(cost) => Self { cost: unless(cost, Cost::default()), ..plain("counted") },
         }
     }
 }

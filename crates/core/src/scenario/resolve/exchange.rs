@@ -1,20 +1,31 @@
 //! How gradients are exchanged: fusion, collectives, curves.
 
-use super::below;
 use super::check::{not_negative, optional, positive};
+use super::{artefact, below};
+use crate::artefact::{Artefact, Kind};
 use crate::invalid::{Invalid, KeyPath};
+use crate::pass::Gradient;
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
-use crate::scenario::sections::{AllReduceSection, BucketList, CurveSection, FusionRule, FusionSection};
+use crate::scenario::Files;
+use crate::scenario::sections::{
+    AllReduceSection, BucketList, CurveSection, FusionRule, FusionSection, StrategySection,
+};
 use crate::strategy::{Exchange, Fusion, HOROVOD_CYCLE, HOROVOD_THRESHOLD, PYTORCH_CAP, PYTORCH_FIRST};
 use crate::suggest;
 use crate::transfer::{Curve, LogLinear, Measured};
 
 const MAX_CHANNELS: u32 = 64;
 
+/// Whether the gradients must be known to check what a strategy says about them.
+pub(super) fn names_gradients(strategy: &StrategySection) -> bool {
+    strategy.fusion.as_ref().is_some_and(|fusion| fusion.buckets.is_some())
+}
+
 pub(super) fn exchange(
     all_reduce: AllReduceSection,
     fusion: FusionSection,
-    gradients: &[String],
+    gradients: &[Gradient],
+    files: &dyn Files,
 ) -> Result<Exchange, Invalid> {
     let fusion = self::fusion(fusion, gradients).map_err(below("fusion"))?;
     let within = below("all-reduce");
@@ -24,7 +35,7 @@ pub(super) fn exchange(
         algorithm: all_reduce.algorithm.unwrap_or_default(),
         channels: all_reduce.channels.unwrap_or(default.channels),
         overhead: all_reduce.overhead,
-        curve: curve(all_reduce.measured, all_reduce.curve).map_err(&within)?,
+        curve: curve(all_reduce.measured, all_reduce.curve, all_reduce.fitted, files).map_err(&within)?,
         interference: all_reduce.interference.unwrap_or(default.interference),
         copy_rate: all_reduce.copy_rate,
     };
@@ -42,22 +53,39 @@ pub(super) fn exchange(
 
 fn curve(
     measured: Option<Vec<(Bytes, Seconds)>>,
-    fitted: Option<CurveSection>,
+    section: Option<CurveSection>,
+    fitted: Option<String>,
+    files: &dyn Files,
 ) -> Result<Option<Curve>, Invalid> {
-    match (measured, fitted) {
-        (Some(_), Some(_)) => {
-            let reason = "both `measured` and `curve` say how long an all-reduce takes";
-            Err(Invalid::new(KeyPath::of("curve"), reason, "keep one of them"))
-        }
-        (Some(points), None) => {
+    match (measured, section, fitted) {
+        (Some(points), None, None) => {
             let remedy = "give at least two sizes, in growing order: `measured = [[\"1 MB\", \"9 ms\"], [\"64 MB\", \"500 ms\"]]`";
             let wrong = |error: crate::transfer::NoCurve| {
                 Invalid::new(KeyPath::of("measured"), error.to_string(), remedy)
             };
             Ok(Some(Curve::Measured(Measured::new(&points).map_err(wrong)?)))
         }
-        (None, Some(section)) => Ok(Some(Curve::Piecewise(piecewise(section).map_err(below("curve"))?))),
-        (None, None) => Ok(None),
+        (None, Some(section), None) => {
+            Ok(Some(Curve::Piecewise(piecewise(section).map_err(below("curve"))?)))
+        }
+        (None, None, Some(path)) => {
+            let curve = fitted_curve(&path, files).map_err(below("fitted"))?;
+            Ok(Some(Curve::Piecewise(curve)))
+        }
+        (None, None, None) => Ok(None),
+        (measured, _, fitted) => {
+            let first = if measured.is_some() { "measured" } else { "curve" };
+            let second = if fitted.is_some() { "fitted" } else { "curve" };
+            let reason = format!("both `{first}` and `{second}` say how long an all-reduce takes");
+            Err(Invalid::new(KeyPath::of(second), reason, "keep one of them"))
+        }
+    }
+}
+
+fn fitted_curve(path: &str, files: &dyn Files) -> Result<LogLinear, Invalid> {
+    match artefact::load(path, files)? {
+        Artefact::Transfer(model) => Ok(model.curve.log_linear()),
+        other => Err(artefact::unwanted(path, other.kind(), &[Kind::Transfer])),
     }
 }
 
@@ -78,7 +106,7 @@ fn piecewise(section: CurveSection) -> Result<LogLinear, Invalid> {
     Ok(section.one_byte.map_or(curve, |time| curve.with_offset_below(time)))
 }
 
-fn fusion(section: FusionSection, gradients: &[String]) -> Result<Fusion, Invalid> {
+fn fusion(section: FusionSection, gradients: &[Gradient]) -> Result<Fusion, Invalid> {
     let named = section.rule.or(section.buckets.as_ref().map(|_| FusionRule::Buckets));
     let rule = named.unwrap_or(FusionRule::Pytorch);
     use FusionRule::{Buckets, Buffer, Horovod, Pytorch};
@@ -128,14 +156,14 @@ fn fusion(section: FusionSection, gradients: &[String]) -> Result<Fusion, Invali
 }
 
 /// How many gradients each message has; every gradient in one of them.
-fn counts(list: BucketList, gradients: &[String]) -> Result<Vec<u32>, Invalid> {
+fn counts(list: BucketList, gradients: &[Gradient]) -> Result<Vec<u32>, Invalid> {
     let wrong =
         |reason: String, remedy: &str| Err(Invalid::new(KeyPath::of("buckets"), reason, remedy.to_owned()));
     let counts = match list {
         BucketList::Counts(counts) => counts,
         BucketList::Names(buckets) => {
             for (position, name) in buckets.iter().flatten().enumerate() {
-                if gradients.get(position) != Some(name) {
+                if gradients.get(position).is_none_or(|gradient| gradient.name != *name) {
                     return Err(misplaced(name, position, gradients));
                 }
             }
@@ -156,12 +184,12 @@ fn counts(list: BucketList, gradients: &[String]) -> Result<Vec<u32>, Invalid> {
 }
 
 /// What is wrong about a gradient that stands where another one should.
-fn misplaced(name: &str, position: usize, gradients: &[String]) -> Invalid {
+fn misplaced(name: &str, position: usize, gradients: &[Gradient]) -> Invalid {
     let wrong = |reason, remedy| Invalid::new(KeyPath::of("buckets"), reason, remedy);
-    let in_order = || "name every gradient once, in the order of the backward pass".to_owned();
-    match gradients.iter().position(|gradient| gradient == name) {
+    let in_order = || "name every gradient once, in the order in which they are ready".to_owned();
+    match gradients.iter().position(|gradient| gradient.name == name) {
         None => {
-            let names = gradients.iter().map(String::as_str);
+            let names = gradients.iter().map(|gradient| gradient.name.as_str());
             let remedy = suggest::remedy(name, names, "`stepcast fuse --json` prints all names");
             wrong(format!("there is no gradient \"{name}\""), remedy)
         }
@@ -169,7 +197,8 @@ fn misplaced(name: &str, position: usize, gradients: &[String]) -> Invalid {
             wrong(format!("the gradient \"{name}\" stands in two places or out of order"), in_order())
         }
         Some(_) => {
-            let reason = format!("the gradient \"{}\" is missing before \"{name}\"", gradients[position]);
+            let reason =
+                format!("the gradient \"{}\" is missing before \"{name}\"", gradients[position].name);
             wrong(reason, in_order())
         }
     }

@@ -1,17 +1,18 @@
 //! Workers, devices, network and servers.
 
-use super::below;
 use super::check::{self, not_negative, optional, positive};
+use super::{artefact, below};
+use crate::artefact::{Artefact, Kind};
 use crate::catalog;
 use crate::cluster::{Cluster, Nodes, Servers, WorkerGroup};
-use crate::device::{Device, FittedSteps};
+use crate::device::{Device, FittedDevice, FittedModel, Precision};
 use crate::invalid::{Invalid, KeyPath};
 use crate::network::Network;
 use crate::quantity::Seconds;
+use crate::scenario::Files;
 use crate::scenario::sections::{
     ClusterSection, DeviceSection, NameOr, NetworkSection, NodesSection, ServersSection, WorkersSection,
 };
-use crate::scenario::{Files, MAX_WORKERS};
 use std::sync::Arc;
 
 const DEFAULT_DEVICE: &str = "tesla-v100-sxm2-16gb";
@@ -30,25 +31,12 @@ pub(super) fn cluster(section: ClusterSection, files: &dyn Files) -> Result<Clus
             "add a [[cluster.workers]] table",
         ));
     }
-    let mut groups = Vec::with_capacity(sections.len());
-    let mut total = 0;
-    for (index, section) in sections.into_iter().enumerate() {
+    let group = |(index, section)| {
         let at = |invalid: Invalid| invalid.below(KeyPath::of("workers").index(index));
-        let group = workers(section, files).map_err(at)?;
-        total += u64::from(group.count);
-        if total > MAX_WORKERS {
-            return Err(at(Invalid::new(
-                KeyPath::of("count"),
-                format!(
-                    "the cluster has {total} workers or more, and {MAX_WORKERS} is the most that is supported"
-                ),
-                "use fewer workers",
-            )));
-        }
-        groups.push(group);
-    }
+        workers(section, files).map_err(at)
+    };
     Ok(Cluster {
-        groups,
+        groups: sections.into_iter().enumerate().map(group).collect::<Result<_, _>>()?,
         network: network(section.network.unwrap_or(NameOr::Name(DEFAULT_NETWORK.to_owned())))
             .map_err(below("network"))?,
         servers: servers(section.servers.unwrap_or_default()).map_err(below("servers"))?,
@@ -87,17 +75,19 @@ fn workers(section: WorkersSection, files: &dyn Files) -> Result<WorkerGroup, In
         efficiency: section.efficiency,
         speed: section.speed.unwrap_or(1.0),
         bandwidth: section.bandwidth,
+        price: section.price,
     };
     if let Some(batch) = group.batch {
         check::batch(batch)?;
     }
     if group.efficiency.is_some() && group.device.fitted.is_some() {
-        let reason = "the device's steps are fitted: an efficiency would say the same again";
+        let reason = "the device is fitted: an efficiency would say the same again";
         return Err(Invalid::new(KeyPath::of("efficiency"), reason, "keep one of `efficiency` and `fitted`"));
     }
     positive("speed", group.speed, "a factor such as 0.5")?;
     optional(group.efficiency, |value| positive("efficiency", value, "a share such as 0.5"))?;
     optional(group.bandwidth, |rate| positive("bandwidth", rate.get(), "a rate such as \"10 Gbit/s\""))?;
+    optional(group.price, |price| not_negative("price", price, "a price such as 0.9"))?;
     Ok(group)
 }
 
@@ -135,7 +125,7 @@ fn device(given: NameOr<DeviceSection>, files: &dyn Files) -> Result<Device, Inv
         host_link: section.host_link.or(base.and_then(|b| b.host_link)),
         efficiency: section.efficiency.or(base.and_then(|b| b.efficiency)),
         memory_efficiency: section.memory_efficiency.or(base.and_then(|b| b.memory_efficiency)),
-        fitted: section.fitted.map(|path| fitted(path, files)).transpose()?,
+        fitted: section.fitted.map(|path| fitted(path, files)).transpose().map_err(below("fitted"))?,
         source: section
             .source
             .or_else(|| base.map(|b| b.source.clone()))
@@ -155,9 +145,37 @@ fn device(given: NameOr<DeviceSection>, files: &dyn Files) -> Result<Device, Inv
     Ok(device)
 }
 
-fn fitted(path: String, files: &dyn Files) -> Result<FittedSteps, Invalid> {
-    let model = files.steps(&path).map_err(below("fitted"))?;
-    Ok(FittedSteps { path, model: Arc::new(model) })
+fn fitted(path: String, files: &dyn Files) -> Result<FittedDevice, Invalid> {
+    let model = match artefact::load(&path, files)? {
+        Artefact::Steps(model) => FittedModel::Steps(model.into()),
+        Artefact::Efficiency(model) => FittedModel::Efficiency(Arc::new(model)),
+        other => return Err(artefact::unwanted(&path, other.kind(), &[Kind::Steps, Kind::Efficiency])),
+    };
+    Ok(FittedDevice { path, model })
+}
+
+/// Whether what was fitted for a device holds for it in `precision`.
+pub(super) fn fits(device: &Device, precision: Precision) -> Result<(), Invalid> {
+    let wrong = |reason: String, remedy: &str| Err(Invalid::new(KeyPath::root(), reason, remedy));
+    let Some(FittedDevice { model, .. }) = &device.fitted else { return Ok(()) };
+    let known = match model {
+        FittedModel::Steps(model) => model.precision.contains_key(&precision),
+        FittedModel::Efficiency(model) => model.precision.contains_key(&precision),
+    };
+    if !known {
+        let reason = format!("no steps in {precision} were fitted for this device");
+        return wrong(reason, "use another `precision`, or fit steps measured in it");
+    }
+    if let (Some(shares), FittedModel::Efficiency(fitted)) = (device.shares(precision), model) {
+        let same = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-6;
+        let peak = device.peak(precision).map_or(0.0, |peak| peak.get());
+        if !(same(shares.peak.get(), peak) && same(shares.memory_rate.get(), device.memory_rate.get())) {
+            let reason =
+                format!("these are shares of the rates of {}, and this device has others", fitted.device);
+            return wrong(reason, "use the device they were fitted for, or fit them again for this one");
+        }
+    }
+    Ok(())
 }
 
 fn network(given: NameOr<NetworkSection>) -> Result<Network, Invalid> {

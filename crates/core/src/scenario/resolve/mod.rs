@@ -1,18 +1,20 @@
 //! From what a user wrote to a checked scenario: defaults, catalog look-ups, ranges.
 
+pub(super) mod artefact;
 mod check;
 mod exchange;
 mod machines;
 mod model;
+mod together;
 
 use super::oyama2016;
 use super::sections::{DataSection, PriceSection, SimulateSection, StrategySection, ZengSection};
 use super::{
-    DataSet, Files, ModelSource, NoFiles, Price, Scenario, ScenarioFile, SimulateOptions, ZengOptions,
+    DataSet, Files, NoFiles, Price, Scenario, ScenarioFile, SimulateOptions, USUAL_CURRENCY, ZengOptions,
 };
-use crate::device::Device;
 use crate::invalid::{Invalid, KeyPath};
-use crate::strategy::{Architecture, Strategy};
+use crate::pass::Gradient;
+use crate::strategy::Strategy;
 pub(super) use check::{not_negative, positive};
 use std::sync::Arc;
 
@@ -27,40 +29,23 @@ impl ScenarioFile {
 
     /// As [`resolve`](Self::resolve); files that the scenario names are taken from `files`.
     pub fn resolve_with(self, files: &dyn Files) -> Result<Scenario, Invalid> {
+        let scenario = self.resolve_each_with(files)?;
+        scenario.check_together()?;
+        Ok(scenario)
+    }
+
+    /// As [`resolve_with`](Self::resolve_with), every value checked by itself only: whether they go together is for
+    /// [`Scenario::check_together`].
+    pub fn resolve_each_with(self, files: &dyn Files) -> Result<Scenario, Invalid> {
         let model::Trained { source, counting, workload } =
             model::model(self.model, files).map_err(below("model"))?;
         let cluster = machines::cluster(self.cluster, files).map_err(below("cluster"))?;
-        let usual_batch = match &source {
-            ModelSource::Profile { profile, .. } => profile.batch,
-            _ => DEFAULT_BATCH,
+        let usual_batch = source.profile().map_or(DEFAULT_BATCH, |profile| profile.batch);
+        let gradients = match exchange::names_gradients(&self.strategy) {
+            true => source.gradients(&workload)?,
+            false => Vec::new(),
         };
-        let gradients = model::gradients(&source, &workload);
-        let strategy = strategy(self.strategy, usual_batch, &gradients).map_err(below("strategy"))?;
-        for (index, group) in cluster.groups.iter().enumerate() {
-            if group.device.peak(strategy.precision).is_none() {
-                return Err(no_such_precision(index, &group.device, &strategy));
-            }
-            let fitted = group.device.fitted.as_ref();
-            if fitted.is_some_and(|fitted| !fitted.model.precision.contains_key(&strategy.precision)) {
-                let reason = format!("no steps in {} were fitted for this device", strategy.precision);
-                let path = KeyPath::of("cluster.workers").index(index).key("device").key("fitted");
-                return Err(Invalid::new(
-                    path,
-                    reason,
-                    "use another `precision`, or fit steps measured in it",
-                ));
-            }
-        }
-        if strategy.architecture == Architecture::StandAlone && cluster.workers() != 1 {
-            let reason =
-                format!("stand-alone training has one worker, and the cluster has {}", cluster.workers());
-            let path = KeyPath::of("strategy.architecture");
-            return Err(Invalid::new(
-                path,
-                reason,
-                "use \"parameter-server\" or \"all-reduce\", or one worker",
-            ));
-        }
+        let strategy = strategy(self.strategy, usual_batch, &gradients, files).map_err(below("strategy"))?;
         if workload.parameters == 0 {
             let path = KeyPath::of("model");
             return Err(Invalid::new(
@@ -69,6 +54,9 @@ impl ScenarioFile {
                 "add a layer with weights; a profile needs downlink transfers",
             ));
         }
+        let oyama2016 =
+            oyama2016::resolve(self.methods.oyama2016.unwrap_or_default(), strategy.precision, files)
+                .map_err(below("methods.oyama2016"))?;
         Ok(Scenario {
             source,
             counting,
@@ -79,8 +67,7 @@ impl ScenarioFile {
             price: self.price.map(price).transpose().map_err(below("price"))?,
             zeng2023: zeng2023(self.methods.zeng2023.unwrap_or_default())
                 .map_err(below("methods.zeng2023"))?,
-            oyama2016: oyama2016::resolve(self.methods.oyama2016.unwrap_or_default())
-                .map_err(below("methods.oyama2016"))?,
+            oyama2016,
             simulate: simulate(self.methods.simulate.unwrap_or_default())
                 .map_err(below("methods.simulate"))?,
         })
@@ -91,7 +78,12 @@ pub(super) fn below(parent: &'static str) -> impl Fn(Invalid) -> Invalid {
     move |invalid| invalid.below(KeyPath::of(parent))
 }
 
-fn strategy(section: StrategySection, usual_batch: u32, gradients: &[String]) -> Result<Strategy, Invalid> {
+fn strategy(
+    section: StrategySection,
+    usual_batch: u32,
+    gradients: &[Gradient],
+    files: &dyn Files,
+) -> Result<Strategy, Invalid> {
     let batch = section.batch.unwrap_or(usual_batch);
     check::batch(batch)?;
     Ok(Strategy {
@@ -103,6 +95,7 @@ fn strategy(section: StrategySection, usual_batch: u32, gradients: &[String]) ->
             section.all_reduce.unwrap_or_default(),
             section.fusion.unwrap_or_default(),
             gradients,
+            files,
         )?,
     })
 }
@@ -125,7 +118,11 @@ fn price(section: PriceSection) -> Result<Price, Invalid> {
     let server_hour = section.server_hour.unwrap_or(0.0);
     not_negative("worker-hour", worker_hour, "a price such as 0.9")?;
     not_negative("server-hour", server_hour, "a price such as 0.2")?;
-    Ok(Price { worker_hour, server_hour, currency: section.currency.unwrap_or_else(|| "USD".to_owned()) })
+    Ok(Price {
+        worker_hour,
+        server_hour,
+        currency: section.currency.unwrap_or_else(|| USUAL_CURRENCY.to_owned()),
+    })
 }
 
 fn zeng2023(section: ZengSection) -> Result<ZengOptions, Invalid> {
@@ -179,13 +176,4 @@ fn simulate(section: SimulateSection) -> Result<SimulateOptions, Invalid> {
     positive("queue", options.queue.get(), "a time such as \"50 ms\"")?;
     not_negative("jitter", options.jitter, "a share such as 0.05")?;
     Ok(options)
-}
-
-fn no_such_precision(index: usize, device: &Device, strategy: &Strategy) -> Invalid {
-    let precision = format!("{:?}", strategy.precision).to_lowercase();
-    Invalid::new(
-        KeyPath::of("cluster.workers").index(index),
-        format!("the {} has no {precision} rate", device.name),
-        format!("use `precision = \"fp32\"`, or give the device a `{precision}` rate"),
-    )
 }

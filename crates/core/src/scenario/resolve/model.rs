@@ -1,9 +1,8 @@
-//! What is trained: a model of the zoo, an own one, or a profile.
+//! What is trained: a model of the zoo, an own one, that of an ONNX file, or a profile.
 
 use super::below;
 use crate::invalid::{Invalid, KeyPath};
 use crate::model::{Counting, zoo};
-use crate::profile::Resource;
 use crate::scenario::sections::ModelSection;
 use crate::scenario::{Files, ModelSource};
 use crate::workload::Workload;
@@ -19,8 +18,12 @@ pub(super) struct Trained {
 pub(super) fn model(section: ModelSection, files: &dyn Files) -> Result<Trained, Invalid> {
     let counting = counting(section.count.unwrap_or_default())?;
     let trained = |source, workload| Ok(Trained { source, counting, workload });
-    match (section.zoo, section.custom, section.profile) {
-        (Some(name), None, None) => {
+    if let (None, Some(_)) = (&section.onnx, &section.sizes) {
+        let reason = "`sizes` are those of an ONNX file, and none is named";
+        return Err(Invalid::new(KeyPath::of("sizes"), reason, "add `onnx`, or remove `sizes`"));
+    }
+    match (section.zoo, section.custom, section.profile, section.onnx) {
+        (Some(name), None, None, None) => {
             let model = zoo::build(&name).map_err(|error| {
                 let list = "run `stepcast models` for the list";
                 let remedy = match error.suggestion {
@@ -31,23 +34,32 @@ pub(super) fn model(section: ModelSection, files: &dyn Files) -> Result<Trained,
             })?;
             trained(ModelSource::Zoo(name), Workload::of(&model, counting))
         }
-        (None, Some(file), None) => {
+        (None, Some(file), None, None) => {
             let model = file.build().map_err(below("custom"))?;
             trained(ModelSource::Custom(Arc::new(file)), Workload::of(&model, counting))
         }
-        (None, None, Some(path)) => {
+        (None, None, None, Some(path)) => {
+            let sizes = section.sizes.unwrap_or_default();
+            let file = files.onnx(&path, &sizes).map_err(below("onnx"))?;
+            let model = file.build().map_err(below("onnx"))?;
+            let workload = Workload::of(&model, counting);
+            trained(ModelSource::Onnx { path, sizes, file: Arc::new(file) }, workload)
+        }
+        (None, None, Some(path), None) => {
             let profile = files.profile(&path).map_err(below("profile"))?;
             let workload = Workload::of_profile(&profile);
             trained(ModelSource::Profile { path, profile: Arc::new(profile) }, workload)
         }
-        (None, None, None) => Err(Invalid::new(
+        (None, None, None, None) => Err(Invalid::new(
             KeyPath::root(),
             "no model is named",
-            "add `zoo = \"vgg16\"` (run `stepcast models` for the list), a `[model.custom]` table or a `profile`",
+            "add `zoo = \"vgg16\"` (run `stepcast models` for the list), a `[model.custom]` table, an `onnx` file or a \
+             `profile`",
         )),
-        (zoo, custom, _) => {
-            let second = if zoo.is_some() && custom.is_some() { "custom" } else { "profile" };
-            let reason = "more than one of `zoo`, `custom` and `profile` says what is trained";
+        (zoo, custom, profile, _) => {
+            let given = [("custom", zoo.is_some() && custom.is_some()), ("profile", profile.is_some())];
+            let second = given.into_iter().find(|(_, is_second)| *is_second).map_or("onnx", |(key, _)| key);
+            let reason = "more than one of `zoo`, `custom`, `onnx` and `profile` says what is trained";
             Err(Invalid::new(KeyPath::of(second), reason, "keep one of them"))
         }
     }
@@ -73,18 +85,4 @@ fn counting(names: Vec<String>) -> Result<Counting, Invalid> {
         *slot = true;
     }
     Ok(counting)
-}
-
-/// Names of all gradients, in the order of the backward pass.
-pub(super) fn gradients(source: &ModelSource, workload: &Workload) -> Vec<String> {
-    match source {
-        ModelSource::Profile { profile, .. } => {
-            let sent = profile.operations.iter().filter(|op| op.resource == Resource::Uplink && op.bytes > 0);
-            sent.map(|op| op.name.clone()).collect()
-        }
-        _ => {
-            let tensors = workload.layers.iter().rev().flat_map(|layer| &layer.tensors);
-            tensors.map(|tensor| tensor.name.clone()).collect()
-        }
-    }
 }

@@ -4,6 +4,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use stepcast_core::device::Precision;
+use stepcast_core::gemm::GemmModel;
 use stepcast_core::steps::Nominal;
 use stepcast_fit::FitError;
 use stepcast_fit::steps::{Group, Judged, MeasuredStep, Moment, Recording, groups};
@@ -58,9 +59,14 @@ pub struct LeftOut {
     pub worst: f64,
 }
 
-/// Predicts every step by a fit of the others' models or families, in the order of the steps.
-pub fn predictions(steps: &[MeasuredStep], fold: Fold) -> Result<Vec<Prediction>, FitError> {
-    let recording = Recording::new(steps, Nominal::h200());
+/// Predicts every step by a fit of the others' models or families, in the order of the steps; `products` are matrix
+/// products that were fitted by themselves.
+pub fn predictions(
+    steps: &[MeasuredStep],
+    fold: Fold,
+    products: Option<&GemmModel>,
+) -> Result<Vec<Prediction>, FitError> {
+    let recording = Recording::new(steps, Nominal::h200(), products);
     let held: Vec<&str> =
         steps.iter().map(|step| fold.of(step)).collect::<BTreeSet<_>>().into_iter().collect();
     let fits = held.par_iter().map(|held| Ok((*held, recording.fit(|step| fold.of(step) != *held)?)));

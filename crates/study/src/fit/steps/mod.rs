@@ -9,19 +9,23 @@ pub use read::{Steps, read};
 use super::{DataError, Fitted, Row, source};
 use std::collections::BTreeSet;
 use std::path::Path;
-use stepcast_core::steps::{Class, Nominal, Phase, StepModel};
+use stepcast_core::artefact::Artefact;
+use stepcast_core::gemm::GemmModel;
+use stepcast_core::steps::{Class, Nominal, Phase, StepModel, lacks};
 use stepcast_fit::FitError;
 use stepcast_fit::artefact::Errors;
 use stepcast_fit::steps::{Judged, MeasuredStep, Moment, Recording, StepErrors, to_toml};
 
-/// Fits the steps of `data`; those of `test`, if given, are tested with.
-pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, DataError> {
+/// Fits the steps of `data`; those of `test`, if given, are tested with. `gemm` is an artefact of matrix products.
+pub fn run(data: &Path, test: Option<&Path>, gemm: Option<&Path>, date: String) -> Result<Fitted, DataError> {
     let Steps { steps, mut notes } = read(data)?;
     several_models(data, &steps)?;
+    let products = gemm.map(|path| products(path, &steps)).transpose()?;
+    let products = products.as_ref();
     let held = test.map(read).transpose()?.unwrap_or_default();
     notes.extend(held.notes);
     let untold = |error: FitError| untold(data, &error);
-    let model = Recording::new(&steps, Nominal::h200()).fit(|_| true).map_err(untold)?;
+    let model = Recording::new(&steps, Nominal::h200(), products).fit(|_| true).map_err(untold)?;
     let judge = |steps: &[MeasuredStep]| -> Vec<Judged> {
         steps.iter().filter_map(|step| Judged::new(&model, step)).collect()
     };
@@ -41,13 +45,31 @@ pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, Dat
     };
     let rows = Moment::ALL.into_iter().zip([forward, backward, iteration]);
     let rows = rows.flat_map(|(moment, errors)| Row::of(&moment.to_string(), &errors).collect::<Vec<_>>());
-    let left_out = summary(&predictions(&steps, Fold::Model).map_err(untold)?);
+    let left_out = summary(&predictions(&steps, Fold::Model, products).map_err(untold)?);
     notes.extend(found(&model));
     let rows = rows.collect();
     let artefact =
         to_toml(&model, StepErrors { forward, backward, iteration }, source(data, steps.len()), date)
             .map_err(|error| DataError::unprintable(data, &error))?;
     Ok(Fitted { rows, left_out, notes, artefact })
+}
+
+/// The matrix products of an artefact, in every precision that was measured.
+pub(crate) fn products(path: &Path, steps: &[MeasuredStep]) -> Result<GemmModel, DataError> {
+    let wrong = |reason: String| {
+        let remedy = "name a file that `stepcast fit gemm` has written";
+        DataError::new(path.display().to_string(), reason, remedy)
+    };
+    let text = String::from_utf8(stepcast_trace::unpacked(path)?)
+        .map_err(|_| wrong("it is not UTF-8 text".to_owned()))?;
+    let model = match Artefact::from_toml(&text).map_err(wrong)? {
+        Artefact::Gemm(model) => *model,
+        other => return Err(wrong(format!("it was written by `stepcast fit {}`", other.kind()))),
+    };
+    match steps.iter().find_map(|step| lacks(&model, step.precision)) {
+        Some(missing) => Err(wrong(format!("it has no products {missing}, and steps were measured in that"))),
+        None => Ok(model),
+    }
 }
 
 /// Leaving a model out needs another one.

@@ -11,12 +11,13 @@ use stepcast_analytic::layerwise::Layerwise;
 use stepcast_core::catalog;
 use stepcast_core::compute::{BYTES_PER_WEIGHT, FLOPS_PER_FORWARD};
 use stepcast_core::method::Method;
-use stepcast_core::quantity::{BytesPerSec, Seconds, number};
+use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds, number};
 use stepcast_core::scenario::{
     ClusterSection, DeviceSection, ModelSection, NameOr, NetworkSection, Scenario, ScenarioFile,
     StrategySection, WorkersSection,
 };
 use stepcast_core::strategy::Architecture;
+use stepcast_fit::efficiency::{StepWork, TwoShares};
 use stepcast_fit::nnls;
 
 /// The round length is piecewise linear in the network's figures, so that this many linearisations settle.
@@ -167,8 +168,7 @@ fn layout(model: &str) -> &str {
     }
 }
 
-/// Two figures of a device from a stand-alone batch sweep: time = copy + operations/(share·peak) +
-/// bytes/(share·memory rate), each row weighted to count by its relative error.
+/// Two figures of a device from a stand-alone batch sweep.
 fn efficiency<'a>(
     config: Config,
     measured: impl Iterator<Item = &'a Measured>,
@@ -183,19 +183,19 @@ fn efficiency<'a>(
         startup: Seconds::ZERO,
         host_per_byte: Seconds::ZERO,
     };
-    let mut rows = Vec::new();
-    let mut target = Vec::new();
+    let mut steps = Vec::new();
     for row in measured {
         let scenario = unfitted.scenario(&row.model, config, row.batch)?;
         let workload = &scenario.workload;
         let batch = f64::from(row.batch);
         let copy = device.host_link.map_or(Seconds::ZERO, |link| workload.sample * batch / link);
-        rows.push(vec![
-            workload.forward.get() * FLOPS_PER_FORWARD * batch / device.fp32_peak().get() / row.mt,
-            workload.parameters as f64 * BYTES_PER_WEIGHT / device.memory_rate.get() / row.mt,
-        ]);
-        target.push((row.mt - copy.get()) / row.mt);
+        steps.push(StepWork {
+            fixed: copy,
+            compute: workload.forward * (FLOPS_PER_FORWARD * batch) / device.fp32_peak(),
+            memory: Bytes::new(workload.parameters as f64 * BYTES_PER_WEIGHT) / device.memory_rate,
+            measured: Seconds::new(row.mt),
+        });
     }
-    let fit = nnls(&rows, &target)?;
-    Ok(Efficiency { compute: 1.0 / fit.coefficients[0], memory: 1.0 / fit.coefficients[1] })
+    let TwoShares { compute, memory } = TwoShares::fit(&steps)?;
+    Ok(Efficiency { compute, memory })
 }

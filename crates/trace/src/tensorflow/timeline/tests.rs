@@ -1,6 +1,6 @@
 use super::*;
 use crate::{Found, Options};
-use stepcast_core::pass::Pass;
+use stepcast_core::pass::Recorded;
 use stepcast_core::quantity::Seconds;
 
 /// A weight goes to the worker, its gradient back; the worker's second operation overlaps the first.
@@ -69,7 +69,7 @@ fn operations_and_tensors_become_a_profile() {
     assert_eq!((found.operations[1].bytes, found.operations[5].bytes), (4000, 4000));
     assert_eq!(found.steps.len(), 2);
     // Side overlaps 100 of forward's 200 µs; gradient begins when it ends.
-    let pass = Pass::of_step(&found, &found.steps[1], 1.0).unwrap();
+    let pass = Recorded::new(&found).unwrap().steps(1.0).nth(1).unwrap();
     assert!((pass.forward - Seconds::new(550e-6)).get().abs() < 1e-12, "{pass:?}");
     assert_eq!(found.steps[0], found.steps[1]);
     assert!(notes.iter().any(|note| note.starts_with("1 operations started before")), "{notes:?}");

@@ -1,0 +1,71 @@
+//! Flags of `search`.
+
+use super::scenario::ScenarioFlags;
+use clap::{Args, value_parser};
+use stepcast_study::search::{How, Objective};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stepcast search job.toml --minimize cost --subject-to 'deadline<=2h' --vary workers.count=1..64
+  stepcast search job.toml --minimize cost-time --vary workers.count=1..16 --vary batch=8..512:x2 \\
+      --vary servers.count=1..4 --vary servers.placement=greedy,even --subject-to memory
+  stepcast search job.toml --minimize time --devices tesla-t4,tesla-v100-sxm2-16gb --count 0..16 \\
+      --price tesla-t4=0.4 --price tesla-v100-sxm2-16gb=2.5 --subject-to 'budget<=500'
+  stepcast search job.toml --minimize epoch --method simulate --vary synchronisation=bsp,async \\
+      --vary batch=16,32,64 --subject-to 'staleness<=4' --subject-to 'minibatch<=1024'
+  stepcast search job.toml --minimize time --vary all-reduce.algorithm=ring,tree,double-tree \\
+      --vary fusion.rule=none,pytorch,horovod --subject-to 'nodes<=16' --json
+
+Constraints: minibatch, staleness, nodes, workers, throughput, iteration, deadline, budget with <= or
+>=, and memory. The prices of the examples are made up. docs/search.md says how it is searched.";
+
+/// Flags of `search`.
+#[derive(Debug, Args)]
+pub(crate) struct Search {
+    #[command(flatten)]
+    pub(crate) about: ScenarioFlags,
+
+    /// What is to be small: iteration, epoch, time, cost or cost-time
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) minimize: Objective,
+
+    /// What has to be kept, such as 'minibatch<=1024' or memory; may be repeated
+    #[arg(long, value_name = "CONSTRAINT")]
+    pub(crate) subject_to: Vec<String>,
+
+    /// A key and its values, as for sweep; may be repeated
+    #[arg(long, value_name = "KEY=VALUES")]
+    pub(crate) vary: Vec<String>,
+
+    /// Devices of the catalog that groups of workers may have, in place of the scenario's groups
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) devices: Vec<String>,
+
+    /// How many workers of each device
+    #[arg(long, value_name = "RANGE", default_value = "0..8", requires = "devices")]
+    pub(crate) count: String,
+
+    /// What a worker with this device costs for one hour; may be repeated
+    #[arg(long, value_name = "DEVICE=PRICE", requires = "devices")]
+    pub(crate) price: Vec<String>,
+
+    /// Method of prediction; auto takes the first that applies
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub(crate) method: String,
+
+    /// How to search: exhaustive, bound or heuristic; what suits if left out
+    #[arg(long, value_name = "WAY")]
+    pub(crate) how: Option<How>,
+
+    /// Predictions after which a search that does not try everything ends
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    pub(crate) budget: Option<u64>,
+
+    /// Where the random numbers of the heuristic begin
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Threads to use; all cores if left out
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+}

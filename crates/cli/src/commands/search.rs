@@ -1,0 +1,96 @@
+//! `stepcast search`: the best configuration within constraints.
+
+use super::question::Question;
+use super::sweep::{asked, axes, progress};
+use super::{json, signal};
+use crate::args::{ScenarioFlags, Search};
+use crate::render::error::Complaint;
+use crate::render::{Screen, search as text};
+use crate::{Answer, End};
+use std::ops::ControlFlow;
+use stepcast_core::catalog;
+use stepcast_core::invalid::{Invalid, KeyPath};
+use stepcast_study::search::{Aim, Constraint, Effort, search};
+use stepcast_study::sweep::on_threads;
+
+pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    let constraint = |text: &String| {
+        Constraint::parse(text).map_err(|invalid| complaint(invalid).at(format!("--subject-to {text}")))
+    };
+    let constraints: Vec<Constraint> = flags.subject_to.iter().map(constraint).collect::<Result<_, _>>()?;
+    let mut vary = Vec::new();
+    let mut overrides = flags.about.overrides.clone();
+    if !flags.devices.is_empty() {
+        overrides.push(groups(flags)?);
+        for group in 0..flags.devices.len() {
+            vary.push(format!("cluster.workers.{group}.count={}", flags.count));
+        }
+    }
+    vary.extend(flags.vary.iter().cloned());
+    let about = ScenarioFlags { scenario: flags.about.scenario.clone(), overrides };
+    let question = Question::of(&about)?;
+    let variants = question.variants(axes(&vary)?, "--vary")?;
+    let aim = Aim { objective: flags.minimize, constraints };
+    let effort = Effort { how: flags.how, budget: flags.budget, seed: flags.seed };
+    let asked = asked(&flags.method)?;
+    signal::listen();
+    let bar = progress(u64::try_from(variants.grid().points()).unwrap_or(u64::MAX));
+    let report = on_threads(flags.threads, || {
+        search(&variants, asked, &aim, effort, &mut |done| {
+            bar.set_position(done);
+            if signal::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+    });
+    bar.finish_and_clear();
+    let report = report.map_err(|invalid| refused(invalid, flags.about.scenario.as_deref()))?;
+    let end = if signal::asked() && report.gap != Some(0.0) { End::Interrupted } else { End::Done };
+    if as_json {
+        return json(&report).map(|answer| Answer { end, ..answer });
+    }
+    Ok(Answer { text: text::render(&variants, &report, screen), end })
+}
+
+fn complaint(invalid: Invalid) -> Complaint {
+    let path = invalid.path.to_string();
+    let reason = if path.is_empty() { invalid.reason } else { format!("{path}: {}", invalid.reason) };
+    Complaint::new(reason, invalid.remedy)
+}
+
+/// What the whole search complains about: the scenario, or what is asked of it.
+fn refused(invalid: Invalid, scenario: Option<&str>) -> Complaint {
+    let root = invalid.path == KeyPath::root();
+    complaint(invalid).at(if root {
+        "--vary, --subject-to"
+    } else {
+        scenario.unwrap_or("quickstart.toml (built in)")
+    })
+}
+
+/// The override that makes a group of workers of every device.
+fn groups(flags: &Search) -> Result<String, Complaint> {
+    let mut prices = Vec::new();
+    for text in &flags.price {
+        let wrong =
+            |reason: String, remedy: &str| Err(Complaint::new(reason, remedy).at(format!("--price {text}")));
+        let Some((device, price)) = text.split_once('=') else {
+            return wrong("there is no \"=\"".to_owned(), "write DEVICE=PRICE, such as tesla-t4=0.4");
+        };
+        let Some(number) =
+            price.trim().parse::<f64>().ok().filter(|price| price.is_finite() && *price >= 0.0)
+        else {
+            return wrong(format!("\"{price}\" is no price"), "write a number such as 0.4");
+        };
+        if !flags.devices.iter().any(|known| known == device.trim()) {
+            return wrong(format!("\"{device}\" is none of --devices"), "name one of them");
+        }
+        prices.push((device.trim(), number));
+    }
+    let mut groups = Vec::new();
+    for device in &flags.devices {
+        catalog::device(device).map_err(|invalid| complaint(invalid).at(format!("--devices {device}")))?;
+        let price = prices.iter().find(|(name, _)| name == device);
+        let price = price.map_or(String::new(), |(_, price)| format!(", price = {price:?}"));
+        groups.push(format!("{{ device = {device:?}{price} }}"));
+    }
+    Ok(format!("cluster.workers=[{}]", groups.join(", ")))
+}

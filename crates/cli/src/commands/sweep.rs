@@ -1,0 +1,179 @@
+//! `stepcast sweep`: every combination of values, into a file that grows in order, or onto the screen.
+
+mod output;
+
+use super::predict::method;
+use super::question::Question;
+use super::signal;
+use crate::args::Sweep;
+use crate::render::error::Complaint;
+use crate::render::{Screen, count, duration, sweep as text};
+use crate::{Answer, End};
+use indicatif::{ProgressBar, ProgressStyle};
+use output::{Format, Output};
+use std::io;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+use stepcast_core::quantity::Seconds;
+use stepcast_study::sweep::{Asked, Axis, Row, Variants, fingerprint, on_threads, rows};
+
+/// More points than this need a limit.
+const MOST_POINTS: u128 = 10_000_000;
+
+/// More rows than this need a file.
+const MOST_PRINTED: u64 = 1_000_000;
+
+/// Points that are predicted, for as long as this, to guess how long all would take.
+const TRIAL: (u64, Duration) = (4096, Duration::from_millis(500));
+
+pub(super) fn run(flags: &Sweep, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    let format = flags.output.as_deref().map(Format::of).transpose()?;
+    let axes = axes(&flags.vary)?;
+    let question = Question::of(&flags.about)?;
+    let variants = question.variants(axes, "--vary")?;
+    let asked = asked(&flags.method)?;
+    let points = limited(flags, &variants, asked)?;
+    signal::listen();
+    let bar = progress(points);
+    on_threads(flags.threads, || match (&flags.output, format) {
+        (Some(path), Some(format)) => {
+            let print = fingerprint(&variants, &flags.method)?;
+            let output = Output::open(path, format, &variants, &print, (flags.resume, flags.force))?;
+            into_file(&variants, asked, points, output, &bar, (as_json, screen))
+        }
+        _ => onto_screen(&variants, asked, points, &bar, (as_json, screen)),
+    })
+}
+
+/// The axes that `--vary` names.
+pub(super) fn axes(vary: &[String]) -> Result<Vec<Axis>, Complaint> {
+    let axis = |text: &String| {
+        let wrong = |invalid: stepcast_core::invalid::Invalid| {
+            Complaint::new(invalid.reason, invalid.remedy).at(format!("--vary {text}"))
+        };
+        Axis::parse(text).map_err(wrong)
+    };
+    vary.iter().map(axis).collect()
+}
+
+/// Who is asked.
+pub(super) fn asked(name: &str) -> Result<Asked, Complaint> {
+    Ok(match name {
+        "auto" => Asked::Auto,
+        name => Asked::One(method(name)?),
+    })
+}
+
+/// A bar on standard error, if that is a terminal.
+pub(super) fn progress(points: u64) -> ProgressBar {
+    let bar = ProgressBar::new(points);
+    if let Ok(style) = ProgressStyle::with_template("  {bar:40} {human_pos} of {human_len}, {eta} left") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// How many points there are to predict.
+fn limited(flags: &Sweep, variants: &Variants<'_>, asked: Asked) -> Result<u64, Complaint> {
+    let all = variants.grid().points();
+    if let Some(limit) = flags.limit {
+        return Ok(u64::try_from(all).map_or(limit, |all| all.min(limit)));
+    }
+    if all > MOST_POINTS {
+        let each = trial(variants, asked);
+        let long = duration(Seconds::new(each.as_secs_f64() * all as f64));
+        let number = u64::try_from(all).map_or_else(|_| format!("{:.1e}", all as f64), count);
+        let reason = format!("the sweep has {number} points, which would take about {long}");
+        let remedy = "vary fewer values, or add --limit 1000000 for the first so many";
+        return Err(Complaint::new(reason, remedy).at("--vary"));
+    }
+    if flags.output.is_none() && all > u128::from(MOST_PRINTED) {
+        let reason = format!("{} rows are too many for the screen", count(all as u64));
+        return Err(Complaint::new(reason, "write them to a file: -o sweep.csv").at("--vary"));
+    }
+    Ok(all as u64)
+}
+
+/// Time of one point, measured on the first ones.
+fn trial(variants: &Variants<'_>, asked: Asked) -> Duration {
+    let since = Instant::now();
+    let mut done = 0;
+    let ended = rows(
+        variants,
+        asked,
+        0..TRIAL.0,
+        |_| (),
+        |rows| {
+            done += rows.len();
+            if since.elapsed() > TRIAL.1 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        },
+    );
+    debug_assert!(ended.is_break() || done as u64 == TRIAL.0);
+    since.elapsed().div_f64(done.max(1) as f64)
+}
+
+fn into_file(
+    variants: &Variants<'_>,
+    asked: Asked,
+    points: u64,
+    output: Output,
+    bar: &ProgressBar,
+    (as_json, screen): (bool, &Screen),
+) -> anyhow::Result<Answer> {
+    let begun = output.rows();
+    let mut failed: Option<io::Error> = None;
+    bar.set_position(begun);
+    bar.reset_eta();
+    let each = |row: Row| output::line(output.format, variants, &row);
+    let mut writer = output.writer;
+    let ended = rows(variants, asked, begun..points.max(begun), each, |lines| {
+        let lines: io::Result<Vec<Vec<u8>>> = lines.into_iter().collect();
+        if let Err(error) = lines.and_then(|lines| writer.append(&lines)) {
+            failed = Some(error);
+            return ControlFlow::Break(());
+        }
+        bar.set_position(writer.rows);
+        if signal::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    bar.finish_and_clear();
+    if let Some(error) = failed {
+        let remedy = "make room; the rows so far are kept, and --resume goes on from there";
+        let place = format!("-o {}", output.path.display());
+        return Err(Complaint::new(format!("cannot write: {error}"), remedy).at(place).into());
+    }
+    let told = text::Written { path: &output.path, begun, rows: writer.rows, points };
+    let end = if ended.is_break() && writer.rows < points { End::Interrupted } else { End::Done };
+    let text = if as_json { told.json()? } else { told.render(screen) };
+    Ok(Answer { text, end })
+}
+
+fn onto_screen(
+    variants: &Variants<'_>,
+    asked: Asked,
+    points: u64,
+    bar: &ProgressBar,
+    (as_json, screen): (bool, &Screen),
+) -> anyhow::Result<Answer> {
+    let mut lines = Vec::new();
+    let mut failed = None;
+    let mut shown = text::Shown::new(points);
+    let each = |row: Row| (as_json.then(|| output::line(Format::JsonLines, variants, &row)), row);
+    let ended = rows(variants, asked, 0..points, each, |rows| {
+        bar.inc(rows.len() as u64);
+        for (line, row) in rows {
+            match line {
+                Some(Ok(line)) => lines.extend_from_slice(&line),
+                Some(Err(error)) => failed = Some(error),
+                None => shown.see(row),
+            }
+        }
+        if signal::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    bar.finish_and_clear();
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    let end = if ended.is_break() { End::Interrupted } else { End::Done };
+    let text = if as_json { String::from_utf8(lines)? } else { shown.render(variants, screen) };
+    Ok(Answer { text, end })
+}

@@ -1,0 +1,183 @@
+//! Sweeps and searches: files that grow in order, the same bytes on any number of threads, an end by Ctrl-C.
+
+#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command as Process, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const AXES: [&str; 4] = ["--vary", "workers.0.count=0..3", "--vary", "batch=1..400"];
+
+fn example() -> String {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/search.toml").to_owned()
+}
+
+fn stepcast(command: &str, arguments: &[&str]) -> Output {
+    let mut process = Command::cargo_bin("stepcast").unwrap();
+    process.arg(command).arg(example()).args(arguments).output().unwrap()
+}
+
+fn swept(path: &Path, more: &[&str]) -> Output {
+    stepcast("sweep", &[&AXES[..], &["-o", path.to_str().unwrap()], more].concat())
+}
+
+fn refused(output: &Output) -> String {
+    let stderr = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(
+        output.stdout.is_empty() && stderr.contains("= help: ") && !stderr.contains("panicked"),
+        "{stderr}"
+    );
+    assert_eq!(stderr.lines().filter(|line| line.starts_with("error")).count(), 1, "{stderr}");
+    stderr
+}
+
+#[test]
+fn the_number_of_threads_and_interruptions_do_not_matter() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["sweep.csv", "sweep.jsonl"] {
+        let path = folder.path().join(name);
+        assert!(swept(&path, &["--threads", "1"]).status.success());
+        let whole = fs::read(&path).unwrap();
+        assert_eq!(
+            whole.iter().filter(|byte| **byte == b'\n').count(),
+            1600 + if name.ends_with("csv") { 2 } else { 1 }
+        );
+        assert!(swept(&path, &["--threads", "3", "--force"]).status.success());
+        assert_eq!(fs::read(&path).unwrap(), whole);
+        // Cut anywhere: within the header, within a row, behind one.
+        for cut in [0, 20, whole.len() / 2, whole.len() - 1, whole.len()] {
+            fs::write(&path, &whole[..cut]).unwrap();
+            let resumed = swept(&path, &["--resume"]);
+            if cut == 20 {
+                assert!(refused(&resumed).contains("another sweep"));
+                continue;
+            }
+            assert!(resumed.status.success(), "{cut}: {}", String::from_utf8_lossy(&resumed.stderr));
+            assert_eq!(fs::read(&path).unwrap(), whole, "{cut}");
+        }
+        fs::write(&path, &whole[..whole.len() / 3]).unwrap();
+        assert!(swept(&path, &["--limit", "900", "--resume"]).status.success());
+        let part = fs::read(&path).unwrap();
+        assert!(whole.starts_with(&part) && part.ends_with(b"\n"));
+    }
+}
+
+#[test]
+fn a_file_is_not_written_over_by_accident() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sweep.csv");
+    assert!(swept(&path, &["--limit", "5"]).status.success());
+    assert!(refused(&swept(&path, &[])).contains("exists already"));
+    let other = swept(&path, &["--resume", "--set", "cluster.servers.count=3"]);
+    assert!(refused(&other).contains("another sweep"));
+    assert!(refused(&swept(&path, &["--resume", "--method", "zeng2023"])).contains("another sweep"));
+    assert!(refused(&swept(&folder.path().join("sweep.parquet"), &[])).contains(".csv or .jsonl"));
+    assert!(refused(&swept(&folder.path().join("no/such/folder.csv"), &[])).contains("-o "));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+/// Ctrl-C in the middle of simulations leaves complete rows, and the sweep goes on from there.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_sweep_is_completed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sweep.jsonl");
+    let file = path.to_str().unwrap();
+    let quick = ["--set", "model.zoo=alexnet", "--set", "methods.simulate.steps=50"];
+    let simulate = ["--vary", "batch=1..5000", "--method", "simulate", "-o", file];
+    let simulate = [&simulate[..], &quick, &["--set", "methods.simulate.warm-up=5"]].concat();
+    let mut child = Process::new(assert_cmd::cargo::cargo_bin("stepcast"))
+        .arg("sweep")
+        .arg(example())
+        .args(&simulate)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let rows = || fs::read_to_string(&path).unwrap_or_default().matches('\n').count();
+    let since = Instant::now();
+    while rows() < 3 && since.elapsed() < Duration::from_secs(120) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let interrupted = Process::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupted.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.ends_with('\n') && text.lines().count() < 5001, "{}", text.lines().count());
+    assert!(text.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+    let two_more = (text.lines().count() + 1).to_string();
+    let resumed = stepcast("sweep", &[&simulate[..], &["--resume", "--limit", &two_more]].concat());
+    assert!(resumed.status.success());
+    let longer = fs::read_to_string(&path).unwrap();
+    assert!(longer.starts_with(&text) && longer.lines().count() == text.lines().count() + 2);
+}
+
+#[test]
+fn bad_questions_are_refused() {
+    let sweep = |axis: &str| refused(&stepcast("sweep", &["--vary", axis]));
+    assert!(sweep("batch=1..").contains("has no end"));
+    assert!(sweep("batch=0..8").contains("strategy.batch=0"));
+    assert!(sweep("colour=1").contains("no scenario has a key"));
+    let huge =
+        refused(&stepcast("sweep", &["--vary", "workers.count=1..1000000", "--vary", "batch=1..1000000"]));
+    assert!(
+        huge.contains("1,000,000,000,000 points") && huge.contains("take about") && huge.contains("--limit")
+    );
+    let search = |more: &[&str]| {
+        refused(&stepcast("search", &[&["--minimize", "cost", "--vary", "batch=16,32"], more].concat()))
+    };
+    assert!(search(&["--subject-to", ""]).contains("is empty"));
+    assert!(search(&["--subject-to", "minibatch<=8"]).contains("minibatch<=8 excludes 2"));
+    assert!(search(&["--subject-to", "nodes<=2", "--subject-to", "nodes>=4"]).contains("contradict"));
+    assert!(search(&["--devices", "tesla-t5"]).contains("--devices tesla-t5"));
+    assert!(search(&["--devices", "tesla-t4", "--price", "tesla-v100=1"]).contains("none of --devices"));
+    // Groups from the catalog have the price of every worker, of which the example has none.
+    assert!(
+        search(&[
+            "--devices",
+            "tesla-t4",
+            "--set",
+            "price.worker-hour=1",
+            "--how",
+            "bound",
+            "--method",
+            "liu2022"
+        ])
+        .contains("bounds")
+    );
+}
+
+#[test]
+fn a_search_has_devices_of_the_catalog_with_prices() {
+    let output = stepcast(
+        "search",
+        &[
+            "--minimize",
+            "cost",
+            "--devices",
+            "tesla-t4,tesla-v100-sxm2-16gb",
+            "--count",
+            "0..3",
+            "--price",
+            "tesla-t4=0.4",
+            "--price",
+            "tesla-v100-sxm2-16gb=2.5",
+            "--subject-to",
+            "memory",
+            "--json",
+        ],
+    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["configurations"], 16);
+    assert_eq!(report["refused"], 1);
+    let best = &report["best"][0];
+    assert_eq!(best["values"]["cluster.workers.1.count"], "0");
+    let hours = best["training_s"].as_f64().unwrap() / 3600.0;
+    let workers: f64 = best["values"]["cluster.workers.0.count"].as_str().unwrap().parse().unwrap();
+    let cost = hours * (0.4 * workers + 2.0 * 0.3);
+    assert!((best["cost"].as_f64().unwrap() / cost - 1.0).abs() < 1e-9, "{best}");
+}

@@ -1,0 +1,133 @@
+//! What kernels leave unexplained, smooth over the logarithms of the sizes.
+//!
+//! Nodes stand half a doubling apart over the measured range, and a query interpolates between the eight nodes around
+//! it; outside the range the nearest face counts.
+
+use super::Shape;
+use serde::{Deserialize, Serialize};
+
+const NODES_PER_DOUBLING: f64 = 2.0;
+/// Most nodes along one size; a size of 32 bits has no more doublings.
+const MOST_NODES: usize = 65;
+
+/// Logarithms of measured over predicted times at nodes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Corrections {
+    /// Smallest measured m, n and k.
+    least: [u32; 3],
+    /// Largest measured m, n and k.
+    most: [u32; 3],
+    /// ln(measured/predicted), k fastest, then n.
+    log_ratios: Vec<f64>,
+}
+
+/// Where a query lies along one size.
+struct Place {
+    low: usize,
+    share_of_next: f64,
+}
+
+/// The nodes around a product, and their weights.
+pub type Corners = [(usize, f64); 8];
+
+impl Corrections {
+    /// None yet, for products between two corners of sizes.
+    pub fn none(least: [u32; 3], most: [u32; 3]) -> Self {
+        let mut corrections = Self { least, most, log_ratios: Vec::new() };
+        corrections.log_ratios = vec![0.0; corrections.counts().iter().product()];
+        corrections
+    }
+
+    /// The same nodes with other values, as many as there are.
+    #[must_use]
+    pub fn with(self, log_ratios: Vec<f64>) -> Self {
+        Self { log_ratios, ..self }
+    }
+
+    /// Nodes along m, n and k.
+    pub fn counts(&self) -> [usize; 3] {
+        std::array::from_fn(|axis| self.nodes(axis))
+    }
+
+    /// ln(measured/predicted) to be expected of `shape`.
+    pub fn log_ratio(&self, shape: Shape) -> f64 {
+        interpolate(&self.corners(shape), &self.log_ratios)
+    }
+
+    /// Whether `shape` lies within the measured range.
+    pub fn covers(&self, shape: Shape) -> bool {
+        let sizes = sizes(shape);
+        (0..3).all(|axis| (self.least[axis]..=self.most[axis]).contains(&sizes[axis]))
+    }
+
+    /// Whether there is a log ratio for every node.
+    pub fn is_whole(&self) -> bool {
+        (0..3).all(|axis| 1 <= self.least[axis] && self.least[axis] <= self.most[axis])
+            && self.log_ratios.len() == self.counts().iter().product::<usize>()
+            && self.log_ratios.iter().all(|value| value.is_finite())
+    }
+
+    fn nodes(&self, axis: usize) -> usize {
+        let doublings = (f64::from(self.most[axis]) / f64::from(self.least[axis])).log2();
+        ((doublings * NODES_PER_DOUBLING).ceil() as usize + 1).min(MOST_NODES)
+    }
+
+    /// The nodes around `shape`.
+    pub fn corners(&self, shape: Shape) -> Corners {
+        let [m, n, k] = [self.place(0, shape.m), self.place(1, shape.n), self.place(2, shape.k)];
+        let (across, deep) = (self.nodes(1), self.nodes(2));
+        std::array::from_fn(|corner| {
+            let [(i, by_m), (j, by_n), (l, by_k)] =
+                [m.side(corner >> 2 & 1), n.side(corner >> 1 & 1), k.side(corner & 1)];
+            ((i * across + j) * deep + l, by_m * by_n * by_k)
+        })
+    }
+
+    fn place(&self, axis: usize, size: u32) -> Place {
+        let last = self.nodes(axis) - 1;
+        let doublings = (f64::from(size.max(1)) / f64::from(self.least[axis])).log2();
+        let position = (doublings * NODES_PER_DOUBLING).clamp(0.0, last as f64);
+        let low = (position as usize).min(last.saturating_sub(1));
+        Place { low, share_of_next: (position - low as f64).min(last as f64) }
+    }
+}
+
+fn sizes(shape: Shape) -> [u32; 3] {
+    [shape.m, shape.n, shape.k]
+}
+
+/// The value between nodes.
+pub fn interpolate(corners: &Corners, nodes: &[f64]) -> f64 {
+    corners.iter().map(|(node, share)| share * nodes.get(*node).copied().unwrap_or(0.0)).sum()
+}
+
+impl Place {
+    /// One of the two nodes around the place; where there is only one, it stands for both.
+    fn side(&self, second: usize) -> (usize, f64) {
+        match second {
+            0 => (self.low, 1.0 - self.share_of_next),
+            _ if self.share_of_next > 0.0 => (self.low + 1, self.share_of_next),
+            _ => (self.low, 0.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outside_the_nearest_face_counts() {
+        let nodes = Corrections::none([16, 16, 16], [256, 256, 256]);
+        let [m, n, k] = nodes.counts();
+        let by_m = (0..m * n * k).map(|node| (node / (n * k)) as f64).collect();
+        let corrections = nodes.with(by_m);
+        assert!(corrections.is_whole());
+        let ratio = |m| corrections.log_ratio(Shape { m, n: 64, k: 64 });
+        for (m, expected) in [(1, 0.0), (16, 0.0), (64, 4.0), (256, 8.0), (1 << 20, 8.0)] {
+            assert!((ratio(m) - expected).abs() < 1e-12, "{m}");
+        }
+        assert!(!corrections.covers(Shape { m: 257, n: 64, k: 64 }));
+    }
+}

@@ -1,0 +1,181 @@
+//! What one worker computes in a step, gradient by gradient: what all-reduce training starts from.
+
+mod recorded;
+
+pub use recorded::Recorded;
+
+use crate::compute::Speed;
+use crate::invalid::{Invalid, KeyPath};
+use crate::quantity::{Bytes, FlopsPerSec, Seconds};
+use crate::workload::{LayerWork, Workload};
+
+/// Backward operations per forward operation (Liu 2022, eq. 4).
+const BACKWARD_PER_FORWARD: f64 = 2.0;
+
+/// Backward pass of one layer, or from one gradient to the next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Layer {
+    /// How long it takes (eq. 6).
+    pub backward: Seconds,
+    /// The gradients that it leaves, to be summed over the workers.
+    pub gradients: Bytes,
+}
+
+/// One gradient that workers sum.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gradient {
+    /// "conv1.weight"; of a profile, the name of the operation that sends it.
+    pub name: String,
+    /// Its size on the wire.
+    pub size: Bytes,
+}
+
+/// Forward and backward pass of one worker.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pass {
+    /// Forward pass of all layers.
+    pub forward: Seconds,
+    /// The layers in backward order: output first.
+    pub layers: Vec<Layer>,
+    /// What follows the exchange of gradients: the optimiser. The paper has none.
+    pub update: Seconds,
+}
+
+impl Pass {
+    /// The paper's pass: forward takes half as long as backward (eq. 4).
+    pub fn new(layers: Vec<Layer>) -> Self {
+        let backward: Seconds = layers.iter().map(|layer| layer.backward).sum();
+        Self { forward: backward / BACKWARD_PER_FORWARD, layers, update: Seconds::ZERO }
+    }
+
+    /// A measured pass: when each gradient was ready, in order, counted from the start of the backward pass, which goes
+    /// on until `backward`. What comes after the last gradient is computing that overlaps nothing.
+    pub fn measured(
+        forward: Seconds,
+        backward: Seconds,
+        ready: &[(Seconds, Bytes)],
+        update: Seconds,
+    ) -> Result<Self, Invalid> {
+        let wrong = |reason: String| {
+            Invalid::new(KeyPath::root(), reason, "give every gradient the time when it was ready, in order")
+        };
+        if ready.is_empty() {
+            return Err(wrong("no gradient has a time".to_owned()));
+        }
+        let mut before = Seconds::ZERO;
+        let mut layers = Vec::with_capacity(ready.len());
+        for (index, &(time, gradients)) in ready.iter().enumerate() {
+            if !(time.get().is_finite() && gradients.get() >= 0.0 && gradients.get().is_finite()) {
+                return Err(wrong(format!("gradient {index} has no time or no size")));
+            }
+            if time < before {
+                return Err(wrong(format!(
+                    "gradient {index} is ready at {time}, before the one that precedes it"
+                )));
+            }
+            layers.push(Layer { backward: time - before, gradients });
+            before = time;
+        }
+        if backward > before {
+            layers.push(Layer { backward: backward - before, gradients: Bytes::ZERO });
+        }
+        Ok(Self { forward, layers, update })
+    }
+
+    /// The same pass with one entry for every gradient of `workload`: those of a layer are ready together.
+    pub fn by_tensor(workload: &Workload, speed: &Speed) -> Self {
+        let mut layers = Vec::new();
+        for work in workload.layers.iter().rev() {
+            let mut backward = speed.backward(work);
+            for tensor in &work.tensors {
+                layers.push(Layer { backward, gradients: tensor.bytes() });
+                backward = Seconds::ZERO;
+            }
+        }
+        Self { layers, ..Self::of(workload, speed) }
+    }
+
+    /// What `workload` takes a worker of this speed; every layer with parameters counts.
+    pub fn of(workload: &Workload, speed: &Speed) -> Self {
+        let layer = |work: &LayerWork| Layer { backward: speed.backward(work), gradients: work.bytes() };
+        Self {
+            forward: workload.layers.iter().map(|work| speed.forward(work)).sum(),
+            layers: workload.layers.iter().rev().map(layer).collect(),
+            update: Seconds::ZERO,
+        }
+    }
+
+    /// What `samples` (M) take a worker that reaches `rate` (c·π), from operations alone:
+    ///
+    /// ```text
+    /// t_backward(i) = 2 M C(i) / (c π)        (Liu 2022, eq. 6)
+    /// ```
+    ///
+    /// Layers without operations, such as normalisations that are not counted, have no time of their own; their
+    /// gradients travel with those of the layer before them.
+    pub fn of_operations(workload: &Workload, samples: f64, rate: FlopsPerSec) -> Self {
+        let mut layers: Vec<Layer> = Vec::with_capacity(workload.layers.len());
+        for work in &workload.layers {
+            match layers.last_mut() {
+                Some(before) if work.forward.get() <= 0.0 => before.gradients += work.bytes(),
+                _ => layers.push(Layer {
+                    backward: work.forward * (BACKWARD_PER_FORWARD * samples) / rate,
+                    gradients: work.bytes(),
+                }),
+            }
+        }
+        layers.reverse();
+        Self::new(layers)
+    }
+
+    /// The pass of workers who wait for each other before every all-reduce: a layer is ready when the slowest of them
+    /// has come to its end. Each of `passes` begins after its delay, and all have the same layers. None if there are
+    /// none.
+    pub fn slowest(passes: &[(Seconds, Self)]) -> Option<Self> {
+        let (_, first) = passes.first()?;
+        if let [(delay, only)] = passes {
+            return Some(Self { forward: *delay + only.forward, ..only.clone() });
+        }
+        let mut ready = vec![Seconds::ZERO; first.layers.len()];
+        let mut forward = Seconds::ZERO;
+        for (delay, pass) in passes {
+            let mut now = *delay + pass.forward;
+            forward = forward.max(now);
+            for (latest, layer) in ready.iter_mut().zip(&pass.layers) {
+                now += layer.backward;
+                *latest = latest.max(now);
+            }
+        }
+        let mut before = forward;
+        let layers = ready.into_iter().zip(&first.layers).map(|(ready, layer)| {
+            let backward = ready - before;
+            before = ready;
+            Layer { backward, gradients: layer.gradients }
+        });
+        let update = passes.iter().map(|(_, pass)| pass.update).fold(Seconds::ZERO, Seconds::max);
+        Some(Self { forward, layers: layers.collect(), update })
+    }
+
+    /// T_comp: forward and backward pass (Liu 2022, eqs. 4 and 5).
+    pub fn computing(&self) -> Seconds {
+        self.forward + self.layers.iter().map(|layer| layer.backward).sum()
+    }
+
+    /// T_overlap: the backward pass after its first layer, when there is something to send (eq. 10).
+    pub fn overlap(&self) -> Seconds {
+        self.layers.iter().skip(1).map(|layer| layer.backward).sum()
+    }
+
+    /// Number of gradients.
+    pub fn tensors(&self) -> usize {
+        self.layers.iter().filter(|layer| layer.gradients > Bytes::ZERO).count()
+    }
+
+    /// Bytes of all gradients.
+    pub fn gradients(&self) -> Bytes {
+        self.layers.iter().map(|layer| layer.gradients).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! The steps of a profile as passes.
+//!
+//! All have the same gradients in the same order: that of the mean step. Frameworks keep one order too, because all workers
+//! must send the same messages: PyTorch's `DistributedDataParallel` starts no bucket before the one that precedes it. In a
+//! step that made a gradient earlier than one that goes before it, it therefore counts as ready with that one.
+
+use super::{Gradient, Layer, Pass};
+use crate::invalid::{Invalid, KeyPath};
+use crate::profile::{Operation, Profile, Resource, Step};
+use crate::quantity::Seconds;
+
+/// A profile whose gradients have been put in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded<'a> {
+    profile: &'a Profile,
+    mean: Step,
+    /// The operations that send gradients, in the order in which the mean step has made them; those that are ready together
+    /// as the profile has them.
+    order: Vec<usize>,
+}
+
+impl<'a> Recorded<'a> {
+    /// Puts the gradients of a profile (its uplinks) in order.
+    pub fn new(profile: &'a Profile) -> Result<Self, Invalid> {
+        let wrong =
+            |reason: String, remedy: &str| Err(Invalid::new(KeyPath::of("model.profile"), reason, remedy));
+        let operations = &profile.operations;
+        let on_worker = |&before: &u32| operations[before as usize].resource == Resource::Worker;
+        let mut order: Vec<usize> = (0..operations.len()).filter(|&op| sends(&operations[op])).collect();
+        if order.is_empty() {
+            let remedy = "record transfers from the worker (`uplink`)";
+            return wrong("the profile sends no gradients".to_owned(), remedy);
+        }
+        if let Some(&op) = order.iter().find(|&&op| !operations[op].after.iter().any(on_worker)) {
+            let reason =
+                format!("the gradient \"{}\" waits for nothing that is computed", operations[op].name);
+            return wrong(reason, "record which operation of the worker makes it: its `after`");
+        }
+        let mean = profile.mean();
+        let (ended, _) = computed(profile, &mean, 1.0);
+        order.sort_by(|&a, &b| {
+            ready(&operations[a], &ended).get().total_cmp(&ready(&operations[b], &ended).get())
+        });
+        Ok(Self { profile, mean, order })
+    }
+
+    /// The gradients in order.
+    pub fn gradients(&self) -> Vec<Gradient> {
+        let gradient = |&op: &usize| {
+            let operation = &self.profile.operations[op];
+            Gradient { name: operation.name.clone(), size: operation.size() }
+        };
+        self.order.iter().map(gradient).collect()
+    }
+
+    /// The mean step, all times `slowness` times the recorded ones.
+    pub fn mean(&self, slowness: f64) -> Pass {
+        self.pass(&self.mean, slowness)
+    }
+
+    /// Every step, likewise.
+    pub fn steps(&self, slowness: f64) -> impl Iterator<Item = Pass> {
+        self.profile.steps.iter().map(move |step| self.pass(step, slowness))
+    }
+
+    /// A step: its operations on the worker one after the other, without the waits for transfers that lie between them; a
+    /// gradient is ready when all that it waits for has been computed.
+    fn pass(&self, step: &Step, slowness: f64) -> Pass {
+        let (ended, end) = computed(self.profile, step, slowness);
+        let mut before = None;
+        let mut forward = Seconds::ZERO;
+        let mut layers = Vec::with_capacity(self.order.len());
+        for &op in &self.order {
+            let operation = &self.profile.operations[op];
+            let time = ready(operation, &ended);
+            let since = before.unwrap_or(time);
+            if before.is_none() {
+                forward = time;
+            }
+            let time = time.max(since);
+            layers.push(Layer { backward: time - since, gradients: operation.size() });
+            before = Some(time);
+        }
+        Pass { forward, layers, update: end - before.unwrap_or(end) }
+    }
+}
+
+/// Whether an operation sends a gradient.
+fn sends(operation: &Operation) -> bool {
+    operation.resource == Resource::Uplink && operation.bytes > 0
+}
+
+/// When each operation of the worker has ended, and the last of them.
+fn computed(profile: &Profile, step: &Step, slowness: f64) -> (Vec<Seconds>, Seconds) {
+    let on_worker = |op: &usize| profile.operations[*op].resource == Resource::Worker;
+    let mut order: Vec<usize> = (0..profile.operations.len()).filter(on_worker).collect();
+    order.sort_by(|&a, &b| step.start[a].total_cmp(&step.start[b]));
+    let mut now = Seconds::ZERO;
+    let mut ended = vec![Seconds::ZERO; profile.operations.len()];
+    for op in order {
+        now += step.duration(op) * slowness;
+        ended[op] = now;
+    }
+    (ended, now)
+}
+
+/// When all that a gradient waits for has been computed.
+fn ready(operation: &Operation, ended: &[Seconds]) -> Seconds {
+    operation.after.iter().map(|&before| ended[before as usize]).fold(Seconds::ZERO, Seconds::max)
+}

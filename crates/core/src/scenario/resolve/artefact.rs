@@ -1,0 +1,99 @@
+//! Fitted models that a scenario names.
+
+use crate::artefact::{Artefact, Kind};
+use crate::invalid::{Invalid, KeyPath};
+use crate::scenario::Files;
+
+/// The artefact called `path`; errors stand at the root, for the caller to place.
+pub(in crate::scenario) fn load(path: &str, files: &dyn Files) -> Result<Artefact, Invalid> {
+    Artefact::from_toml(&files.text(path)?).map_err(|reason| {
+        let remedy = "name a file that `stepcast fit` has written";
+        Invalid::new(KeyPath::root(), format!("{path} is no fitted artefact: {reason}"), remedy)
+    })
+}
+
+/// The complaint about an artefact of a kind that is not wanted here.
+pub(in crate::scenario) fn unwanted(path: &str, found: Kind, wanted: &[Kind]) -> Invalid {
+    let commands: Vec<String> = wanted.iter().map(|kind| format!("`stepcast fit {kind}`")).collect();
+    let reason = format!("{path} was written by `stepcast fit {found}`, which has no use here");
+    Invalid::new(KeyPath::root(), reason, format!("name a file of {}", commands.join(" or ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compute::Speed;
+    use crate::profile::Profile;
+    use crate::quantity::Bytes;
+    use crate::scenario::{Document, NoFiles, Scenario};
+
+    const LINE: &str = "kind = \"transfer\"\n[model]\nleast = \"1 kB\"\nmost = \"1 MB\"\n\
+                        curve = { shape = \"line\", startup = \"1 ms\", bandwidth = \"1 GB/s\" }";
+    const SHARES: &str = "kind = \"efficiency\"\n[model]\ndevice = \"V100\"\n[model.precision.fp32]\n\
+                          peak = \"15.667 TFLOP/s\"\nmemory-rate = \"900 GB/s\"\n\
+                          compute = 0.25\nmemory = 0.5\nzeng2023 = 0.4\n";
+
+    /// Hands out one text, whatever it is called.
+    struct Text(String);
+
+    impl Files for Text {
+        fn profile(&self, path: &str) -> Result<Profile, Invalid> {
+            NoFiles.profile(path)
+        }
+
+        fn text(&self, _: &str) -> Result<String, Invalid> {
+            Ok(self.0.clone())
+        }
+    }
+
+    fn scenario(text: &str, artefact: &str) -> Result<Scenario, String> {
+        let document = Document::new("s.toml", format!("model.zoo = \"vgg16\"\n{text}"));
+        document.scenario_with(&Text(artefact.to_owned()), &[]).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_fitted_line_is_the_curve_of_the_all_reduce_and_is_echoed_without_its_file() {
+        let text = "strategy = { architecture = \"all-reduce\", all-reduce.fitted = \"t.toml\" }";
+        let asked = scenario(text, LINE).unwrap();
+        let curve = asked.strategy.exchange.curve.clone().unwrap();
+        assert!((curve.time(Bytes::new(1e6)).get() - 2e-3).abs() < 1e-12);
+        assert!(asked.to_file().resolve().unwrap() == asked);
+        let twice = "strategy.all-reduce = { fitted = \"t.toml\", measured = [[\"1 B\", \"1 s\"], [\"2 B\", \"2 s\"]] }";
+        assert!(scenario(twice, LINE).unwrap_err().contains("both `measured` and `fitted`"));
+    }
+
+    #[test]
+    fn fitted_shares_are_a_devices_efficiencies() {
+        let peak = crate::catalog::device("tesla-v100-sxm2-16gb").unwrap().fp32_peak();
+        let shares = SHARES.replace("15.667 TFLOP/s", &peak.to_string());
+        let device = |more: &str| {
+            format!("[[cluster.workers]]\ndevice = {{ base = \"tesla-v100-sxm2-16gb\", {more} }}")
+        };
+        let fitted = scenario(&device("fitted = \"e.toml\""), &shares).unwrap();
+        let given = scenario(&device("efficiency = 0.25, memory-efficiency = 0.5"), "").unwrap();
+        assert_eq!(Speed::of(&fitted, 0), Speed::of(&given, 0));
+        assert!(fitted.to_file().resolve_with(&Text(shares.clone())).unwrap() == fitted);
+        let half = format!("{}\n[strategy]\nprecision = \"fp16\"", device("fitted = \"e.toml\""));
+        assert!(scenario(&half, &shares).unwrap_err().contains("no steps in fp16"));
+        let other = scenario(&device("fitted = \"e.toml\", clock = \"1 GHz\""), &shares).unwrap_err();
+        assert!(other.contains("shares of the rates of V100"), "{other}");
+    }
+
+    #[test]
+    fn artefacts_of_other_kinds_are_refused_with_what_is_wanted() {
+        let kernels = "[methods.oyama2016.kernels]\nsgemm = { fitted = \"g.toml\" }";
+        for (text, artefact, wanted) in [
+            ("strategy.all-reduce.fitted = \"x\"", SHARES, "`stepcast fit transfer`"),
+            (
+                "[[cluster.workers]]\ndevice = { base = \"h200-sxm\", fitted = \"x\" }",
+                LINE,
+                "`stepcast fit steps`",
+            ),
+            (kernels, LINE, "`stepcast fit gemm`"),
+            ("strategy.all-reduce.fitted = \"x\"", "kind = \"tea\"", "`stepcast fit`"),
+        ] {
+            let error = scenario(text, artefact).unwrap_err();
+            assert!(error.contains(wanted), "{error}");
+        }
+    }
+}

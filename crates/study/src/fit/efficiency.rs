@@ -1,0 +1,164 @@
+//! Measured steps to shares of a device's rates: the file of [`steps`], or columns model, batch and a time.
+
+use super::measured::{Line, Table};
+use super::{DataError, Fitted, Row, gemm, source, steps};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use stepcast_analytic::zeng2023::formulas::{Operations, cpu_rate, gpu_rate};
+use stepcast_core::catalog;
+use stepcast_core::compute::{BYTES_PER_WEIGHT, FLOPS_PER_FORWARD};
+use stepcast_core::device::{Device, DeviceKind, Precision};
+use stepcast_core::efficiency::{EfficiencyModel, Shares};
+use stepcast_core::model::{Counting, Model, zoo};
+use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::scenario::ZengOptions;
+use stepcast_fit::artefact::Errors;
+use stepcast_fit::efficiency::{COEFFICIENTS, StepWork, TwoShares, one_share, to_toml};
+use stepcast_fit::{FitError, Quality};
+
+/// One measured step.
+struct Measured {
+    model: Arc<Model>,
+    precision: Precision,
+    batch: u32,
+    time: Seconds,
+}
+
+/// Steps to fit, and steps to test with.
+#[derive(Default)]
+struct Steps {
+    fit: Vec<Measured>,
+    held: Vec<Measured>,
+    notes: Vec<String>,
+}
+
+/// A step on the device: by two shares, and at the full rate of Zeng 2023.
+#[derive(Clone, Copy)]
+struct Work {
+    two: StepWork,
+    zeng2023: Seconds,
+}
+
+/// Fits the steps of `data` measured on the device called `name`; those of `test`, if given, are tested with instead of
+/// its held rows.
+pub fn run(data: &Path, test: Option<&Path>, name: &str, date: String) -> Result<Fitted, DataError> {
+    let device = catalog::device(name)
+        .map_err(|invalid| DataError::new(format!("--device {name}"), invalid.reason, invalid.remedy))?;
+    let Steps { fit, mut held, mut notes } = read(data)?;
+    if let Some(test) = test {
+        let other = read(test)?;
+        held = other.fit.into_iter().chain(other.held).collect();
+        notes.extend(other.notes);
+    }
+    let measured: BTreeSet<Precision> = fit.iter().map(|step| step.precision).collect();
+    let (mut precisions, mut errors) = (BTreeMap::new(), BTreeMap::new());
+    for precision in measured {
+        let of = |steps: &[Measured]| -> Result<Vec<Work>, DataError> {
+            let own = steps.iter().filter(|step| step.precision == precision);
+            own.map(|step| work(data, name, &device, step)).collect()
+        };
+        let (fit, held) = (of(&fit)?, of(&held)?);
+        let untold =
+            |error: FitError| DataError::untold(data, &format!("{precision} steps"), &error, &COEFFICIENTS);
+        let two = |works: &[Work]| works.iter().map(|work| work.two).collect::<Vec<_>>();
+        let shares = TwoShares::fit(&two(&fit)).map_err(untold)?;
+        let pairs: Vec<(Seconds, Seconds)> =
+            fit.iter().map(|work| (work.zeng2023, work.two.measured)).collect();
+        let zeng2023 = one_share(&pairs).map_err(untold)?;
+        let by_two = |works: &[Work]| shares.quality(&two(works));
+        let by_one = |works: &[Work]| {
+            Quality::of(works.iter().map(|work| (work.zeng2023 / zeng2023, work.two.measured)))
+        };
+        if let (Some(first), Some(second)) = (by_two(&fit), by_one(&fit)) {
+            errors.insert(precision.to_string(), Errors { fit: first, held: by_two(&held) });
+            let one = Errors { fit: second, held: by_one(&held) };
+            errors.insert(format!("{precision}, zeng2023"), one);
+        }
+        let Some(peak) = device.peak(precision) else { continue };
+        notes.push(format!(
+            "{precision}: {:.1} % of {} and {:.1} % of the memory's {}; {:.1} % of the rate of Zeng 2023.",
+            100.0 * shares.compute,
+            peak.human(),
+            100.0 * shares.memory,
+            device.memory_rate.human(),
+            100.0 * zeng2023,
+        ));
+        let TwoShares { compute, memory } = shares;
+        precisions
+            .insert(precision, Shares { peak, compute, memory_rate: device.memory_rate, memory, zeng2023 });
+    }
+    let model = EfficiencyModel { device: device.name, precision: precisions };
+    let rows = errors.iter().flat_map(|(what, errors)| Row::of(what, errors)).collect();
+    let artefact = to_toml(&model, &errors, source(data, fit.len()), date)
+        .map_err(|error| DataError::unprintable(data, &error))?;
+    Ok(Fitted { rows, left_out: Vec::new(), notes, artefact })
+}
+
+/// What a step would take at the full rates; data are taken to lie on the device.
+fn work(data: &Path, name: &str, device: &Device, step: &Measured) -> Result<Work, DataError> {
+    let peak = device.peak(step.precision).ok_or_else(|| {
+        let reason = format!("steps in {} were measured, and {name} has no rate for it", step.precision);
+        DataError::new(data.display().to_string(), reason, "name the device they were measured on")
+    })?;
+    let (forward, batch) = (step.model.forward(Counting::default()), f64::from(step.batch));
+    let options = ZengOptions::default();
+    let operations = Operations::new(forward, step.model.weights(), options.flops_per_weight);
+    let rate = match device.kind {
+        DeviceKind::Cpu => cpu_rate(device.clock, options.simd),
+        DeviceKind::Gpu => gpu_rate(device.clock, device.units, options.fc),
+    };
+    let two = StepWork {
+        fixed: Seconds::ZERO,
+        compute: forward * (FLOPS_PER_FORWARD * batch) / peak,
+        memory: Bytes::new(step.model.parameters() as f64 * BYTES_PER_WEIGHT) / device.memory_rate,
+        measured: step.time,
+    };
+    Ok(Work { two, zeng2023: operations.iteration(step.batch) / rate })
+}
+
+/// Lines of JSON begin with a brace, a line of titles does not.
+fn read(path: &Path) -> Result<Steps, DataError> {
+    let bytes = stepcast_trace::unpacked(path)?;
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+        return table(path);
+    }
+    let steps::Steps { steps, notes } = steps::read(path)?;
+    let measured = |step: stepcast_fit::steps::MeasuredStep| Measured {
+        model: step.model,
+        precision: step.precision,
+        batch: step.batch,
+        time: step.iteration,
+    };
+    Ok(Steps { fit: steps.into_iter().map(measured).collect(), held: Vec::new(), notes })
+}
+
+fn table(path: &Path) -> Result<Steps, DataError> {
+    let table = Table::read(path)?;
+    let (model, batch) = (table.column("model")?, table.column("batch")?);
+    let (times, set, dtype) = (table.times()?, table.optional("set"), table.optional("dtype"));
+    let mut steps = Steps::default();
+    let mut seen = BTreeSet::new();
+    for line in table.lines() {
+        let precision = dtype.map(|dtype| gemm::precision(line, dtype)).transpose()?.unwrap_or_default();
+        let network = network(line, model)?;
+        let step = Measured { model: network, precision, batch: line.count(batch)?, time: line.time(times)? };
+        let held = line.is_held(set)?;
+        if !seen.insert((held, step.model.name.clone(), step.precision, step.batch)) {
+            return Err(line.again(&format!("{} with batch {}", step.model.name, step.batch)));
+        }
+        if held { steps.held.push(step) } else { steps.fit.push(step) }
+    }
+    Ok(steps)
+}
+
+fn network(line: Line<'_>, column: usize) -> Result<Arc<Model>, DataError> {
+    zoo::build(line.text(column)).map(Arc::new).map_err(|error| {
+        let list = "run `stepcast models` for the list";
+        let remedy = match error.suggestion {
+            Some(suggestion) => format!("did you mean \"{suggestion}\"? {list}"),
+            None => list.to_owned(),
+        };
+        line.wrong(column, "is no model of the zoo", &remedy)
+    })
+}

@@ -1,0 +1,20 @@
+//! Any keys of a scenario, varied against each other: a prediction for every combination of their values.
+
+mod axis;
+mod fingerprint;
+mod grid;
+mod knob;
+mod row;
+mod run;
+mod variants;
+
+pub use axis::{Axis, Values};
+pub use fingerprint::fingerprint;
+pub use grid::Grid;
+pub use row::{Asked, Figures, Refused, Row};
+pub use run::{on_threads, rows};
+pub use variants::{Variants, VaryError, Walker};
+
+pub(crate) use knob::Setting;
+pub(crate) use row::{fits, nodes};
+pub(crate) use run::{blocks, is_quick};

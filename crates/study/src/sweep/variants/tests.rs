@@ -1,0 +1,151 @@
+use super::*;
+use proptest::prelude::*;
+use stepcast_core::scenario::NoFiles;
+
+/// Two groups, and a network with a table of its own.
+const TEXT: &str = "\
+[model]
+zoo = \"alexnet\"
+[[cluster.workers]]
+count = 2
+device = \"tesla-t4\"
+[[cluster.workers]]
+count = 3
+device = \"quadro-rtx-4000\"
+efficiency = 0.4
+[cluster.network]
+base = \"10gbe\"
+";
+
+/// Every key with a setting of its own, and some that only the document can set.
+const AXES: [&str; 36] = [
+    "cluster.workers.count=1..5",
+    "cluster.workers.0.count=0..3",
+    "cluster.workers.1.count=0,2,7",
+    "cluster.workers.batch=8,16",
+    "cluster.workers.1.batch=1..40:3",
+    "cluster.workers.speed=0.5,1,2.5",
+    "cluster.workers.0.efficiency=0.1,0.6",
+    "cluster.workers.1.bandwidth=1Gbit/s,40 Gbit/s",
+    "cluster.workers.0.price=0.5,2",
+    "cluster.workers.device=tesla-t4,tesla-v100-sxm2-16gb,xeon-e5-2620",
+    "cluster.workers.0.device={base=\"tesla-t4\",efficiency=0.3},tesla-t4",
+    "cluster.workers.1.device.efficiency=0.2,0.7",
+    "cluster.network=1gbe,25gbe,100gbe",
+    "cluster.network.base=1gbe,25gbe",
+    "cluster.network.bandwidth=1Gbit/s,100Gbit/s",
+    "cluster.network.latency=0 s,50 us",
+    "cluster.network.efficiency=0.5,1",
+    "cluster.network.startup=1 ms,2 ms",
+    "cluster.network.host-rate=1 GB/s,8 GB/s",
+    "cluster.servers.count=1..9:4",
+    "cluster.servers.placement=even,greedy",
+    "cluster.servers.bandwidth=1Gbit/s,40Gbit/s",
+    "cluster.nodes.workers=1,2",
+    "strategy.architecture=parameter-server,all-reduce,stand-alone",
+    "strategy.synchronisation=bsp,async,ssp(2),local-sgd(4)",
+    "strategy.batch=1..64:x2",
+    "strategy.precision=fp32,fp16,tf32",
+    "strategy.all-reduce.algorithm=ring,tree",
+    "strategy.all-reduce.channels=1..3",
+    "strategy.all-reduce.overhead=1 ms,2 ms",
+    "strategy.all-reduce.interference=0,0.3",
+    "strategy.fusion={rule=\"none\"},{rule=\"horovod\"}",
+    "strategy.fusion.rule=none,all,horovod",
+    "strategy.fusion.size=1 MiB,25 MiB",
+    "model.zoo=alexnet,resnet18",
+    "methods.simulate.seed=1..3",
+];
+
+/// Keys that cannot be told apart from the document must not be taken for one field.
+const DOCUMENT_ONLY: [&str; 4] =
+    ["cluster.workers.1.device.efficiency", "cluster.network.base", "cluster.nodes.workers", "model.zoo"];
+
+fn document() -> Document {
+    Document::new("test", TEXT)
+}
+
+fn axes(places: &[usize]) -> Vec<Axis> {
+    places.iter().map(|&place| Axis::parse(AXES[place]).unwrap()).collect()
+}
+
+/// The slow twin: the document alone, groups without workers left out.
+fn slowly(variants: &Variants<'_>, digits: &[u64]) -> Result<Scenario, String> {
+    let mut scenario = variants.resolve(digits).map_err(|error| error.reason)?;
+    scenario.cluster.groups.retain(|group| group.count > 0);
+    scenario.check_together().map_err(|invalid| invalid.reason)?;
+    Ok(scenario)
+}
+
+#[test]
+fn every_key_has_the_reach_it_should() {
+    let document = document();
+    for text in AXES {
+        let axis = Axis::parse(text).unwrap();
+        let key = axis.key.clone();
+        let variants = Variants::new(&document, &NoFiles, &[], vec![axis]).unwrap();
+        let only = matches!(variants.reach[0], Reach::Document);
+        let expected = DOCUMENT_ONLY.contains(&key.as_str()) || key.starts_with("methods");
+        assert_eq!(only, expected, "{text}: {:?}", variants.reach);
+    }
+}
+
+#[test]
+fn a_field_that_brings_others_with_it_is_left_to_the_document() {
+    // Without a network of its own, naming a bandwidth makes a network without latency.
+    let document = Document::new("test", "[model]\nzoo = \"alexnet\"\n");
+    let axis = Axis::parse("network.bandwidth=1Gbit/s,10Gbit/s").unwrap();
+    let variants = Variants::new(&document, &NoFiles, &[], vec![axis]).unwrap();
+    assert!(matches!(variants.reach[0], Reach::Listed(_)), "the first point has it already");
+    let axis = |text: &str| Axis::parse(text).unwrap();
+    let both = vec![axis("cluster.network=25gbe,10gbe"), axis("cluster.network.base=1gbe,25gbe")];
+    let variants = Variants::new(&document, &NoFiles, &[], both).unwrap();
+    assert!(variants.reach.iter().all(|reach| matches!(reach, Reach::Document)), "{:?}", variants.reach);
+}
+
+#[test]
+fn wrong_values_are_the_axis_s_fault() {
+    let document = document();
+    let wrong = |text: &str| {
+        let axis = Axis::parse(text).unwrap();
+        match Variants::new(&document, &NoFiles, &[], vec![axis]) {
+            Err(VaryError::Axis { axis, invalid }) => {
+                assert_eq!(axis, text);
+                invalid.reason
+            }
+            other => panic!("{text}: {:?}", other.err()),
+        }
+    };
+    assert!(wrong("strategy.batch=0..8").contains("batch of 0"));
+    assert!(wrong("strategy.batch=1,8,0").contains("batch of 0"));
+    assert!(wrong("cluster.workers.7.count=1,2").contains("no element 7"));
+    assert!(wrong("cluster.network.bandwidth=1,2").contains("bandwidth"));
+    assert!(wrong("cluster.network.bandwith=1Gbit/s").contains("unknown"));
+    assert!(wrong("model.zoo=alexnet,alexnett").contains("alexnett"));
+    let twice = ["cluster.workers.0.count=1,2", "cluster.workers.count=1,2"];
+    let axes = twice.map(|text| Axis::parse(text).unwrap()).to_vec();
+    let error = Variants::new(&document, &NoFiles, &[], axes).err().unwrap();
+    assert!(error.to_string().contains("hides"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn walking_is_resolving(
+        places in proptest::sample::subsequence((0..AXES.len()).collect::<Vec<_>>(), 1..5).prop_shuffle(),
+        steps in proptest::collection::vec(any::<u64>(), 12),
+    ) {
+        let document = document();
+        // Axes that hide each other, or a first point that is no scenario, are refused as a whole.
+        let Ok(variants) = Variants::new(&document, &NoFiles, &[], axes(&places)) else { return Ok(()) };
+        let points = variants.grid().points() as u64;
+        let mut walker = variants.walker();
+        let mut digits = Vec::new();
+        for step in steps {
+            variants.grid().digits(step % points, &mut digits);
+            let walked = walker.look(&digits, Scenario::clone).map_err(|invalid| invalid.reason);
+            prop_assert_eq!(walked, slowly(&variants, &digits), "{:?} {:?}", variants.axes, digits);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! PyTorch: traces of its profiler (Kineto), one file for each rank.
+//!
+//! `split` cuts a file into events; `event`, `lenient` and `repair` read one; `names`, `records` and `recording` keep what
+//! matters. `join` puts kernels to the calls, operators and phases they belong to, `steps` finds steps, `timeline` takes
+//! communication out of one, `gradients` and `sizes` say what is exchanged when. `rank` holds all that of one file,
+//! `ranks` compares several, `profile` writes it down and `report` tells about it. What is assumed stands in
+//! `docs/import.md`.
+//!
+//! Reading takes one pass, or two for traces of more than a million records.
+
+mod event;
+mod gradients;
+mod join;
+mod lenient;
+mod names;
+mod profile;
+mod rank;
+mod ranks;
+mod recording;
+mod records;
+mod repair;
+mod report;
+mod sizes;
+mod split;
+mod steps;
+#[cfg(test)]
+mod tests;
+mod timeline;
+
+use crate::TraceError;
+use crate::import::{Imported, Options, needs_batch};
+use crate::source::{self, Limits, Source as Stream};
+use rank::Rank;
+use recording::{Part, Recording};
+use records::Span;
+use sizes::Source;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use stepcast_core::profile::Profile;
+
+/// Records that are kept of a trace.
+const MOST_RECORDS: usize = 1_000_000;
+
+/// Whether a file that begins like this is a trace of PyTorch's profiler: JSON that states the version of its schema and,
+/// if it goes that far, has a list of events.
+pub(crate) fn recognises(head: &[u8]) -> bool {
+    let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
+    let schema = has(b"\"schemaVersion\"");
+    let marks = has(b"\"deviceProperties\"") || has(b"\"External id\"") || has(b"\"cpu_op\"");
+    (schema || marks) && (has(b"\"traceEvents\"") || has(b"\"deviceProperties\""))
+}
+
+/// Imports the traces of one or several ranks: files, folders or archives.
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, TraceError> {
+    let mut all = Vec::new();
+    for path in paths {
+        read_all(path, options, MOST_RECORDS, &mut all)?;
+    }
+    let place = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
+    if all.is_empty() {
+        let remedy = "record with ProfilerActivity.CPU and ProfilerActivity.CUDA";
+        return Err(TraceError::new(place, "nothing that computes was recorded", remedy));
+    }
+    let chosen = ranks::median(&all);
+    let rank = &all[chosen];
+    let known = rank.batch.filter(|batch| *batch > 0);
+    let batch = options.batch.or(known).ok_or_else(|| needs_batch(&rank.place))?;
+    let mut notes = notes(rank);
+    if options.batch.is_none() {
+        notes
+            .push(format!("batch {batch} was taken from the input of the first layer; --batch overrides it"));
+    }
+    let mut summary = report::summary(rank);
+    if all.len() > 1 {
+        match ranks::align(&all) {
+            Some(standings) => summary.tables.insert(0, report::ranks(&all, &standings, chosen)),
+            None => notes
+                .push("the ranks have no collectives in common; their clocks were not aligned".to_owned()),
+        }
+        let number = rank.number.map_or_else(|| rank.place.clone(), |number| format!("rank {number}"));
+        notes.push(format!(
+            "of {} ranks, the profile is that of {number}, whose own work is the median",
+            all.len()
+        ));
+    }
+    let file = crate::read::short(&rank.place).to_owned();
+    let profile = profile::profile(rank, batch, &file);
+    profile.check().map_err(|error| TraceError::profile(&rank.place, error))?;
+    Ok(Imported { found: profile, summary, notes })
+}
+
+/// Every trace at a path.
+fn read_all(path: &Path, options: &Options<'_>, most: usize, all: &mut Vec<Rank>) -> Result<(), TraceError> {
+    let mut again: Vec<(String, Part)> = Vec::new();
+    source::visit(path, Limits::STREAMED, options.watch, &mut |mut stream| {
+        if recognises(stream.head()) {
+            let (recording, notes) = read(&mut stream, Recording::new(most))?;
+            match recording.overflow() {
+                Some(records) => {
+                    again.push((stream.name().to_owned(), part(&recording, records, most, stream.name())?))
+                }
+                None => all.extend(Rank::of(stream.name().to_owned(), recording, notes)),
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    if again.is_empty() {
+        return Ok(());
+    }
+    source::visit(path, Limits::STREAMED, options.watch, &mut |mut stream| {
+        if let Some((_, part)) = again.iter().find(|(name, _)| name == stream.name()) {
+            let (recording, mut notes) = read(&mut stream, Recording::within(*part, most))?;
+            notes.push(format!(
+                "the trace is large: only steps that took the host {:.3} s were read in detail",
+                profile::seconds(part.window.length())
+            ));
+            all.extend(Rank::of(stream.name().to_owned(), recording, notes));
+        }
+        Ok(ControlFlow::Continue(()))
+    })
+}
+
+fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording, Vec<String>), TraceError> {
+    let (course, failed) = split::split(stream, &mut recording);
+    let mut notes = Vec::new();
+    let Some(course) = course else {
+        return Err(match failed {
+            Some(error) => stream.complaint(&error),
+            None => {
+                let remedy = "copy the file again; it may be cut short";
+                TraceError::new(stream.name(), "it has no list of events (traceEvents)", remedy)
+            }
+        });
+    };
+    let read = recording.events + course.arrows;
+    if let Some(error) = failed {
+        let complaint = stream.complaint(&error);
+        if stream.exceeded() {
+            return Err(complaint);
+        }
+        notes.push(format!("{}; {read} events before that were read", complaint.reason));
+    } else if !course.complete {
+        notes.push(format!("the file ends in the middle of its events; {read} were read"));
+    }
+    if course.lost > 0 {
+        notes.push(format!(
+            "brackets are missing: {} bytes belong to no event and were left out",
+            course.lost
+        ));
+    }
+    let losses = recording.losses;
+    for (count, what) in [
+        (
+            losses.repaired,
+            "are not quite JSON (nan, control characters, not UTF-8) and were read after repair",
+        ),
+        (losses.unreadable, "cannot be read and were left out"),
+        (losses.absurd, "have times that cannot be and were left out"),
+    ] {
+        if count > 0 {
+            notes.push(format!("{count} events {what}"));
+        }
+    }
+    Ok((recording, notes))
+}
+
+/// As many steps, after the first, as can be kept.
+fn part(recording: &Recording, records: usize, most: usize, name: &str) -> Result<Part, TraceError> {
+    let marks = steps::marks(recording);
+    let per_step = records / marks.len().max(1) + 1;
+    let fit = most * 3 / 4 / per_step;
+    let first = usize::from(marks.len() > 1);
+    match (marks.get(first), marks.get((first + fit).min(marks.len()).saturating_sub(1))) {
+        (Some(start), Some(end)) if fit > 0 => Ok(recording.part(Span { start: start.start, end: end.end })),
+        _ => {
+            let reason = format!("it has {records} records, too many to hold, and steps that are no shorter");
+            Err(TraceError::new(name, reason, "record fewer steps, with a schedule that marks them"))
+        }
+    }
+}
+
+/// What to know about a rank.
+fn notes(rank: &Rank) -> Vec<String> {
+    let mut notes = rank.notes.clone();
+    if rank.left_out > 0 {
+        notes.push(format!(
+            "steps that were left out because they are not like the others: {}",
+            rank.left_out
+        ));
+    }
+    if rank.steps.len() > profile::MOST_STEPS {
+        notes.push(format!(
+            "of {} steps, the profile holds the first {}",
+            rank.steps.len(),
+            profile::MOST_STEPS
+        ));
+    }
+    if rank.orphans > 0 {
+        notes.push(format!(
+            "{} kernels were launched outside of what was read and were left out",
+            rank.orphans
+        ));
+    }
+    if rank.on_host {
+        notes.push("no device was recorded: the host's operators are the work".to_owned());
+    }
+    let gradients = rank.steps.first().map_or(0, |step| step.gradients.len());
+    if gradients == 0 {
+        notes.push(
+            "no gradients were found: record the backward pass too, or nothing can be exchanged".to_owned(),
+        );
+        return notes;
+    }
+    let between = rank.sizes.as_ref().and_then(|sizes| sizes.between);
+    let range =
+        between.map_or(String::new(), |(least, most)| format!(": between {least} and {most} parameters"));
+    match rank.sizes.as_ref().map(|sizes| sizes.source) {
+        None => {
+            notes.push("nothing tells how large gradients are: record with record_shapes=True".to_owned())
+        }
+        Some(Source::Buckets) => notes.push(
+            "gradients share their bucket equally: record with record_shapes=True to have their sizes"
+                .to_owned(),
+        ),
+        Some(Source::Kernels | Source::Chunks) => {
+            notes.push(format!("sizes of gradients are estimated from the optimiser's kernels{range}; record with record_shapes=True"));
+        }
+        Some(Source::Sent) if between.is_some() => {
+            notes.push(format!(
+                "some sizes of gradients are estimated from the kernels that copy them{range}"
+            ));
+        }
+        Some(Source::Shapes | Source::Copies | Source::Sent) => {}
+    }
+    if rank.steps.iter().all(|step| step.gradients.iter().all(|gradient| gradient.needed.is_none())) {
+        notes.push(
+            "nothing tells when parameters are needed: the forward pass waits for all of them".to_owned(),
+        );
+    }
+    notes
+}

@@ -1,0 +1,292 @@
+//! One rank's trace, understood: its steps without communication, gradients, sizes, buckets and shares of time.
+
+use super::gradients::{self, Gradient};
+use super::join::{Joined, Phase, Placed, union, within};
+use super::recording::Recording;
+use super::records::{Collective, Kind, Operator, Role, Span, Time};
+use super::sizes::{self, Sizes};
+use super::steps::{self, Told};
+use super::timeline::{Shift, Surroundings, Timeline};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// A step whose number of works differs by more than this share from the usual one is left out.
+const MOST_DIFFERENT: f64 = 0.25;
+/// A step at the beginning that takes this many times as long as usual is left out.
+const WARMING_UP: Time = 2;
+
+/// One step.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// When the host worked on it.
+    pub(super) host: Span,
+    pub(super) timeline: Timeline,
+    pub(super) gradients: Vec<Gradient>,
+    pub(super) buckets: Vec<Bucket>,
+    pub(super) works: usize,
+    /// When each of its collectives ran on the device, in order.
+    pub(super) exchanges: Vec<Span>,
+    /// Time that the host spent loading data.
+    pub(super) loading: Time,
+    /// Time that works of each phase took together.
+    pub(super) phases: BTreeMap<Phase, Time>,
+}
+
+/// What is summed over the workers at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Bucket {
+    pub(super) elements: Option<u64>,
+    pub(super) element: u8,
+    /// When it ran.
+    pub(super) ran: Option<Span>,
+}
+
+/// An operator and the works that it asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Usage {
+    pub(super) name: String,
+    pub(super) works: usize,
+    pub(super) time: Time,
+}
+
+/// One rank.
+#[derive(Debug)]
+pub(super) struct Rank {
+    /// What it was read from.
+    pub(super) place: String,
+    pub(super) number: Option<u64>,
+    pub(super) world: Option<u64>,
+    pub(super) device: Option<String>,
+    pub(super) steps: Vec<Step>,
+    pub(super) left_out: usize,
+    pub(super) told: Told,
+    pub(super) sizes: Option<Sizes>,
+    /// Samples of a step, from the first layer's input.
+    pub(super) batch: Option<u32>,
+    /// Lengths of the marks on the host, and times between those on the device.
+    pub(super) host_marks: Vec<Time>,
+    pub(super) device_marks: Vec<Time>,
+    pub(super) operators: Vec<Usage>,
+    pub(super) on_host: bool,
+    pub(super) orphans: usize,
+    pub(super) notes: Vec<String>,
+}
+
+impl Rank {
+    /// None if nothing was done in it.
+    pub(super) fn of(place: String, mut recording: Recording, notes: Vec<String>) -> Option<Self> {
+        recording.sort();
+        let joined = Joined::of(&mut recording);
+        let (windows, told) = steps::windows(&recording, &joined);
+        let all = understand(&recording, &joined, &windows);
+        let found = all.len();
+        let kept = alike(all);
+        let sizes = kept.iter().find_map(|(step, works)| {
+            let sent = gradients::collectives(&recording, step.host);
+            sizes::of_step(&recording, &step.gradients, &sent, works)
+        });
+        let steps: Vec<Step> = kept.into_iter().map(|(step, _)| step).collect();
+        if steps.is_empty() {
+            return None;
+        }
+        let operators = operators(&mut recording, &joined, &windows);
+        let distributed = recording.head.distributed.as_ref();
+        Some(Self {
+            place,
+            number: distributed.and_then(|it| it.rank),
+            world: distributed.and_then(|it| it.world_size),
+            device: recording.head.devices.first().map(|it| it.name.clone()).filter(|name| !name.is_empty()),
+            left_out: found - steps.len(),
+            told,
+            sizes,
+            batch: recording.first_input.as_ref().and_then(|(_, shape)| shape.sizes().first().copied()),
+            host_marks: host_marks(&recording),
+            device_marks: device_marks(&recording),
+            operators,
+            on_host: joined.on_host,
+            orphans: joined.orphans,
+            steps,
+            notes,
+        })
+    }
+
+    /// Mean over steps.
+    pub(super) fn mean(&self, of: impl Fn(&Step) -> Time) -> f64 {
+        self.steps.iter().map(|step| of(step) as f64).sum::<f64>() / self.steps.len() as f64
+    }
+}
+
+fn host_marks(recording: &Recording) -> Vec<Time> {
+    let marks = recording.ranges.iter().filter(|range| range.role == Role::Step);
+    marks.map(|range| range.span.length()).collect()
+}
+
+/// Times between the beginnings of steps as the device marked them.
+fn device_marks(recording: &Recording) -> Vec<Time> {
+    let begins: Vec<Time> = recording.device_marks.values().copied().collect();
+    begins.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+type Understood<'a> = (Step, Vec<&'a Placed>);
+
+/// Every step that has works.
+fn understand<'a>(recording: &Recording, joined: &'a Joined, windows: &[Span]) -> Vec<Understood<'a>> {
+    let ran = |placed: &&Placed| placed.work.kind == Kind::Collective;
+    let loading = recording.ranges.iter().filter(|range| range.role == Role::Loading);
+    let loading = union(loading.map(|range| range.span).collect());
+    let around = Surroundings {
+        collectives: union(joined.works.iter().filter(ran).map(|placed| placed.work.span).collect()),
+        waiting: joined.waiting.clone(),
+        on_host: joined.on_host,
+    };
+    let mut grouped: Vec<(Span, Vec<&Placed>)> = Vec::new();
+    for window in windows {
+        let first = joined.works.partition_point(|placed| placed.launch < window.start);
+        let last = joined.works.partition_point(|placed| placed.launch < window.end);
+        let mut works: Vec<&Placed> = joined.works[first..last.max(first)].iter().collect();
+        works.sort_by_key(|placed| (placed.work.span, placed.launch));
+        if works.iter().any(|placed| placed.work.kind != Kind::Collective) {
+            grouped.push((*window, works));
+        }
+    }
+    let begins: Vec<Option<(Time, Time)>> = grouped
+        .iter()
+        .skip(1)
+        .map(|(_, works)| {
+            let first = works.iter().find(|placed| placed.work.kind != Kind::Collective)?;
+            Some((first.work.span.start, first.launch))
+        })
+        .chain([None])
+        .collect();
+    let gap = usual_gap(&grouped, &begins);
+    let mut steps = Vec::new();
+    let mut carried = Shift::default();
+    for ((host, works), next) in grouped.into_iter().zip(begins) {
+        let backward = |placed: &Placed| placed.phase == Phase::Backward;
+        // The host comes to the next step as long after this one as this one has taken it.
+        let launch = works.iter().map(|placed| placed.launch).min().unwrap_or(host.start) + host.length();
+        let Some(timeline) = Timeline::of(&works, carried, next, (gap, launch), &around, backward) else {
+            continue;
+        };
+        carried = timeline.carry();
+        let sent = gradients::collectives(recording, host);
+        let gradients = gradients::of_step(recording, joined, &works, &sent, host);
+        steps.push((step(host, &loading, timeline, gradients, &sent, &works), works));
+    }
+    steps
+}
+
+fn step(
+    host: Span,
+    loading: &[Span],
+    timeline: Timeline,
+    gradients: Vec<Gradient>,
+    sent: &[Collective],
+    works: &[&Placed],
+) -> Step {
+    let mut phases = BTreeMap::new();
+    for placed in works {
+        *phases.entry(placed.phase).or_default() += placed.work.span.length();
+    }
+    let collective = || works.iter().filter(|placed| placed.work.kind == Kind::Collective);
+    let bucket = |it: &Collective| {
+        let launched = |placed: &&&Placed| placed.thread == it.thread && it.span.contains(placed.launch);
+        let ran = collective().find(launched);
+        Bucket {
+            elements: it.elements.or_else(|| {
+                ran.map(|placed| u64::from(placed.work.elements)).filter(|elements| *elements > 0)
+            }),
+            element: it.element,
+            ran: ran.map(|placed| placed.work.span),
+        }
+    };
+    Step {
+        host,
+        gradients,
+        buckets: sent.iter().map(bucket).collect(),
+        works: works.len(),
+        exchanges: collective().map(|placed| placed.work.span).collect(),
+        loading: within(loading, host).map(Span::length).sum(),
+        timeline,
+        phases,
+    }
+}
+
+/// The usual time from the last work of a step to the first of the next; it follows the last step too.
+fn usual_gap(grouped: &[(Span, Vec<&Placed>)], begins: &[Option<(Time, Time)>]) -> Time {
+    let ends = grouped.iter().map(|(_, works)| {
+        let computing = works.iter().filter(|placed| placed.work.kind != Kind::Collective);
+        computing.map(|placed| placed.work.span.end).max().unwrap_or(0)
+    });
+    let gaps: Vec<Time> =
+        ends.zip(begins).filter_map(|(end, next)| next.map(|(start, _)| (start - end).max(0))).collect();
+    if let ([(host, works)], true) = (grouped, gaps.is_empty()) {
+        // A single step: the host's window is all that tells how long it took.
+        let start = works.iter().map(|placed| placed.work.span.start).min().unwrap_or(0);
+        let end = works.iter().map(|placed| placed.work.span.end).max().unwrap_or(0);
+        return (host.length() - (end - start)).max(0);
+    }
+    median(&gaps).unwrap_or(0)
+}
+
+/// The middle, or the mean of the two next to it.
+pub(super) fn median(times: &[Time]) -> Option<Time> {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    let (low, high) = (times.get(times.len().checked_sub(1)? / 2)?, times.get(times.len() / 2)?);
+    Some(low + (high - low) / 2)
+}
+
+/// Those with the usual number of gradients and about the usual number of works; without steps at the beginning that
+/// take twice as long as usual, while libraries are loaded and kernels chosen.
+fn alike(steps: Vec<Understood<'_>>) -> Vec<Understood<'_>> {
+    let usual = |counts: &mut dyn Iterator<Item = usize>| {
+        let mut counts: Vec<usize> = counts.collect();
+        counts.sort_unstable();
+        counts.get(counts.len() / 2).copied().unwrap_or(0)
+    };
+    let gradients = usual(&mut steps.iter().map(|(step, _)| step.gradients.len()));
+    let works = usual(&mut steps.iter().map(|(step, _)| step.works)) as f64;
+    let mut steps = steps;
+    steps.retain(|(step, _)| {
+        step.gradients.len() == gradients && (step.works as f64 - works).abs() <= MOST_DIFFERENT * works
+    });
+    let lengths: Vec<Time> = steps.iter().map(|(step, _)| step.timeline.length()).collect();
+    let usual = median(&lengths).unwrap_or(0);
+    let warm = lengths.iter().position(|length| *length <= WARMING_UP * usual).unwrap_or(0);
+    steps.drain(..warm);
+    steps
+}
+
+/// Operators by the time of the works that they asked for, the longest first. A work belongs to the innermost operator
+/// that its launch lies in.
+fn operators(recording: &mut Recording, joined: &Joined, windows: &[Span]) -> Vec<Usage> {
+    recording.operators.sort_unstable_by_key(|it| (it.thread, it.span.start, Reverse(it.span.end)));
+    let mut works: Vec<&Placed> =
+        joined.works.iter().filter(|placed| placed.work.kind != Kind::Collective).collect();
+    works.sort_unstable_by_key(|placed| (placed.thread, placed.launch));
+    let mut usages = BTreeMap::<u32, (usize, Time)>::new();
+    let mut open: Vec<&Operator> = Vec::new();
+    let mut next = recording.operators.iter().peekable();
+    for placed in works {
+        let at = (placed.thread, placed.launch);
+        while let Some(operator) = next.next_if(|it| (it.thread, it.span.start) <= at) {
+            open.retain(|outer| outer.thread == operator.thread && outer.span.end > operator.span.start);
+            open.push(operator);
+        }
+        let around = |it: &&&Operator| it.thread == placed.thread && placed.launch < it.span.end;
+        let window = windows.partition_point(|window| window.end <= placed.launch);
+        let inside = windows.get(window).is_some_and(|window| window.contains(placed.launch));
+        if let Some(operator) = open.iter().rev().find(around).filter(|_| inside) {
+            let usage = usages.entry(operator.name).or_default();
+            usage.0 += 1;
+            usage.1 += placed.work.span.length();
+        }
+    }
+    let mut usages: Vec<Usage> = usages
+        .into_iter()
+        .map(|(name, (works, time))| Usage { name: recording.name(name).to_owned(), works, time })
+        .collect();
+    usages.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
+    usages
+}

@@ -1,0 +1,364 @@
+//! What is kept of a trace: compact records of what ran where and when, names told apart once.
+//!
+//! A record takes some 40 bytes, a name its length once. Beyond a number of records only the marks of steps are kept, and
+//! the trace is read again for the steps that fit.
+
+use super::event::{Category, Event};
+use super::join::{Phase, Placed};
+use super::lenient::Shape;
+use super::names::{self, Fact, Names};
+use super::records::{
+    Accumulation, Collective, Kind, Launch, Numbered, Operator, Range, Role, Span, Time, Work,
+};
+use super::repair::repair;
+use super::split::{Begin, Receive};
+use rustc_hash::FxHashMap;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Times beyond this many microseconds are mistakes, and their nanoseconds hardly fit: the year 2096.
+const LATEST: f64 = 4e15;
+/// Longer events are mistakes: 12 days.
+const LONGEST: f64 = 1e12;
+
+/// One call in so many shows which works were asked for when.
+const SAMPLED: usize = 64;
+
+/// A part of a trace: what the host did in a window, and what it asked the device to do then, by correlation. That may
+/// be a little more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) window: Span,
+    correlations: (u32, u32),
+}
+
+/// Adds to a list that grows by quarters: doubling would hold twice the memory.
+fn push<T>(list: &mut Vec<T>, item: T) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(list.len() / 4 + 1024);
+    }
+    list.push(item);
+}
+
+/// What stands before the events.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Head {
+    #[serde(rename = "distributedInfo")]
+    pub(super) distributed: Option<Distributed>,
+    #[serde(rename = "deviceProperties")]
+    pub(super) devices: Vec<Device>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Distributed {
+    pub(super) rank: Option<u64>,
+    pub(super) world_size: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Device {
+    pub(super) name: String,
+}
+
+/// Events that could not be used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Losses {
+    /// Read after repair.
+    pub(super) repaired: u64,
+    pub(super) unreadable: u64,
+    /// Times that cannot be.
+    pub(super) absurd: u64,
+}
+
+/// One rank.
+#[derive(Debug, Default)]
+pub(super) struct Recording {
+    pub(super) head: Head,
+    pub(super) events: u64,
+    pub(super) losses: Losses,
+    pub(super) works: Vec<Placed>,
+    pub(super) launches: Vec<Launch>,
+    pub(super) operators: Vec<Operator>,
+    pub(super) ranges: Vec<Range>,
+    pub(super) accumulations: Vec<Accumulation>,
+    pub(super) collectives: Vec<Collective>,
+    pub(super) numbered: Vec<Numbered>,
+    /// When each numbered step begins on the device, by its marks.
+    pub(super) device_marks: BTreeMap<u64, Time>,
+    /// Shape of the first input of the first layer that takes samples.
+    pub(super) first_input: Option<(Time, Shape)>,
+    pub(super) devices: Vec<u64>,
+    names: Names,
+    threads: FxHashMap<u64, u16>,
+    /// Only this is kept.
+    part: Option<Part>,
+    /// When every so many works were asked for, and their correlation.
+    samples: Vec<(Time, u32)>,
+    calls: usize,
+    /// Records that there would be, and that are kept at most.
+    records: usize,
+    most: usize,
+}
+
+impl Recording {
+    /// An empty one, for `most` records.
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, ..Self::default() }
+    }
+
+    /// An empty one for a part of a trace that has more records than fit.
+    pub(super) fn within(part: Part, most: usize) -> Self {
+        Self { part: Some(part), ..Self::new(most) }
+    }
+
+    /// The part that the host worked on in `window`.
+    pub(super) fn part(&self, window: Span) -> Part {
+        let of = |inside: &dyn Fn(Time) -> bool| {
+            self.samples
+                .iter()
+                .filter(|(time, _)| inside(*time))
+                .map(|(_, correlation)| *correlation)
+                .collect::<Vec<_>>()
+        };
+        let first = of(&|time| time < window.start).into_iter().max().unwrap_or(0);
+        let last = of(&|time| time >= window.end).into_iter().min().unwrap_or(u32::MAX);
+        Part { window, correlations: (first, last) }
+    }
+
+    /// Whether records were dropped; how many there would be.
+    pub(super) fn overflow(&self) -> Option<usize> {
+        (self.records > self.most).then_some(self.records)
+    }
+
+    /// Puts everything in order of time.
+    pub(super) fn sort(&mut self) {
+        self.accumulations.sort_by_key(|it| it.span);
+        self.numbered.sort_by_key(|it| it.start);
+        self.collectives.sort_by_key(|it| it.span);
+    }
+
+    pub(super) fn name(&self, index: u32) -> &str {
+        self.names.text(index)
+    }
+
+    fn thread(&mut self, label: u64) -> u16 {
+        let next = self.threads.len() as u16;
+        *self.threads.entry(label).or_insert(next)
+    }
+
+    /// Whether there is room for one more.
+    fn count(&mut self) -> bool {
+        self.records += 1;
+        if self.records == self.most + 1 {
+            self.works = Vec::new();
+            self.launches = Vec::new();
+            self.operators = Vec::new();
+            self.numbered = Vec::new();
+            self.accumulations = Vec::new();
+            self.ranges.retain(|range| range.role == Role::Step);
+        }
+        self.records <= self.most
+    }
+
+    fn keep(&mut self, event: &Event<'_>) {
+        if !event.complete || event.category == Category::Other {
+            return;
+        }
+        let (Some(start), duration) = (event.start, event.duration.unwrap_or(0.0)) else {
+            self.losses.absurd += 1;
+            return;
+        };
+        if start.abs() > LATEST || !(0.0..=LONGEST).contains(&duration) {
+            self.losses.absurd += 1;
+            return;
+        }
+        let nanoseconds = |microseconds: f64| (microseconds * 1e3).round() as Time;
+        let start = nanoseconds(start);
+        let span = Span { start, end: start + nanoseconds(duration) };
+        let on_device = matches!(event.category, Category::Kernel | Category::Copy | Category::Fill);
+        if let Some(part) = self.part {
+            let correlation = event.details.correlation.unwrap_or(0) as u32;
+            let (first, last) = part.correlations;
+            let inside =
+                if on_device { (first..=last).contains(&correlation) } else { part.window.contains(start) };
+            if !inside {
+                return;
+            }
+        }
+        match event.category {
+            Category::Kernel | Category::Copy | Category::Fill => self.keep_work(event, span),
+            Category::Runtime => self.keep_call(event, span),
+            Category::DeviceAnnotation => {
+                let number = event
+                    .name
+                    .strip_prefix(names::STEP)
+                    .and_then(|rest| rest.strip_prefix('#')?.parse().ok());
+                if let Some(number) = number {
+                    let begin = self.device_marks.entry(number).or_insert(start);
+                    *begin = start.min(*begin);
+                }
+            }
+            Category::Operator | Category::Annotation => self.keep_range(event, span),
+            Category::Other => {}
+        }
+    }
+
+    fn keep_work(&mut self, event: &Event<'_>, span: Span) {
+        if !self.count() {
+            return;
+        }
+        let details = &event.details;
+        let (name, facts) = self.names.of(&event.name);
+        let kind = match event.category {
+            Category::Kernel if facts.has(Fact::CollectiveKernel) => Kind::Collective,
+            Category::Kernel => Kind::Compute,
+            Category::Copy if facts.has(Fact::WithinDevice) => Kind::Copy,
+            _ => Kind::Transfer,
+        };
+        let threads = details.grid.zip(details.block).and_then(|(grid, block)| grid.checked_mul(block));
+        if let Some(device) = details.device.filter(|device| !self.devices.contains(device)) {
+            self.devices.push(device);
+        }
+        let work = Work {
+            span,
+            amount: details.bytes.or(threads).unwrap_or(0),
+            correlation: details.correlation.unwrap_or(0) as u32,
+            name,
+            kind,
+            elements: details.elements.and_then(|elements| u32::try_from(elements).ok()).unwrap_or(0),
+        };
+        push(&mut self.works, Placed { work, launch: span.start, phase: Phase::Forward, thread: 0 });
+    }
+
+    fn keep_call(&mut self, event: &Event<'_>, span: Span) {
+        let thread = self.thread(event.thread);
+        let (_, facts) = self.names.of(&event.name);
+        if facts.has(Fact::Waits) && self.count() {
+            push(&mut self.ranges, Range { span, role: Role::Synchronising, thread });
+        }
+        // Most calls only ask something.
+        let details = &event.details;
+        if let Some(correlation) = details.correlation.filter(|_| facts.has(Fact::SetsToWork)) {
+            if self.calls.is_multiple_of(SAMPLED) {
+                self.samples.push((span.start, correlation as u32));
+            }
+            self.calls += 1;
+            if !self.count() {
+                return;
+            }
+            push(&mut self.launches, Launch { span, correlation: correlation as u32, thread });
+        }
+    }
+
+    fn keep_range(&mut self, event: &Event<'_>, span: Span) {
+        let thread = self.thread(event.thread);
+        let (name, details) = (&*event.name, &event.details);
+        let (index, facts) = self.names.of(name);
+        if let Some(role) = facts.role
+            && (role != Role::Backward || self.count())
+        {
+            push(&mut self.ranges, Range { span, role, thread });
+        }
+        if let Some(name) = facts.collective {
+            self.collectives.push(Collective { span, thread, name, elements: None, element: 0 });
+        }
+        if facts.has(Fact::RecordsCollective)
+            && let Some(elements) = details.elements
+        {
+            let (called, _) = self.names.of(details.collective.as_deref().unwrap_or(name));
+            let element = details.element_type.as_deref().map_or(0, element_bytes);
+            self.collectives.push(Collective {
+                span,
+                thread,
+                name: called,
+                elements: Some(elements),
+                element,
+            });
+        }
+        if !self.count() {
+            return;
+        }
+        if facts.has(Fact::Accumulates) {
+            let accumulation = Accumulation {
+                span,
+                thread,
+                element: details.types.as_deref().map_or(0, element_bytes),
+                elements: details.shape.and_then(|shape| shape.product()).unwrap_or(0),
+            };
+            push(&mut self.accumulations, accumulation);
+        }
+        if let Some(number) = details.sequence {
+            push(&mut self.numbered, Numbered { start: span.start, number: number as u32, thread });
+        }
+        if let Some(shape) = details.shape.filter(|shape| takes_samples(name, shape.sizes()))
+            && self.first_input.as_ref().is_none_or(|(before, _)| span.start < *before)
+        {
+            self.first_input = Some((span.start, shape));
+        }
+        if event.category == Category::Operator {
+            push(&mut self.operators, Operator { span, name: index, thread });
+        }
+    }
+}
+
+impl Receive for Recording {
+    fn head(&mut self, text: &[u8]) {
+        let mut whole = repair(text);
+        whole.truncate(whole.trim_end().trim_end_matches(',').len());
+        whole.push('}');
+        self.head = serde_json::from_str(&whole).unwrap_or_default();
+    }
+
+    fn begin(&mut self, text: &[u8]) -> Begin {
+        let mut events = serde_json::Deserializer::from_slice(text).into_iter::<Event<'_>>();
+        match events.next() {
+            Some(Ok(event)) => {
+                self.events += 1;
+                self.keep(&event);
+                Begin::Event(events.byte_offset())
+            }
+            Some(Err(error)) if !error.is_eof() => Begin::Broken,
+            Some(Err(_)) | None => Begin::Unfinished,
+        }
+    }
+
+    fn event(&mut self, text: &[u8]) -> bool {
+        self.events += 1;
+        match serde_json::from_str::<Event<'_>>(&repair(text)) {
+            Ok(event) => {
+                self.losses.repaired += 1;
+                self.keep(&event);
+                true
+            }
+            Err(_) => {
+                self.losses.unreadable += 1;
+                false
+            }
+        }
+    }
+}
+
+/// Whether the first input of an operator is a batch: its first dimension counts samples.
+fn takes_samples(name: &str, shape: &[u32]) -> bool {
+    match name {
+        "aten::conv1d" => shape.len() == 3,
+        "aten::conv2d" => shape.len() == 4,
+        "aten::conv3d" => shape.len() == 5,
+        "aten::linear" => shape.len() >= 2,
+        _ => false,
+    }
+}
+
+/// Bytes of one element of a type, by PyTorch's and C++'s names; 0 if it is none.
+fn element_bytes(name: &str) -> u8 {
+    match name.to_ascii_lowercase().trim_start_matches("c10::") {
+        "double" | "long" | "int64" | "long int" => 8,
+        "float" | "int" | "int32" => 4,
+        "half" | "bfloat16" | "short" => 2,
+        "byte" | "char" | "bool" | "int8" | "uint8" | "float8_e4m3fn" | "float8_e5m2" => 1,
+        _ => 0,
+    }
+}

@@ -1,0 +1,131 @@
+//! What is kept of an event, by what it is about.
+
+/// Nanoseconds, since whatever the trace counts from.
+pub(super) type Time = i64;
+
+/// From when until when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Span {
+    pub(super) start: Time,
+    pub(super) end: Time,
+}
+
+impl Span {
+    pub(super) fn length(self) -> Time {
+        self.end - self.start
+    }
+
+    pub(super) fn contains(self, time: Time) -> bool {
+        self.start <= time && time < self.end
+    }
+
+    /// What both have in common.
+    pub(super) fn common(self, other: Self) -> Option<Self> {
+        let (start, end) = (self.start.max(other.start), self.end.min(other.end));
+        (start < end).then_some(Self { start, end })
+    }
+}
+
+/// What occupies the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A kernel that computes.
+    Compute,
+    /// A kernel of a collective.
+    Collective,
+    /// A copy from device to device.
+    Copy,
+    /// A copy from or to the host, or memory that is filled.
+    Transfer,
+}
+
+/// Something the device did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Work {
+    pub(super) span: Span,
+    /// Bytes of a copy; threads of a kernel.
+    pub(super) amount: u64,
+    pub(super) correlation: u32,
+    pub(super) name: u32,
+    pub(super) kind: Kind,
+    /// Elements of a collective; 0 if unknown.
+    pub(super) elements: u32,
+}
+
+/// A call on the host that may have set the device to work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Launch {
+    pub(super) span: Span,
+    pub(super) correlation: u32,
+    pub(super) thread: u16,
+}
+
+/// An operator on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Operator {
+    pub(super) span: Span,
+    pub(super) name: u32,
+    pub(super) thread: u16,
+}
+
+/// What a range on the host stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// `ProfilerStep#7`.
+    Step,
+    /// `Optimizer.step`.
+    Optimiser,
+    /// `Optimizer.zero_grad`.
+    Clearing,
+    /// A `DataLoader`'s next batch.
+    Loading,
+    /// A node of autograd's graph, or a range that is called backward.
+    Backward,
+    /// A call that waits for the device.
+    Synchronising,
+}
+
+/// A range on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) span: Span,
+    pub(super) role: Role,
+    pub(super) thread: u16,
+}
+
+/// A gradient was added to its parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Accumulation {
+    pub(super) span: Span,
+    pub(super) thread: u16,
+    /// Bytes of one element; 0 if unknown.
+    pub(super) element: u8,
+    /// 0 if unknown.
+    pub(super) elements: u64,
+}
+
+/// What the host knows of a collective.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Collective {
+    pub(super) span: Span,
+    pub(super) thread: u16,
+    /// `all_reduce`.
+    pub(super) name: u32,
+    pub(super) elements: Option<u64>,
+    pub(super) element: u8,
+}
+
+/// An operator that autograd numbered, or the backward of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Numbered {
+    pub(super) start: Time,
+    pub(super) number: u32,
+    pub(super) thread: u16,
+}
+
+/// Those of `items`, which are in order of their start, that start in `window`.
+pub(super) fn inside<T>(items: &[T], window: Span, start: impl Fn(&T) -> Time) -> &[T] {
+    let first = items.partition_point(|item| start(item) < window.start);
+    let last = items.partition_point(|item| start(item) < window.end);
+    &items[first..last.max(first)]
+}

@@ -1,0 +1,194 @@
+//! What was found in a trace, for people and programs.
+
+use super::join::Phase;
+use super::rank::{Bucket, Rank, Step, Usage, median};
+use super::ranks::Standing;
+use super::records::Time;
+use super::sizes::Source;
+use super::steps::Told;
+use crate::summary::{Summary, Table, Value};
+use stepcast_core::quantity::{Bytes, Seconds};
+
+/// Operators that are listed.
+const MOST_OPERATORS: usize = 10;
+
+fn time(nanoseconds: f64) -> Value {
+    Value::Time(Seconds::new(nanoseconds / 1e9))
+}
+
+/// The figures of the rank that the profile was made of.
+pub(super) fn summary(rank: &Rank) -> Summary {
+    let mut summary = Summary::default();
+    if let Some(device) = &rank.device {
+        summary.figure("device", "device", Value::Text(device.clone()), "");
+    }
+    if let (Some(number), Some(world)) = (rank.number, rank.world) {
+        summary.figure("rank", "rank", Value::Count(number), format!("of {world}"));
+        summary.figure("world", "ranks of the job", Value::Count(world), "");
+    }
+    let mean = |of: fn(&Step) -> Time| rank.mean(of);
+    let step = mean(|step| step.timeline.span.length());
+    let told = match rank.told {
+        Told::Marks => "from one ProfilerStep to the next",
+        Told::Optimiser => "no ProfilerStep; from one step of the optimiser to the next",
+        Told::Repetition => "no ProfilerStep; kernels that come again in the same order",
+        Told::Nothing => "nothing repeats; the trace is taken for one step",
+    };
+    summary.figure("step", "step in the trace", time(step), format!("with communication; {told}"));
+    let lengths: Vec<Time> = rank.steps.iter().map(|step| step.timeline.span.length()).collect();
+    if let Some(median) = median(&lengths) {
+        summary.figure("median_step", "median step", time(median as f64), "");
+    }
+    for (key, label, marks) in [
+        ("host_mark", "mark on the host", &rank.host_marks),
+        ("device_mark", "marks on the device", &rank.device_marks),
+    ] {
+        if let Some(median) = median(marks) {
+            summary.figure(key, label, time(median as f64), "median");
+        }
+    }
+    let length = mean(|step| step.timeline.length());
+    summary.figure("forward", "forward", time(mean(Step::forward_end)), "to the start of the backward pass");
+    let backward = mean(|step| step.backward_end() - step.forward_end());
+    summary.figure("backward", "backward", time(backward), "to the last gradient");
+    let rest = length - mean(Step::backward_end);
+    summary.figure("rest", "rest", time(rest), "optimiser, loading, and the way to the next step");
+    let kernels = |phase| rank.mean(|step| step.phases.get(&phase).copied().unwrap_or(0));
+    summary.figure("optimiser_kernels", "optimiser", time(kernels(Phase::Optimiser)), "its kernels");
+    summary.figure("loading", "data loading", time(mean(|step| step.loading)), "on the host");
+    summary.figure(
+        "communication",
+        "communication",
+        time(mean(|step| step.timeline.collectives)),
+        "collectives run on the device",
+    );
+    let exposed = mean(|step| step.timeline.exposed);
+    summary.figure(
+        "exposed",
+        "of it exposed",
+        time(exposed),
+        "waited for; taken out as far as the host is fast enough",
+    );
+    let share = |part: f64| Value::Share(if length > 0.0 { part / length } else { 0.0 });
+    summary.figure(
+        "idle",
+        "idle",
+        share(mean(|step| step.timeline.idle())),
+        "of the step without communication",
+    );
+    let late = "the device waits for the host to launch";
+    summary.figure("launch_bound", "launch-bound", share(mean(|step| step.timeline.late)), late);
+    summary.figure(
+        "kernels",
+        "kernels in a step",
+        Value::Count(mean(|step| step.works as Time).round() as u64),
+        "",
+    );
+    gradients(rank, &mut summary);
+    summary.tables.extend([buckets(rank), operators(rank)].into_iter().flatten());
+    summary
+}
+
+fn gradients(rank: &Rank, summary: &mut Summary) {
+    let Some(step) = rank.steps.first() else { return };
+    summary.figure("gradients", "gradients", Value::Count(step.gradients.len() as u64), "");
+    let Some(sizes) = &rank.sizes else { return };
+    let parameters: u64 = sizes.elements.iter().sum();
+    let from = match sizes.source {
+        Source::Shapes => "from recorded shapes",
+        Source::Copies => "from copies out of the buckets",
+        Source::Sent => "from copies before each collective",
+        Source::Buckets => "from buckets; single gradients are estimated",
+        Source::Kernels => "estimated from kernels that clear gradients",
+        Source::Chunks => "estimated from kernels of the optimiser",
+    };
+    summary.figure("parameters", "parameters", Value::Count(parameters), from);
+    let bytes = parameters.saturating_mul(sizes.element);
+    summary.figure("gradient", "gradients", Value::Size(Bytes::new(bytes as f64)), "");
+}
+
+/// The buckets of the first step; when each was ready is a mean.
+fn buckets(rank: &Rank) -> Option<Table> {
+    let step = rank.steps.first().filter(|step| !step.buckets.is_empty())?;
+    let mut rows = Vec::new();
+    for (index, bucket) in step.buckets.iter().enumerate() {
+        let same = || rank.steps.iter().filter_map(|step| Some((step, step.buckets.get(index)?)));
+        let mean = |of: &dyn Fn(&Step, &Bucket) -> Option<Time>| {
+            let times: Vec<f64> =
+                same().filter_map(|(step, bucket)| of(step, bucket)).map(|time| time as f64).collect();
+            if times.is_empty() {
+                Value::Unknown
+            } else {
+                time(times.iter().sum::<f64>() / times.len() as f64)
+            }
+        };
+        let alone = rank.sizes.as_ref().filter(|sizes| sizes.source == Source::Sent);
+        let elements = bucket.elements.or_else(|| alone?.elements.get(index).copied());
+        let element = u64::from(if bucket.element == 0 { 4 } else { bucket.element });
+        let size = |elements: u64| Value::Size(Bytes::new((elements * element) as f64));
+        rows.push(vec![
+            Value::Count(index as u64),
+            elements.map_or(Value::Unknown, Value::Count),
+            elements.map_or(Value::Unknown, size),
+            mean(&|step, bucket| Some(step.timeline.clock_at_start(bucket.ran?.start))),
+            mean(&|_, bucket| Some(bucket.ran?.length())),
+        ]);
+    }
+    let columns = vec![
+        ("bucket", "bucket"),
+        ("elements", "elements"),
+        ("size", "size"),
+        ("start", "starts at"),
+        ("time", "takes"),
+    ];
+    Some(Table { key: "buckets", title: "All-reduce", columns, rows })
+}
+
+fn operators(rank: &Rank) -> Option<Table> {
+    let steps = rank.steps.len() as f64;
+    let row = |usage: &Usage| {
+        vec![
+            Value::Text(usage.name.clone()),
+            Value::Count((usage.works as f64 / steps).round() as u64),
+            time(usage.time as f64 / steps),
+        ]
+    };
+    let rows: Vec<Vec<Value>> = rank.operators.iter().take(MOST_OPERATORS).map(row).collect();
+    let columns = vec![("operator", "operator"), ("kernels", "kernels in a step"), ("time", "on the device")];
+    (!rows.is_empty()).then_some(Table { key: "operators", title: "Operators", columns, rows })
+}
+
+/// Every rank beside the others.
+pub(super) fn ranks(ranks: &[Rank], standings: &[Standing], chosen: usize) -> Table {
+    let row = |(index, (rank, standing)): (usize, (&Rank, &Standing))| {
+        let number = rank.number.unwrap_or(index as u64);
+        vec![
+            Value::Count(number),
+            time(rank.mean(|step| step.timeline.span.length())),
+            time(rank.mean(|step| step.timeline.length())),
+            time(rank.mean(|step| step.timeline.exposed)),
+            time(standing.waited),
+            time(standing.lateness),
+            Value::Share(standing.last),
+            time(standing.offset as f64),
+            Value::Text(if index == chosen { "profile".to_owned() } else { String::new() }),
+        ]
+    };
+    let mut rows: Vec<Vec<Value>> = ranks.iter().zip(standings).enumerate().map(row).collect();
+    rows.sort_by_key(|row| match row[0] {
+        Value::Count(number) => number,
+        _ => 0,
+    });
+    let columns = vec![
+        ("rank", "rank"),
+        ("step", "step"),
+        ("compute", "own work"),
+        ("exposed", "exposed"),
+        ("waited", "waits"),
+        ("late", "late by"),
+        ("last", "is last"),
+        ("clock", "clock"),
+        ("use", ""),
+    ];
+    Table { key: "ranks", title: "Ranks", columns, rows }
+}

@@ -1,0 +1,164 @@
+//! One step as the device saw it, and the same without communication.
+//!
+//! Between two works the device is idle for one of three reasons: the host had not asked for the second yet (late), the
+//! second waited for a collective (exposed), or neither. A wait for a collective is one while the second work had been
+//! asked for, or while the host itself waited for the device. Exposed waits are taken out, and what follows moves
+//! forward; but no work starts before the host has asked for it, so a host that is slow stays slow. A host that waits for
+//! the device goes on as much earlier as the device is done earlier, though not before it began to wait.
+
+use super::join::{Placed, within};
+use super::records::{Kind, Span, Time};
+
+/// One step.
+#[derive(Debug, Clone)]
+pub(super) struct Timeline {
+    /// From its first work to that of the next step.
+    pub(super) span: Span,
+    /// Waits for collectives.
+    pub(super) exposed: Time,
+    /// The device computes or copies.
+    pub(super) busy: Time,
+    /// It does nothing because the host is late, without communication.
+    pub(super) late: Time,
+    /// Collectives run.
+    pub(super) collectives: Time,
+    /// When the first work of the backward pass starts.
+    pub(super) backward: Option<Time>,
+    last_end: Time,
+    /// By how much works move forward that start at these times or later, in order.
+    shifts: Vec<(Time, Time)>,
+    /// By how much the host does, which waits less itself.
+    host_shift: Time,
+    /// Until when its waits have been counted.
+    counted: Time,
+}
+
+/// By how much works on the device and calls of the host move forward; a step takes it over from the one before.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Shift {
+    device: Time,
+    host: Time,
+    /// Until when waits of the host have been counted.
+    counted: Time,
+}
+
+/// What steps share.
+pub(super) struct Surroundings {
+    /// When collectives run.
+    pub(super) collectives: Vec<Span>,
+    /// When the host waits for the device.
+    pub(super) waiting: Vec<Span>,
+    /// Whether the host itself computes: then nothing is asked for ahead of time.
+    pub(super) on_host: bool,
+}
+
+impl Timeline {
+    /// Of the works of one step in order of their start, and of the first work of the next: its start and launch. Where
+    /// there is none, it would start at some time after the last work, and be launched at some time.
+    pub(super) fn of(
+        works: &[&Placed],
+        carried: Shift,
+        next: Option<(Time, Time)>,
+        usual: (Time, Time),
+        around: &Surroundings,
+        backward_is: impl Fn(&Placed) -> bool,
+    ) -> Option<Self> {
+        let computing = || works.iter().filter(|placed| placed.work.kind != Kind::Collective);
+        let start = computing().next()?.work.span.start;
+        let mut timeline = Self {
+            span: Span { start, end: start },
+            exposed: 0,
+            busy: 0,
+            late: 0,
+            collectives: 0,
+            backward: computing().find(|placed| backward_is(placed)).map(|placed| placed.work.span.start),
+            last_end: start,
+            shifts: vec![(start, carried.device)],
+            host_shift: carried.host,
+            counted: carried.counted,
+        };
+        for placed in computing() {
+            let span = placed.work.span;
+            timeline.pass(Span { start: timeline.last_end, end: span.start }, placed.launch, around);
+            timeline.busy += (span.end - span.start.max(timeline.last_end)).max(0);
+            timeline.last_end = timeline.last_end.max(span.end);
+        }
+        let (end, launch) = next.unwrap_or((timeline.last_end + usual.0, usual.1));
+        let end = end.max(timeline.last_end);
+        timeline.pass(Span { start: timeline.last_end, end }, launch, around);
+        timeline.span.end = end;
+        timeline.collectives = within(&around.collectives, timeline.span).map(Span::length).sum();
+        Some(timeline)
+    }
+
+    /// The device does nothing in `gap`; what ends it was asked for at `launch`.
+    fn pass(&mut self, gap: Span, launch: Time, around: &Surroundings) {
+        if gap.length() < 0 {
+            return;
+        }
+        let asked = if around.on_host { gap.start } else { launch.clamp(gap.start, gap.end) };
+        let late = Span { start: gap.start, end: asked };
+        let waits = within(&around.collectives, late).flat_map(|part| within(&around.waiting, part));
+        let by_host: Time = waits.map(Span::length).sum();
+        let by_device: Time =
+            within(&around.collectives, Span { start: asked, end: gap.end }).map(Span::length).sum();
+        self.exposed += by_host + by_device;
+        let before = self.shifts.last().map_or(0, |(_, shift)| *shift);
+        self.count_waits(launch, before, around);
+        self.host_shift += by_host;
+        let free = before + by_host + by_device;
+        let most = if around.on_host { free } else { (gap.end - launch).max(0) + self.host_shift };
+        let shift = free.min(most);
+        self.late += late.length() - by_host + free - shift;
+        if shift != before {
+            self.shifts.push((gap.end, shift));
+        }
+    }
+
+    /// The host has waited for the device, which is `shift` earlier, before it asked for a work at `launch`.
+    fn count_waits(&mut self, launch: Time, shift: Time, around: &Surroundings) {
+        let first = around.waiting.partition_point(|wait| wait.end <= self.counted);
+        for wait in around.waiting[first..].iter().take_while(|wait| wait.end <= launch) {
+            self.host_shift = self.host_shift.max(shift.min(self.host_shift + wait.length()));
+            self.counted = wait.end;
+        }
+    }
+
+    /// Time from the start of the step to the start of a work at `time`, without waits for collectives.
+    pub(super) fn clock_at_start(&self, time: Time) -> Time {
+        self.clock(time, self.shifts.partition_point(|(from, _)| *from <= time))
+    }
+
+    /// The same for a work that ends at `time`.
+    pub(super) fn clock_at_end(&self, time: Time) -> Time {
+        self.clock(time, self.shifts.partition_point(|(from, _)| *from < time))
+    }
+
+    /// With the first of the shifts that do not count yet.
+    fn clock(&self, time: Time, next: usize) -> Time {
+        let time = time.clamp(self.span.start, self.span.end);
+        let shift = self.shifts[next.saturating_sub(1)].1;
+        let moved = time - shift;
+        let latest = self.shifts.get(next).map_or(moved, |(from, shift)| from - shift);
+        let begin = self.shifts.first().map_or(0, |(from, shift)| from - shift);
+        moved.min(latest) - begin
+    }
+
+    /// What the next step takes over.
+    pub(super) fn carry(&self) -> Shift {
+        Shift {
+            device: self.shifts.last().map_or(0, |(_, shift)| *shift),
+            host: self.host_shift,
+            counted: self.counted,
+        }
+    }
+
+    /// Length without waits for collectives.
+    pub(super) fn length(&self) -> Time {
+        self.clock_at_start(self.span.end)
+    }
+
+    pub(super) fn idle(&self) -> Time {
+        (self.length() - self.busy).max(0)
+    }
+}

@@ -1,0 +1,113 @@
+//! From operators to layers: what exporters take apart is put together again, and the model is built.
+//!
+//! Every tensor that depends on samples is made by one [`Unit`]. Patterns of several nodes come first; a node that is in
+//! none is a unit by itself. Only units that the outputs depend on become layers, so masks and shape arithmetic vanish.
+
+mod attention;
+mod build;
+mod chain;
+mod layer_norm;
+mod linear;
+mod net;
+mod single;
+mod table;
+mod unit;
+
+use super::ImportedModel;
+use super::evaluate::Facts;
+use super::graph::{Graph, NodeId, TensorId};
+use super::operator::{Kind, only_moves};
+use crate::TraceError;
+use net::Net;
+use std::collections::{HashMap, HashSet};
+use unit::Unit;
+
+/// The model of a graph, which came from `place`.
+pub(super) fn model(
+    graph: &Graph,
+    facts: Facts,
+    name: &str,
+    source: &str,
+    place: &str,
+) -> Result<ImportedModel, TraceError> {
+    let net = Net::new(graph, &facts);
+    let units = units(&net);
+    let live = live(&net, &units);
+    let mut built = build::model(&net, &units, &live, name, source, place)?;
+    built.notes.splice(0..0, facts.notes.iter().cloned());
+    Ok(built)
+}
+
+/// All units, by the tensor they make.
+fn units(net: &Net<'_>) -> HashMap<TensorId, Unit> {
+    let mut units = HashMap::new();
+    let mut within: HashSet<NodeId> = HashSet::new();
+    // From the end: the longest chain that ends at a node is found before its parts.
+    for id in (0..net.graph.nodes.len()).rev() {
+        if within.contains(&id) {
+            continue;
+        }
+        let found = attention::unit(net, id)
+            .or_else(|| layer_norm::unit(net, id))
+            .or_else(|| linear::unit(net, id))
+            .or_else(|| table::unit(net, id));
+        if let Some(unit) = found {
+            units.insert(unit.output, unit);
+            continue;
+        }
+        if let Some((unit, chain)) = chain::unit(net, id) {
+            within.extend(chain);
+            units.insert(unit.output, unit);
+            continue;
+        }
+        for &output in net.node(id).outputs.iter().flatten().filter(|output| net.tensor(**output).is_data()) {
+            units.entry(output).or_insert_with(|| single::unit(net, id, output));
+        }
+    }
+    units
+}
+
+/// The tensors that the outputs depend on.
+fn live(net: &Net<'_>, units: &HashMap<TensorId, Unit>) -> HashSet<TensorId> {
+    let mut live = HashSet::new();
+    let mut waiting: Vec<TensorId> = net.graph.outputs.clone();
+    while let Some(tensor) = waiting.pop() {
+        if net.tensor(tensor).is_data()
+            && live.insert(tensor)
+            && let Some(unit) = units.get(&tensor)
+        {
+            waiting.extend(&unit.inputs);
+        }
+    }
+    live
+}
+
+/// Elements of a stored tensor; more than can be counted are as many as can.
+fn stored_elements(net: &Net<'_>, index: usize) -> u64 {
+    let dims = &net.graph.initialisers[index].1.dims;
+    let product = dims.iter().try_fold(1_u64, |product, &dim| product.checked_mul(u64::try_from(dim).ok()?));
+    product.unwrap_or(u64::MAX)
+}
+
+/// Whether a unit computes nothing: its output holds elements of its input.
+fn moves(net: &Net<'_>, unit: &Unit) -> bool {
+    let node = net.node(unit.node);
+    // A window of one pixel takes that pixel.
+    let one_pixel = matches!(node.op.as_str(), "AveragePool" | "MaxPool")
+        && unit.inputs.first().is_some_and(|input| net.tensor(*input).shape == net.tensor(unit.output).shape)
+        && node.attribute("kernel_shape").is_some_and(|kernel| kernel.ints.iter().all(|side| *side == 1));
+    one_pixel
+        || (unit.op.is_none() && only_moves(&node.op) && unit.weights.is_empty() && unit.inputs.len() == 1)
+}
+
+/// The place of a kind of work in a layer's cost.
+fn slot(cost: &mut stepcast_core::model::Cost, kind: Kind) -> &mut u64 {
+    match kind {
+        Kind::MultiplyAdd => &mut cost.multiply_add,
+        Kind::Bias => &mut cost.bias,
+        Kind::Activation => &mut cost.activation,
+        Kind::Pooling => &mut cost.pooling,
+        Kind::Normalisation => &mut cost.normalisation,
+        Kind::Elementwise => &mut cost.elementwise,
+    }
+}

@@ -1,0 +1,250 @@
+//! Perfetto's own format: a protobuf of packets, each a description of a track or something that happened on one.
+//!
+//! Only the messages and fields that are written or read are declared; numbers are those of perfetto_trace.proto.
+
+use super::{Event, Flow, Timeline, nanoseconds};
+use prost::Message;
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Packet {
+    #[prost(uint64, optional, tag = "8")]
+    pub(super) timestamp: Option<u64>,
+    #[prost(uint32, tag = "10")]
+    pub(super) sequence: u32,
+    #[prost(message, optional, tag = "11")]
+    pub(super) event: Option<TrackEvent>,
+    #[prost(message, optional, tag = "12")]
+    pub(super) interned: Option<Interned>,
+    /// 1: interned names begin anew; 2: they are needed.
+    #[prost(uint32, optional, tag = "13")]
+    pub(super) flags: Option<u32>,
+    #[prost(message, optional, tag = "60")]
+    pub(super) track: Option<Track>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TrackEvent {
+    #[prost(message, repeated, tag = "4")]
+    pub(super) notes: Vec<Note>,
+    #[prost(enumeration = "Kind", tag = "9")]
+    pub(super) kind: i32,
+    #[prost(uint64, optional, tag = "10")]
+    pub(super) name: Option<u64>,
+    #[prost(uint64, tag = "11")]
+    pub(super) track: u64,
+    #[prost(double, optional, tag = "44")]
+    pub(super) level: Option<f64>,
+    #[prost(fixed64, repeated, tag = "47")]
+    pub(super) flows: Vec<u64>,
+    #[prost(fixed64, repeated, tag = "48")]
+    pub(super) ending_flows: Vec<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub(super) enum Kind {
+    Unspecified = 0,
+    Begin = 1,
+    End = 2,
+    Instant = 3,
+    Level = 4,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Note {
+    #[prost(uint64, optional, tag = "3")]
+    pub(super) number: Option<u64>,
+    #[prost(string, optional, tag = "6")]
+    pub(super) text: Option<String>,
+    #[prost(string, tag = "10")]
+    pub(super) name: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Interned {
+    #[prost(message, repeated, tag = "2")]
+    pub(super) names: Vec<Name>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Name {
+    #[prost(uint64, tag = "1")]
+    pub(super) id: u64,
+    #[prost(string, tag = "2")]
+    pub(super) name: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Track {
+    #[prost(uint64, tag = "1")]
+    pub(super) id: u64,
+    #[prost(string, optional, tag = "2")]
+    pub(super) name: Option<String>,
+    #[prost(message, optional, tag = "3")]
+    pub(super) process: Option<ProcessTrack>,
+    #[prost(uint64, optional, tag = "5")]
+    pub(super) parent: Option<u64>,
+    #[prost(message, optional, tag = "8")]
+    pub(super) counter: Option<CounterTrack>,
+    /// 3: by rank.
+    #[prost(int32, optional, tag = "11")]
+    pub(super) ordering: Option<i32>,
+    #[prost(int32, optional, tag = "12")]
+    pub(super) rank: Option<i32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ProcessTrack {
+    #[prost(int32, tag = "1")]
+    pub(super) pid: i32,
+    #[prost(string, tag = "6")]
+    pub(super) name: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct CounterTrack {
+    #[prost(string, tag = "6")]
+    pub(super) unit: String,
+}
+
+/// A trace is its packets, each as field 1.
+pub(super) const PACKET: u8 = 1 << 3 | 2;
+
+/// The only sequence of packets.
+const SEQUENCE: u32 = 1;
+
+/// The note that holds what was run.
+pub(super) const ABOUT: &str = "stepcast";
+
+/// Numbers of tracks: those of processes, then their lanes and levels.
+struct Tracks {
+    /// By process: its own, that of its first lane, that of its first level.
+    first: Vec<[u64; 3]>,
+}
+
+impl Tracks {
+    fn new(timeline: &Timeline<'_>) -> Self {
+        let mut next = 1;
+        let mut first = Vec::with_capacity(timeline.processes.len());
+        for process in &timeline.processes {
+            let lanes = next + 1;
+            let levels = lanes + process.lanes.len() as u64;
+            first.push([next, lanes, levels]);
+            next = levels + process.levels.len() as u64;
+        }
+        Self { first }
+    }
+
+    fn lane(&self, event: &Event<'_>) -> u64 {
+        self.first[event.process as usize][1] + u64::from(event.lane)
+    }
+}
+
+/// Prints a timeline, packet by packet.
+pub fn print(timeline: &Timeline<'_>, out: &mut impl Write) -> io::Result<()> {
+    let tracks = Tracks::new(timeline);
+    let mut packets = Packets { out, scratch: Vec::new() };
+    describe(timeline, &tracks, &mut packets)?;
+    let mut names: HashMap<&str, u64> = HashMap::new();
+    for event in &timeline.events {
+        let next = names.len() as u64 + 1;
+        let id = *names.entry(&event.name).or_insert(next);
+        let interned =
+            (id == next).then(|| Interned { names: vec![Name { id, name: event.name.to_string() }] });
+        let (flows, ending_flows) = match event.flow {
+            Flow::None => (vec![], vec![]),
+            Flow::Begins(id) => (vec![id], vec![]),
+            Flow::Ends(id) => (vec![], vec![id]),
+        };
+        let note =
+            |(name, number): (&str, u64)| Note { number: Some(number), text: None, name: name.to_owned() };
+        let begin = TrackEvent {
+            notes: event.figure.map(note).into_iter().collect(),
+            kind: Kind::Begin as i32,
+            name: Some(id),
+            track: tracks.lane(event),
+            flows,
+            ending_flows,
+            ..TrackEvent::default()
+        };
+        let end = TrackEvent { kind: Kind::End as i32, track: begin.track, ..TrackEvent::default() };
+        let (since, until) = (nanoseconds(event.since), nanoseconds(event.until));
+        packets.print(Packet {
+            timestamp: Some(since),
+            event: Some(begin),
+            interned,
+            ..Packet::default()
+        })?;
+        packets.print(Packet { timestamp: Some(until.max(since)), event: Some(end), ..Packet::default() })?;
+    }
+    for level in &timeline.levels {
+        let track = tracks.first[level.process as usize][2] + u64::from(level.level);
+        let event =
+            TrackEvent { kind: Kind::Level as i32, track, level: Some(level.value), ..TrackEvent::default() };
+        let timestamp = Some(nanoseconds(level.at));
+        packets.print(Packet { timestamp, event: Some(event), ..Packet::default() })?;
+    }
+    Ok(())
+}
+
+/// Describes all tracks, and says what was run.
+fn describe<W: Write>(
+    timeline: &Timeline<'_>,
+    tracks: &Tracks,
+    packets: &mut Packets<'_, W>,
+) -> io::Result<()> {
+    let mut flags = Some(1);
+    let mut print = |track: Track, about: Option<TrackEvent>| {
+        let timestamp = about.is_some().then_some(0);
+        let track = (track.id > 0).then_some(track);
+        packets.print(Packet { timestamp, track, event: about, flags: flags.take(), ..Packet::default() })
+    };
+    for (pid, (process, [own, lanes, levels])) in (1..).zip(timeline.processes.iter().zip(&tracks.first)) {
+        let track = Some(ProcessTrack { pid, name: process.name.clone() });
+        print(Track { id: *own, process: track, ordering: Some(3), ..Track::default() }, None)?;
+        let child = |id: u64, name: &str| Track {
+            id,
+            name: Some(name.to_owned()),
+            parent: Some(*own),
+            rank: i32::try_from(id - own).ok(),
+            ..Track::default()
+        };
+        for (id, lane) in (*lanes..).zip(&process.lanes) {
+            print(child(id, lane), None)?;
+        }
+        for (id, (level, unit)) in (*levels..).zip(&process.levels) {
+            let counter = Some(CounterTrack { unit: (*unit).to_owned() });
+            print(Track { counter, ..child(id, level) }, None)?;
+        }
+        // Early, so that what the file is can be told from its beginning.
+        if let Some(about) = timeline.about.as_ref().filter(|_| pid == 1) {
+            let text = Some(serde_json::to_string(about)?);
+            let notes = vec![Note { number: None, text, name: ABOUT.to_owned() }];
+            let kind = Kind::Instant as i32;
+            print(
+                Track::default(),
+                Some(TrackEvent { notes, kind, track: *lanes, ..TrackEvent::default() }),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+struct Packets<'w, W> {
+    out: &'w mut W,
+    scratch: Vec<u8>,
+}
+
+impl<W: Write> Packets<'_, W> {
+    fn print(&mut self, packet: Packet) -> io::Result<()> {
+        let flags = packet.flags.or(packet.event.is_some().then_some(2));
+        let packet = Packet { sequence: SEQUENCE, flags, ..packet };
+        self.scratch.clear();
+        self.scratch.push(PACKET);
+        prost::encoding::encode_varint(packet.encoded_len() as u64, &mut self.scratch);
+        packet.encode(&mut self.scratch).map_err(io::Error::other)?;
+        self.out.write_all(&self.scratch)
+    }
+}
