@@ -287,7 +287,7 @@ mod tests {
             builder.append_data(&mut header, name, &b"abc"[..]).unwrap();
         }
         let archive = builder.into_inner().unwrap();
-        let mut first_of = |bytes: &[u8]| {
+        let first_of = |bytes: &[u8]| {
             std::fs::write(&path, bytes).unwrap();
             let mut notes = Vec::new();
             let read = |source: &mut Source<'_>| {
