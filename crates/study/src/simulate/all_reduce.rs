@@ -2,7 +2,7 @@
 
 use super::communication::Exchanges;
 use super::figures::describe;
-use super::{EVENTS, Recording, broken, steps};
+use super::{EVENTS, Recording, about, broken, steps};
 use crate::exchange;
 use rayon::prelude::*;
 use stepcast_core::cluster::WorkerGroup;
@@ -167,5 +167,6 @@ pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Ina
     let program = training.program().map_err(cyclic)?;
     let mut observed = Timeline::default();
     run(&program, scenario.simulate.seed, Limits::steps(steps), &mut observed).map_err(broken)?;
-    Ok(Recording { lane_names: training.lane_names(), program, observed, about: None })
+    let about = about(scenario, training.alone());
+    Ok(Recording { lane_names: training.lane_names(), program, observed, about })
 }

@@ -18,6 +18,7 @@ use parameter_server::Question;
 use rayon::prelude::*;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::prediction::{Communication, Prediction};
+use stepcast_core::profile::Operation;
 use stepcast_core::quantity::{BitsPerSec, Seconds};
 use stepcast_core::scenario::{Scenario, Transport};
 use stepcast_core::strategy::{Architecture, Synchronisation};
@@ -164,18 +165,22 @@ pub fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Inapplicab
     let question = Question::of(scenario)?;
     let mut observed = Timeline::default();
     run(&question.program, scenario.simulate.seed, Limits::steps(steps), &mut observed).map_err(broken)?;
-    let about = About {
-        format: FORMAT.to_owned(),
-        name: scenario.name().to_owned(),
-        batch: scenario.batch(0),
-        operations: question.operations,
-    };
     Ok(Recording {
         lane_names: parameter_server::lane_names(question.lanes),
         program: question.program,
         observed,
-        about: Some(about),
+        about: about(scenario, question.operations),
     })
+}
+
+/// What a profile of a run would be about.
+fn about(scenario: &Scenario, operations: Vec<Operation>) -> About {
+    About {
+        format: FORMAT.to_owned(),
+        name: scenario.name().to_owned(),
+        batch: scenario.batch(0),
+        operations,
+    }
 }
 
 #[cfg(test)]

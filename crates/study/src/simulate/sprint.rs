@@ -1,8 +1,7 @@
 //! Asynchronous all-reduce: SPRINT's threads as events, with the times that the closed form has for their tasks.
 
-use super::broken;
 use super::parameter_server::{histogram, spread};
-use super::{MAX_WORKERS, Recording, steps};
+use super::{MAX_WORKERS, Recording, about, broken, steps};
 use rayon::prelude::*;
 use stepcast_analytic::oyama2016::{GPU_PARTS, Oyama2016, Threads, UPDATE_PARTS, threads};
 use stepcast_core::method::{Inapplicable, Method};
@@ -173,5 +172,7 @@ pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Ina
     let shared = ["thread", "weights", "own buffer", "barrier", "exchange", "weights to publish"];
     let mut lane_names: Vec<String> = shared.map(str::to_owned).into();
     lane_names.extend((0..threads.gpus).map(|gpu| format!("buffer {gpu}")));
-    Ok(Recording { program, lane_names, observed, about: None })
+    // Its threads take no turns that a profile could tell.
+    let about = about(scenario, Vec::new());
+    Ok(Recording { program, lane_names, observed, about })
 }
