@@ -2,7 +2,7 @@
 //!
 //! One list of sets; to add one, add it to [`sets`], an arm to [`run_set`] and a rendering, and to the table of all.
 
-use super::json;
+use super::{json, plot};
 use crate::args::Validate;
 use crate::render::error::Complaint;
 use crate::render::{
@@ -17,7 +17,9 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
 use stepcast_core::suggest;
+use stepcast_report::of;
 use stepcast_study::fit::DataError;
+use stepcast_study::interval::Case;
 use stepcast_study::validate::{
     ValidationError, ddp_gloo, hkbu, liu2022, published, steps, table, tf_ps, zeng2023,
 };
@@ -45,6 +47,7 @@ fn sets() -> Vec<&'static str> {
 }
 
 pub(super) fn run(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    flags.plot.as_deref().map(plot::check).transpose()?;
     let Some(set) = flags.set.as_deref() else { return all(flags, as_json, screen) };
     let sets = sets();
     let Some(set) = sets.iter().find(|known| **known == set) else {
@@ -53,8 +56,9 @@ pub(super) fn run(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::R
         return Err(Complaint::new(format!("there is no validation set \"{set}\""), remedy).into());
     };
     let outcome = run_set(set, flags, screen)?;
+    let note = draw(flags, &outcome.cases, screen)?;
     let values = serde_json::Map::from_iter([((*set).to_owned(), outcome.value)]);
-    let text = if as_json { json(&values)?.text } else { outcome.text };
+    let text = if as_json { json(&values)?.text } else { outcome.text + &note };
     Ok(Answer { text, end: end(outcome.holds) })
 }
 
@@ -72,8 +76,21 @@ fn all(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::Result<Answe
     if let Some(path) = &flags.errors {
         write(path, "--errors", &errors_file(&table)?)?;
     }
-    let text = if as_json { json(&table)?.text } else { table_text::render(&table, screen) };
+    let note = draw(flags, &table.cases, screen)?;
+    let text = if as_json { json(&table)?.text } else { table_text::render(&table, screen) + &note };
     Ok(Answer { text, end: end(table.holds()) })
+}
+
+/// Draws the runs if that is asked for, and says so.
+fn draw(flags: &Validate, cases: &[Case], screen: &Screen) -> Result<String, Complaint> {
+    let Some(path) = &flags.plot else { return Ok(String::new()) };
+    if cases.is_empty() {
+        let remedy = "draw another set, or leave --plot out";
+        return Err(Complaint::new("nothing of this set was measured: there is nothing to draw", remedy)
+            .at(format!("--plot {}", path.display())));
+    }
+    plot::write(path, &of::predicted_measured(cases).svg())?;
+    Ok(plot::note(path, screen))
 }
 
 fn end(holds: bool) -> End {
@@ -125,6 +142,7 @@ fn with_progress<T>(run: impl FnOnce(&(dyn Fn(usize, usize) + Sync)) -> T) -> an
 const FAILED: &str = "the validation could not run";
 
 struct Outcome {
+    cases: Vec<Case>,
     text: String,
     value: Value,
     holds: bool,
@@ -134,26 +152,26 @@ fn run_set(set: &str, flags: &Validate, screen: &Screen) -> anyhow::Result<Outco
     match set {
         ZENG2023 => {
             let report = zeng2023::run().context(FAILED)?;
-            outcome(validation::render(&report, screen), &report, report.holds())
+            outcome(validation::render(&report, screen), &report, report.holds(), report.cases()?)
         }
         LIU2022 => {
             let report = liu2022::run().context(FAILED)?;
-            outcome(liu2022_text::render(&report, screen), &report, report.holds())
+            outcome(liu2022_text::render(&report, screen), &report, report.holds(), Vec::new())
         }
         HKBU => {
             let report = hkbu::run().context(FAILED)?;
-            outcome(hkbu_text::render(&report, screen), &report, report.holds())
+            outcome(hkbu_text::render(&report, screen), &report, report.holds(), report.cases())
         }
         _ if published::SETS.contains(&set) => {
             let report = published::run(set).context(FAILED)?;
-            outcome(published_text::render(&report, screen), &report, report.holds())
+            outcome(published_text::render(&report, screen), &report, report.holds(), report.cases())
         }
         _ => run_measured(set, flags, screen),
     }
 }
 
-fn outcome(text: String, report: &impl Serialize, holds: bool) -> anyhow::Result<Outcome> {
-    Ok(Outcome { text, value: serde_json::to_value(report)?, holds })
+fn outcome(text: String, report: &impl Serialize, holds: bool, cases: Vec<Case>) -> anyhow::Result<Outcome> {
+    Ok(Outcome { cases, text, value: serde_json::to_value(report)?, holds })
 }
 
 /// A set whose data are not in the binary.
@@ -165,14 +183,14 @@ fn run_measured(set: &str, flags: &Validate, screen: &Screen) -> anyhow::Result<
     };
     if set == DDP_GLOO {
         let report = ddp_gloo::run(data).map_err(unreadable)?;
-        return outcome(ddp_gloo_text::render(&report, screen), &report, report.holds());
+        return outcome(ddp_gloo_text::render(&report, screen), &report, report.holds(), report.cases());
     }
     if set == STEPS {
         let report = steps::run(data, flags.gemm.as_deref()).map_err(wrong)?;
-        return outcome(steps_text::render(&report, screen), &report, report.holds());
+        return outcome(steps_text::render(&report, screen), &report, report.holds(), report.cases());
     }
     let report =
         with_progress(|progress| tf_ps::run(data, tf_ps::Options { held_out: flags.held_out }, progress))?;
     let report = report.map_err(unreadable)?;
-    outcome(tf_ps_text::render(&report, screen), &report, report.holds())
+    outcome(tf_ps_text::render(&report, screen), &report, report.holds(), report.cases())
 }
