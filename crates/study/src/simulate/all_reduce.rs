@@ -1,8 +1,8 @@
 //! All-reduce training, simulated.
 
 use super::communication::Exchanges;
-use super::figures::{describe, rates};
-use super::replicas::{Length, Rates, replicas};
+use super::figures::describe;
+use super::replicas::{Length, replicas};
 use super::{Recording, about, broken};
 use crate::exchange;
 use stepcast_core::cluster::WorkerGroup;
@@ -26,7 +26,7 @@ fn cyclic(error: GraphError) -> Inapplicable {
 
 /// The figures of one run.
 struct Figures {
-    rates: Rates,
+    samples_per_second: f64,
     steps: u64,
     lengths: Vec<f64>,
     communication: Communication,
@@ -54,7 +54,7 @@ impl Figures {
         };
         let communication = exchanges.mean();
         Ok(Self {
-            rates: rates(&window, records, batches),
+            samples_per_second: window.rate(records, |record| batches[record.worker as usize]),
             steps: outcome.steps,
             lengths: window.ending(records).map(|record| record.until - record.since).collect(),
             communication,
@@ -77,12 +77,12 @@ pub(super) fn predict(scenario: &Scenario) -> Result<Prediction, Inapplicable> {
     }
     let operations = program.graph.len() as u64 * scenario.cluster.workers();
     let run = |seed, length| Figures::of_run(&training, &program, &batches, seed, length);
-    let runs = replicas(scenario, operations, run, |figures| figures.rates).map_err(broken)?;
+    let runs = replicas(scenario, operations, run).map_err(broken)?;
     Ok(prediction(scenario, &compute, &runs))
 }
 
 fn prediction(scenario: &Scenario, compute: &[Seconds], runs: &[Figures]) -> Prediction {
-    let rates: Vec<f64> = runs.iter().map(|figures| figures.rates.whole).collect();
+    let rates: Vec<f64> = runs.iter().map(|figures| figures.samples_per_second).collect();
     let (throughput, half_width) = mean_and_half_width(&rates);
     let throughput = SamplesPerSec::new(throughput);
     let report = |(index, group): (usize, &WorkerGroup)| GroupReport {

@@ -1,12 +1,12 @@
 //! The figures of one run.
 
-use super::replicas::{Length, Rates};
+use super::replicas::Length;
 use stepcast_sim::measure::Window;
-use stepcast_sim::{End, LocalLanes, Program, ProgramError, Station, StepRecord, Steps, run};
+use stepcast_sim::{End, LocalLanes, Program, ProgramError, Station, Steps, run};
 
 /// The figures of one run.
 pub(super) struct Figures {
-    pub(super) rates: Rates,
+    pub(super) samples_per_second: f64,
     pub(super) steps: u64,
     pub(super) step_lengths: Vec<f64>,
     pub(super) staleness: Vec<f64>,
@@ -48,7 +48,7 @@ impl Figures {
         };
         let servers = 0..u32::from(lanes.servers);
         Ok(Self {
-            rates: rates(&window, records, batches),
+            samples_per_second: window.rate(records, |record| batches[record.worker as usize]),
             steps: outcome.steps,
             step_lengths: window.ending(records).map(|record| record.until - record.since).collect(),
             staleness: window.ending(records).map(|record| record.stale as f64).collect(),
@@ -60,14 +60,6 @@ impl Figures {
             end: describe(&outcome.end),
         })
     }
-}
-
-/// Samples per second, all of the window and each half.
-pub(super) fn rates(window: &Window, records: &[StepRecord], batches: &[f64]) -> Rates {
-    let rate = |window: &Window| window.rate(records, |record| batches[record.worker as usize]);
-    let middle = 0.5 * (window.since + window.until);
-    let halves = [Window { until: middle, ..*window }, Window { since: middle, ..*window }];
-    Rates { whole: rate(window), halves: halves.map(|half| rate(&half)) }
 }
 
 pub(super) fn describe(end: &End) -> String {

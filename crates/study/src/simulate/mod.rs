@@ -104,7 +104,7 @@ impl Method for Simulate {
         let run = |seed, length| {
             Figures::of_run(&question.program, question.lanes, &question.batches, seed, length)
         };
-        let runs = replicas(scenario, operations, run, |figures| figures.rates).map_err(broken)?;
+        let runs = replicas(scenario, operations, run).map_err(broken)?;
         Ok(question.prediction(scenario, &runs))
     }
 }

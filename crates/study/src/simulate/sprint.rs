@@ -1,7 +1,7 @@
 //! Asynchronous all-reduce: SPRINT's threads as events, with the times that the closed form has for their tasks.
 
 use super::parameter_server::{histogram, spread};
-use super::replicas::{self, Rates, replicas};
+use super::replicas::{self, replicas};
 use super::{MAX_WORKERS, Recording, about, broken};
 use stepcast_analytic::oyama2016::{GPU_PARTS, Oyama2016, Threads, UPDATE_PARTS, threads};
 use stepcast_core::method::{Inapplicable, Method};
@@ -80,11 +80,8 @@ pub(super) fn predict(scenario: &Scenario) -> Result<Prediction, Inapplicable> {
     let run = |seed, length: replicas::Length| {
         sprint.run(seed, Length { iterations: length.steps, warm_up: length.warm_up })
     };
-    // Threads show no halves: how runs differ has to do.
-    let rates =
-        |figures: &Figures| Rates { whole: samples / figures.gpu, halves: [samples / figures.gpu; 2] };
     let threads_together = u64::from(sprint.threads());
-    let runs = replicas(scenario, operations as u64 * threads_together, run, rates).map_err(broken)?;
+    let runs = replicas(scenario, operations as u64 * threads_together, run).map_err(broken)?;
     let mean = |of: &dyn Fn(&Figures) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
     let (gpu, update) = (mean(&|figures| figures.gpu), mean(&|figures| figures.update));
     let rates: Vec<f64> = runs.iter().map(|figures| samples / figures.gpu).collect();
