@@ -2,10 +2,12 @@
 //!
 //! A plot stands by itself: it brings its styles for light and dark pages and for print, and needs no script and no
 //! font. The same figures give the same bytes. No input or output: the caller writes the text.
+//!
+//! [`plots`] take plain figures; [`of`] makes them of what studies answer. What plots are made of is in `draw`.
 
-mod colour;
-mod condition_map;
-mod heat_map;
-mod svg;
+mod draw;
+pub mod of;
+pub mod plots;
 
-pub use condition_map::condition_map;
+pub use draw::unit::{Figure, Unit};
+pub use plots::condition_map::condition_map;

@@ -1,0 +1,204 @@
+//! Two axes and the area between them: grid lines, ticks and titles.
+
+use super::scale::Scale;
+use super::svg::Svg;
+use super::text::width;
+use super::unit::{Unit, significant, stepped};
+
+/// Room between the area and the lower edge of what belongs to the axis across.
+pub(crate) const BELOW: f64 = 44.0;
+/// Between two labels of one axis.
+const GAP: f64 = 8.0;
+/// Times beyond this are not read in seconds.
+const LONGEST_IN_SECONDS: f64 = 120.0;
+
+/// How values lie along an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spacing {
+    /// By their differences; the ends are ticks.
+    Linear,
+    /// By differences of whole numbers, which end where the axis ends.
+    Whole,
+    /// By their ratios; the ends are ticks.
+    Logarithmic,
+    /// By ratios of whole numbers, with ticks at powers of two.
+    Doubling,
+}
+
+/// One axis: where values are, and what is written there.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Axis {
+    title: String,
+    /// Where values are, and the size of the unit they are counted in; none where there are only places.
+    scale: Option<(Scale, f64)>,
+    /// Shares of the way, with labels.
+    labels: Vec<(f64, String)>,
+    /// Whether lines cross the area at the labels.
+    grid: bool,
+}
+
+impl Axis {
+    /// Values of this extent in one unit that stands in the title; times that differ by powers of ten have a unit each.
+    pub(crate) fn of(
+        title: &str,
+        (low, high): (f64, f64),
+        spacing: Spacing,
+        unit: &Unit,
+        most: usize,
+    ) -> Self {
+        let logarithmic = matches!(spacing, Spacing::Logarithmic | Spacing::Doubling);
+        let each = logarithmic && *unit == Unit::Time && high < LONGEST_IN_SECONDS;
+        let typical = if logarithmic { (low * high).sqrt() } else { low.abs().max(high.abs()) };
+        let (size, name) = if each { (1.0, "") } else { unit.on(typical) };
+        let extent = (low / size, high / size);
+        let scale = match spacing {
+            Spacing::Linear => Scale::linear(extent, most),
+            Spacing::Whole => Scale::whole(extent, most),
+            Spacing::Logarithmic => Scale::logarithmic(extent, most),
+            Spacing::Doubling => Scale::doubling(extent, most),
+        };
+        let step = scale.ticks.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+        let write = |tick: f64| match () {
+            () if each => unit.write(tick),
+            () if logarithmic || !step.is_finite() => significant(tick, 3),
+            () => stepped(tick, step),
+        };
+        let labels = scale.ticks.iter().map(|&tick| (scale.share(tick), write(tick))).collect();
+        let title = if name.is_empty() { title.to_owned() } else { format!("{title} ({name})") };
+        Self { title, scale: Some((scale, size)), labels, grid: true }
+    }
+
+    /// Places at equal distances, each with its name.
+    pub(crate) fn places(title: &str, names: impl ExactSizeIterator<Item = String>) -> Self {
+        let count = names.len().max(1) as f64;
+        let labels = names.enumerate().map(|(place, name)| ((place as f64 + 0.5) / count, name)).collect();
+        Self { title: title.to_owned(), scale: None, labels, grid: false }
+    }
+
+    /// Where a value is, as a share of the way.
+    fn share(&self, value: f64) -> f64 {
+        self.scale.as_ref().map_or(0.5, |(scale, size)| scale.share(value / size))
+    }
+
+    /// The values at the ends.
+    pub(crate) fn ends(&self) -> (f64, f64) {
+        self.scale.as_ref().map_or((0.0, 1.0), |(scale, size)| (scale.ends().0 * size, scale.ends().1 * size))
+    }
+
+    /// Width of the widest label.
+    fn widest(&self, most: f64) -> f64 {
+        self.labels.iter().map(|(_, label)| width(label, "small")).fold(0.0, f64::max).min(most)
+    }
+}
+
+/// Two axes at their place.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Frame {
+    pub(crate) left: f64,
+    pub(crate) top: f64,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+    pub(crate) across: Axis,
+    pub(crate) upwards: Axis,
+}
+
+impl Frame {
+    /// Labels of the axis upwards are cut beyond this width.
+    const WIDEST_LABEL: f64 = 130.0;
+
+    /// Room to the left of the area that this axis needs.
+    pub(crate) fn beside(upwards: &Axis) -> f64 {
+        upwards.widest(Self::WIDEST_LABEL) + 40.0
+    }
+
+    /// Axes within a drawing of this width, from `top` down.
+    pub(crate) fn new(across: Axis, upwards: Axis, drawing: f64, top: f64, height: f64) -> Self {
+        let left = Self::beside(&upwards);
+        // The last label may stick out.
+        let right = (across.labels.last().map_or(0.0, |(_, label)| width(label, "small")) / 2.0).max(20.0);
+        Self { left, top, width: drawing - left - right.min(60.0), height, across, upwards }
+    }
+
+    /// Where a value is, across.
+    pub(crate) fn x(&self, value: f64) -> f64 {
+        self.left + self.across.share(value) * self.width
+    }
+
+    /// Where a value is, upwards.
+    pub(crate) fn y(&self, value: f64) -> f64 {
+        self.top + (1.0 - self.upwards.share(value)) * self.height
+    }
+
+    /// The lower edge of the area.
+    pub(crate) fn floor(&self) -> f64 {
+        self.top + self.height
+    }
+
+    /// The parts of a line that do not leave the area upwards or downwards.
+    pub(crate) fn visible(&self, line: &[(f64, f64)]) -> Vec<Vec<(f64, f64)>> {
+        let mut runs: Vec<Vec<(f64, f64)>> = Vec::new();
+        for pair in line.windows(2) {
+            let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);
+            let height = |y: f64| y.clamp(self.top, self.floor());
+            let (from, to) = (height(y0), height(y1));
+            let outside = (y0 < self.top && y1 < self.top) || (y0 > self.floor() && y1 > self.floor());
+            if outside {
+                continue;
+            }
+            let at = |y: f64| if (y1 - y0).abs() > 0.0 { x0 + (x1 - x0) * (y - y0) / (y1 - y0) } else { x0 };
+            let begin = if (self.top..=self.floor()).contains(&y0) { (x0, y0) } else { (at(from), from) };
+            let end = if (self.top..=self.floor()).contains(&y1) { (x1, y1) } else { (at(to), to) };
+            match runs.last_mut().filter(|run| run.last() == Some(&begin)) {
+                Some(run) => run.push(end),
+                None => runs.push(vec![begin, end]),
+            }
+        }
+        runs
+    }
+
+    /// Draws what lies below lines and bars.
+    pub(crate) fn draw(&self, svg: &mut Svg) {
+        self.grid(svg);
+        svg.line([self.left, self.floor(), self.left + self.width, self.floor()], "line");
+        svg.line([self.left, self.top, self.left, self.floor()], "line");
+        self.labels(svg);
+    }
+
+    fn grid(&self, svg: &mut Svg) {
+        for (share, _) in self.across.labels.iter().filter(|_| self.across.grid) {
+            let x = self.left + share * self.width;
+            svg.line([x, self.top, x, self.floor()], "grid");
+        }
+        for (share, _) in self.upwards.labels.iter().filter(|_| self.upwards.grid) {
+            let y = self.floor() - share * self.height;
+            svg.line([self.left, y, self.left + self.width, y], "grid");
+        }
+    }
+
+    /// Labels and titles; labels for which there is no room are left out.
+    pub(crate) fn labels(&self, svg: &mut Svg) {
+        let room = self.width / self.across.labels.len().max(1) as f64;
+        let mut free = f64::NEG_INFINITY;
+        for (share, label) in &self.across.labels {
+            let x = self.left + share * self.width;
+            let wide = width(label, "small").min(room.max(46.0));
+            if x - wide / 2.0 >= free {
+                svg.words_within(x, self.floor() + 15.0, "small middle", label, wide);
+                free = x + wide / 2.0 + GAP;
+            }
+        }
+        let mut free = f64::INFINITY;
+        for (share, label) in &self.upwards.labels {
+            let y = self.floor() - share * self.height;
+            if y + 6.0 <= free {
+                svg.words_within(self.left - 6.0, y + 3.5, "small end", label, Self::WIDEST_LABEL);
+                free = y - 6.0;
+            }
+        }
+        let middle = self.left + self.width / 2.0;
+        svg.words_within(middle, self.floor() + 34.0, "middle", &self.across.title, self.width);
+        let (x, y) =
+            (self.left - self.upwards.widest(Self::WIDEST_LABEL) - 18.0, self.top + self.height / 2.0);
+        svg.upwards(x, y, "middle", &self.upwards.title, self.height);
+    }
+}

@@ -1,0 +1,30 @@
+//! What plots are made of: SVG text, styles, scales, axes, legends.
+
+pub(crate) mod colour;
+pub(crate) mod frame;
+pub(crate) mod head;
+pub(crate) mod pattern;
+pub(crate) mod scale;
+mod style;
+pub(crate) mod svg;
+pub(crate) mod text;
+pub(crate) mod unit;
+
+#[cfg(test)]
+pub(crate) mod check;
+
+use head::{EDGE, Head};
+use svg::Svg;
+
+/// Width of a drawing, unless its contents ask for more.
+pub(crate) const WIDTH: f64 = 760.0;
+
+/// A drawing with its title that says why there is nothing else in it.
+pub(crate) fn nothing(title: &str, why: &str) -> String {
+    let head = Head { title: title.to_owned(), ..Head::default() };
+    let top = head.height(WIDTH);
+    let mut svg = Svg::new(WIDTH, top + 60.0, title, why);
+    head.draw(&mut svg, WIDTH);
+    svg.words_within(EDGE, top + 24.0, "muted", why, WIDTH - 2.0 * EDGE);
+    svg.finish()
+}

@@ -1,0 +1,207 @@
+//! From values to places along an axis, and where its ticks are.
+
+/// Values beyond these cannot be told from nothing or from infinity on paper.
+const EXTREMES: (f64, f64) = (1e-200, 1e200);
+/// A range smaller than this share of its values is one value.
+const RESOLUTION: f64 = 1e-9;
+/// Ranges of more decades than this have ticks at powers of ten only.
+const DECADES_WITH_HALVES: f64 = 2.4;
+
+/// Whether a value has a place on some axis.
+pub(crate) fn drawable(value: f64) -> bool {
+    value.is_finite() && (value.abs() > EXTREMES.0 || value.abs() <= 0.0) && value.abs() < EXTREMES.1
+}
+
+/// Smallest and largest of those that can be drawn.
+pub(crate) fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+    let values = values.into_iter().filter(|value| drawable(*value));
+    values.fold(None, |seen, value| {
+        let (low, high) = seen.unwrap_or((value, value));
+        Some((low.min(value), high.max(value)))
+    })
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Linear,
+    Logarithmic,
+}
+
+/// An axis without its place: an extent and its ticks.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Scale {
+    low: f64,
+    high: f64,
+    kind: Kind,
+    /// Ascending, all of them within the extent.
+    pub(crate) ticks: Vec<f64>,
+}
+
+impl Scale {
+    /// Equal distances for equal differences; about `most` ticks, and the ends are two of them.
+    pub(crate) fn linear((low, high): (f64, f64), most: usize) -> Self {
+        let (low, high) = widened(low, high);
+        let step = nice_step((high - low) / most.max(1) as f64);
+        let (first, last) = ((low / step + RESOLUTION).floor(), (high / step - RESOLUTION).ceil());
+        let ticks = multiples(first, last, step);
+        Self { low: first * step, high: last * step, kind: Kind::Linear, ticks }
+    }
+
+    /// Equal distances for equal differences of whole numbers, no wider than they are; ticks are whole.
+    pub(crate) fn whole((low, high): (f64, f64), most: usize) -> Self {
+        let step = nice_step((high - low) / most.max(1) as f64).max(1.0);
+        let (low, high) = if high > low { (low, high) } else { (low - 0.5, high + 0.5) };
+        let ticks = multiples((low / step).ceil(), (high / step).floor(), step);
+        Self { low, high, kind: Kind::Linear, ticks }
+    }
+
+    /// Equal distances for equal ratios of positive numbers; the ends are ticks.
+    pub(crate) fn logarithmic((low, high): (f64, f64), most: usize) -> Self {
+        let (low, high) = widened_by_ratio(low, high);
+        let exponents = low.log10().floor() as i32 - 1..=high.log10().ceil() as i32;
+        let all: Vec<f64> = exponents
+            .flat_map(|exponent| [1.0, 2.0, 5.0].map(|digit| digit * 10_f64.powi(exponent)))
+            .collect();
+        let below = |tick: &&f64| **tick <= low * (1.0 + RESOLUTION);
+        let above = |tick: &&f64| **tick >= high * (1.0 - RESOLUTION);
+        let low = all.iter().rev().find(below).copied().unwrap_or(low);
+        let high = all.iter().find(above).copied().unwrap_or(high);
+        let within = all.into_iter().filter(|tick| (low..=high).contains(tick));
+        let decades = (high / low).log10();
+        let ticks = if decades <= DECADES_WITH_HALVES {
+            within.collect()
+        } else {
+            let every = (decades / most.max(1) as f64).ceil() as i32;
+            within
+                .filter(|tick| {
+                    let exponent = tick.log10();
+                    (exponent - exponent.round()).abs() < RESOLUTION
+                        && (exponent.round() as i32).rem_euclid(every) == 0
+                })
+                .collect()
+        };
+        Self { low, high, kind: Kind::Logarithmic, ticks }
+    }
+
+    /// Equal distances for equal ratios of positive numbers, no wider than they are; ticks at powers of two.
+    pub(crate) fn doubling((low, high): (f64, f64), most: usize) -> Self {
+        let (low, high) = if high > low { (low, high) } else { widened_by_ratio(low, high) };
+        let (first, last) = (low.log2().ceil() as i32, high.log2().floor() as i32);
+        let every = ((last - first + 1) as usize).div_ceil(most.max(1)).max(1);
+        let ticks = (first..=last).step_by(every).map(|exponent| 2_f64.powi(exponent)).collect();
+        Self { low, high, kind: Kind::Logarithmic, ticks }
+    }
+
+    /// The place of a value: 0 at the lower end, 1 at the upper one.
+    pub(crate) fn share(&self, value: f64) -> f64 {
+        match self.kind {
+            Kind::Linear => (value - self.low) / (self.high - self.low),
+            Kind::Logarithmic => (value / self.low).ln() / (self.high / self.low).ln(),
+        }
+    }
+
+    /// Whether a value lies on the axis.
+    pub(crate) fn has(&self, value: f64) -> bool {
+        (-RESOLUTION..=1.0 + RESOLUTION).contains(&self.share(value))
+    }
+
+    /// The ends.
+    pub(crate) fn ends(&self) -> (f64, f64) {
+        (self.low, self.high)
+    }
+
+    /// Whether equal ratios have equal distances.
+    pub(crate) fn is_logarithmic(&self) -> bool {
+        self.kind == Kind::Logarithmic
+    }
+}
+
+fn multiples(first: f64, last: f64, step: f64) -> Vec<f64> {
+    let count = (last - first + 1.0).clamp(0.0, 100.0) as u32;
+    (0..count).map(|place| (first + f64::from(place)) * step).collect()
+}
+
+/// The smallest of 1, 2, 5 times a power of ten that is no less.
+fn nice_step(least: f64) -> f64 {
+    if least <= 0.0 {
+        return 1.0;
+    }
+    let power = 10_f64.powi(least.log10().floor() as i32);
+    let digit = [1.0, 2.0, 5.0].into_iter().find(|digit| digit * power >= least * (1.0 - RESOLUTION));
+    digit.unwrap_or(10.0) * power
+}
+
+/// An extent with two ends.
+fn widened(low: f64, high: f64) -> (f64, f64) {
+    let size = low.abs().max(high.abs());
+    if high - low > RESOLUTION * size {
+        return (low, high);
+    }
+    match size {
+        size if size <= 0.0 => (0.0, 1.0),
+        size => (low - size / 2.0, high + size / 2.0),
+    }
+}
+
+fn widened_by_ratio(low: f64, high: f64) -> (f64, f64) {
+    if high / low > 1.0 + RESOLUTION { (low, high) } else { (low / 2.0, high * 2.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ticks_are_round_numbers() {
+        assert_eq!(Scale::linear((0.0, 0.93), 5).ticks, [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);
+        assert_eq!(Scale::linear((3.0, 41.0), 5).ticks, [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]);
+        assert_eq!(Scale::linear((7.0, 7.0), 4).ticks, [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
+        assert_eq!(Scale::linear((0.0, 0.0), 2).ticks, [0.0, 0.5, 1.0]);
+        assert_eq!(Scale::whole((1.0, 4.0), 8).ticks, [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(Scale::whole((1.0, 16.0), 8).ticks, [2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0]);
+        assert_eq!(Scale::whole((3.0, 3.0), 8).ticks, [3.0]);
+        assert_eq!(Scale::logarithmic((3.0, 41.0), 6).ticks, [2.0, 5.0, 10.0, 20.0, 50.0]);
+        assert_eq!(Scale::logarithmic((1.0, 1e6), 4).ticks, [1.0, 100.0, 1e4, 1e6]);
+        assert_eq!(Scale::doubling((1.0, 100.0), 8).ticks, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]);
+    }
+
+    #[test]
+    fn places_are_shares_of_the_way() {
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
+        close(Scale::linear((0.0, 10.0), 5).share(2.5), 0.25);
+        close(Scale::logarithmic((1.0, 10_000.0), 5).share(100.0), 0.5);
+        close(Scale::doubling((1.0, 16.0), 5).share(4.0), 0.5);
+    }
+
+    #[test]
+    fn what_cannot_be_drawn_is_left_out() {
+        assert_eq!(extent([f64::NAN, 2.0, f64::INFINITY, 1.0, 1e-300]), Some((1.0, 2.0)));
+        assert_eq!(extent([f64::NAN]), None);
+        assert!(drawable(0.0) && drawable(-3.0));
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_has_its_place_and_ticks_are_few(
+            a in -1e12..1e12_f64, b in -1e12..1e12_f64, most in 1usize..12,
+        ) {
+            let (low, high) = (a.min(b), a.max(b));
+            let positive = (low.abs().min(high.abs()) + 1e-9, low.abs().max(high.abs()) + 1e-9);
+            let whole = (positive.0.ceil(), positive.1.ceil());
+            let scales = [
+                (Scale::linear((low, high), most), (low, high)),
+                (Scale::whole(whole, most), whole),
+                (Scale::logarithmic(positive, most), positive),
+                (Scale::doubling(positive, most), positive),
+            ];
+            for (scale, (low, high)) in scales {
+                prop_assert!(scale.has(low) && scale.has(high), "{:?} {} {}", scale, low, high);
+                prop_assert!(scale.share(low) <= scale.share(high));
+                prop_assert!(scale.ticks.len() <= most.max(8) + 3, "{:?}", scale);
+                prop_assert!(scale.ticks.iter().all(|tick| scale.has(*tick)));
+                prop_assert!(scale.ticks.windows(2).all(|pair| pair[0] < pair[1]));
+            }
+        }
+    }
+}

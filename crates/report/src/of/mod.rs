@@ -1,0 +1,13 @@
+//! Plots of what studies answer: one file for each kind of answer.
+
+mod forecast;
+mod fusion;
+mod recording;
+mod search;
+mod sweep;
+
+pub use forecast::{breakdown, scaling_curve, staleness};
+pub use fusion::fusion;
+pub use recording::gantt;
+pub use search::pareto;
+pub use sweep::{MOST_ACROSS, MOST_CELLS, Swept};

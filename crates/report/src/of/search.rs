@@ -1,0 +1,31 @@
+//! The plot of a search: time against cost.
+
+use crate::plots::pareto::{Choice, Pareto};
+use stepcast_study::search::{Entry, Report};
+
+/// The best, the front, and the first of the best as the one that is chosen; without prices there is nothing to show.
+pub fn pareto(report: &Report, name: &str) -> Pareto {
+    let others =
+        report.best.iter().filter(|entry| !report.front.iter().any(|other| other.index == entry.index));
+    Pareto {
+        title: format!("Time and cost of training {name}"),
+        currency: report.currency.clone(),
+        candidates: others.filter_map(choice).collect(),
+        front: report.front.iter().filter_map(choice).collect(),
+        chosen: report.best.first().and_then(choice),
+    }
+}
+
+fn choice(entry: &Entry) -> Option<Choice> {
+    let values = entry.values.iter().map(|(key, value)| format!("{} {value}", brief(key)));
+    Some(Choice {
+        name: values.collect::<Vec<_>>().join(", "),
+        time: entry.figures.training?,
+        cost: entry.figures.cost?,
+    })
+}
+
+/// A key without its section.
+fn brief(key: &str) -> &str {
+    key.split_once('.').map_or(key, |(_, rest)| rest)
+}

@@ -1,0 +1,91 @@
+//! Where the time of a step goes, for several numbers of workers: bars of parts, one upon the other.
+
+use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
+use crate::draw::head::{Head, Mark};
+use crate::draw::scale::drawable;
+use crate::draw::svg::Svg;
+use crate::draw::unit::Unit;
+use crate::draw::{WIDTH, nothing, pattern};
+use stepcast_core::quantity::Seconds;
+
+const HEIGHT: f64 = 300.0;
+/// Share of its place that a bar takes, and the widest bar.
+const BAR: (f64, f64) = (0.72, 56.0);
+
+/// Parts of a step over workers.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Breakdown {
+    /// What is trained on what.
+    pub title: String,
+    /// Who predicts.
+    pub method: String,
+    /// In the order in which they are drawn.
+    pub columns: Vec<Column>,
+}
+
+/// One number of workers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// How many.
+    pub workers: u64,
+    /// Names and times, from the bottom up.
+    pub parts: Vec<(String, Seconds)>,
+}
+
+impl Breakdown {
+    /// The drawing.
+    pub fn svg(&self) -> String {
+        let good = |time: &Seconds| drawable(time.get()) && time.get() >= 0.0;
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in self.columns.iter().flat_map(|column| &column.parts).filter(|(_, time)| good(time)) {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        let total = |column: &Column| -> f64 {
+            column.parts.iter().map(|(_, time)| time).filter(|time| good(time)).map(|time| time.get()).sum()
+        };
+        let highest = self.columns.iter().map(total).fold(0.0, f64::max);
+        if names.is_empty() || !drawable(highest) || highest <= 0.0 {
+            return nothing(&self.title, "There is nothing to show: no step takes any time.");
+        }
+        let legend = names.iter().enumerate().map(|(place, name)| (Mark::Bar(place), (*name).to_owned()));
+        let head = Head {
+            title: self.title.clone(),
+            note: format!("Time of a step by what it is spent on; by {}", self.method),
+            legend: legend.collect(),
+        };
+        let across = Axis::places("workers", self.columns.iter().map(|column| column.workers.to_string()));
+        let upwards = Axis::of("time of a step", (0.0, highest), Spacing::Linear, &Unit::Time, 6);
+        let frame = Frame::new(across, upwards, WIDTH, head.height(WIDTH) + 8.0, HEIGHT);
+        let mut svg = Svg::new(WIDTH, frame.floor() + BELOW, &self.title, &self.description(&names));
+        pattern::define(&mut svg, names.len());
+        head.draw(&mut svg, WIDTH);
+        frame.draw(&mut svg);
+        let place = frame.width / self.columns.len() as f64;
+        let wide = (place * BAR.0).min(BAR.1);
+        for (index, column) in self.columns.iter().enumerate() {
+            let x = frame.left + (index as f64 + 0.5) * place - wide / 2.0;
+            let mut below = 0.0;
+            for (name, time) in column.parts.iter().filter(|(_, time)| good(time)) {
+                let (lower, upper) = (frame.y(below), frame.y(below + time.get()));
+                below += time.get();
+                let series = names.iter().position(|known| known == name).unwrap_or(0);
+                let words = format!("{} workers, {name}: {}", column.workers, Unit::Time.write(time.get()));
+                svg.titled(&words, |svg| {
+                    svg.rect([x, upper, wide, lower - upper], "", &pattern::fill(series));
+                });
+            }
+        }
+        svg.finish()
+    }
+
+    fn description(&self, names: &[&str]) -> String {
+        format!(
+            "Stacked bars for {} numbers of workers, predicted by {}. From the bottom up: {}.",
+            self.columns.len(),
+            self.method,
+            names.join(", ")
+        )
+    }
+}

@@ -1,0 +1,174 @@
+//! What happens when: lanes one below the other, bars along time.
+//!
+//! Bars too narrow to be seen are drawn as one with their neighbours, so that a drawing of some thousand operations stays
+//! small and shows where they are dense.
+
+use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
+use crate::draw::head::Head;
+use crate::draw::nothing;
+use crate::draw::scale::{drawable, extent};
+use crate::draw::svg::{Svg, series};
+use crate::draw::text::width;
+use crate::draw::unit::Unit;
+use stepcast_core::quantity::Seconds;
+
+const WIDTH: f64 = 960.0;
+/// Height of a lane, and of a bar in it.
+const LANE: (f64, f64) = (17.0, 13.0);
+/// Between the lanes of one group and those of the next.
+const GROUP_GAP: f64 = 7.0;
+/// Narrower bars are merged.
+const NARROWEST: f64 = 0.5;
+/// More lanes make a drawing that nobody can take in.
+const MOST_LANES: usize = 400;
+/// Widest names of groups and lanes.
+const NAMES: (f64, f64) = (110.0, 150.0);
+
+/// What happens when.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Gantt {
+    /// What is shown.
+    pub title: String,
+    /// From top to bottom; those of one group follow each other.
+    pub lanes: Vec<Lane>,
+}
+
+/// One row.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Lane {
+    /// Whose it is: "worker 0".
+    pub group: String,
+    /// What is used: "computing".
+    pub name: String,
+    /// Lanes of one kind have one colour.
+    pub kind: usize,
+    /// In the order of their beginnings.
+    pub bars: Vec<Bar>,
+}
+
+/// One operation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bar {
+    /// What it is called.
+    pub name: String,
+    /// From when.
+    pub since: Seconds,
+    /// Until when.
+    pub until: Seconds,
+}
+
+/// Bars that are drawn as one.
+struct Merged<'a> {
+    since: f64,
+    until: f64,
+    first: &'a Bar,
+    count: usize,
+}
+
+impl Gantt {
+    /// The drawing.
+    pub fn svg(&self) -> String {
+        let lanes = &self.lanes[..self.lanes.len().min(MOST_LANES)];
+        let times = lanes.iter().flat_map(|lane| &lane.bars).filter(|bar| good(bar));
+        let Some((low, high)) = extent(times.flat_map(|bar| [bar.since.get(), bar.until.get()])) else {
+            return nothing(&self.title, "There is nothing to show: nothing happened.");
+        };
+        let head = Head { title: self.title.clone(), note: self.note(), legend: Vec::new() };
+        let top = head.height(WIDTH);
+        let changes = lanes.windows(2).filter(|pair| pair[0].group != pair[1].group).count();
+        let height = lanes.len() as f64 * LANE.0 + changes as f64 * GROUP_GAP;
+        let names = |of: fn(&Lane) -> &str, most: f64| {
+            lanes.iter().map(|lane| width(of(lane), "small")).fold(0.0, f64::max).min(most)
+        };
+        let (groups, own) = (names(|lane| &lane.group, NAMES.0), names(|lane| &lane.name, NAMES.1));
+        let left = 16.0 + groups + 12.0 + own + 8.0;
+        let frame = Frame {
+            left,
+            top,
+            width: WIDTH - left - 28.0,
+            height,
+            across: Axis::of("time", (low, high), Spacing::Linear, &Unit::Time, 10),
+            upwards: Axis::places("", std::iter::empty()),
+        };
+        let mut svg = Svg::new(WIDTH, frame.floor() + BELOW, &self.title, &self.description());
+        head.draw(&mut svg, WIDTH);
+        frame.draw(&mut svg);
+        let mut y = top;
+        for (place, lane) in lanes.iter().enumerate() {
+            let begins = place == 0 || lanes[place - 1].group != lane.group;
+            if begins && place > 0 {
+                svg.line([16.0, y + GROUP_GAP / 2.0, WIDTH - 28.0, y + GROUP_GAP / 2.0], "grid");
+                y += GROUP_GAP;
+            }
+            if begins {
+                svg.words_within(16.0, y + 12.0, "small strong", &lane.group, groups);
+            }
+            svg.words_within(left - 8.0, y + 12.0, "small end muted", &lane.name, own);
+            for merged in lane.merged(&frame) {
+                merged.draw(&mut svg, &frame, lane, y + (LANE.0 - LANE.1) / 2.0);
+            }
+            y += LANE.0;
+        }
+        svg.finish()
+    }
+
+    fn note(&self) -> String {
+        match self.lanes.len().saturating_sub(MOST_LANES) {
+            0 => String::new(),
+            more => format!("The first {MOST_LANES} lanes; {more} more are not shown"),
+        }
+    }
+
+    fn description(&self) -> String {
+        let bars: usize = self.lanes.iter().map(|lane| lane.bars.len()).sum();
+        format!("A timeline of {bars} operations in {} lanes.", self.lanes.len())
+    }
+}
+
+fn good(bar: &Bar) -> bool {
+    drawable(bar.since.get()) && drawable(bar.until.get()) && bar.until >= bar.since
+}
+
+impl Lane {
+    fn merged(&self, frame: &Frame) -> Vec<Merged<'_>> {
+        let pixels = |since: f64, until: f64| frame.x(until) - frame.x(since);
+        let mut all: Vec<Merged<'_>> = Vec::new();
+        for bar in self.bars.iter().filter(|bar| good(bar)) {
+            let (since, until) = (bar.since.get(), bar.until.get());
+            let joins = |last: &&mut Merged<'_>| {
+                pixels(since, until) < NARROWEST
+                    && pixels(last.until, since) < NARROWEST
+                    && (last.count > 1 || pixels(last.since, last.until) < NARROWEST)
+            };
+            match all.last_mut().filter(joins) {
+                Some(last) => {
+                    last.until = last.until.max(until);
+                    last.count += 1;
+                }
+                None => all.push(Merged { since, until, first: bar, count: 1 }),
+            }
+        }
+        all
+    }
+}
+
+impl Merged<'_> {
+    fn draw(&self, svg: &mut Svg, frame: &Frame, lane: &Lane, y: f64) {
+        let name = match self.count {
+            1 => self.first.name.clone(),
+            count => format!("{} and {} more", self.first.name, count - 1),
+        };
+        let x = frame.x(self.since);
+        let right = frame.left + frame.width;
+        let wide = (frame.x(self.until) - x).max(NARROWEST).min(right - x);
+        // Neighbours are told apart by a gap, where there is room for one.
+        let shown = if wide > 3.0 { wide - 0.7 } else { wide };
+        let (since, until) = (Unit::Time.write(self.since), Unit::Time.write(self.until));
+        svg.titled(&format!("{name}: {since} to {until}"), |svg| {
+            svg.rect([x, y, shown, LANE.1], &format!("{} fill", series(lane.kind)), "");
+            if width(&name, "small") + 4.0 <= shown {
+                svg.words(x + shown / 2.0, y + 10.0, "small middle on-series", &name);
+            }
+        });
+    }
+}

@@ -1,0 +1,16 @@
+//! One file for each plot: what it shows, as plain figures, and how it is drawn.
+
+pub mod breakdown;
+pub(crate) mod condition_map;
+pub mod fusion;
+pub mod gantt;
+mod heat_map;
+pub mod pareto;
+pub mod predicted_measured;
+pub mod scaling_curve;
+pub mod staleness;
+pub mod varied;
+pub mod varied_pair;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! Time against cost: what was tried, and the front of those of which none is both faster and cheaper.
+
+use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
+use crate::draw::head::{EDGE, Head, Mark};
+use crate::draw::scale::{drawable, extent};
+use crate::draw::svg::{Shape, Svg};
+use crate::draw::text::width;
+use crate::draw::unit::Unit;
+use crate::draw::{WIDTH, nothing};
+use stepcast_core::quantity::Seconds;
+
+const HEIGHT: f64 = 320.0;
+/// Figures that differ by more are drawn by their ratios.
+const WIDE: f64 = 30.0;
+
+/// Time against cost.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Pareto {
+    /// What is searched.
+    pub title: String,
+    /// In which costs are counted.
+    pub currency: String,
+    /// What was tried, without those of the front.
+    pub candidates: Vec<Choice>,
+    /// Those of which none is both faster and cheaper, the fastest first.
+    pub front: Vec<Choice>,
+    /// The one that is recommended.
+    pub chosen: Option<Choice>,
+}
+
+/// One configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// What it is.
+    pub name: String,
+    /// Time of the whole training.
+    pub time: Seconds,
+    /// What that costs.
+    pub cost: f64,
+}
+
+impl Pareto {
+    /// The drawing.
+    pub fn svg(&self) -> String {
+        let keep =
+            |choices: &[Choice]| -> Vec<Choice> { choices.iter().filter(|c| good(c)).cloned().collect() };
+        let (candidates, front) = (keep(&self.candidates), keep(&self.front));
+        let chosen = self.chosen.as_ref().filter(|choice| good(choice));
+        let all = || candidates.iter().chain(&front).chain(chosen);
+        let times = extent(all().map(|choice| choice.time.get()));
+        let costs = extent(all().map(|choice| choice.cost));
+        let (Some(times), Some(costs)) = (times, costs) else {
+            return nothing(
+                &self.title,
+                "There is nothing to show: no configuration has both a time and a cost.",
+            );
+        };
+        let head = self.head(candidates.len(), front.len(), chosen);
+        let money = Unit::Money(self.currency.clone());
+        let across = axis("time of training", times, &Unit::Time);
+        let upwards = axis("cost of training", costs, &money);
+        let frame = Frame::new(across, upwards, WIDTH, head.height(WIDTH) + 26.0, HEIGHT);
+        let description = self.description(&front, &money);
+        let mut svg = Svg::new(WIDTH, frame.floor() + BELOW, &self.title, &description);
+        head.draw(&mut svg, WIDTH);
+        frame.draw(&mut svg);
+        let place = |choice: &Choice| (frame.x(choice.time.get()), frame.y(choice.cost));
+        svg.polyline(&staircase(&front.iter().map(place).collect::<Vec<_>>()), "s0 stroke");
+        for (choices, shape, series) in [(&candidates, Shape::Ring, 5), (&front, Shape::Circle, 0)] {
+            for choice in choices {
+                svg.titled(&told(choice, &money), |svg| svg.marker(place(choice), shape, series));
+            }
+        }
+        if let Some(choice) = chosen {
+            let (x, y) = place(choice);
+            svg.titled(&told(choice, &money), |svg| {
+                svg.marker((x, y), Shape::Diamond, 1);
+                svg.rect([x - 7.5, y - 7.5, 15.0, 15.0], "s1 stroke", "");
+            });
+            // Above the area nothing is in the way.
+            let half = (width(&choice.name, "small") / 2.0).min(WIDTH / 2.0 - EDGE);
+            let middle = x.clamp(EDGE + half, WIDTH - EDGE - half);
+            svg.line([x, frame.top - 10.0, x, y - 7.5], "s1 stroke thin dotted");
+            svg.words_within(middle, frame.top - 14.0, "small middle", &choice.name, WIDTH - 2.0 * EDGE);
+        }
+        svg.finish()
+    }
+
+    fn head(&self, candidates: usize, front: usize, chosen: Option<&Choice>) -> Head {
+        let mut legend = Vec::new();
+        if front > 0 {
+            legend.push((Mark::Point(Shape::Circle, 0), "none is both faster and cheaper".to_owned()));
+        }
+        if candidates > 0 {
+            legend.push((Mark::Point(Shape::Ring, 5), "others".to_owned()));
+        }
+        if chosen.is_some() {
+            legend.push((Mark::Point(Shape::Diamond, 1), "chosen".to_owned()));
+        }
+        Head { title: self.title.clone(), note: String::new(), legend }
+    }
+
+    fn description(&self, front: &[Choice], money: &Unit) -> String {
+        let told = |choice: &Choice| {
+            format!("{} for {}", Unit::Time.write(choice.time.get()), money.write(choice.cost))
+        };
+        let ends = front.first().zip(front.last()).map_or(String::new(), |(fastest, cheapest)| {
+            format!(" The fastest takes {}, the cheapest {}.", told(fastest), told(cheapest))
+        });
+        format!("Time against cost of training; {} configurations form the front.{ends}", front.len())
+    }
+}
+
+fn good(choice: &Choice) -> bool {
+    [choice.time.get(), choice.cost].iter().all(|&value| drawable(value) && value >= 0.0)
+}
+
+fn told(choice: &Choice, money: &Unit) -> String {
+    format!("{}: {}, {}", choice.name, Unit::Time.write(choice.time.get()), money.write(choice.cost))
+}
+
+fn axis(title: &str, (low, high): (f64, f64), unit: &Unit) -> Axis {
+    if low > 0.0 && high / low > WIDE {
+        return Axis::of(title, (low, high), Spacing::Logarithmic, unit, 6);
+    }
+    Axis::of(title, (0.0, high), Spacing::Linear, unit, 7)
+}
+
+/// From one point to the next: first across, then up or down.
+fn staircase(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut steps: Vec<(f64, f64)> = Vec::new();
+    for &(x, y) in points {
+        if let Some(&(_, before)) = steps.last() {
+            steps.push((x, before));
+        }
+        steps.push((x, y));
+    }
+    steps
+}

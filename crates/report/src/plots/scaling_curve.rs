@@ -1,0 +1,196 @@
+//! Throughput over the number of workers, with what is known of its uncertainty, beside the ideal and beside measurements.
+
+use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
+use crate::draw::head::{EDGE, Head, Mark};
+use crate::draw::scale::{drawable, extent};
+use crate::draw::svg::{Shape, Svg};
+use crate::draw::text::width;
+use crate::draw::unit::Unit;
+use crate::draw::{WIDTH, nothing};
+use stepcast_core::quantity::SamplesPerSec;
+
+const HEIGHT: f64 = 300.0;
+/// The ideal may take this much more room than everything else; beyond, it leaves the area.
+const IDEAL_ROOM: f64 = 1.5;
+/// Numbers of workers that differ by more are drawn by their ratios.
+const WIDE: f64 = 64.0;
+/// Above the area, for the words of marks.
+const ROW: f64 = 16.0;
+
+/// Throughput over workers.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ScalingCurve {
+    /// What is trained on what.
+    pub title: String,
+    /// Who predicts.
+    pub method: String,
+    /// Predictions, in the order of workers.
+    pub points: Vec<Point>,
+    /// Measurements.
+    pub measured: Vec<Measured>,
+    /// Workers of the cluster that was asked about.
+    pub here: Option<u32>,
+    /// Workers from which on more of them hardly help.
+    pub saturates_at: Option<u32>,
+}
+
+/// One number of workers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// How many.
+    pub workers: u32,
+    /// What is predicted.
+    pub throughput: SamplesPerSec,
+    /// Between what it lies.
+    pub low_high: Option<[SamplesPerSec; 2]>,
+    /// What all of them would do alone, taken together.
+    pub ideal: Option<SamplesPerSec>,
+}
+
+/// One measurement.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    /// Of how many workers.
+    pub workers: u32,
+    /// Samples per second.
+    pub throughput: SamplesPerSec,
+}
+
+impl ScalingCurve {
+    /// The drawing.
+    pub fn svg(&self) -> String {
+        let points: Vec<&Point> =
+            self.points.iter().filter(|point| point.workers > 0 && good(point.throughput)).collect();
+        let measured: Vec<&Measured> =
+            self.measured.iter().filter(|point| point.workers > 0 && good(point.throughput)).collect();
+        let workers = points.iter().map(|point| point.workers);
+        let Some(across) = extent(workers.chain(measured.iter().map(|point| point.workers)).map(f64::from))
+        else {
+            return nothing(&self.title, "There is nothing to show: no number of workers has a throughput.");
+        };
+        let head = self.head(&points, &measured);
+        let top = head.height(WIDTH) + 2.0 * ROW + 4.0;
+        let frame = frame(across, &points, &measured, top);
+        let mut svg = Svg::new(WIDTH, frame.floor() + BELOW, &self.title, &self.description(&points));
+        head.draw(&mut svg, WIDTH);
+        frame.draw(&mut svg);
+        self.rules(&mut svg, &frame, across);
+        curves(&mut svg, &frame, &points);
+        for point in measured {
+            let words =
+                format!("{} workers, measured: {}", point.workers, Unit::Rate.write(point.throughput.get()));
+            let place = (frame.x(point.workers.into()), frame.y(point.throughput.get()));
+            svg.titled(&words, |svg| svg.marker(place, Shape::Cross, 1));
+        }
+        svg.finish()
+    }
+
+    fn head(&self, points: &[&Point], measured: &[&Measured]) -> Head {
+        let mut legend = Vec::new();
+        if !points.is_empty() {
+            legend.push((Mark::Line(0, ""), format!("predicted by {}", self.method)));
+        }
+        if points.iter().any(|point| band(point).is_some()) {
+            legend.push((Mark::Band(0), "its interval".to_owned()));
+        }
+        if points.iter().any(|point| ideal(point).is_some()) {
+            legend.push((Mark::Line(5, "dashed"), "ideal: all as fast as alone".to_owned()));
+        }
+        if !measured.is_empty() {
+            legend.push((Mark::Point(Shape::Cross, 1), "measured".to_owned()));
+        }
+        Head { title: self.title.clone(), note: String::new(), legend }
+    }
+
+    /// Upright lines at numbers of workers, each with its words in a row of its own.
+    fn rules(&self, svg: &mut Svg, frame: &Frame, across: (f64, f64)) {
+        let rules = [
+            (self.here, "this cluster", "dot-dashed", 0.0),
+            (self.saturates_at, "95 % of the best from here", "dotted", ROW),
+        ];
+        for (workers, words, dashes, row) in rules {
+            let Some(workers) = workers.filter(|&at| (across.0..=across.1).contains(&f64::from(at))) else {
+                continue;
+            };
+            let x = frame.x(workers.into());
+            let y = frame.top - 8.0 - ROW + row;
+            svg.line([x, y + 3.0, x, frame.floor()], &format!("line {dashes}"));
+            let words = format!("{words}: {workers}");
+            let half = width(&words, "small") / 2.0;
+            let middle = x.clamp(EDGE + half, WIDTH - EDGE - half);
+            svg.words(middle, y, "small middle", &words);
+        }
+    }
+
+    fn description(&self, points: &[&Point]) -> String {
+        let ends = points.first().zip(points.last()).map_or(String::new(), |(first, last)| {
+            format!(
+                " {} with {} workers, {} with {}.",
+                Unit::Rate.write(first.throughput.get()),
+                first.workers,
+                Unit::Rate.write(last.throughput.get()),
+                last.workers
+            )
+        });
+        format!("Throughput over the number of workers, predicted by {}.{ends}", self.method)
+    }
+}
+
+fn good(throughput: SamplesPerSec) -> bool {
+    drawable(throughput.get()) && throughput.get() > 0.0
+}
+
+fn band(point: &Point) -> Option<[f64; 2]> {
+    point.low_high.filter(|ends| ends.iter().all(|end| good(*end))).map(|ends| ends.map(SamplesPerSec::get))
+}
+
+fn ideal(point: &Point) -> Option<f64> {
+    point.ideal.filter(|ideal| good(*ideal)).map(SamplesPerSec::get)
+}
+
+fn frame(across: (f64, f64), points: &[&Point], measured: &[&Measured], top: f64) -> Frame {
+    let predicted = points.iter().map(|point| point.throughput.get());
+    let bands = points.iter().filter_map(|point| band(point)).flatten();
+    let all = predicted.chain(bands).chain(measured.iter().map(|point| point.throughput.get()));
+    let (low, high) = extent(all).unwrap_or((0.0, 1.0));
+    let ideals = extent(points.iter().filter_map(|point| ideal(point)));
+    let high = ideals.map_or(high, |(_, ideal)| high.max(ideal.min(IDEAL_ROOM * high)));
+    let wide = across.1 / across.0 > WIDE;
+    let (x, y) = match wide {
+        true => (Spacing::Doubling, Spacing::Logarithmic),
+        false => (Spacing::Whole, Spacing::Linear),
+    };
+    let low = if wide { low } else { 0.0 };
+    let across = Axis::of("workers", across, x, &Unit::Number, 16);
+    let upwards = Axis::of("throughput", (low, high), y, &Unit::Rate, 6);
+    Frame::new(across, upwards, WIDTH, top, HEIGHT)
+}
+
+fn curves(svg: &mut Svg, frame: &Frame, points: &[&Point]) {
+    let x = |point: &Point| frame.x(point.workers.into());
+    let bands: Vec<(f64, [f64; 2])> =
+        points.iter().filter_map(|point| Some((x(point), band(point)?))).collect();
+    match &bands[..] {
+        [] => {}
+        [(x, [low, high])] => {
+            svg.line([*x, frame.y(*low), *x, frame.y(*high)], "s0 stroke");
+        }
+        bands => {
+            let lower = bands.iter().map(|(x, [low, _])| (*x, frame.y(*low)));
+            let upper = bands.iter().rev().map(|(x, [_, high])| (*x, frame.y(*high)));
+            svg.polygon(&lower.chain(upper).collect::<Vec<_>>(), "s0 band");
+        }
+    }
+    let ideals: Vec<(f64, f64)> =
+        points.iter().filter_map(|point| Some((x(point), frame.y(ideal(point)?)))).collect();
+    for run in frame.visible(&ideals) {
+        svg.polyline(&run, "s5 stroke dashed");
+    }
+    let predicted: Vec<(f64, f64)> =
+        points.iter().map(|point| (x(point), frame.y(point.throughput.get()))).collect();
+    svg.polyline(&predicted, "s0 stroke");
+    for (point, place) in points.iter().zip(predicted) {
+        let words = format!("{} workers: {}", point.workers, Unit::Rate.write(point.throughput.get()));
+        svg.titled(&words, |svg| svg.marker(place, Shape::Circle, 0));
+    }
+}

@@ -1,0 +1,63 @@
+//! How often gradients are how old: a bar for every staleness.
+
+use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
+use crate::draw::head::Head;
+use crate::draw::svg::Svg;
+use crate::draw::unit::{Unit, significant};
+use crate::draw::{WIDTH, nothing};
+
+const HEIGHT: f64 = 260.0;
+/// Share of its place that a bar takes, and the widest bar.
+const BAR: (f64, f64) = (0.8, 48.0);
+
+/// How often each staleness occurs.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Staleness {
+    /// What is trained on what.
+    pub title: String,
+    /// Shares, from a staleness of 0 on.
+    pub shares: Vec<f64>,
+    /// Whether the last share is that of all that is as stale or more.
+    pub open_ended: bool,
+    /// The mean, where it is known.
+    pub mean: Option<f64>,
+}
+
+impl Staleness {
+    /// The drawing.
+    pub fn svg(&self) -> String {
+        let good = |share: &f64| (0.0..=1.0).contains(share);
+        let highest = self.shares.iter().copied().filter(good).fold(0.0, f64::max);
+        if highest <= 0.0 {
+            return nothing(&self.title, "There is nothing to show: no update was counted.");
+        }
+        let mean = self.mean.filter(|mean| mean.is_finite());
+        let note = mean.map_or(String::new(), |mean| format!("{} on average", significant(mean, 3)));
+        let head = Head { title: self.title.clone(), note, legend: Vec::new() };
+        let last = self.shares.len() - 1;
+        let name = |place: usize| match self.open_ended && place == last && place > 0 {
+            true => format!("{place}+"),
+            false => place.to_string(),
+        };
+        let title = "updates of others between a worker's pull and its own update";
+        let across = Axis::places(title, (0..self.shares.len()).map(name));
+        let upwards = Axis::of("share of updates", (0.0, highest), Spacing::Linear, &Unit::Share, 5);
+        let frame = Frame::new(across, upwards, WIDTH, head.height(WIDTH) + 8.0, HEIGHT);
+        let description = format!(
+            "A histogram of staleness from 0 to {last}; the most frequent has {}.",
+            Unit::Share.write(highest)
+        );
+        let mut svg = Svg::new(WIDTH, frame.floor() + BELOW, &self.title, &description);
+        head.draw(&mut svg, WIDTH);
+        frame.draw(&mut svg);
+        let room = frame.width / self.shares.len() as f64;
+        let wide = (room * BAR.0).min(BAR.1);
+        for (place, &share) in self.shares.iter().enumerate().filter(|(_, share)| good(share)) {
+            let (x, y) = (frame.left + (place as f64 + 0.5) * room - wide / 2.0, frame.y(share));
+            svg.titled(&format!("{}: {}", name(place), Unit::Share.write(share)), |svg| {
+                svg.rect([x, y, wide, frame.floor() - y], "s0 fill", "");
+            });
+        }
+        svg.finish()
+    }
+}
