@@ -1,6 +1,7 @@
 //! Every method on one scenario: answers side by side, and why some methods have none.
 
 use crate::methods;
+use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::method::Inapplicable;
 use stepcast_core::prediction::{Bottleneck, Prediction};
@@ -8,7 +9,7 @@ use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
 
 /// One scenario, all methods.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Comparison {
     /// The question, every default filled in.
     pub scenario: ScenarioFile,
@@ -19,7 +20,7 @@ pub struct Comparison {
 }
 
 /// What one method says.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Row {
     /// The method's name.
     pub method: &'static str,
@@ -29,7 +30,7 @@ pub struct Row {
 }
 
 /// An answer, or why there is none.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 #[serde(untagged)]
 pub enum Answer {
     /// The method applies.
@@ -39,13 +40,15 @@ pub enum Answer {
 }
 
 /// What can be compared.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Figures {
     /// Time of one step.
     #[serde(rename = "iteration_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub iteration: Seconds,
     /// Samples per second of the whole cluster.
     #[serde(rename = "throughput_samples_per_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub throughput: SamplesPerSec,
     /// Throughput against the sum of what all workers would do alone.
     pub scaling_factor: f64,
@@ -54,7 +57,7 @@ pub struct Figures {
 }
 
 /// Why a method has no answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Refusal {
     /// The key of the scenario that asks what the method does not model.
     pub key: &'static str,

@@ -20,4 +20,4 @@ pub mod validate;
 
 pub use advice::{Advice, WhatIf};
 pub use forecast::{Forecast, Training};
-pub use scaling::ScalingPoint;
+pub use scaling::{ScalingPoint, usual_workers};

@@ -9,5 +9,5 @@ mod sweep;
 pub use forecast::{breakdown, scaling_curve, staleness};
 pub use fusion::fusion;
 pub use recording::gantt;
-pub use search::pareto;
+pub use search::{choice, pareto};
 pub use sweep::{MOST_ACROSS, MOST_CELLS, Swept};

@@ -10,7 +10,7 @@ mod parameter_server;
 mod sprint;
 mod timeline;
 
-pub use timeline::Recording;
+pub use timeline::{Recording, events_per_step};
 
 use figures::Figures;
 use parameter_server::Question;
