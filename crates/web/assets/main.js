@@ -25,7 +25,8 @@ function begin() {
   own.progress = (share, words) => {
     if (job !== own) return;
     $("progress").hidden = false;
-    $("bar").value = share;
+    if (share === undefined) $("bar").removeAttribute("value");
+    else $("bar").value = share;
     $("progress-text").textContent = words;
   };
   own.end = () => {

@@ -2,7 +2,8 @@
 
 use super::table::{Column, Table, bar};
 use super::{
-    Screen, count, duration, grouped, interval, limit, money, name, percent, ratio, several, simulation, updating,
+    Screen, count, duration, grouped, interval, limit, money, name, percent, ratio, several, simulation,
+    updating,
 };
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Communication, Part, Prediction, Warning};

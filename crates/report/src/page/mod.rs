@@ -8,7 +8,7 @@ mod tables;
 use crate::{of, tell, words};
 use askama::Template;
 use stepcast_core::method::Method;
-use stepcast_core::prediction::Warning;
+use stepcast_core::prediction::{Prediction, Warning};
 use stepcast_core::scenario::Scenario;
 use stepcast_study::Forecast;
 use tables::{Figure, Table};
@@ -22,15 +22,29 @@ pub struct Plot {
     pub svg: String,
 }
 
+/// Clusters beyond this are not predicted again for a drawing.
+const LARGE: u32 = 10_000;
+
 /// The plots that a forecast has.
-pub fn plots(scenario: &Scenario, forecast: &Forecast) -> Vec<Plot> {
+pub fn plots(scenario: &Scenario, method: &dyn Method, forecast: &Forecast) -> Vec<Plot> {
     let name = words::name(scenario.name());
     let prediction = &forecast.prediction;
     let scaling = (!forecast.scaling.is_empty()).then(|| of::scaling_curve(forecast, &name).svg());
-    let breakdown = of::breakdown(std::slice::from_ref(prediction), &name).svg();
+    let breakdown = of::breakdown(&columns(scenario, method, forecast), &name).svg();
     let staleness = of::staleness(prediction, &name).map(|staleness| staleness.svg());
     let all = [("scaling", scaling), ("breakdown", Some(breakdown)), ("staleness", staleness)];
     all.into_iter().filter_map(|(name, svg)| Some(Plot { name, svg: svg? })).collect()
+}
+
+/// The prediction, or those for all numbers of workers where they cost nothing.
+fn columns(scenario: &Scenario, method: &dyn Method, forecast: &Forecast) -> Vec<Prediction> {
+    let workers = || forecast.scaling.iter().map(|point| point.workers);
+    if !method.is_quick() || workers().any(|workers| workers > LARGE) {
+        return vec![forecast.prediction.clone()];
+    }
+    let on = |workers| method.predict(&scenario.on(scenario.cluster.resized(workers))).ok();
+    let all: Vec<Prediction> = workers().filter_map(on).collect();
+    if all.is_empty() { vec![forecast.prediction.clone()] } else { all }
 }
 
 /// The answer: figures, plots, tables and warnings.
@@ -92,7 +106,7 @@ pub fn document(
     inputs: String,
     command: &str,
 ) -> Result<String, askama::Error> {
-    let plots = plots(scenario, forecast);
+    let plots = plots(scenario, method, forecast);
     let answer = Answer::new(scenario, method, forecast, &plots);
     Document {
         title: tell::title(scenario),

@@ -156,7 +156,7 @@ impl Prepared {
     }
 
     fn answer(&self, forecast: Forecast) -> Result<Answer, Problem> {
-        let plots = page::plots(&self.scenario, &forecast);
+        let plots = page::plots(&self.scenario, self.method, &forecast);
         let html = page::part(&self.scenario, self.method, &forecast, &plots)
             .map_err(|error| Problem::fault(error.to_string()))?;
         let prediction = &forecast.prediction;
@@ -193,7 +193,7 @@ pub(super) async fn predict(
     let done = queue(&shared.work).run(move |token| {
         let forecast = prepared.quietly(token)?;
         Ok(if drawing {
-            let plot = page::plots(&prepared.scenario, &forecast).into_iter().next();
+            let plot = page::plots(&prepared.scenario, prepared.method, &forecast).into_iter().next();
             ([(header::CONTENT_TYPE, "image/svg+xml")], plot.map(|plot| plot.svg).unwrap_or_default())
                 .into_response()
         } else if document {
