@@ -135,12 +135,10 @@ fn prediction(name: &'static str, scenario: &Scenario, rate: impl Fn(&Phases, u3
     let steps_per_second = rate(&mean, u32::try_from(workers).unwrap_or(u32::MAX));
     let iteration = Seconds::new(workers as f64 / steps_per_second);
     let compute = mean.compute.min(iteration);
-    let assumed = || compute::assumptions(scenario);
-    let warnings = if scenario.profile().is_some() { None } else { assumed() };
+    let warnings = if scenario.profile().is_some() { Vec::new() } else { compute::assumptions(scenario) };
     let breakdown =
         vec![Part { name: "compute", time: compute }, Part { name: "waiting", time: iteration - compute }];
     let bottleneck = bottleneck(scenario, &mean, iteration);
-    let warnings = warnings.into_iter().collect();
     Prediction { warnings, ..Prediction::new(name, iteration, groups, breakdown, bottleneck) }
 }
 

@@ -57,13 +57,7 @@ impl Method for Layerwise {
             slack: None,
         };
         let groups = workers.iter().enumerate().map(report).collect();
-        Ok(step::prediction(
-            self.name(),
-            scenario,
-            &round,
-            groups,
-            compute::assumptions(scenario).into_iter().collect(),
-        ))
+        Ok(step::prediction(self.name(), scenario, &round, groups, compute::assumptions(scenario)))
     }
 }
 

@@ -18,6 +18,9 @@ pub const ASSUMED_EFFICIENCY: f64 = 0.5;
 /// Code of the warning that an efficiency is assumed.
 pub const ASSUMED: &str = "assumed-efficiency";
 
+/// Code of the warning that a fit is used beyond what was measured.
+pub const EXTRAPOLATED: &str = "extrapolated";
+
 /// Factor by which an assumed share may be off, either way: from 0.2 to 1.25 of the peak rate. What was measured reaches
 /// from 0.29 (ResNet-50 on half a K80, TensorFlow's benchmarks of 2017) to 1.59 (Zeng's networks on an RTX 4000, fast
 /// convolutions counted in full).
@@ -139,25 +142,40 @@ pub fn memory_efficiency(scenario: &Scenario, group: &WorkerGroup) -> f64 {
     given.unwrap_or(ASSUMED_MEMORY_EFFICIENCY)
 }
 
-/// Says which efficiencies were assumed rather than given.
-pub fn assumptions(scenario: &Scenario) -> Option<Warning> {
+/// Says which efficiencies were assumed rather than given, and which fits are stretched.
+pub fn assumptions(scenario: &Scenario) -> Vec<Warning> {
     let mut assumed: Vec<&str> = Vec::new();
-    for group in scenario
-        .cluster
-        .groups
-        .iter()
-        .filter(|group| group.device.fitted.is_none() && efficiency(scenario, group).is_none())
-    {
-        if !assumed.contains(&group.device.name.as_str()) {
-            assumed.push(&group.device.name);
+    let mut warnings = Vec::new();
+    for (index, group) in scenario.cluster.groups.iter().enumerate() {
+        let name = group.device.name.as_str();
+        if group.device.fitted.is_none() && efficiency(scenario, group).is_none() && !assumed.contains(&name)
+        {
+            assumed.push(name);
         }
+        warnings.extend(stretched(scenario, index));
     }
-    (!assumed.is_empty()).then(|| Warning {
-        code: ASSUMED,
-        message: format!(
+    warnings.dedup();
+    if !assumed.is_empty() {
+        let message = format!(
             "no efficiency is known for {}: {ASSUMED_EFFICIENCY} of the peak rate is assumed; measure one step and \
              set `efficiency`",
             assumed.join(", ")
+        );
+        warnings.insert(0, Warning { code: ASSUMED, message });
+    }
+    warnings
+}
+
+/// Says when a batch lies outside those that a device's steps were fitted to.
+fn stretched(scenario: &Scenario, index: usize) -> Option<Warning> {
+    let group = &scenario.cluster.groups[index];
+    let [least, most] = group.device.steps()?.precision.get(&scenario.strategy.precision)?.batches;
+    let batch = scenario.batch(index);
+    (!(least..=most).contains(&batch)).then(|| Warning {
+        code: EXTRAPOLATED,
+        message: format!(
+            "steps of the {} were measured with batches of {least} to {most}: those of {batch} are extrapolated",
+            group.device.name
         ),
     })
 }

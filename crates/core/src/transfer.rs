@@ -18,6 +18,13 @@ pub enum Curve {
     Piecewise(LogLinear),
     /// Straight from one measured size to the next.
     Measured(Measured),
+    /// Fitted to measured sizes.
+    Fitted {
+        /// The file it came from.
+        path: Arc<str>,
+        /// What was fitted.
+        model: TransferModel,
+    },
 }
 
 impl Curve {
@@ -30,6 +37,16 @@ impl Curve {
             Self::AlphaBeta { startup, bandwidth } => *startup + size / *bandwidth,
             Self::Piecewise(curve) => curve.time(size),
             Self::Measured(curve) => curve.time(size),
+            Self::Fitted { model, .. } => model.curve.time(size),
+        }
+    }
+
+    /// The smallest and the largest size that was measured; none where the curve does not rest on measured ones.
+    pub fn measured(&self) -> Option<[Bytes; 2]> {
+        match self {
+            Self::AlphaBeta { .. } | Self::Piecewise(_) => None,
+            Self::Measured(curve) => Some([curve.0.first()?.0, curve.0.last()?.0]),
+            Self::Fitted { model, .. } => Some([model.least, model.most]),
         }
     }
 
@@ -39,6 +56,7 @@ impl Curve {
             Self::AlphaBeta { startup, .. } => *startup,
             Self::Piecewise(curve) => curve.time(ONE_BYTE),
             Self::Measured(curve) => curve.time(ONE_BYTE),
+            Self::Fitted { model, .. } => model.curve.time(ONE_BYTE),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! From a scenario with all-reduce to a program for the engine.
 
 use stepcast_analytic::collectives::curve;
-use stepcast_analytic::liu2022::{Flush, Schedule, passes, plan, schedule};
-use stepcast_core::compute;
+use stepcast_analytic::liu2022::{self, Flush, Schedule, passes, plan, schedule};
 use stepcast_core::invalid::Invalid;
 use stepcast_core::pass::{Layer, Pass, Recorded};
+use stepcast_core::prediction::Warning;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Synchronisation;
@@ -85,11 +85,11 @@ pub(crate) fn computing(scenario: &Scenario) -> Result<Vec<Seconds>, Invalid> {
     Ok(passes.iter().map(|(delay, pass)| *delay + pass.computing() + pass.update).collect())
 }
 
-/// Says what was assumed about devices, where no profile says it.
-pub(crate) fn assumptions(scenario: &Scenario) -> Vec<stepcast_core::prediction::Warning> {
-    if scenario.profile().is_some() {
-        Vec::new()
-    } else {
-        compute::assumptions(scenario).into_iter().collect()
-    }
+/// What is assumed about devices, and whether messages of such sizes were measured.
+pub(crate) fn assumptions(scenario: &Scenario) -> Vec<Warning> {
+    let update = curve(scenario);
+    let slowest = passes(scenario).ok().and_then(|passes| Pass::slowest(&passes));
+    let rule = schedule(scenario, &scenario.strategy.exchange.fusion, &update);
+    let flushes = slowest.map(|pass| plan(&pass, &update, &rule).flushes).unwrap_or_default();
+    liu2022::assumptions(scenario, &update, &flushes)
 }

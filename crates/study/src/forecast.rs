@@ -46,17 +46,25 @@ pub struct Forecast {
     pub advice: Advice,
     /// The same for other numbers of workers.
     pub scaling: Vec<ScalingPoint>,
-    /// The smallest of these numbers with 95 % of the best throughput among them, if larger ones follow.
+    /// The number of workers beyond which more of them are not worth it; none where they still are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saturates_at: Option<u32>,
+    /// The gain in throughput from which on more workers are worth it: 0.05 is 5 %.
+    pub worth: f64,
     /// Epoch time and cost, where a data set is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub training: Option<Training>,
 }
 
 impl Forecast {
-    /// Predicts `scenario` by `method`, for its own cluster and for every number of `workers`.
-    pub fn new(scenario: &Scenario, method: &dyn Method, workers: &[u32]) -> Result<Self, Inapplicable> {
+    /// Predicts `scenario` by `method`, for its own cluster and for every number of `workers`; more of them have to bring
+    /// `worth` more throughput to be worth it.
+    pub fn new(
+        scenario: &Scenario,
+        method: &dyn Method,
+        workers: &[u32],
+        worth: f64,
+    ) -> Result<Self, Inapplicable> {
         let mut prediction = method.predict(scenario)?;
         slack::fill(scenario, method, &mut prediction)?;
         prediction.warnings.extend(memory_warnings(scenario));
@@ -71,7 +79,8 @@ impl Forecast {
             _ => scaling::scaling(scenario, method, &intervals, workers)?,
         };
         Ok(Self {
-            saturates_at: scaling::saturation(&scaling),
+            saturates_at: scaling::saturation(scenario, method, &scaling, worth),
+            worth,
             advice: advice::advise(scenario, method, &prediction),
             scaling,
             training: training(scenario, &prediction),

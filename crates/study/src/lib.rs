@@ -18,6 +18,6 @@ mod slack;
 pub mod sweep;
 pub mod validate;
 
-pub use advice::{Advice, WhatIf};
+pub use advice::{Advice, CriticalPath, Share, WhatIf};
 pub use forecast::{Forecast, Training};
-pub use scaling::{ScalingPoint, usual_workers};
+pub use scaling::{ScalingPoint, WORTH, usual_workers};

@@ -61,12 +61,68 @@ pub(crate) fn scaling(
     workers.iter().map(point).collect()
 }
 
-/// The smallest number of workers that reaches 95 % of the best throughput, if larger numbers were tried.
-pub(crate) fn saturation(points: &[ScalingPoint]) -> Option<u32> {
-    let best = points.iter().map(|point| point.throughput.get()).fold(0.0, f64::max);
-    let largest = points.iter().map(|point| point.workers).max()?;
-    let enough = points.iter().filter(|point| point.throughput.get() >= 0.95 * best);
-    enough.map(|point| point.workers).min().filter(|workers| *workers < largest)
+/// Gain in throughput below which more workers are not worth it, unless somebody says otherwise.
+pub const WORTH: f64 = 0.05;
+
+/// Numbers of workers that closed forms are asked for to see where more of them stop to pay: all of them up to the first,
+/// then ever farther apart up to the second.
+const EVERY: u32 = 64;
+const FARTHEST: u32 = 4096;
+
+/// The smallest number of workers beyond which no larger one that was tried brings `worth` more throughput; none where the
+/// largest ones still do.
+pub(crate) fn saturation(
+    scenario: &Scenario,
+    method: &dyn Method,
+    points: &[ScalingPoint],
+    worth: f64,
+) -> Option<u32> {
+    let mut tried: Vec<(u32, f64)> =
+        points.iter().map(|point| (point.workers, point.throughput.get())).collect();
+    if method.is_quick() && !points.is_empty() {
+        let rate = |workers: u32| {
+            let asked = scenario.on(scenario.cluster.resized(workers));
+            Some((workers, method.predict(&asked).ok()?.throughput.get()))
+        };
+        let farther = std::iter::successors(Some(EVERY), |workers| Some(workers + workers / 16));
+        tried.extend((1..EVERY).chain(farther.take_while(|workers| *workers <= FARTHEST)).filter_map(rate));
+    }
+    enough(&mut tried, worth)
+}
+
+/// The smallest number beyond which no larger one brings `worth` more, if twice as many were tried.
+fn enough(tried: &mut [(u32, f64)], worth: f64) -> Option<u32> {
+    tried.sort_by_key(|(workers, _)| *workers);
+    let (largest, _) = *tried.last()?;
+    let mut best_beyond = 0.0_f64;
+    let mut enough = None;
+    for &(workers, rate) in tried.iter().rev() {
+        if best_beyond > rate * (1.0 + worth) {
+            break;
+        }
+        enough = Some(workers);
+        best_beyond = best_beyond.max(rate);
+    }
+    enough.filter(|workers| 2 * *workers <= largest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_workers_pay_until_the_rest_brings_too_little() {
+        let of =
+            |worth| enough(&mut [(8, 79.0), (1, 10.0), (2, 20.0), (4, 38.0), (16, 82.0), (32, 81.0)], worth);
+        assert_eq!(of(0.05), Some(8));
+        assert_eq!(of(0.01), Some(16));
+        assert_eq!(enough(&mut [(1, 10.0), (9, 89.0), (10, 90.0)], 0.05), None);
+        assert_eq!(of(1.2), Some(4));
+        assert_eq!(enough(&mut [(1, 1.0), (2, 2.0)], 0.05), None);
+        assert_eq!(enough(&mut [], 0.05), None);
+        // Too many may be slower than fewer.
+        assert_eq!(enough(&mut [(1, 5.0), (2, 3.0)], 0.05), Some(1));
+    }
 }
 
 /// Powers of two up to 16, or up to twice the cluster, and the cluster itself: those that the method models.

@@ -31,7 +31,7 @@ const duration = (seconds) => {
 
 function table({ best, currency }) {
   const keys = Object.keys(best[0]?.values ?? {});
-  const titles = [...keys.map((key) => [key.split(".").slice(-2).join(" "), false]), ["Step time", true], ["Samples/s", true], ["Training", true], [`Cost, ${currency}`, true]];
+  const titles = [...keys.map((key) => [key.replace(/^(cluster|strategy)\./, ""), false]), ["Step time", true], ["Samples/s", true], ["Training", true], [`Cost, ${currency}`, true]];
   const cell = (text, number) => make("td", number ? { class: "number" } : {}, text);
   const row = (entry, place) =>
     make(

@@ -1,7 +1,7 @@
 //! The paper's model as a method.
 
 use super::run::plan;
-use super::schedule::{Buffer, Schedule};
+use super::schedule::{Buffer, Flush, Schedule};
 use crate::collectives::{curve, scenario_cost};
 use stepcast_core::compute::{self, Speed};
 use stepcast_core::invalid::Invalid;
@@ -126,7 +126,7 @@ impl Method for Liu2022 {
         };
         let groups = passes.iter().enumerate().map(report).collect();
         Ok(Prediction {
-            warnings: warnings(scenario),
+            warnings: assumptions(scenario, &update, &plan.flushes),
             communication: Some(plan.communication()),
             ..Prediction::new(self.name(), outcome.iteration(), groups, breakdown, bottleneck)
         })
@@ -137,10 +137,23 @@ fn inapplicable(invalid: Invalid) -> Inapplicable {
     Inapplicable { key: "model.profile", reason: invalid.reason, remedy: invalid.remedy }
 }
 
-fn warnings(scenario: &Scenario) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    if scenario.profile().is_none() {
-        warnings.extend(compute::assumptions(scenario));
+/// What is assumed about devices, and whether messages of such sizes were measured.
+pub fn assumptions(scenario: &Scenario, update: &Curve, flushes: &[Flush]) -> Vec<Warning> {
+    let mut warnings = match scenario.profile() {
+        Some(_) => Vec::new(),
+        None => compute::assumptions(scenario),
+    };
+    let beyond = |size: Bytes, [least, most]: [Bytes; 2]| size < least || size > most;
+    if let Some(measured) = update.measured() {
+        let sizes = flushes.iter().map(|flush| flush.size);
+        if let Some(size) = sizes.filter(|size| beyond(*size, measured)).reduce(Bytes::max) {
+            let [least, most] = measured.map(Bytes::human);
+            let message = format!(
+                "all-reduces of {least} to {most} were measured: the time of messages such as one of {} is extrapolated",
+                size.human()
+            );
+            warnings.push(Warning { code: compute::EXTRAPOLATED, message });
+        }
     }
     warnings
 }

@@ -16,7 +16,7 @@ mod optimum;
 mod run;
 mod schedule;
 
-pub use method::{Liu2022, passes, schedule};
+pub use method::{Liu2022, assumptions, passes, schedule};
 pub use optimum::optimum;
 pub use run::{osf, plan};
 pub use schedule::{Buffer, Flush, Outcome, Plan, Reading, Schedule};

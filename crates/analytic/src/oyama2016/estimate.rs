@@ -3,7 +3,7 @@
 //! An estimate is the bytes that a task moves for each parameter over the rate they move at: the link to the device, the
 //! device's memory, or the memory of the host as one thread gets it. The all-reduce is a ring through the nodes.
 
-use super::kernels::gradient_time;
+use super::kernels::{Outside, gradient_time};
 use super::structure::Structure;
 use super::threads::Threads;
 use crate::collectives::{AllReduce, Fabric};
@@ -21,10 +21,10 @@ const ELEMENT: f64 = 4.0;
 pub struct Assumed {
     /// Keys that the scenario does not give.
     pub keys: Vec<&'static str>,
-    /// Matrix products of the gradient outside the table of measured ones.
-    pub products_outside: usize,
-    /// Whether the gradient's time comes from operation counts and the device's peak rate.
-    pub from_peak_rate: bool,
+    /// What of the gradient lies outside what was measured.
+    pub outside: Outside,
+    /// Whether the gradient's time is what the device is taken to make of the model's layers.
+    pub by_device: bool,
 }
 
 /// SPRINT's threads for a scenario with one group of workers.
@@ -88,11 +88,11 @@ pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Inapplicable> 
         (Some(line), _) => line.time(f64::from(batch)) / group.speed,
         (None, Some(times)) => {
             let (time, outside) = by_kernels(scenario, times, batch)?;
-            assumed.products_outside = outside;
+            assumed.outside = outside;
             time / group.speed
         }
         (None, None) => {
-            assumed.from_peak_rate = group.device.fitted.is_none();
+            assumed.by_device = true;
             let speed = Speed::of(scenario, 0);
             scenario.workload.layers.iter().map(|layer| speed.forward(layer) + speed.backward(layer)).sum()
         }
@@ -122,7 +122,7 @@ fn by_kernels(
     scenario: &Scenario,
     times: &KernelTimes,
     batch: u32,
-) -> Result<(Seconds, usize), Inapplicable> {
+) -> Result<(Seconds, Outside), Inapplicable> {
     let refuse = |reason: String| Inapplicable {
         key: "methods.oyama2016.kernels",
         reason: format!("the kernels of Oyama 2016 do not make up this model: {reason}"),

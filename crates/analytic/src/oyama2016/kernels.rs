@@ -3,7 +3,7 @@
 use super::sgemm::{Operands, product_time};
 use super::structure::Structure;
 use stepcast_core::quantity::Seconds;
-use stepcast_core::scenario::{KernelTimes, Line};
+use stepcast_core::scenario::{KernelTime, KernelTimes};
 
 /// A matrix product of Table 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub enum CudaKernel {
 }
 
 impl CudaKernel {
-    fn line(self, times: &KernelTimes) -> Line {
+    fn time(self, times: &KernelTimes) -> KernelTime {
         match self {
             Self::Im2col => times.im2col,
             Self::Col2im => times.col2im,
@@ -150,14 +150,27 @@ impl Structure {
     }
 }
 
-/// Eq. 4: the gradient of `batch` samples, and how many of its products are outside the table of measured ones.
-pub fn gradient_time(structure: &Structure, times: &KernelTimes, batch: u32) -> (Seconds, usize) {
-    let cuda = structure.cuda_kernels(batch).into_iter();
-    let cuda: Seconds = cuda.map(|(kernel, elements)| kernel.line(times).time(elements)).sum();
-    let mut outside = 0;
+/// How much of a gradient's time is extrapolated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outside {
+    /// Kernels on fewer or more elements than they were fitted to.
+    pub kernels: usize,
+    /// Matrix products outside the table of measured ones.
+    pub products: usize,
+}
+
+/// Eq. 4: the gradient of `batch` samples, and what of it lies outside what was measured.
+pub fn gradient_time(structure: &Structure, times: &KernelTimes, batch: u32) -> (Seconds, Outside) {
+    let mut outside = Outside::default();
+    let cuda = structure.cuda_kernels(batch).into_iter().map(|(kernel, elements)| {
+        let (time, stretched) = kernel.time(times).time(elements);
+        outside.kernels += usize::from(stretched);
+        time
+    });
+    let cuda: Seconds = cuda.sum();
     let products = structure.products(batch).into_iter().map(|product| {
         let estimate = product_time(&times.products, product.kernel.operands(), product.size);
-        outside += usize::from(estimate.outside);
+        outside.products += usize::from(estimate.outside);
         estimate.time
     });
     let products: Seconds = products.sum();

@@ -139,14 +139,16 @@ fn warnings(scenario: &Scenario, assumed: &Assumed, steady: &Steady) -> Vec<Warn
         );
         warn("assumed-coefficients", message);
     }
-    if assumed.products_outside > 0 {
-        let message = format!(
-            "{} matrix products are larger or smaller than any that was measured: extrapolated",
-            assumed.products_outside
-        );
-        warn("outside-the-table", message);
+    for (many, what) in
+        [(assumed.outside.products, "matrix products"), (assumed.outside.kernels, "kernels bound by memory")]
+    {
+        if many > 0 {
+            let message =
+                format!("{many} {what} are larger or smaller than any that was measured: extrapolated");
+            warn(compute::EXTRAPOLATED, message);
+        }
     }
-    if assumed.from_peak_rate {
+    if assumed.by_device {
         warnings.extend(compute::assumptions(scenario));
     }
     warnings

@@ -18,7 +18,7 @@ mod structure;
 mod threads;
 
 pub use estimate::{Assumed, threads};
-pub use kernels::{CudaKernel, Product, SgemmKernel, gradient_time};
+pub use kernels::{CudaKernel, Outside, Product, SgemmKernel, gradient_time};
 pub use method::Oyama2016;
 pub use sgemm::{Estimate, Operands, product_time, trilinear};
 pub use steady::{Steady, steady_states};

@@ -1,11 +1,13 @@
 //! Flags of `fuse`.
 
 use clap::Args;
+use std::path::PathBuf;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
   stepcast fuse cluster.toml                            every rule, the best plan, what to set
   stepcast fuse cluster.toml --plan                     with every message of the best plan
+  stepcast fuse cluster.toml --plot fusion.svg          step times by kind of rule, drawn
   stepcast fuse one-worker.json --set cluster.workers.0.count=8
   stepcast fuse cluster.toml --set strategy.all-reduce.channels=2
   stepcast fuse cluster.toml --json                     with the names of all gradients
@@ -26,4 +28,8 @@ pub(crate) struct Fuse {
     /// Show every message of the best plan
     #[arg(long)]
     pub(crate) plan: bool,
+
+    /// Draw the step times of the fastest rule of every kind into this file
+    #[arg(long, value_name = "OUT.svg")]
+    pub(crate) plot: Option<PathBuf>,
 }

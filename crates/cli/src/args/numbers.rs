@@ -68,6 +68,16 @@ impl FromStr for Size {
     }
 }
 
+/// A share written in percent: "5" or "5 %" is 0.05.
+pub(super) fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').trim_end();
+    let percent: f64 = number.parse().map_err(|_| format!("\"{text}\" is no percentage such as 5"))?;
+    match (0.0..=1000.0).contains(&percent) {
+        true => Ok(percent / 100.0),
+        false => Err("a percentage lies between 0 and 1000".to_owned()),
+    }
+}
+
 /// Lists and ranges, as "1,2,4..8"; `of` says what is counted.
 fn numbers(text: &str, of: &str) -> Result<Vec<u32>, String> {
     let mut numbers = Vec::new();
@@ -125,6 +135,14 @@ mod tests {
         assert_eq!("sequence=128".parse(), Ok(Size("sequence".to_owned(), 128)));
         for text in ["", "128", "=128", "sequence", "sequence=", "sequence=0", "sequence=-1", "sequence=x"] {
             assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn percentages_may_have_their_sign() {
+        assert_eq!([percent("5"), percent("12.5 %")], [Ok(0.05), Ok(0.125)]);
+        for wrong in ["", "x", "-1", "NaN", "1e9"] {
+            assert!(percent(wrong).is_err(), "{wrong}");
         }
     }
 

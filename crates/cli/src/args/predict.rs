@@ -1,6 +1,6 @@
 //! Flags of `predict`.
 
-use super::numbers::Workers;
+use super::numbers::{Workers, percent};
 use super::scenario::ScenarioFlags;
 use clap::{Args, value_parser};
 use std::path::PathBuf;
@@ -12,8 +12,11 @@ Examples:
   stepcast predict cluster.toml --workers 1,2,4,8..12   these numbers of workers
   stepcast predict --set strategy.batch=64 --set cluster.network=25gbe
   stepcast predict --set cluster.workers.0.count=8      only the first group of workers
+  stepcast predict cluster.toml --worth 20              more workers only for 20 % more
   stepcast predict vgg16.json                           a profile alone, asynchronous
+  stepcast predict cluster.toml --plot scaling.svg      throughput over workers, drawn
   stepcast predict async.toml --timeline steps.json     what happened when, for Perfetto
+  stepcast predict async.toml --timeline steps.svg --timeline-steps 1   the same, drawn
   stepcast predict cluster.toml --json                  everything, for programs
   cat cluster.toml | stepcast predict -                 from standard input
 
@@ -33,8 +36,16 @@ pub(crate) struct Predict {
     #[arg(long)]
     pub(crate) workers: Option<Workers>,
 
-    /// Write what happens when to this file, for Perfetto (.pftrace) and chrome://tracing (.json);
-    /// only with method simulate
+    /// Gain in throughput, in percent, below which more workers are not worth it
+    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
+    pub(crate) worth: f64,
+
+    /// Draw throughput over workers into this file
+    #[arg(long, value_name = "OUT.svg")]
+    pub(crate) plot: Option<PathBuf>,
+
+    /// Write what happens when to this file, for Perfetto (.pftrace) and chrome://tracing (.json) or
+    /// as a drawing (.svg); only with method simulate
     #[arg(long, value_name = "OUT")]
     pub(crate) timeline: Option<PathBuf>,
 

@@ -2,11 +2,13 @@
 
 use super::scenario::ScenarioFlags;
 use clap::{Args, value_parser};
+use std::path::PathBuf;
 use stepcast_study::search::{How, Objective};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
   stepcast search job.toml --minimize cost --subject-to 'deadline<=2h' --vary workers.count=1..64
+  stepcast search job.toml --minimize cost --vary workers.count=1..64 --plot front.svg
   stepcast search job.toml --minimize cost-time --vary workers.count=1..16 --vary batch=8..512:x2 \\
       --vary servers.count=1..4 --vary servers.placement=greedy,even --subject-to memory
   stepcast search job.toml --minimize time --devices tesla-t4,tesla-v100-sxm2-16gb --count 0..16 \\
@@ -64,6 +66,10 @@ pub(crate) struct Search {
     /// Where the random numbers of the heuristic begin
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+
+    /// Draw time against cost into this file: the best, the front and what is chosen
+    #[arg(long, value_name = "OUT.svg")]
+    pub(crate) plot: Option<PathBuf>,
 
     /// Threads to use; all cores if left out
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]

@@ -10,6 +10,7 @@ Examples:
   stepcast sweep job.toml --vary network.bandwidth=1Gbit/s,10Gbit/s --vary batch=1..64:x2
   stepcast sweep job.toml --vary workers.count=1..64 --vary batch=1..512 -o sweep.csv
   stepcast sweep job.toml --vary workers.count=1..64 --vary batch=1..512 -o sweep.csv --resume
+  stepcast sweep job.toml --vary workers.count=1..16 --vary batch=8..128:x2 --plot sweep.svg
   stepcast sweep job.toml --vary synchronisation=bsp,async --method simulate -o sweep.jsonl
   stepcast sweep job.toml --vary workers.0.count=0..4 --vary workers.1.count=0..4   mixed groups
   stepcast sweep job.toml --vary batch=16,32 --json                                 JSON lines
@@ -42,6 +43,10 @@ pub(crate) struct Sweep {
     /// Write over a file that exists
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
+
+    /// Draw throughput into this file: a line over one key, a heat map over two
+    #[arg(long, value_name = "OUT.svg", conflicts_with = "resume")]
+    pub(crate) plot: Option<PathBuf>,
 
     /// Only the first N points
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]

@@ -1,16 +1,18 @@
 //! `stepcast fuse`: which gradients should travel together.
 
-use super::json;
 use super::question::{Question, is_profile};
+use super::{json, plot};
 use crate::Answer;
 use crate::args::Fuse;
-use crate::render::{Screen, fusion};
+use crate::render::{Screen, fusion, name};
+use stepcast_report::of;
 use stepcast_study::fuse;
 
 /// A profile, or nothing, does not say how gradients are summed.
 const ALL_REDUCE: [&str; 2] = ["strategy.architecture=all-reduce", "strategy.synchronisation=bsp"];
 
 pub(super) fn run(flags: &Fuse, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    flags.plot.as_deref().map(plot::check).transpose()?;
     let path = flags.scenario.as_deref();
     let mut overrides = Vec::new();
     if path.is_none_or(is_profile) {
@@ -20,8 +22,13 @@ pub(super) fn run(flags: &Fuse, as_json: bool, screen: &Screen) -> anyhow::Resul
     let question = Question::read(path, &overrides)?;
     let scenario = question.scenario()?;
     let report = fuse::fuse(&scenario).map_err(|why| question.refused(why))?;
+    let mut note = String::new();
+    if let Some(path) = &flags.plot {
+        plot::write(path, &of::fusion(&report, &name(scenario.name())).svg())?;
+        note = plot::note(path, screen);
+    }
     if as_json {
         return json(&report);
     }
-    Ok(fusion::render(&scenario, &report, flags.plan, screen).into())
+    Ok((fusion::render(&scenario, &report, flags.plan, screen) + &note).into())
 }

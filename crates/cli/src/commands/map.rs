@@ -1,14 +1,12 @@
 //! `stepcast map`: epoch time and minibatch over nodes and batches, as a ranking and as a drawing.
 
-use super::json;
 use super::predict::method;
 use super::question::Question;
+use super::{json, plot};
 use crate::Answer;
 use crate::args::Map as Flags;
 use crate::render::error::Complaint;
 use crate::render::{Screen, map};
-use std::fs;
-use std::path::Path;
 use stepcast_study::map::{Extent, Map, MinibatchRange};
 use stepcast_study::methods;
 
@@ -16,9 +14,7 @@ use stepcast_study::methods;
 const MAX_CELLS: usize = 1 << 18;
 
 pub(super) fn run(flags: &Flags, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    if let Some(path) = &flags.plot {
-        check_name(path)?;
-    }
+    flags.plot.as_deref().map(plot::check).transpose()?;
     let question = Question::read(flags.scenario.as_deref(), &flags.overrides)?;
     let scenario = question.scenario()?;
     let refused = |why| question.refused(why);
@@ -40,24 +36,11 @@ pub(super) fn run(flags: &Flags, as_json: bool, screen: &Screen) -> anyhow::Resu
     let drawn = Map::new(&scenario, method, extent).map_err(refused)?;
     if let Some(path) = &flags.plot {
         let svg = stepcast_report::condition_map(&drawn, &crate::render::name(scenario.name()));
-        fs::write(path, svg).map_err(|error| {
-            Complaint::new(
-                format!("cannot write the plot: {error}"),
-                "check the path and the room on the disk",
-            )
-            .at(format!("--plot {}", path.display()))
-        })?;
+        plot::write(path, &svg)?;
     }
     if as_json {
         return json(&drawn);
     }
-    Ok(map::render(&scenario, &drawn, flags.plot.as_deref(), screen).into())
-}
-
-fn check_name(path: &Path) -> Result<(), Complaint> {
-    if path.extension().is_some_and(|extension| extension == "svg") {
-        return Ok(());
-    }
-    let reason = "a plot is an SVG file, and its name ends in .svg";
-    Err(Complaint::new(reason, "use a name such as map.svg").at(format!("--plot {}", path.display())))
+    let note = flags.plot.as_deref().map_or(String::new(), |path| plot::note(path, screen));
+    Ok((map::render(&scenario, &drawn, screen) + &note).into())
 }

@@ -9,6 +9,7 @@ mod map;
 mod methods;
 mod models;
 mod networks;
+mod plot;
 mod predict;
 mod question;
 mod replace;

@@ -1,13 +1,14 @@
 //! `stepcast predict`: one scenario, one method, one forecast.
 
 use super::question::Question;
-use super::{json, timeline};
+use super::{json, plot, timeline};
 use crate::Answer;
 use crate::args::Predict;
 use crate::render::error::Complaint;
 use crate::render::{Screen, forecast};
 use stepcast_core::method::Method;
 use stepcast_core::suggest;
+use stepcast_report::of;
 use stepcast_study::{Forecast, methods, usual_workers};
 
 pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
@@ -18,6 +19,7 @@ pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Re
         "auto" => methods::choose(&scenario).map_err(refused)?,
         name => method(name)?,
     };
+    flags.plot.as_deref().map(plot::check).transpose()?;
     if let Some(path) = &flags.timeline {
         timeline::check(path, flags.timeline_steps, method, &scenario)?;
     }
@@ -25,12 +27,17 @@ pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Re
         Some(workers) => workers.0.clone(),
         None => usual_workers(&scenario, method),
     };
-    let forecast = Forecast::new(&scenario, method, &workers).map_err(refused)?;
+    let forecast = Forecast::new(&scenario, method, &workers, flags.worth).map_err(refused)?;
     let mut note = String::new();
     if let Some(path) = &flags.timeline {
         let steps = u64::from(flags.timeline_steps);
         timeline::write(path, steps, &scenario).map_err(|why| why.complaint(&question))?;
         note = timeline::note(path, steps, &scenario, screen);
+    }
+    if let Some(path) = &flags.plot {
+        let curve = of::scaling_curve(&forecast, &crate::render::name(scenario.name()));
+        plot::write(path, &curve.svg())?;
+        note += &plot::note(path, screen);
     }
     if as_json {
         return json(&forecast);

@@ -9,7 +9,7 @@ use crate::render::Screen;
 use crate::render::error::Complaint;
 use serde::Serialize;
 use stepcast_report::page;
-use stepcast_study::{Forecast, methods, usual_workers};
+use stepcast_study::{Forecast, WORTH, methods, usual_workers};
 use stepcast_trace::write_text;
 
 /// What was written, for programs.
@@ -33,7 +33,7 @@ pub(super) fn run(flags: &Report, as_json: bool, screen: &Screen) -> anyhow::Res
         name => method(name)?,
     };
     let workers = usual_workers(&scenario, method);
-    let forecast = Forecast::new(&scenario, method, &workers).map_err(refused)?;
+    let forecast = Forecast::new(&scenario, method, &workers, WORTH).map_err(refused)?;
     let inputs = toml::to_string(&forecast.scenario)?;
     let html = page::document(&scenario, method, &forecast, inputs, &command(flags))?;
     write_text(&flags.output, &html).map_err(|error| {

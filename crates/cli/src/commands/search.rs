@@ -2,18 +2,22 @@
 
 use super::question::Question;
 use super::sweep::{asked, axes, progress};
-use super::{json, signal};
+use super::{json, plot, signal};
 use crate::args::{ScenarioFlags, Search};
 use crate::render::error::Complaint;
-use crate::render::{Screen, search as text};
+use crate::render::{Screen, name, search as text};
 use crate::{Answer, End};
 use std::ops::ControlFlow;
+use std::path::Path;
 use stepcast_core::catalog;
 use stepcast_core::invalid::{Invalid, KeyPath};
+use stepcast_core::scenario::Scenario;
+use stepcast_report::of;
 use stepcast_study::search::{Aim, Constraint, Effort, search};
 use stepcast_study::sweep::on_threads;
 
 pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    flags.plot.as_deref().map(plot::check).transpose()?;
     let constraint = |text: &String| {
         Constraint::parse(text).map_err(|invalid| complaint(invalid).at(format!("--subject-to {text}")))
     };
@@ -30,6 +34,9 @@ pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Res
     let about = ScenarioFlags { scenario: flags.about.scenario.clone(), overrides };
     let question = Question::of(&about)?;
     let variants = question.variants(axes(&vary)?, "--vary")?;
+    if let Some(path) = &flags.plot {
+        has_costs(variants.first(), path)?;
+    }
     let aim = Aim { objective: flags.minimize, constraints };
     let effort = Effort { how: flags.how, budget: flags.budget, seed: flags.seed };
     let asked = asked(&flags.method)?;
@@ -44,10 +51,25 @@ pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Res
     bar.finish_and_clear();
     let report = report.map_err(|invalid| refused(invalid, flags.about.scenario.as_deref()))?;
     let end = if signal::asked() && report.gap != Some(0.0) { End::Interrupted } else { End::Done };
+    let mut note = String::new();
+    if let Some(path) = &flags.plot {
+        plot::write(path, &of::pareto(&report, &name(variants.first().name())).svg())?;
+        note = plot::note(path, screen);
+    }
     if as_json {
         return json(&report).map(|answer| Answer { end, ..answer });
     }
-    Ok(Answer { text: text::render(&variants, &report, screen), end })
+    Ok(Answer { text: text::render(&variants, &report, screen) + &note, end })
+}
+
+/// Whether there is a front of time and cost to draw.
+fn has_costs(scenario: &Scenario, path: &Path) -> Result<(), Complaint> {
+    if scenario.data.is_some() && scenario.hourly_cost().is_some() {
+        return Ok(());
+    }
+    let reason = "the plot shows time against cost of training, and the scenario has no costs";
+    let remedy = "add --set data.samples=1281167 and --set price.worker-hour=2.5, with your own figures";
+    Err(Complaint::new(reason, remedy).at(format!("--plot {}", path.display())))
 }
 
 fn complaint(invalid: Invalid) -> Complaint {

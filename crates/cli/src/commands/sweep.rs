@@ -4,17 +4,19 @@ mod output;
 
 use super::predict::method;
 use super::question::Question;
-use super::signal;
+use super::{plot, signal};
 use crate::args::Sweep;
 use crate::render::error::Complaint;
-use crate::render::{Screen, count, duration, sweep as text};
+use crate::render::{Screen, count, duration, name, sweep as text};
 use crate::{Answer, End};
 use indicatif::{ProgressBar, ProgressStyle};
 use output::{Format, Output};
 use std::io;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use stepcast_core::quantity::Seconds;
+use stepcast_report::of::{MOST_ACROSS, MOST_CELLS, Swept};
 use stepcast_study::sweep::{Asked, Axis, Row, Variants, fingerprint, on_threads, rows};
 
 /// More points than this need a limit.
@@ -29,19 +31,41 @@ const TRIAL: (u64, Duration) = (4096, Duration::from_millis(500));
 pub(super) fn run(flags: &Sweep, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     let format = flags.output.as_deref().map(Format::of).transpose()?;
     let axes = axes(&flags.vary)?;
+    let mut drawn = flags.plot.as_deref().map(|path| drawable(path, &axes)).transpose()?;
     let question = Question::of(&flags.about)?;
     let variants = question.variants(axes, "--vary")?;
     let asked = asked(&flags.method)?;
     let points = limited(flags, &variants, asked)?;
     signal::listen();
     let bar = progress(points);
-    on_threads(flags.threads, || match (&flags.output, format) {
+    let mut answer = on_threads(flags.threads, || match (&flags.output, format) {
         (Some(path), Some(format)) => {
             let print = fingerprint(&variants, &flags.method)?;
             let output = Output::open(path, format, &variants, &print, (flags.resume, flags.force))?;
-            into_file(&variants, asked, points, output, &bar, (as_json, screen))
+            into_file(&variants, asked, points, output, &bar, &mut drawn, (as_json, screen))
         }
-        _ => onto_screen(&variants, asked, points, &bar, (as_json, screen)),
+        _ => onto_screen(&variants, asked, points, &bar, &mut drawn, (as_json, screen)),
+    })?;
+    if let (Some(path), Some(drawn)) = (&flags.plot, drawn) {
+        plot::write(path, &drawn.svg(&name(variants.first().name())))?;
+        if !as_json {
+            answer.text += &plot::note(path, screen);
+        }
+    }
+    Ok(answer)
+}
+
+/// What a plot of these axes is made of, if it can be drawn.
+fn drawable(path: &Path, axes: &[Axis]) -> Result<Swept, Complaint> {
+    plot::check(path)?;
+    Swept::new(axes).ok_or_else(|| {
+        let reason = format!(
+            "a plot shows one key with at most {} values or two with at most {} each",
+            count(MOST_ACROSS),
+            count(MOST_CELLS)
+        );
+        let remedy = "vary one or two keys, with fewer values such as 1..512:x2, or leave --plot out";
+        Complaint::new(reason, remedy).at(format!("--plot {}", path.display()))
     })
 }
 
@@ -118,16 +142,20 @@ fn into_file(
     points: u64,
     output: Output,
     bar: &ProgressBar,
+    drawn: &mut Option<Swept>,
     (as_json, screen): (bool, &Screen),
 ) -> anyhow::Result<Answer> {
     let begun = output.rows();
     let mut failed: Option<io::Error> = None;
     bar.set_position(begun);
     bar.reset_eta();
-    let each = |row: Row| output::line(output.format, variants, &row);
+    let each = |row: Row| (output::line(output.format, variants, &row), row);
     let mut writer = output.writer;
-    let ended = rows(variants, asked, begun..points.max(begun), each, |lines| {
-        let lines: io::Result<Vec<Vec<u8>>> = lines.into_iter().collect();
+    let ended = rows(variants, asked, begun..points.max(begun), each, |rows| {
+        if let Some(drawn) = drawn {
+            rows.iter().for_each(|(_, row)| drawn.see(row));
+        }
+        let lines: io::Result<Vec<Vec<u8>>> = rows.into_iter().map(|(line, _)| line).collect();
         if let Err(error) = lines.and_then(|lines| writer.append(&lines)) {
             failed = Some(error);
             return ControlFlow::Break(());
@@ -152,6 +180,7 @@ fn onto_screen(
     asked: Asked,
     points: u64,
     bar: &ProgressBar,
+    drawn: &mut Option<Swept>,
     (as_json, screen): (bool, &Screen),
 ) -> anyhow::Result<Answer> {
     let mut lines = Vec::new();
@@ -161,6 +190,9 @@ fn onto_screen(
     let ended = rows(variants, asked, 0..points, each, |rows| {
         bar.inc(rows.len() as u64);
         for (line, row) in rows {
+            if let Some(drawn) = drawn {
+                drawn.see(&row);
+            }
             match line {
                 Some(Ok(line)) => lines.extend_from_slice(&line),
                 Some(Err(error)) => failed = Some(error),

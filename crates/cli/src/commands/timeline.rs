@@ -1,14 +1,16 @@
 //! `--timeline`: what the simulation does when, as a file for trace viewers.
 
+use super::plot::is_drawing;
 use super::question::Question;
 use crate::render::error::Complaint;
-use crate::render::{Screen, several};
+use crate::render::{Screen, name, several};
 use std::path::Path;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::scenario::Scenario;
+use stepcast_report::of;
 use stepcast_study::simulate;
-use stepcast_trace::TraceError;
 use stepcast_trace::timeline::{is_perfetto, write_timeline};
+use stepcast_trace::{TraceError, write_text};
 
 /// Viewers give up on much larger files.
 const MAX_EVENTS: u64 = 2_000_000;
@@ -57,21 +59,31 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Simulates the first steps of every worker and writes them down.
+/// Simulates the first steps of every worker and writes them down, or draws them.
 pub(super) fn write(path: &Path, steps: u64, scenario: &Scenario) -> Result<(), Failure> {
     let recording = simulate::timeline(scenario, steps).map_err(Failure::Refused)?;
-    write_timeline(path, &recording.timeline()).map_err(Failure::Unwritten)
+    let written = if is_drawing(path) {
+        let title = format!("Steps of {}, simulated", name(scenario.name()));
+        write_text(path, &of::gantt(&recording, &title).svg())
+    } else {
+        write_timeline(path, &recording.timeline())
+    };
+    written.map_err(Failure::Unwritten)
 }
 
 /// What was written, for people.
 pub(super) fn note(path: &Path, steps: u64, scenario: &Scenario, screen: &Screen) -> String {
+    let viewer = match path {
+        path if is_drawing(path) => "a browser",
+        path if is_perfetto(path) => "ui.perfetto.dev",
+        _ => "ui.perfetto.dev or chrome://tracing",
+    };
     let text = format!(
-        "The first {} of {} {} in {}: open it in ui.perfetto.dev{}.",
+        "The first {} of {} {} in {}: open it in {viewer}.",
         several(steps, "step"),
         several(scenario.cluster.workers(), "worker"),
         if steps == 1 { "is" } else { "are" },
-        crate::render::name(&path.display().to_string()),
-        if is_perfetto(path) { "" } else { " or chrome://tracing" }
+        name(&path.display().to_string()),
     );
     format!("\n{}\n{}", screen.title("Timeline"), screen.paragraph(2, &text))
 }

@@ -11,10 +11,14 @@ use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_report::tell;
 use stepcast_study::interval::Interval;
-use stepcast_study::{Advice, Forecast, ScalingPoint, WhatIf};
+use stepcast_study::{Advice, CriticalPath, Forecast, Share, WhatIf};
 
 /// Cells of the widest bar.
 const BAR: usize = 24;
+/// Less of the critical path is not worth a line.
+const LEAST_SHARE: f64 = 0.005;
+/// Layers of the critical path that are listed.
+const MOST_LAYERS: usize = 5;
 
 /// The whole forecast, its last line ended.
 pub(crate) fn render(
@@ -47,10 +51,13 @@ pub(crate) fn render(
         sections.push(section("How sure that is", interval::parts(interval, screen), screen));
     }
     if !forecast.scaling.is_empty() {
-        let table = scaling(&forecast.scaling, prediction.workers, forecast.saturates_at, screen);
+        let table = scaling(forecast, screen);
         sections.push(section("Scaling", table, screen));
     }
     sections.push(section("Bottleneck", bottleneck(prediction, &forecast.advice, screen), screen));
+    if let Some(path) = &forecast.advice.critical_path {
+        sections.push(section("What a step waits for", critical_path(path, screen), screen));
+    }
     if !forecast.advice.what_if.is_empty() {
         sections.push(section("What would help", what_if(&forecast.advice.what_if, screen), screen));
     }
@@ -187,7 +194,8 @@ fn machine(scenario: &Scenario, index: usize) -> String {
     }
 }
 
-fn scaling(points: &[ScalingPoint], own: u64, saturates_at: Option<u32>, screen: &Screen) -> String {
+fn scaling(forecast: &Forecast, screen: &Screen) -> String {
+    let own = forecast.prediction.workers;
     let mut table = Table::new([
         Column::Number("workers"),
         Column::Number("step time"),
@@ -198,7 +206,7 @@ fn scaling(points: &[ScalingPoint], own: u64, saturates_at: Option<u32>, screen:
         Column::Name("bottleneck"),
         Column::Name(""),
     ]);
-    for point in points {
+    for point in &forecast.scaling {
         table.row([
             count(point.workers.into()),
             point.iteration.human(),
@@ -211,8 +219,12 @@ fn scaling(points: &[ScalingPoint], own: u64, saturates_at: Option<u32>, screen:
         ]);
     }
     let mut text = table.render(screen);
-    if let Some(workers) = saturates_at {
-        let sentence = format!("More than {} bring less than 5 % more.", several(workers.into(), "worker"));
+    if let Some(workers) = forecast.saturates_at {
+        let sentence = format!(
+            "More than {} bring less than {} more.",
+            several(workers.into(), "worker"),
+            format_args!("{} %", (1e4 * forecast.worth).round() / 100.0)
+        );
         text.push_str(&screen.paragraph(2, &sentence));
     }
     text
@@ -223,6 +235,30 @@ fn bottleneck(prediction: &Prediction, advice: &Advice, screen: &Screen) -> Stri
     if let Some(sentence) = tell::balance(prediction, advice) {
         text.push_str(&screen.paragraph(2, &sentence));
     }
+    text
+}
+
+fn critical_path(path: &CriticalPath, screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::Name("on the path"),
+        Column::Number("time"),
+        Column::Number("share"),
+        Column::Name(""),
+    ]);
+    let mut rows = |shares: &[Share], most: usize| {
+        for share in shares.iter().filter(|share| share.share >= LEAST_SHARE).take(most) {
+            let name = name(&share.name);
+            table.row([name, share.time.human(), percent(share.share), bar(share.share, BAR)]);
+        }
+    };
+    rows(&path.resources, usize::MAX);
+    rows(&path.layers, MOST_LAYERS);
+    let mut text = table.render(screen);
+    let sentence = format!(
+        "By resource, then by layer: the chain of operations that fills a simulated step of {}.",
+        path.step.human()
+    );
+    text.push_str(&screen.paragraph(2, &sentence));
     text
 }
 

@@ -57,6 +57,6 @@ mod tests {
 
     #[test]
     fn rates_have_no_unit() {
-        assert_eq!(rates([12.0, 12_345.0]), "12 to 12,345");
+        assert_eq!(rates([12.0, 12_340.0]), "12 to 12,340");
     }
 }

@@ -4,7 +4,6 @@ use super::forecast::{question, section, warnings};
 use super::table::{Column, Table};
 use super::updating::average;
 use super::{Screen, count, duration, several};
-use std::path::Path;
 use stepcast_core::scenario::Scenario;
 use stepcast_study::map::{Cell, Map};
 
@@ -12,7 +11,7 @@ use stepcast_study::map::{Cell, Map};
 const SHOWN: usize = 12;
 
 /// The ranking, its last line ended.
-pub(crate) fn render(scenario: &Scenario, map: &Map, plot: Option<&Path>, screen: &Screen) -> String {
+pub(crate) fn render(scenario: &Scenario, map: &Map, screen: &Screen) -> String {
     let mut sections = vec![question(scenario, screen) + &screen.paragraph(0, &extent(map))];
     if map.ranking.is_empty() {
         sections.push(section("Fastest conditions", screen.paragraph(2, &nothing(map)), screen));
@@ -21,9 +20,6 @@ pub(crate) fn render(scenario: &Scenario, map: &Map, plot: Option<&Path>, screen
     }
     if !map.warnings.is_empty() {
         sections.push(section("Warnings", warnings(&map.warnings, screen), screen));
-    }
-    if let Some(path) = plot {
-        sections.push(screen.paragraph(0, &format!("Drawn into {}.", path.display())));
     }
     sections.join("\n")
 }

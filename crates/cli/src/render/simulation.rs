@@ -52,7 +52,10 @@ pub(super) fn figures(simulation: &Simulation, screen: &Screen) -> String {
     row(
         "simulated",
         several(simulation.steps, "step"),
-        &format!("in {}", several(simulation.runs as u64, "run")),
+        &match simulation.runs {
+            1 => "in 1 run: one run does not tell how sure that is".to_owned(),
+            runs => format!("in {runs} runs"),
+        },
     );
     let mut text = format!("{}\n{}", spreads.render(screen), table.render(screen));
     if simulation.end != "all steps were done" {

@@ -103,10 +103,11 @@ fn model(source: &ModelSource, counting: Counting) -> ModelSection {
 }
 
 fn all_reduce(exchange: &Exchange) -> AllReduceSection {
-    let (measured, curve) = match &exchange.curve {
-        Some(Curve::Measured(curve)) => (Some(curve.points().to_vec()), None),
-        Some(Curve::Piecewise(curve)) => (None, Some(*curve)),
-        Some(Curve::AlphaBeta { .. }) | None => (None, None),
+    let (measured, curve, fitted) = match &exchange.curve {
+        Some(Curve::Measured(curve)) => (Some(curve.points().to_vec()), None, None),
+        Some(Curve::Piecewise(curve)) => (None, Some(*curve), None),
+        Some(Curve::Fitted { path, .. }) => (None, None, Some(path.to_string())),
+        Some(Curve::AlphaBeta { .. }) | None => (None, None, None),
     };
     AllReduceSection {
         algorithm: Some(exchange.algorithm),
@@ -115,7 +116,7 @@ fn all_reduce(exchange: &Exchange) -> AllReduceSection {
         interference: Some(exchange.interference),
         copy_rate: exchange.copy_rate,
         measured,
-        fitted: None,
+        fitted,
         curve: curve.map(|curve| CurveSection {
             threshold: Some(curve.threshold),
             per_doubling: Some(curve.per_doubling),

@@ -15,8 +15,8 @@ mod uncertain;
 pub use document::{Document, DocumentError, Override};
 pub use file::ScenarioFile;
 pub use oyama2016::{
-    ASSUMED_HOST_MEMORY_RATE, KernelTimes, KernelsSection, Line, LineSection, OyamaOptions, OyamaSection,
-    PerParameter, PerParameterSection, Products, SgemmSection, SgemmTable,
+    ASSUMED_HOST_MEMORY_RATE, KernelTime, KernelTimes, KernelsSection, Line, LineSection, OyamaOptions,
+    OyamaSection, PerParameter, PerParameterSection, Products, SgemmSection, SgemmTable,
 };
 pub use sections::{
     AllReduceSection, BucketList, ClusterSection, CurveSection, DataSection, DeviceSection, FusionRule,

@@ -55,6 +55,8 @@ pub struct PhaseModel {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PrecisionModel {
+    /// Smallest and largest batch that was measured.
+    pub batches: [u32; 2],
     /// From the input to the loss.
     pub forward: PhaseModel,
     /// From the loss to the gradients.

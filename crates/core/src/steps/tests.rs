@@ -4,7 +4,7 @@ use crate::invalid::Invalid;
 use crate::model::zoo;
 use crate::profile::Profile;
 use crate::quantity::{BytesPerSec, FlopsPerSec};
-use crate::scenario::{Document, Files, NoFiles};
+use crate::scenario::{Document, Files, NoFiles, Override};
 use proptest::prelude::*;
 
 /// Every coefficient 1.5, every launch 30 µs.
@@ -21,6 +21,7 @@ pub(crate) fn made_up() -> StepModel {
             .collect(),
     };
     let model = |precision| PrecisionModel {
+        batches: [16, 64],
         forward: phase(precision, Phase::Forward),
         backward: phase(precision, Phase::Backward),
     };
@@ -116,7 +117,10 @@ fn a_device_with_fitted_steps_takes_what_they_say() {
     let model = zoo::build("googlenet").unwrap();
     let expected = made_up().predict(&model, Precision::Fp32, 24).unwrap().iteration * 2.0;
     assert!((step / expected - 1.0).abs() < 1e-3, "{step} {expected}");
-    assert_eq!(assumptions(&scenario), None);
+    assert_eq!(assumptions(&scenario), []);
+    let larger = document.scenario_with(&MadeUp, &[Override::parse("strategy.batch=65").unwrap()]).unwrap();
+    let told = assumptions(&larger);
+    assert!(told.len() == 1 && told[0].message.contains("16 to 64"), "{told:?}");
     let echoed = scenario.to_file().resolve_with(&MadeUp).unwrap();
     assert_eq!(echoed.cluster, scenario.cluster);
     let without = document.scenario_with(&NoFiles, &[]).unwrap_err();

@@ -75,7 +75,12 @@ impl<'a> Recording<'a> {
         let of = |precision| {
             let [forward, backward] = host.factors(precision);
             let forward = phase_model(&table, precision, Phase::Forward, forward);
-            PrecisionModel { forward, backward: phase_model(&table, precision, Phase::Backward, backward) }
+            let batches = rows.iter().filter(|row| row.step.precision == precision).map(|row| row.step.batch);
+            PrecisionModel {
+                batches: [batches.clone().min().unwrap_or(0), batches.max().unwrap_or(0)],
+                forward,
+                backward: phase_model(&table, precision, Phase::Backward, backward),
+            }
         };
         Ok(StepModel {
             nominal: self.nominal,

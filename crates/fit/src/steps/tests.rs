@@ -50,7 +50,11 @@ impl Recording<'_> {
             backward_cast: cost,
         };
         let phase = |phase| phase_model(&table, Precision::Fp32, phase, 1.0);
-        let fp32 = PrecisionModel { forward: phase(Phase::Forward), backward: phase(Phase::Backward) };
+        let fp32 = PrecisionModel {
+            batches: [16, 64],
+            forward: phase(Phase::Forward),
+            backward: phase(Phase::Backward),
+        };
         StepModel {
             nominal: self.nominal,
             launch,

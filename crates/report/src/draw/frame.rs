@@ -161,7 +161,7 @@ impl Frame {
         self.grid(svg);
         svg.line([self.left, self.floor(), self.left + self.width, self.floor()], "line");
         svg.line([self.left, self.top, self.left, self.floor()], "line");
-        self.labels(svg);
+        self.labels(svg, 0.0);
     }
 
     fn grid(&self, svg: &mut Svg) {
@@ -175,8 +175,8 @@ impl Frame {
         }
     }
 
-    /// Labels and titles; labels for which there is no room are left out.
-    pub(crate) fn labels(&self, svg: &mut Svg) {
+    /// Labels and titles; labels for which there is no room are left out. The title upwards may reach `beyond` the area.
+    pub(crate) fn labels(&self, svg: &mut Svg, beyond: f64) {
         let room = self.width / self.across.labels.len().max(1) as f64;
         let mut free = f64::NEG_INFINITY;
         for (share, label) in &self.across.labels {
@@ -199,6 +199,6 @@ impl Frame {
         svg.words_within(middle, self.floor() + 34.0, "middle", &self.across.title, self.width);
         let (x, y) =
             (self.left - self.upwards.widest(Self::WIDEST_LABEL) - 18.0, self.top + self.height / 2.0);
-        svg.upwards(x, y, "middle", &self.upwards.title, self.height);
+        svg.upwards(x, y, "middle", &self.upwards.title, self.height + 2.0 * beyond);
     }
 }

@@ -6,12 +6,17 @@
 fn size(class: &str) -> f64 {
     let has = |name: &str| class.split(' ').any(|class| class == name);
     if has("title") {
-        16.5
+        15.0
     } else if has("small") {
         10.0
     } else {
         12.0
     }
+}
+
+/// How much wider bold letters are.
+fn weight(class: &str) -> f64 {
+    if class.split(' ').any(|class| class == "title" || class == "strong") { 1.12 } else { 1.0 }
 }
 
 /// Width of a character, in sizes of its font.
@@ -29,7 +34,7 @@ fn of(c: char) -> f64 {
 
 /// Width of `words` in pixels, in the font of `class`.
 pub(crate) fn width(words: &str, class: &str) -> f64 {
-    words.chars().filter(|c| !c.is_control()).map(of).sum::<f64>() * size(class)
+    words.chars().filter(|c| !c.is_control()).map(of).sum::<f64>() * size(class) * weight(class)
 }
 
 /// Height of a capital letter above the line, and of what hangs below it.
@@ -49,7 +54,7 @@ pub(crate) fn fitted(words: &str, class: &str, room: f64) -> String {
         .chars()
         .filter(|c| !c.is_control())
         .take_while(|&c| {
-            used += of(c) * size(class);
+            used += of(c) * size(class) * weight(class);
             used <= room
         })
         .collect();

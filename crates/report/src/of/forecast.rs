@@ -15,7 +15,7 @@ pub fn scaling_curve(forecast: &Forecast, name: &str) -> ScalingCurve {
     let point = |point: &stepcast_study::ScalingPoint| Point {
         workers: point.workers,
         throughput: point.throughput,
-        low_high: None,
+        low_high: point.interval_samples_per_s.map(|ends| ends.map(SamplesPerSec::new)),
         ideal: Some(SamplesPerSec::new(point.throughput.get() / point.scaling_factor)),
     };
     ScalingCurve {

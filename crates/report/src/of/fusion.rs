@@ -3,7 +3,20 @@
 use crate::plots::fusion::{FusionComparison, Plan, Standing};
 use stepcast_study::fuse::{Family, FusionReport, Line};
 
-/// All rules that were compared.
+/// Rules that differ in their sizes only, from top to bottom.
+const FAMILIES: [Family; 9] = [
+    Family::Own,
+    Family::None,
+    Family::All,
+    Family::Buffer,
+    Family::Pytorch,
+    Family::Horovod,
+    Family::MgWfbp,
+    Family::Adaptive,
+    Family::Optimum,
+];
+
+/// The fastest rule of every family.
 pub fn fusion(report: &FusionReport, name: &str) -> FusionComparison {
     let plan = |line: &Line| Plan {
         rule: line.rule.clone(),
@@ -18,6 +31,6 @@ pub fn fusion(report: &FusionReport, name: &str) -> FusionComparison {
     };
     FusionComparison {
         title: format!("Fusion of the gradients of {name}"),
-        plans: report.lines.iter().map(plan).collect(),
+        plans: FAMILIES.iter().filter_map(|family| report.fastest(*family)).map(plan).collect(),
     }
 }

@@ -124,12 +124,12 @@ pub fn document(
 mod tests {
     use super::*;
     use stepcast_core::scenario::Document as Text;
-    use stepcast_study::methods;
+    use stepcast_study::{WORTH, methods};
 
     fn made(text: &str, command: &str) -> String {
         let scenario = Text::new("test", text).scenario(&[]).unwrap();
         let method = methods::choose(&scenario).unwrap();
-        let forecast = Forecast::new(&scenario, method, &[1, 2, 4]).unwrap();
+        let forecast = Forecast::new(&scenario, method, &[1, 2, 4], WORTH).unwrap();
         document(&scenario, method, &forecast, text.to_owned(), command).unwrap()
     }
 

@@ -12,9 +12,9 @@ use stepcast_core::quantity::Seconds;
 /// Height of a row, and of a bar in it.
 const ROW: (f64, f64) = (24.0, 15.0);
 /// To the right of the bars, for their figures.
-const FIGURES: f64 = 196.0;
+const FIGURES: f64 = 232.0;
 /// Widest name of a rule.
-const NAME: f64 = 190.0;
+const NAME: f64 = 230.0;
 
 /// Rules of fusion.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -90,8 +90,7 @@ impl FusionComparison {
 /// What stands beside a bar, its standing by a mark of its own.
 fn name(plan: &Plan) -> String {
     match plan.standing {
-        Standing::Other => plan.rule.clone(),
-        Standing::Own => format!("{} (now)", plan.rule),
+        Standing::Own | Standing::Other => plan.rule.clone(),
         Standing::Best => format!("▸ {}", plan.rule),
     }
 }

@@ -83,10 +83,9 @@ impl Gantt {
         let top = head.height(WIDTH);
         let changes = lanes.windows(2).filter(|pair| pair[0].group != pair[1].group).count();
         let height = lanes.len() as f64 * LANE.0 + changes as f64 * GROUP_GAP;
-        let names = |of: fn(&Lane) -> &str, most: f64| {
-            lanes.iter().map(|lane| width(of(lane), "small")).fold(0.0, f64::max).min(most)
-        };
-        let (groups, own) = (names(|lane| &lane.group, NAMES.0), names(|lane| &lane.name, NAMES.1));
+        let widest = |widths: &mut dyn Iterator<Item = f64>, most: f64| widths.fold(0.0, f64::max).min(most);
+        let groups = widest(&mut lanes.iter().map(|lane| width(&lane.group, "small strong")), NAMES.0);
+        let own = widest(&mut lanes.iter().map(|lane| width(&lane.name, "small")), NAMES.1);
         let left = 16.0 + groups + 12.0 + own + 8.0;
         let frame = Frame {
             left,

@@ -103,7 +103,7 @@ impl HeatMap<'_> {
             svg.rect(self.place(index, &frame), "frame", "");
         }
         svg.rect([frame.left, frame.top, frame.width, frame.height], "line", "");
-        frame.labels(svg);
+        frame.labels(svg, TOP);
         self.scale(svg, &frame, &scale);
     }
 

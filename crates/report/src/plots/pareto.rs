@@ -123,7 +123,8 @@ fn axis(title: &str, (low, high): (f64, f64), unit: &Unit) -> Axis {
     if low > 0.0 && high / low > WIDE {
         return Axis::of(title, (low, high), Spacing::Logarithmic, unit, 6);
     }
-    Axis::of(title, (0.0, high), Spacing::Linear, unit, 7)
+    let from = if low > high / 2.0 { low } else { 0.0 };
+    Axis::of(title, (from, high), Spacing::Linear, unit, 7)
 }
 
 /// From one point to the next: first across, then up or down.

@@ -2,10 +2,10 @@
 
 use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
 use crate::draw::head::{Head, Mark};
+use crate::draw::nothing;
 use crate::draw::scale::{drawable, extent};
 use crate::draw::svg::{Shape, Svg};
 use crate::draw::unit::Figure;
-use crate::draw::{WIDTH, nothing};
 
 /// Height of the area; as wide, so that the diagonal is one.
 const SIDE: f64 = 440.0;
@@ -75,11 +75,12 @@ impl<Q: Figure> PredictedMeasured<Q> {
         };
         let across = axis(&format!("{}, measured", self.quantity));
         let upwards = axis(&format!("{}, predicted", self.quantity));
-        let left = Frame::beside(&upwards).max((WIDTH - SIDE) / 2.0);
-        let top = head.height(WIDTH) + 8.0;
+        let left = Frame::beside(&upwards);
+        let width = left + SIDE + 48.0;
+        let top = head.height(width) + 8.0;
         let frame = Frame { left, top, width: SIDE, height: SIDE, across, upwards };
-        let mut svg = Svg::new(WIDTH, frame.floor() + BELOW, &self.title, &format!("{note}."));
-        head.draw(&mut svg, WIDTH);
+        let mut svg = Svg::new(width, frame.floor() + BELOW, &self.title, &format!("{note}."));
+        head.draw(&mut svg, width);
         frame.draw(&mut svg);
         band(&mut svg, &frame, high / low > WIDE);
         for (place, set) in self.sets.iter().enumerate() {

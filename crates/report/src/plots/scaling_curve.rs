@@ -12,6 +12,12 @@ use stepcast_core::quantity::SamplesPerSec;
 const HEIGHT: f64 = 300.0;
 /// The ideal may take this much more room than everything else; beyond, it leaves the area.
 const IDEAL_ROOM: f64 = 1.5;
+/// At least its beginning is shown, unless everything else would be pressed to the floor.
+const IDEAL_BEGINS: f64 = 6.0;
+/// More points than this have no marks of their own.
+const MARKED: usize = 120;
+/// Throughputs that differ by more are drawn by their ratios, where the workers are.
+const WIDE_THROUGHPUT: f64 = 10.0;
 /// Numbers of workers that differ by more are drawn by their ratios.
 const WIDE: f64 = 64.0;
 /// Above the area, for the words of marks.
@@ -68,9 +74,9 @@ impl ScalingCurve {
         else {
             return nothing(&self.title, "There is nothing to show: no number of workers has a throughput.");
         };
-        let head = self.head(&points, &measured);
-        let top = head.height(WIDTH) + 2.0 * ROW + 4.0;
-        let frame = frame(across, &points, &measured, top);
+        let mut frame = frame(across, &points, &measured);
+        let head = self.head(&points, &measured, &frame);
+        frame.top = head.height(WIDTH) + 2.0 * ROW + 4.0;
         let mut svg = Svg::new(WIDTH, frame.floor() + BELOW, &self.title, &self.description(&points));
         head.draw(&mut svg, WIDTH);
         frame.draw(&mut svg);
@@ -85,7 +91,7 @@ impl ScalingCurve {
         svg.finish()
     }
 
-    fn head(&self, points: &[&Point], measured: &[&Measured]) -> Head {
+    fn head(&self, points: &[&Point], measured: &[&Measured], frame: &Frame) -> Head {
         let mut legend = Vec::new();
         if !points.is_empty() {
             legend.push((Mark::Line(0, ""), format!("predicted by {}", self.method)));
@@ -93,7 +99,7 @@ impl ScalingCurve {
         if points.iter().any(|point| band(point).is_some()) {
             legend.push((Mark::Band(0), "its interval".to_owned()));
         }
-        if points.iter().any(|point| ideal(point).is_some()) {
+        if !ideals(frame, points).is_empty() {
             legend.push((Mark::Line(5, "dashed"), "ideal: all as fast as alone".to_owned()));
         }
         if !measured.is_empty() {
@@ -114,7 +120,7 @@ impl ScalingCurve {
             };
             let x = frame.x(workers.into());
             let y = frame.top - 8.0 - ROW + row;
-            svg.line([x, y + 3.0, x, frame.floor()], &format!("line {dashes}"));
+            svg.line([x, frame.top, x, frame.floor()], &format!("line {dashes}"));
             let words = format!("{words}: {workers}");
             let half = width(&words, "small") / 2.0;
             let middle = x.clamp(EDGE + half, WIDTH - EDGE - half);
@@ -148,22 +154,31 @@ fn ideal(point: &Point) -> Option<f64> {
     point.ideal.filter(|ideal| good(*ideal)).map(SamplesPerSec::get)
 }
 
-fn frame(across: (f64, f64), points: &[&Point], measured: &[&Measured], top: f64) -> Frame {
+/// The axes, their upper edge not yet known.
+fn frame(across: (f64, f64), points: &[&Point], measured: &[&Measured]) -> Frame {
     let predicted = points.iter().map(|point| point.throughput.get());
     let bands = points.iter().filter_map(|point| band(point)).flatten();
     let all = predicted.chain(bands).chain(measured.iter().map(|point| point.throughput.get()));
     let (low, high) = extent(all).unwrap_or((0.0, 1.0));
-    let ideals = extent(points.iter().filter_map(|point| ideal(point)));
-    let high = ideals.map_or(high, |(_, ideal)| high.max(ideal.min(IDEAL_ROOM * high)));
+    let high = extent(points.iter().filter_map(|point| ideal(point))).map_or(high, |(first, last)| {
+        let begins = if first < IDEAL_BEGINS * high { 1.2 * first } else { 0.0 };
+        high.max(last.min(begins.max(IDEAL_ROOM * high)))
+    });
     let wide = across.1 / across.0 > WIDE;
-    let (x, y) = match wide {
-        true => (Spacing::Doubling, Spacing::Logarithmic),
-        false => (Spacing::Whole, Spacing::Linear),
+    let x = if wide { Spacing::Doubling } else { Spacing::Whole };
+    let (low, y) = match wide && high / low > WIDE_THROUGHPUT {
+        true => (low, Spacing::Logarithmic),
+        false => (0.0, Spacing::Linear),
     };
-    let low = if wide { low } else { 0.0 };
     let across = Axis::of("workers", across, x, &Unit::Number, 16);
     let upwards = Axis::of("throughput", (low, high), y, &Unit::Rate, 6);
-    Frame::new(across, upwards, WIDTH, top, HEIGHT)
+    Frame::new(across, upwards, WIDTH, 0.0, HEIGHT)
+}
+
+/// What is to be seen of the ideal.
+fn ideals(frame: &Frame, points: &[&Point]) -> Vec<Vec<(f64, f64)>> {
+    let place = |point: &&Point| Some((frame.x(point.workers.into()), frame.y(ideal(point)?)));
+    frame.visible(&points.iter().filter_map(place).collect::<Vec<_>>())
 }
 
 fn curves(svg: &mut Svg, frame: &Frame, points: &[&Point]) {
@@ -181,15 +196,13 @@ fn curves(svg: &mut Svg, frame: &Frame, points: &[&Point]) {
             svg.polygon(&lower.chain(upper).collect::<Vec<_>>(), "s0 band");
         }
     }
-    let ideals: Vec<(f64, f64)> =
-        points.iter().filter_map(|point| Some((x(point), frame.y(ideal(point)?)))).collect();
-    for run in frame.visible(&ideals) {
+    for run in ideals(frame, points) {
         svg.polyline(&run, "s5 stroke dashed");
     }
     let predicted: Vec<(f64, f64)> =
         points.iter().map(|point| (x(point), frame.y(point.throughput.get()))).collect();
     svg.polyline(&predicted, "s0 stroke");
-    for (point, place) in points.iter().zip(predicted) {
+    for (point, place) in points.iter().zip(predicted).filter(|_| points.len() <= MARKED) {
         let words = format!("{} workers: {}", point.workers, Unit::Rate.write(point.throughput.get()));
         svg.titled(&words, |svg| svg.marker(place, Shape::Circle, 0));
     }

@@ -10,6 +10,8 @@ use crate::draw::{WIDTH, nothing};
 const HEIGHT: f64 = 300.0;
 /// Numbers that differ by more are drawn by their ratios.
 const WIDE: f64 = 64.0;
+/// So are numbers of which each is at least so many times the one before.
+const GROWING: f64 = 1.5;
 /// Share of its place that a bar takes, and the widest bar.
 const BAR: (f64, f64) = (0.72, 56.0);
 /// More points than this have no marks of their own.
@@ -40,7 +42,7 @@ impl<Q: Figure> Varied<Q> {
         let missing = figures.iter().filter(|figure| figure.is_none()).count();
         let note = match missing {
             0 => String::new(),
-            missing => format!("{missing} of {} values have no prediction", figures.len()),
+            missing => format!("No prediction for {missing} of {} values", figures.len()),
         };
         let best = self.best.filter(|&best| figures.get(best).is_some_and(Option::is_some));
         let legend =
@@ -51,7 +53,8 @@ impl<Q: Figure> Varied<Q> {
             Some(numbers) => {
                 let (low, high) = extent(numbers.iter().copied()).unwrap_or((0.0, 1.0));
                 let whole = numbers.iter().all(|number| number.fract().abs() <= 0.0);
-                let spacing = match (low > 0.0 && high / low > WIDE, whole) {
+                let grows = numbers.len() > 2 && numbers.windows(2).all(|pair| pair[1] >= GROWING * pair[0]);
+                let spacing = match (low > 0.0 && (grows || high / low > WIDE), whole) {
                     (true, true) => Spacing::Doubling,
                     (true, false) => Spacing::Logarithmic,
                     (false, true) => Spacing::Whole,

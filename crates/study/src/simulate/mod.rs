@@ -10,6 +10,7 @@ mod parameter_server;
 mod sprint;
 mod timeline;
 
+pub(crate) use sprint::asks as is_sprint;
 pub use timeline::{Recording, events_per_step};
 
 use figures::Figures;

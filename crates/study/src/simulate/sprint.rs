@@ -15,7 +15,7 @@ use stepcast_sim::sprint::{Exchange, Figures, Length, Sprint};
 use stepcast_sim::{Limits, Timeline, run};
 
 /// Whether a scenario is SPRINT's.
-pub(super) fn asks(scenario: &Scenario) -> bool {
+pub(crate) fn asks(scenario: &Scenario) -> bool {
     let strategy = &scenario.strategy;
     strategy.architecture == Architecture::AllReduce && strategy.synchronisation == Synchronisation::Async
 }

@@ -20,7 +20,7 @@ use stepcast_core::quantity::{SamplesPerSec, number};
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
 use stepcast_report::page;
 use stepcast_report::words::{grouped, limit, percent};
-use stepcast_study::{Forecast, usual_workers};
+use stepcast_study::{Forecast, WORTH, usual_workers};
 use tokio_util::sync::CancellationToken;
 
 /// Lines of a scaling table.
@@ -128,7 +128,7 @@ impl Prepared {
     }
 
     fn forecast(&self, watched: &Watched<'_>) -> Result<Forecast, Problem> {
-        Forecast::new(&self.scenario, watched, &self.workers).map_err(|why| self.question.refused(why))
+        Forecast::new(&self.scenario, watched, &self.workers, WORTH).map_err(|why| self.question.refused(why))
     }
 
     fn quietly(&self, token: &CancellationToken) -> Result<Forecast, Problem> {

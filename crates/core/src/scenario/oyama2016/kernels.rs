@@ -1,7 +1,8 @@
 //! Times of kernels and products: given in the scenario, or fitted.
 
 use super::{
-    KernelTimes, KernelsSection, Line, LineSection, Products, SgemmSection, SgemmTable, optional_line,
+    KernelTime, KernelTimes, KernelsSection, Line, LineSection, Products, SgemmSection, SgemmTable,
+    optional_line,
 };
 use crate::artefact::{Artefact, Kind};
 use crate::device::Precision;
@@ -33,13 +34,18 @@ pub(super) fn resolve(
             "add [methods.oyama2016.kernels.sgemm] with `fitted`, or with `sizes`, `nn`, `tn` and `nt`";
         return Err(Invalid::new(KeyPath::root(), reason, remedy));
     };
-    let fitted = section.fitted.map(|path| fitted_kernels(&path, files)).transpose();
+    let fitted = section.fitted.as_deref().map(|path| fitted_kernels(path, files)).transpose();
     let fitted = fitted.map_err(below("fitted"))?.unwrap_or_default();
     let own = |key: &'static str, given: Option<LineSection>| {
-        let measured = fitted.get(key).map(|kernel| Line { each: kernel.per_element, fixed: kernel.start });
-        Ok(optional_line(key, given)?.or(measured).unwrap_or_default())
+        let given = optional_line(key, given)?.map(|line| KernelTime { line, fitted_to: None });
+        let measured = fitted.get(key).map(|kernel| KernelTime {
+            line: Line { each: kernel.per_element, fixed: kernel.start },
+            fitted_to: Some([kernel.least, kernel.most]),
+        });
+        Ok(given.or(measured).unwrap_or_default())
     };
     Ok(KernelTimes {
+        fitted: section.fitted,
         im2col: own("im2col", section.im2col)?,
         col2im: own("col2im", section.col2im)?,
         activation: own("activation", section.activation)?,

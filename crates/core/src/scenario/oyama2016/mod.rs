@@ -162,23 +162,42 @@ pub struct SgemmTable {
     pub nt: Vec<Seconds>,
 }
 
+/// The time of a kernel by the elements it touches.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct KernelTime {
+    /// The time.
+    pub line: Line,
+    /// Fewest and most elements it was fitted to; none where the scenario gives it.
+    pub fitted_to: Option<[f64; 2]>,
+}
+
+impl KernelTime {
+    /// The time for `elements`, and whether the fit is stretched beyond what was measured.
+    pub fn time(self, elements: f64) -> (Seconds, bool) {
+        let stretched = |[least, most]: [f64; 2]| !(least..=most).contains(&elements);
+        (self.line.time(elements), self.fitted_to.is_some_and(stretched))
+    }
+}
+
 /// Times of the kernels that a gradient is made of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KernelTimes {
+    /// The file that those which are fitted came from.
+    pub fitted: Option<String>,
     /// Patches of the input laid out as a matrix.
-    pub im2col: Line,
+    pub im2col: KernelTime,
     /// The same backwards.
-    pub col2im: Line,
+    pub col2im: KernelTime,
     /// Non-linearity.
-    pub activation: Line,
+    pub activation: KernelTime,
     /// Its derivative.
-    pub activation_gradient: Line,
+    pub activation_gradient: KernelTime,
     /// Max-pooling.
-    pub pool: Line,
+    pub pool: KernelTime,
     /// The same backwards.
-    pub pool_gradient: Line,
+    pub pool_gradient: KernelTime,
     /// Softmax and loss.
-    pub softmax: Line,
+    pub softmax: KernelTime,
     /// Matrix products.
     pub products: Products,
 }
@@ -280,6 +299,7 @@ impl OyamaOptions {
     /// The section that says the same.
     pub(super) fn to_section(&self) -> OyamaSection {
         let of = |line: Line| LineSection { each: Some(line.each), fixed: Some(line.fixed) };
+        let kernel = |time: KernelTime| time.fitted_to.is_none().then(|| of(time.line));
         let given = &self.per_parameter;
         OyamaSection {
             through_servers: Some(self.through_servers),
@@ -299,14 +319,14 @@ impl OyamaOptions {
                 all_reduce: given.all_reduce.map(of),
             }),
             kernels: self.kernels.as_deref().map(|kernels| KernelsSection {
-                im2col: Some(of(kernels.im2col)),
-                col2im: Some(of(kernels.col2im)),
-                activation: Some(of(kernels.activation)),
-                activation_gradient: Some(of(kernels.activation_gradient)),
-                pool: Some(of(kernels.pool)),
-                pool_gradient: Some(of(kernels.pool_gradient)),
-                softmax: Some(of(kernels.softmax)),
-                fitted: None,
+                im2col: kernel(kernels.im2col),
+                col2im: kernel(kernels.col2im),
+                activation: kernel(kernels.activation),
+                activation_gradient: kernel(kernels.activation_gradient),
+                pool: kernel(kernels.pool),
+                pool_gradient: kernel(kernels.pool_gradient),
+                softmax: kernel(kernels.softmax),
+                fitted: kernels.fitted.clone(),
                 sgemm: Some(match &kernels.products {
                     Products::Fitted { path, .. } => {
                         SgemmSection { fitted: Some(path.clone()), ..SgemmSection::default() }

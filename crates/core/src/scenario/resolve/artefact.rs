@@ -52,12 +52,13 @@ mod tests {
     }
 
     #[test]
-    fn a_fitted_line_is_the_curve_of_the_all_reduce_and_is_echoed_without_its_file() {
+    fn a_fitted_line_is_the_curve_of_the_all_reduce_and_is_echoed_by_its_file() {
         let text = "strategy = { architecture = \"all-reduce\", all-reduce.fitted = \"t.toml\" }";
         let asked = scenario(text, LINE).unwrap();
         let curve = asked.strategy.exchange.curve.clone().unwrap();
         assert!((curve.time(Bytes::new(1e6)).get() - 2e-3).abs() < 1e-12);
-        assert!(asked.to_file().resolve().unwrap() == asked);
+        assert_eq!(curve.measured(), Some([Bytes::new(1e3), Bytes::new(1e6)]));
+        assert!(asked.to_file().resolve_with(&Text(LINE.to_owned())).unwrap() == asked);
         let twice = "strategy.all-reduce = { fitted = \"t.toml\", measured = [[\"1 B\", \"1 s\"], [\"2 B\", \"2 s\"]] }";
         assert!(scenario(twice, LINE).unwrap_err().contains("both `measured` and `fitted`"));
     }

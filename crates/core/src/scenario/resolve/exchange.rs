@@ -12,7 +12,7 @@ use crate::scenario::sections::{
 };
 use crate::strategy::{Exchange, Fusion, HOROVOD_CYCLE, HOROVOD_THRESHOLD, PYTORCH_CAP, PYTORCH_FIRST};
 use crate::suggest;
-use crate::transfer::{Curve, LogLinear, Measured};
+use crate::transfer::{Curve, LogLinear, Measured, TransferModel};
 
 const MAX_CHANNELS: u32 = 64;
 
@@ -69,8 +69,8 @@ fn curve(
             Ok(Some(Curve::Piecewise(piecewise(section).map_err(below("curve"))?)))
         }
         (None, None, Some(path)) => {
-            let curve = fitted_curve(&path, files).map_err(below("fitted"))?;
-            Ok(Some(Curve::Piecewise(curve)))
+            let model = fitted_curve(&path, files).map_err(below("fitted"))?;
+            Ok(Some(Curve::Fitted { path: path.into(), model }))
         }
         (None, None, None) => Ok(None),
         (measured, _, fitted) => {
@@ -82,9 +82,9 @@ fn curve(
     }
 }
 
-fn fitted_curve(path: &str, files: &dyn Files) -> Result<LogLinear, Invalid> {
+fn fitted_curve(path: &str, files: &dyn Files) -> Result<TransferModel, Invalid> {
     match artefact::load(path, files)? {
-        Artefact::Transfer(model) => Ok(model.curve.log_linear()),
+        Artefact::Transfer(model) => Ok(model),
         other => Err(artefact::unwanted(path, other.kind(), &[Kind::Transfer])),
     }
 }

@@ -1,30 +1,19 @@
 //! What limits a step and what would help: every change is predicted, none is guessed.
 
+mod critical_path;
+mod what_if;
+
+pub use critical_path::{CriticalPath, Share};
+pub use what_if::WhatIf;
+pub(crate) use what_if::with_bandwidth;
+
 use schemars::JsonSchema;
 use serde::Serialize;
-use stepcast_core::cluster::Cluster;
 use stepcast_core::method::Method;
-use stepcast_core::prediction::{Bottleneck, Prediction};
-use stepcast_core::quantity::{BitsPerSec, SamplesPerSec, Seconds, number};
-use stepcast_core::scenario::{MAX_WORKERS, Scenario};
+use stepcast_core::prediction::{Bottleneck, Prediction, Usage};
+use stepcast_core::quantity::{BitsPerSec, Seconds};
+use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
-
-/// One change and what it would bring.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
-pub struct WhatIf {
-    /// "2× bandwidth".
-    pub change: &'static str,
-    /// Time of one step after the change.
-    #[serde(rename = "iteration_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
-    pub iteration: Seconds,
-    /// Throughput after the change.
-    #[serde(rename = "throughput_samples_per_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
-    pub throughput: SamplesPerSec,
-    /// Throughput after against before: 0.3 is 30 % more.
-    pub gain: f64,
-}
 
 /// What limits the step, in words and figures.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
@@ -34,6 +23,9 @@ pub struct Advice {
     /// Link rate at which computing takes as long as communicating; none where no rate achieves it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub balanced_bandwidth: Option<BitsPerSec>,
+    /// What one step waits for from its beginning to its end; none where there is nothing to simulate, or too much.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub critical_path: Option<CriticalPath>,
     /// Changes, the most helpful first.
     pub what_if: Vec<WhatIf>,
 }
@@ -43,7 +35,8 @@ pub(crate) fn advise(scenario: &Scenario, method: &dyn Method, prediction: &Pred
     Advice {
         sentence: sentence(scenario, prediction),
         balanced_bandwidth: balanced_bandwidth(scenario, method),
-        what_if: what_if(scenario, method, prediction),
+        critical_path: CriticalPath::of(scenario),
+        what_if: what_if::tried(scenario, method, prediction),
     }
 }
 
@@ -62,10 +55,15 @@ fn sentence(scenario: &Scenario, prediction: &Prediction) -> String {
                 percent(computing(prediction))
             )
         }
-        Bottleneck::ServerLink => format!(
-            "The link of {} is the bottleneck: the step waits for it {link:.0} % of the time.",
-            if scenario.cluster.servers.count == 1 { "the server" } else { "the fullest server" }
-        ),
+        Bottleneck::ServerLink => match busiest(prediction, "link") {
+            Some((resource, share)) => {
+                format!("The {resource} is the bottleneck: it is busy {:.0} % of the time.", 100.0 * share)
+            }
+            None => format!(
+                "The link of {} is the bottleneck: the step waits for it {link:.0} % of the time.",
+                if scenario.cluster.servers.count == 1 { "the server" } else { "the fullest server" }
+            ),
+        },
         Bottleneck::WorkerLink => {
             format!(
                 "The workers' own links are the bottleneck: the step waits for them {link:.0} % of the time."
@@ -85,56 +83,12 @@ fn sentence(scenario: &Scenario, prediction: &Prediction) -> String {
     }
 }
 
-fn with_bandwidth(cluster: &Cluster, factor: f64) -> Cluster {
-    let mut cluster = cluster.clone();
-    cluster.network.bandwidth = cluster.network.bandwidth * factor;
-    cluster.servers.bandwidth = cluster.servers.bandwidth.map(|rate| rate * factor);
-    for group in &mut cluster.groups {
-        group.bandwidth = group.bandwidth.map(|rate| rate * factor);
-    }
-    cluster
-}
-
-fn with_compute(cluster: &Cluster, factor: f64) -> Cluster {
-    let mut cluster = cluster.clone();
-    for group in &mut cluster.groups {
-        group.speed *= factor;
-    }
-    cluster
-}
-
-fn with_worker(cluster: &Cluster) -> Cluster {
-    let mut cluster = cluster.clone();
-    cluster.groups[0].count += 1;
-    cluster
-}
-
-fn with_server(cluster: &Cluster) -> Cluster {
-    let mut cluster = cluster.clone();
-    cluster.servers.count += 1;
-    cluster
-}
-
-fn what_if(scenario: &Scenario, method: &dyn Method, now: &Prediction) -> Vec<WhatIf> {
-    let cluster = &scenario.cluster;
-    let mut changes = vec![("2× compute", with_compute(cluster, 2.0))];
-    if scenario.strategy.architecture != Architecture::StandAlone {
-        changes.push(("2× bandwidth", with_bandwidth(cluster, 2.0)));
-        if cluster.workers() < MAX_WORKERS {
-            changes.push(("+1 worker", with_worker(cluster)));
-        }
-    }
-    if scenario.strategy.architecture == Architecture::ParameterServer {
-        changes.push(("+1 server", with_server(cluster)));
-    }
-    let predicted = changes.into_iter().filter_map(|(change, cluster)| {
-        let then = method.predict(&scenario.on(cluster)).ok()?;
-        let gain = then.throughput / now.throughput - 1.0;
-        Some(WhatIf { change, iteration: then.iteration, throughput: then.throughput, gain })
-    });
-    let mut what_if: Vec<WhatIf> = predicted.collect();
-    what_if.sort_by(|a, b| b.gain.total_cmp(&a.gain));
-    what_if
+/// Which simulated resource of a kind is used most, and how much: "uplink of server 0".
+fn busiest(prediction: &Prediction, kind: &str) -> Option<(String, f64)> {
+    let usage = &prediction.simulation.as_deref()?.usage;
+    let Usage { resource, share } = usage.iter().find(|usage| usage.resource.ends_with(kind))?;
+    let (server, link) = resource.split_once(", ")?;
+    Some((format!("{link} of {server}"), *share))
 }
 
 /// The rate at which computing and communicating take equally long, by bisection over eight decades: more

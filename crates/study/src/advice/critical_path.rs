@@ -1,0 +1,260 @@
+//! What a step waits for from its beginning to its end.
+//!
+//! A short run is simulated and one of its steps walked backwards. Whatever is served began when something else was over:
+//! what it depends on, what was before it on its lane, or, where all workers take part, the slowest of them. The chain of
+//! these fills the step; where nothing is served in between, transfers start up or workers wait for their turn.
+
+use crate::simulate::{self, Recording, Simulate};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use stepcast_core::method::Method;
+use stepcast_core::pass::Gradient;
+use stepcast_core::quantity::{Seconds, number};
+use stepcast_core::scenario::Scenario;
+use stepcast_sim::{ChunkRecord, StepRecord};
+
+/// Steps of every worker: the first ones are not typical.
+const STEPS: u64 = 8;
+
+/// Operations that are simulated at most; larger clusters have no path.
+const OPERATIONS: u64 = 1_000_000;
+
+/// Moments closer than this share of a step are the same.
+const SAME: f64 = 1e-9;
+
+/// What time on the path is called during which nothing is served.
+const WAITING: &str = "start-up, waiting";
+
+/// Part of the path.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct Share {
+    /// A resource, or a layer.
+    pub name: String,
+    /// How long the step waits for it.
+    #[serde(rename = "time_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
+    pub time: Seconds,
+    /// As a share of the step.
+    pub share: f64,
+}
+
+/// The chain of operations that makes a step as long as it is.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct CriticalPath {
+    /// Length of the simulated step.
+    #[serde(rename = "step_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
+    pub step: Seconds,
+    /// By resource, the longest first; they sum up to the step.
+    pub resources: Vec<Share>,
+    /// By layer or operation, likewise.
+    pub layers: Vec<Share>,
+}
+
+/// A piece of the path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Link<'a> {
+    resource: &'a str,
+    operation: &'a str,
+    time: f64,
+}
+
+impl CriticalPath {
+    /// The path of a typical step; none where nothing can be simulated or that would take long, nor of SPRINT, whose
+    /// threads are told apart in the breakdown.
+    pub(super) fn of(scenario: &Scenario) -> Option<Self> {
+        Simulate.applies(scenario).ok().filter(|()| !simulate::is_sprint(scenario))?;
+        let tensors =
+            scenario.workload.layers.len().max(scenario.profile().map_or(0, |p| p.operations.len()));
+        let operations = 5 * tensors as u64 * scenario.cluster.workers() * STEPS;
+        if operations > OPERATIONS {
+            return None;
+        }
+        let recording = simulate::timeline(scenario, STEPS).ok()?;
+        let step = *typical(&recording.observed.steps.records)?;
+        let path = Walk::new(&recording).path(&step);
+        let length = step.until - step.since;
+        let gradients = scenario.gradients().ok()?;
+        let shares = |name: &dyn Fn(&Link<'_>) -> String| {
+            let mut times: BTreeMap<String, f64> = BTreeMap::new();
+            for link in &path {
+                *times.entry(name(link)).or_default() += link.time;
+            }
+            let share =
+                |(name, time): (String, f64)| Share { name, time: Seconds::new(time), share: time / length };
+            let mut shares: Vec<Share> = times.into_iter().map(share).collect();
+            shares.sort_by(|a, b| b.time.get().total_cmp(&a.time.get()));
+            shares
+        };
+        Some(Self {
+            step: Seconds::new(length),
+            resources: shares(&|link| link.resource.to_owned()),
+            layers: shares(&|link| layer(link.operation, &gradients)),
+        })
+    }
+}
+
+/// What an operation is about: the layer of "conv1, backward"; the gradients of "all-reduce 4-5".
+fn layer(operation: &str, gradients: &[Gradient]) -> String {
+    let bare = operation.strip_prefix("parse ").unwrap_or(operation);
+    if let Some((layer, _)) = bare.rsplit_once(", ") {
+        return layer.to_owned();
+    }
+    let named = |number: &str| Some(&gradients.get(number.parse::<usize>().ok()?)?.name);
+    let numbers = bare.rsplit_once(' ').map_or("", |(_, numbers)| numbers);
+    let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
+    match (named(first), named(last)) {
+        (Some(first), Some(last)) if first == last => first.clone(),
+        (Some(first), Some(last)) => format!("{first} … {last}"),
+        _ => bare.to_owned(),
+    }
+}
+
+/// Of the later half, the step that is nearest to the mean time from one to the next.
+fn typical(steps: &[StepRecord]) -> Option<&StepRecord> {
+    let later = &steps[steps.len() / 2..];
+    let end = later.iter().map(|step| step.until).fold(0.0, f64::max);
+    let workers = steps.iter().map(|step| step.worker).max()? + 1;
+    let mean = end * f64::from(workers) / steps.len() as f64;
+    let distance = |step: &StepRecord| ((step.until - step.since) - mean).abs();
+    later.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))
+}
+
+/// What is needed to go backwards in a recording.
+struct Walk<'a> {
+    recording: &'a Recording,
+    /// By operation: those that it waits for.
+    before: Vec<Vec<u32>>,
+    /// By lane: what it is called.
+    names: Vec<&'a str>,
+    /// By lane: whether several workers use it.
+    shared: Vec<bool>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(recording: &'a Recording) -> Self {
+        let program = &recording.program;
+        let mut before = vec![Vec::new(); program.graph.len()];
+        for op in 0..program.graph.len() as u32 {
+            for &next in program.graph.successors(op) {
+                before[next as usize].push(op);
+            }
+        }
+        let mut names = vec![""; program.lanes.len()];
+        let mut users = vec![0_u32; program.lanes.len()];
+        for lanes in &program.lane_of {
+            for (local, &lane) in lanes.iter().enumerate() {
+                names[lane as usize] = recording.lane_names.get(local).map_or("", String::as_str);
+                users[lane as usize] += 1;
+            }
+        }
+        Self { recording, before, names, shared: users.iter().map(|&users| users > 1).collect() }
+    }
+
+    /// From the end of the step to its beginning.
+    fn path(&self, step: &StepRecord) -> Vec<Link<'a>> {
+        let same = SAME * (step.until - step.since);
+        let chunks = &self.recording.observed.chunks;
+        let own = |chunk: &ChunkRecord| chunk.worker == step.worker;
+        let mut links = Vec::new();
+        let mut now = step.until;
+        let mut next = self.ended_by(step.until + same).rev().find(|&index| own(&chunks[index]));
+        let mut waits_for = "";
+        while let Some(index) = next.filter(|&index| chunks[index].until > step.since + same) {
+            let chunk = &chunks[index];
+            let operation = self.recording.program.graph.name(chunk.op);
+            if now > chunk.until + same {
+                links.push(Link { resource: WAITING, operation: waits_for, time: now - chunk.until });
+                now = chunk.until;
+            }
+            let since = chunk.since.max(step.since);
+            let resource = self.names[chunk.lane as usize];
+            links.push(Link { resource, operation, time: (now - since).max(0.0) });
+            now = since;
+            waits_for = operation;
+            next = self
+                .ended_by(chunk.since + same)
+                .rev()
+                .filter(|&before| before < index)
+                .find(|&before| self.led_to(&chunks[before], chunk));
+        }
+        if now > step.since + same {
+            links.push(Link { resource: WAITING, operation: waits_for, time: now - step.since });
+        }
+        links
+    }
+
+    /// Chunks that were over by a moment: they are kept in the order of their ends.
+    fn ended_by(&self, moment: f64) -> std::ops::Range<usize> {
+        0..self.recording.observed.chunks.partition_point(|chunk| chunk.until <= moment)
+    }
+
+    /// Whether a chunk may be what another one waited for.
+    fn led_to(&self, before: &ChunkRecord, after: &ChunkRecord) -> bool {
+        let waited_for = before.op == after.op || self.before[after.op as usize].contains(&before.op);
+        before.lane == after.lane
+            || (before.worker == after.worker && waited_for)
+            || (self.shared[after.lane as usize] && waited_for)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepcast_core::scenario::Document;
+
+    fn path(text: &str) -> CriticalPath {
+        let text = format!("{text}\n[methods.simulate]\njitter = 0\n");
+        CriticalPath::of(&Document::new("test", text).scenario(&[]).unwrap()).unwrap()
+    }
+
+    fn of<'a>(shares: &'a [Share], name: &str) -> &'a Share {
+        shares.iter().find(|share| share.name.contains(name)).unwrap_or_else(|| panic!("{name}: {shares:?}"))
+    }
+
+    #[test]
+    fn the_path_fills_the_step() {
+        for text in [
+            "model.zoo = \"resnet50\"",
+            "model.zoo = \"vgg16\"\nstrategy.synchronisation = \"async\"\nstrategy.batch = 8",
+            "model.zoo = \"vgg16\"\nstrategy.architecture = \"all-reduce\"",
+            "model.zoo = \"resnet50\"\nstrategy.synchronisation = \"ssp(2)\"\ncluster.servers.count = 2",
+        ] {
+            let path = path(text);
+            for shares in [&path.resources, &path.layers] {
+                let sum: f64 = shares.iter().map(|share| share.share).sum();
+                assert!((sum - 1.0).abs() < 1e-6, "{text}: {path:#?}");
+            }
+        }
+    }
+
+    /// One layer, one worker: it pulls, computes forward and backward, and pushes.
+    #[test]
+    fn a_single_layer_is_the_whole_path() {
+        let text = "strategy.batch = 4\n[model.custom]\nname = \"one\"\ninput = [1000]\n\
+                    layers = [{ name = \"fc\", op = \"linear\", out = 1000 }]\n\
+                    [[cluster.workers]]\ncount = 1\ndevice = \"tesla-v100-sxm2-16gb\"\n[cluster.network]\n\
+                    bandwidth = \"8 Gbit/s\"\nlatency = \"0 s\"\nstartup = \"0 s\"\nefficiency = 1.0";
+        let path = path(text);
+        // 1,001,000 parameters of 4 bytes at 1 GB/s take 4.004 ms each way.
+        let link = of(&path.resources, "uplink").time.get();
+        assert!((link / 4.004e-3 - 1.0).abs() < 1e-6, "{path:#?}");
+        assert!((of(&path.resources, "downlink").time.get() / link - 1.0).abs() < 1e-6, "{path:#?}");
+        assert!(of(&path.layers, "fc").share > 1.0 - 1e-9, "{path:#?}");
+    }
+
+    /// Where the link is slow, the path runs over it; where it is fast, over the worker.
+    #[test]
+    fn the_path_follows_the_bottleneck() {
+        let text = |rate: &str| format!("model.zoo = \"vgg16\"\n[cluster.network]\nbandwidth = \"{rate}\"");
+        let slow = path(&text("100 Mbit/s"));
+        assert!(slow.resources[0].name.contains("link"), "{slow:#?}");
+        // The layer with three quarters of the parameters.
+        assert_eq!(slow.layers[0].name, "classifier.0");
+        let gathered = path(&format!("strategy.architecture = \"all-reduce\"\n{}", text("100 Mbit/s")));
+        assert_eq!(gathered.layers[0].name, "classifier.0.bias … classifier.0.weight", "{gathered:#?}");
+        let fast = path(&text("10 Tbit/s"));
+        assert!(fast.resources[0].name.contains("worker") && fast.resources[0].share > 0.9, "{fast:#?}");
+    }
+}
