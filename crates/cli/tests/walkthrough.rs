@@ -1,0 +1,20 @@
+//! `docs/walkthrough.md`, command by command, in a folder with a recording in it.
+//!
+//! `TRYCMD=overwrite cargo test -p stepcast-cli --test walkthrough` writes its output anew.
+
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn from_a_trace_to_a_decision() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["steps.tar.xz", "graphs.pb.gz"] {
+        fs::copy(root.join("crates/trace/tests/fixtures").join(name), folder.path().join(name)).unwrap();
+    }
+    let page = root.join("docs/walkthrough.md").canonicalize().unwrap();
+    std::env::set_current_dir(folder.path()).unwrap();
+    trycmd::TestCases::new().case(page).run();
+    let report = fs::read_to_string("report.html").unwrap();
+    assert!(report.contains("Make it again") && report.contains("<svg"));
+}
