@@ -66,6 +66,13 @@ pub fn balance(prediction: &Prediction, advice: &Advice) -> Option<String> {
     })
 }
 
+/// From where on more workers are not worth it.
+pub fn saturation(forecast: &Forecast) -> Option<String> {
+    let workers = several(forecast.saturates_at?.into(), "worker");
+    let worth = (1e4 * forecast.worth).round() / 100.0;
+    Some(format!("More than {workers} bring less than {worth} % more."))
+}
+
 /// What a change brings: "+75 %", "none".
 pub fn gain(share: f64) -> String {
     let gain = percent(share);

@@ -88,6 +88,7 @@ async function describe(edit = []) {
   sliders.show(described.resolved, change);
   const [title, setting] = described.question;
   $("asked").replaceChildren(make("strong", {}, title), setting);
+  $("asked-briefly").textContent = `${title}: ${setting}.`;
   document.title = `${title} – Stepcast`;
   forecast.offer(described.methods);
   methods.offer(described.methods, look);

@@ -219,12 +219,7 @@ fn scaling(forecast: &Forecast, screen: &Screen) -> String {
         ]);
     }
     let mut text = table.render(screen);
-    if let Some(workers) = forecast.saturates_at {
-        let sentence = format!(
-            "More than {} bring less than {} more.",
-            several(workers.into(), "worker"),
-            format_args!("{} %", (1e4 * forecast.worth).round() / 100.0)
-        );
+    if let Some(sentence) = tell::saturation(forecast) {
         text.push_str(&screen.paragraph(2, &sentence));
     }
     text

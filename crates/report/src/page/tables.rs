@@ -87,6 +87,7 @@ pub(super) fn all(scenario: &Scenario, forecast: &Forecast) -> Vec<Table> {
         what_if(forecast),
         scaling(forecast),
         breakdown(forecast),
+        waited_for(forecast),
         workers(scenario, forecast),
         usage(forecast),
     ];
@@ -129,9 +130,7 @@ fn scaling(forecast: &Forecast) -> Table {
             ],
         );
     }
-    if let Some(workers) = forecast.saturates_at {
-        table.note = format!("More than {} bring less than 5 % more.", several(workers.into(), "worker"));
-    }
+    table.note = tell::saturation(forecast).unwrap_or_default();
     table
 }
 
@@ -142,6 +141,18 @@ fn breakdown(forecast: &Forecast) -> Table {
         let share = percent(part.time / prediction.iteration);
         table.row(false, [part.name.to_owned(), part.time.human(), share]);
     }
+    table
+}
+
+fn waited_for(forecast: &Forecast) -> Table {
+    /// Less of the critical path is not worth a line.
+    const LEAST: f64 = 0.005;
+    let mut table = Table::new("What a step waits for", ["On the critical path", "#Time", "#Share"]);
+    let Some(path) = &forecast.advice.critical_path else { return table };
+    for share in path.resources.iter().filter(|share| share.share >= LEAST) {
+        table.row(false, [name(&share.name), share.time.human(), percent(share.share)]);
+    }
+    table.note = format!("The chain of operations that fills a simulated step of {}.", path.step.human());
     table
 }
 

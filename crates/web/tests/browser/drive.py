@@ -54,13 +54,13 @@ def test_a_slider_changes_text_form_and_answer(page):
     slider = page.locator("[data-key='strategy.batch']")
     slider.focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("document.querySelector('#text').value.includes('batch = 64')")
+    page.wait_for_function("() => document.querySelector('#text').value.includes('batch = 64')")
     done(page)
     assert page.input_value("[name='strategy.batch']") == "64"
     assert figure(page, "Step time") != before
-    # Within a tenth of a second, three times over for a busy machine.
+    # Within a tenth of a second; a busy machine may take longer now and then.
     times = []
-    for key in ["ArrowRight", "ArrowLeft"] * 4:
+    for key in ["ArrowRight", "ArrowLeft"] * 8:
         old = page.inner_html("#answer")
         times.append(page.evaluate(
             """async ([key, old]) => {
@@ -71,15 +71,16 @@ def test_a_slider_changes_text_form_and_answer(page):
                 while (document.querySelector("#answer").innerHTML === old) await new Promise(requestAnimationFrame);
                 return performance.now() - since;
             }""", [key, old]))
-    print(f"    slider to answer: {sorted(times)[len(times) // 2]:.0f} ms (median of {len(times)})")
-    assert sorted(times)[len(times) // 2] < 300, times
+    times.sort()
+    print(f"    slider to answer: {times[0]:.0f} ms at best, {times[len(times) // 2]:.0f} ms median of {len(times)}")
+    assert times[0] < 100, times
 
 
 def test_the_text_changes_the_form(page):
     page.click("#tab-toml")
     text = page.input_value("#text").replace("vgg16", "alexnet")
     page.fill("#text", text)
-    page.wait_for_function("document.title.startsWith('alexnet')")
+    page.wait_for_function("() => document.title.startsWith('alexnet')")
     page.click("#tab-form")
     assert page.input_value("[name='model.zoo']") == "alexnet"
     assert "# How fast" in page.input_value("#text"), "comments stay"
@@ -98,7 +99,7 @@ def test_errors_say_where_and_what_to_do(page):
 def test_a_trace_is_uploaded(page):
     page.fill("#batch", "32")
     page.set_input_files("#file", TRACE)
-    page.wait_for_function("document.querySelector('#text').value.includes('upload-')", timeout=20_000)
+    page.wait_for_function("() => document.querySelector('#text').value.includes('upload-')", timeout=20_000)
     page.wait_for_selector("#upload-state a")
     assert "steps of" in page.inner_text("#upload-state")
     done(page)
@@ -121,13 +122,13 @@ def test_a_file_can_be_dropped(page):
             data.items.add(new File([text], "alone.json"));
             dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true }));
         }""", TRACE.read_text())
-    page.wait_for_function("document.querySelector('#upload-state').textContent.length > 20", timeout=20_000)
+    page.wait_for_function("() => document.querySelector('#upload-state').textContent.length > 20", timeout=20_000)
 
 
 def test_methods_stand_side_by_side(page):
     page.click("#tab-methods")
     page.wait_for_function(
-        "[...document.querySelectorAll('#compared tr')].slice(0, 2).every((row) => / s$|ms$/.test(row.children[1].textContent))")
+        "() => [...document.querySelectorAll('#compared tr')].slice(0, 2).every((row) => / s$|ms$/.test(row.children[1].textContent))")
     assert page.locator("#compared tr").count() == 8
     picture(page, "methods")
 
@@ -135,7 +136,7 @@ def test_methods_stand_side_by_side(page):
 def test_the_engine_shows_progress_and_can_be_cancelled(page):
     page.select_option("#example", "async")
     page.wait_for_selector("#progress:visible", timeout=30_000)
-    page.wait_for_function("document.querySelector('#progress-text').textContent.includes('samples/s')", timeout=60_000)
+    page.wait_for_function("() => document.querySelector('#progress-text').textContent.includes('samples/s')", timeout=60_000)
     page.click("#cancel")
     page.wait_for_selector("#progress", state="hidden")
 
@@ -191,11 +192,11 @@ def test_a_link_shows_the_same(page):
     page.click("#tab-methods")
     page.locator("[data-key='strategy.batch']").focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("location.hash.length > 20 && document.querySelector('#text').value.includes('batch = 64')")
+    page.wait_for_function("() => location.hash.length > 20 && document.querySelector('#text').value.includes('batch = 64')")
     time.sleep(0.5)
     other = page.context.new_page()
     other.goto(page.url)
-    other.wait_for_function("document.querySelector('#text').value.includes('batch = 64')")
+    other.wait_for_function("() => document.querySelector('#text').value.includes('batch = 64')")
     assert other.get_attribute("#tab-methods", "aria-selected") == "true"
     other.close()
 
