@@ -9,9 +9,14 @@ use std::path::Path;
 fn from_a_trace_to_a_decision() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = tempfile::tempdir().unwrap();
-    for name in ["steps.tar.xz", "graphs.pb.gz"] {
-        fs::copy(root.join("crates/trace/tests/fixtures").join(name), folder.path().join(name)).unwrap();
-    }
+    assert_cmd::Command::cargo_bin("stepcast")
+        .unwrap()
+        .current_dir(&root)
+        .args(["predict", "examples/profile.toml", "--set", "cluster.workers=[{count=1}]"])
+        .args(["--timeline-steps", "20", "--timeline"])
+        .arg(folder.path().join("trace.json"))
+        .assert()
+        .success();
     let page = root.join("docs/walkthrough.md").canonicalize().unwrap();
     std::env::set_current_dir(folder.path()).unwrap();
     trycmd::TestCases::new().case(page).run();

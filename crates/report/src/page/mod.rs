@@ -139,6 +139,8 @@ mod tests {
         let html = made(text, "stepcast report examples/quickstart.toml -o report.html");
         for part in [
             "vgg16 on 3 workers",
+            "<svg xmlns",
+            "<table>",
             "A step takes",
             "Throughput of vgg16",
             "A step of vgg16",
