@@ -63,6 +63,7 @@ impl Scenario {
                     runs: Some(simulate.runs),
                     steps: Some(simulate.steps),
                     warm_up: Some(simulate.warm_up),
+                    precision: simulate.precision,
                     seed: Some(simulate.seed),
                     window: simulate.window,
                     flow_control: Some(simulate.window.is_some()),

@@ -203,6 +203,8 @@ pub struct SimulateOptions {
     pub steps: u32,
     /// Steps of every worker that do not count (Li 2020: 50 of 1000).
     pub warm_up: u32,
+    /// Shorter runs are enough where they tell the throughput to this share; none or zero: they never are.
+    pub precision: Option<f64>,
     /// Where random numbers begin.
     pub seed: u64,
     /// Bytes after which a stream is preempted, once; none with flow control off (Li 2020, section 3.2.2).
@@ -229,6 +231,7 @@ impl Default for SimulateOptions {
             runs: 8,
             steps: 1000,
             warm_up: 50,
+            precision: None,
             seed: 1,
             window: Some(Bytes::new(28e6)),
             parse_fixed: Seconds::ZERO,

@@ -347,6 +347,8 @@ section!(
         steps: u32,
         /// Steps of every worker that do not count.
         warm_up: u32,
+        /// Share to which throughput must be known for short runs to be enough.
+        precision: f64,
         /// Where random numbers begin.
         seed: u64,
         /// Bytes after which a stream is preempted, once.

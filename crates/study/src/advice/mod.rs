@@ -5,7 +5,7 @@ mod what_if;
 
 pub use critical_path::{CriticalPath, Share};
 pub use what_if::WhatIf;
-pub(crate) use what_if::with_bandwidth;
+pub(crate) use what_if::{with_bandwidth, with_startup};
 
 use schemars::JsonSchema;
 use serde::Serialize;

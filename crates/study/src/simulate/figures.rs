@@ -1,11 +1,12 @@
 //! The figures of one run.
 
+use super::replicas::{Length, Rates};
 use stepcast_sim::measure::Window;
-use stepcast_sim::{End, Limits, LocalLanes, Program, ProgramError, Station, Steps, run};
+use stepcast_sim::{End, LocalLanes, Program, ProgramError, Station, StepRecord, Steps, run};
 
 /// The figures of one run.
 pub(super) struct Figures {
-    pub(super) samples_per_second: f64,
+    pub(super) rates: Rates,
     pub(super) steps: u64,
     pub(super) step_lengths: Vec<f64>,
     pub(super) staleness: Vec<f64>,
@@ -22,14 +23,13 @@ impl Figures {
         lanes: LocalLanes,
         batches: &[f64],
         seed: u64,
-        limits: Limits,
-        warm_up: u64,
+        length: Length,
     ) -> Result<Self, ProgramError> {
         let mut steps = Steps::default();
-        let outcome = run(program, seed, limits, &mut steps)?;
+        let outcome = run(program, seed, length.limits(), &mut steps)?;
         let records = &steps.records;
         let all = Window { since: 0.0, until: outcome.time };
-        let window = Window::after(records, program.workers(), warm_up).unwrap_or(all);
+        let window = Window::after(records, program.workers(), length.warm_up).unwrap_or(all);
         let busy = |local: u16| {
             let lanes =
                 program.lane_of.iter().map(|lanes| outcome.lane_busy[lanes[usize::from(local)] as usize]);
@@ -48,7 +48,7 @@ impl Figures {
         };
         let servers = 0..u32::from(lanes.servers);
         Ok(Self {
-            samples_per_second: window.rate(records, |record| batches[record.worker as usize]),
+            rates: rates(&window, records, batches),
             steps: outcome.steps,
             step_lengths: window.ending(records).map(|record| record.until - record.since).collect(),
             staleness: window.ending(records).map(|record| record.stale as f64).collect(),
@@ -60,6 +60,14 @@ impl Figures {
             end: describe(&outcome.end),
         })
     }
+}
+
+/// Samples per second, all of the window and each half.
+pub(super) fn rates(window: &Window, records: &[StepRecord], batches: &[f64]) -> Rates {
+    let rate = |window: &Window| window.rate(records, |record| batches[record.worker as usize]);
+    let middle = 0.5 * (window.since + window.until);
+    let halves = [Window { until: middle, ..*window }, Window { since: middle, ..*window }];
+    Rates { whole: rate(window), halves: halves.map(|half| rate(&half)) }
 }
 
 pub(super) fn describe(end: &End) -> String {

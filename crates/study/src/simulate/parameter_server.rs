@@ -92,7 +92,7 @@ impl Question {
     }
 
     pub(super) fn prediction(self, scenario: &Scenario, runs: &[Figures]) -> Prediction {
-        let rates: Vec<f64> = runs.iter().map(|figures| figures.samples_per_second).collect();
+        let rates: Vec<f64> = runs.iter().map(|figures| figures.rates.whole).collect();
         let (throughput, half_width) = mean_and_half_width(&rates);
         let throughput = SamplesPerSec::new(throughput);
         let report = |(index, group): (usize, &WorkerGroup)| GroupReport {

@@ -12,6 +12,9 @@ use std::mem;
 use stepcast_core::invalid::{Invalid, KeyPath};
 use stepcast_core::scenario::{Document, DocumentError, Files, Override, Scenario};
 
+/// Share to which simulated points are told where nothing else is asked: there are many of them.
+const PRECISION: f64 = 0.01;
+
 /// Why there is no grid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum VaryError {
@@ -198,6 +201,7 @@ fn resolve(
         changes.push(change.map_err(|invalid| document.explain_invalid(invalid, &[]))?);
     }
     let mut scenario = document.scenario_of_each_with(files, &changes)?;
+    scenario.simulate.precision.get_or_insert(PRECISION);
     for group in without {
         if let Some(group) = scenario.cluster.groups.get_mut(group) {
             group.count = 0;

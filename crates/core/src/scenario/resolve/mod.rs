@@ -149,6 +149,7 @@ fn simulate(section: SimulateSection) -> Result<SimulateOptions, Invalid> {
         runs: section.runs.unwrap_or(default.runs),
         steps: section.steps.unwrap_or(default.steps),
         warm_up: section.warm_up.unwrap_or(default.warm_up),
+        precision: section.precision.or(default.precision),
         seed: section.seed.unwrap_or(default.seed),
         window: section.window.or(default.window).filter(|_| section.flow_control.unwrap_or(true)),
         parse_fixed: section.parse_fixed.unwrap_or(default.parse_fixed),
@@ -168,6 +169,9 @@ fn simulate(section: SimulateSection) -> Result<SimulateOptions, Invalid> {
     if options.warm_up >= options.steps {
         let reason = format!("{} of {} steps would not leave any to count", options.warm_up, options.steps);
         return Err(Invalid::new(KeyPath::of("warm-up"), reason, "use fewer than `steps`"));
+    }
+    if let Some(precision) = options.precision {
+        not_negative("precision", precision, "a share such as 0.01")?;
     }
     if let Some(window) = options.window {
         positive("window", window.get(), "a size such as \"28 MB\"")?;
