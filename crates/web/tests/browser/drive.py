@@ -278,7 +278,7 @@ def main():
         with sync_playwright() as playwright:
             chromium = playwright.chromium.launch(executable_path=browser or None, args=["--no-sandbox"])
             for name, test in [(name, test) for name, test in globals().items() if name.startswith("test_")]:
-                context = chromium.new_context(viewport={"width": 1440, "height": 1000}, color_scheme="light")
+                context = chromium.new_context(viewport={"width": 1280, "height": 860}, color_scheme="light")
                 page = context.new_page()
                 page.set_default_timeout(15_000)
                 wrong = []
