@@ -2,6 +2,7 @@
 
 use crate::advice::{with_bandwidth, with_startup};
 use crate::methods;
+use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::prediction::{Bottleneck, Prediction};
@@ -16,7 +17,7 @@ const FAST: f64 = 1e6;
 const AGREE: f64 = 0.01;
 
 /// One scenario, all methods.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Comparison {
     /// The question, every default filled in.
     pub scenario: ScenarioFile,
@@ -29,7 +30,7 @@ pub struct Comparison {
 }
 
 /// What one method says.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Row {
     /// The method's name.
     pub method: &'static str,
@@ -39,7 +40,7 @@ pub struct Row {
 }
 
 /// An answer, or why there is none.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 #[serde(untagged)]
 pub enum Answer {
     /// The method applies.
@@ -49,13 +50,15 @@ pub enum Answer {
 }
 
 /// What can be compared.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Figures {
     /// Time of one step.
     #[serde(rename = "iteration_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub iteration: Seconds,
     /// Samples per second of the whole cluster.
     #[serde(rename = "throughput_samples_per_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub throughput: SamplesPerSec,
     /// Throughput against the sum of what all workers would do alone.
     pub scaling_factor: f64,
@@ -68,19 +71,23 @@ pub struct Figures {
 
 /// A step by the effects that methods model differently: found by asking the same method again without them. They sum up to
 /// the step.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Effects {
     /// What is left when transfers take no time.
     #[serde(rename = "computing_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub computing: Seconds,
     /// Transfers of the smallest cluster that computing does not hide.
     #[serde(rename = "not_overlapped_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub not_overlapped: Seconds,
     /// What more workers add to them: sharing links, waiting for each other.
     #[serde(rename = "contention_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub contention: Seconds,
     /// What transfers cost whatever their size.
     #[serde(rename = "startup_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub startup: Seconds,
 }
 
@@ -124,7 +131,7 @@ impl Effects {
 }
 
 /// Why a method has no answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Refusal {
     /// The key of the scenario that asks what the method does not model.
     pub key: &'static str,

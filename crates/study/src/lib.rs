@@ -20,4 +20,4 @@ pub mod validate;
 
 pub use advice::{Advice, CriticalPath, Share, WhatIf};
 pub use forecast::{Forecast, Training};
-pub use scaling::{ScalingPoint, WORTH};
+pub use scaling::{ScalingPoint, WORTH, usual_workers};

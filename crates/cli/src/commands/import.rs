@@ -1,9 +1,6 @@
 //! `stepcast import`: recordings to a profile or a model, and what was found in them.
 
 mod progress;
-mod summary;
-
-pub(crate) use summary::{Contents, Steps, Summary};
 
 use super::json;
 use crate::Answer;
@@ -12,7 +9,7 @@ use crate::render::error::Complaint;
 use crate::render::{Screen, import};
 use progress::Bar;
 use std::path::Path;
-use stepcast_trace::{Found, Options};
+use stepcast_trace::{Found, Options, Overview};
 
 pub(super) fn run(flags: &Import, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     if let Some(output) = &flags.output {
@@ -38,8 +35,8 @@ pub(super) fn run(flags: &Import, as_json: bool, screen: &Screen) -> anyhow::Res
         write(&imported.found, output)?;
     }
     let written = flags.output.as_ref().map(|path| path.display().to_string());
-    let summary = Summary::of(&imported, written);
-    if as_json { json(&summary) } else { Ok(import::render(&summary, screen).into()) }
+    let overview = Overview::of(&imported, written);
+    if as_json { json(&overview) } else { Ok(import::render(&overview, screen).into()) }
 }
 
 const PROFILE: [&str; 2] = [".json", ".json.gz"];

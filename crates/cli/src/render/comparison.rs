@@ -1,8 +1,8 @@
 //! Methods side by side, as text.
 
-use super::forecast::{limit, question, section};
+use super::forecast::{question, section};
 use super::table::{Column, Table};
-use super::{Screen, grouped, percent};
+use super::{Screen, grouped, limit, percent};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_study::compare::{Answer, Comparison, Effects, Figures, Refusal};

@@ -10,6 +10,6 @@ mod validation;
 pub use forecast::{breakdown, scaling_curve, staleness};
 pub use fusion::fusion;
 pub use recording::gantt;
-pub use search::pareto;
+pub use search::{choice, pareto};
 pub use sweep::{MOST_ACROSS, MOST_CELLS, Swept};
 pub use validation::predicted_measured;

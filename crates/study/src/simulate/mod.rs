@@ -12,7 +12,7 @@ mod sprint;
 mod timeline;
 
 pub(crate) use sprint::asks as is_sprint;
-pub use timeline::Recording;
+pub use timeline::{Recording, events_per_step};
 
 use figures::Figures;
 use parameter_server::Question;

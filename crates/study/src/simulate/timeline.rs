@@ -3,11 +3,24 @@
 use std::collections::{BTreeMap, HashMap};
 use stepcast_core::profile::{Operation, Resource};
 use stepcast_core::quantity::Seconds;
+use stepcast_core::scenario::Scenario;
 use stepcast_sim::{ChunkRecord, Program, Shared, Station};
 use stepcast_trace::timeline::{About, Event, Flow, Level, Process, Timeline};
 
 /// Lane of the steps, above all others.
 const STEPS: u32 = 0;
+
+/// Operations that a layer becomes: parameters, forward, backward, gradients, update.
+const PER_LAYER: u64 = 5;
+
+/// About how many events a step of all workers has in a timeline.
+pub fn events_per_step(scenario: &Scenario) -> u64 {
+    let operations = match scenario.profile() {
+        Some(profile) => profile.operations.len() as u64,
+        None => PER_LAYER * scenario.workload.layers.len() as u64,
+    };
+    scenario.cluster.workers().saturating_mul(operations).max(1)
+}
 
 /// A run to look at.
 #[derive(Debug, Clone)]
