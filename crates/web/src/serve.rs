@@ -1,7 +1,6 @@
 //! Listening, until told to stop.
 
 use crate::{Access, application};
-use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -70,19 +69,17 @@ pub fn serve(
 }
 
 /// Waits for Ctrl-C, or on Unix for being asked to terminate.
-fn told() -> impl Future<Output = ()> {
-    async {
-        #[cfg(unix)]
-        {
-            use signal::unix::{SignalKind, signal};
-            if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-                tokio::select! {
-                    _ = signal::ctrl_c() => {}
-                    _ = terminate.recv() => {}
-                }
-                return;
+async fn told() {
+    #[cfg(unix)]
+    {
+        use signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
             }
+            return;
         }
-        let _ = signal::ctrl_c().await;
     }
+    let _ = signal::ctrl_c().await;
 }
