@@ -10,6 +10,7 @@ pub mod interval;
 pub mod map;
 mod memory;
 pub mod methods;
+pub mod question;
 pub mod replace;
 mod scaling;
 pub mod search;
@@ -20,4 +21,4 @@ pub mod validate;
 
 pub use advice::{Advice, CriticalPath, Share, WhatIf};
 pub use forecast::{Forecast, Training};
-pub use scaling::{ScalingPoint, WORTH};
+pub use scaling::{ScalingPoint, WORTH, usual_workers};

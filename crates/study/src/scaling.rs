@@ -5,7 +5,10 @@ use serde::Serialize;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::prediction::Bottleneck;
 use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
-use stepcast_core::scenario::Scenario;
+use stepcast_core::scenario::{MAX_WORKERS, Scenario};
+
+/// Scaling tables go at least this far.
+const SCALING_TO: u64 = 16;
 
 /// One number of workers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -53,6 +56,19 @@ pub(crate) fn scaling(
         })
     };
     workers.iter().map(point).collect()
+}
+
+/// Powers of two up to 16, or up to twice the cluster, and the cluster itself: those that the method models.
+pub fn usual_workers(scenario: &Scenario, method: &dyn Method) -> Vec<u32> {
+    let own = scenario.cluster.workers();
+    let last = (2 * own).clamp(SCALING_TO, MAX_WORKERS);
+    let powers = (0..u32::BITS).map(|exponent| 1_u32 << exponent);
+    let mut workers: Vec<u32> = powers.take_while(|workers| u64::from(*workers) <= last).collect();
+    workers.extend(u32::try_from(own));
+    workers.sort_unstable();
+    workers.dedup();
+    workers.retain(|&workers| method.applies(&scenario.on(scenario.cluster.resized(workers))).is_ok());
+    workers
 }
 
 /// Gain in throughput below which more workers are not worth it, unless somebody says otherwise.

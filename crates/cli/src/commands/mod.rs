@@ -19,8 +19,6 @@ mod sweep;
 mod timeline;
 mod validate;
 
-pub(crate) use import::{Contents, Steps, Summary};
-
 use crate::Answer;
 use crate::args::{Cli, Command};
 use crate::render::Screen;

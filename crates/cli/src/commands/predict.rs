@@ -7,13 +7,8 @@ use crate::args::Predict;
 use crate::render::error::Complaint;
 use crate::render::{Screen, forecast};
 use stepcast_core::method::Method;
-use stepcast_core::scenario::{MAX_WORKERS, Scenario};
-use stepcast_core::suggest;
 use stepcast_report::of;
-use stepcast_study::{Forecast, methods};
-
-/// Scaling tables go at least this far.
-const SCALING_TO: u64 = 16;
+use stepcast_study::{Forecast, methods, usual_workers};
 
 pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     let question = Question::of(&flags.about)?;
@@ -51,24 +46,5 @@ pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Re
 
 /// The method of that name.
 pub(super) fn method(name: &str) -> Result<&'static dyn Method, Complaint> {
-    methods::find(name).ok_or_else(|| {
-        let known: Vec<&str> =
-            std::iter::once("auto").chain(methods::all().iter().map(|method| method.name())).collect();
-        let list = format!("the methods are {}", known.join(", "));
-        let remedy = suggest::remedy(name, known.iter().copied(), &list);
-        Complaint::new(format!("there is no method \"{name}\""), remedy).at(format!("--method {name}"))
-    })
-}
-
-/// Powers of two up to 16, or up to twice the cluster, and the cluster itself: those that the method models.
-fn usual_workers(scenario: &Scenario, method: &dyn Method) -> Vec<u32> {
-    let own = scenario.cluster.workers();
-    let last = (2 * own).clamp(SCALING_TO, MAX_WORKERS);
-    let powers = (0..u32::BITS).map(|exponent| 1_u32 << exponent);
-    let mut workers: Vec<u32> = powers.take_while(|workers| u64::from(*workers) <= last).collect();
-    workers.extend(u32::try_from(own));
-    workers.sort_unstable();
-    workers.dedup();
-    workers.retain(|&workers| method.applies(&scenario.on(scenario.cluster.resized(workers))).is_ok());
-    workers
+    methods::named(name).map_err(|invalid| Complaint::in_argument(invalid).at(format!("--method {name}")))
 }

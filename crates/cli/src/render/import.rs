@@ -2,10 +2,9 @@
 
 use super::table::{Column, Table};
 use super::{Screen, count, name, percent, several};
-use crate::commands::{Contents, Steps, Summary};
 use stepcast_core::profile::Resource;
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_trace::{Figure, Table as Found, Value};
+use stepcast_trace::{Contents, Figure, Overview, Steps, Table as Found, Value};
 
 /// Notes beyond these are only counted.
 const MOST_NOTES: usize = 12;
@@ -13,7 +12,7 @@ const MOST_NOTES: usize = 12;
 const MOST_ROWS: usize = 40;
 
 /// The summary, its last line ended.
-pub(crate) fn render(summary: &Summary, screen: &Screen) -> String {
+pub(crate) fn render(summary: &Overview, screen: &Screen) -> String {
     let shown = name(&summary.name);
     let mut sections = match &summary.contents {
         Contents::Profile(steps) => {

@@ -1,69 +1,88 @@
 //! What an import found, for people and for programs.
 
+use crate::{Found, Imported, Summary as Figures, Value};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Map, Value as Json};
 use stepcast_core::model::Model;
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::{Seconds, number};
-use stepcast_trace::{Found, Imported, Summary as Figures, Value};
 
 /// What a recording holds.
-#[derive(Serialize)]
-pub(crate) struct Summary {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Overview {
     /// The file that was written, if any.
-    pub(crate) written: Option<String>,
-    pub(crate) name: String,
+    pub written: Option<String>,
+    /// What was recorded.
+    pub name: String,
+    /// What there is of it.
     #[serde(flatten)]
-    pub(crate) contents: Contents,
+    pub contents: Contents,
     /// What the format tells beside.
     #[serde(skip_serializing_if = "is_empty", serialize_with = "as_map")]
-    pub(crate) found: Figures,
+    pub found: Figures,
     /// What was repaired, left out or looks odd.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// A profile or a model.
-#[derive(Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
-pub(crate) enum Contents {
+pub enum Contents {
+    /// Measured steps.
     Profile(Steps),
-    Model { layers: usize, parameters: u64 },
+    /// A network.
+    Model {
+        /// How many layers it has.
+        layers: usize,
+        /// How many parameters they have.
+        parameters: u64,
+    },
 }
 
 /// The steps of a profile.
-#[derive(Serialize)]
-pub(crate) struct Steps {
-    pub(crate) source: String,
-    pub(crate) batch: u32,
-    pub(crate) steps: usize,
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Steps {
+    /// Where it comes from.
+    pub source: String,
+    /// Samples of one step.
+    pub batch: u32,
+    /// How many there are.
+    pub steps: usize,
+    /// Mean length.
     #[serde(rename = "mean_step_s", serialize_with = "number")]
-    pub(crate) mean: Seconds,
+    pub mean: Seconds,
     /// Standard deviation.
     #[serde(rename = "step_deviation_s", serialize_with = "number")]
-    pub(crate) deviation: Seconds,
+    pub deviation: Seconds,
+    /// The shortest.
     #[serde(rename = "shortest_step_s", serialize_with = "number")]
-    pub(crate) shortest: Seconds,
+    pub shortest: Seconds,
+    /// The longest.
     #[serde(rename = "longest_step_s", serialize_with = "number")]
-    pub(crate) longest: Seconds,
-    pub(crate) resources: Vec<Usage>,
+    pub longest: Seconds,
+    /// What they use.
+    pub resources: Vec<Usage>,
 }
 
 /// One resource in a mean step.
-#[derive(Serialize)]
-pub(crate) struct Usage {
-    pub(crate) resource: Resource,
-    pub(crate) operations: usize,
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Usage {
+    /// Which one.
+    pub resource: Resource,
+    /// Operations that use it.
+    pub operations: usize,
     /// Payload; transfers only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) bytes: Option<u64>,
+    pub bytes: Option<u64>,
     /// Time that its operations take together; computing only, because transfers wait for each other.
     #[serde(rename = "busy_s", skip_serializing_if = "Option::is_none")]
-    pub(crate) busy: Option<f64>,
+    pub busy: Option<f64>,
 }
 
-impl Summary {
-    pub(crate) fn of(imported: &Imported, written: Option<String>) -> Self {
+impl Overview {
+    /// What was imported; `written` is the file that was made of it, if any.
+    pub fn of(imported: &Imported, written: Option<String>) -> Self {
         let (name, contents) = match &imported.found {
             Found::Profile(profile) => (&profile.name, Contents::Profile(Steps::of(profile))),
             Found::Model(model) => (&model.name, of_model(model)),
