@@ -94,6 +94,6 @@ def test_answers_are_shown_and_tabled() -> None:
 
 def test_names_are_escaped() -> None:
     scenario = Scenario(
-        model={"custom": {"name": "<script>x</script>", "input": [4], "layers": [{"op": "linear", "units": 2}]}}
+        model={"custom": {"name": "<script>x</script>", "input": [4], "layers": [{"op": "linear", "out": 2}]}}
     )
     assert "<script" not in stepcast.predict(scenario)._repr_html_()
