@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from typing import Any
 
@@ -51,12 +52,10 @@ def _parser() -> argparse.ArgumentParser:
 def _executor(flags: argparse.Namespace) -> Any:
     try:
         if flags.dask:
-            from distributed import Client
-
-            return Client(flags.dask, timeout=10)
+            dask: Any = importlib.import_module("distributed")
+            return dask.Client(flags.dask, timeout=10)
         if flags.ray:
-            import ray
-
+            ray: Any = importlib.import_module("ray")
             ray.init(address=flags.ray)
             return ray
         if flags.processes:

@@ -151,9 +151,10 @@ def test_evaluation_in_between(profiled: Any) -> None:
             train(8)
             model.eval()
             with torch.no_grad():
-                model(torch.randn(256, 3, 32, 32))
+                model(torch.randn(2, 3, 32, 32))
+            time.sleep(0.5)
             model.train()
-    assert p.spread < 0.5
+    assert max(p.steps_s) < 0.5, "evaluation is no part of a step"
 
 
 def test_ddp(tmp_path: Path) -> None:
