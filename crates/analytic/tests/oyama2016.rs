@@ -247,6 +247,15 @@ prop_compose! {
     }
 }
 
+/// Where gradients are rare, no two of them meet: the largest number is N·G·p.
+#[test]
+fn rare_gradients_lose_no_digits() {
+    for p in [1e-9, 1e-12, 1e-15] {
+        let most = barrier::most_buffers(5, p, 101);
+        assert!((most / (505.0 * p) - 1.0).abs() < 1e-6, "{p}: {most}");
+    }
+}
+
 fn residual(threads: &Threads, steady: &Steady) -> f64 {
     let times = threads.times(steady.gpu, steady.update);
     let gpu = times.gpu.into_iter().sum::<Seconds>() / steady.gpu - 1.0;

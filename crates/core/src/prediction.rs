@@ -1,20 +1,22 @@
 //! What a method answers: the same type for all of them, so that answers can stand side by side.
 
 use crate::quantity::{SamplesPerSec, Seconds, number};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// One share of the iteration time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Part {
     /// What the time is spent on.
     pub name: &'static str,
     /// How long, on the path that decides the iteration time.
     #[serde(rename = "time_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub time: Seconds,
 }
 
 /// What limits the step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bottleneck {
     /// The workers' devices.
@@ -32,7 +34,7 @@ pub enum Bottleneck {
 }
 
 /// One group of workers within a step.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct GroupReport {
     /// Index of the group in the scenario.
     pub group: usize,
@@ -42,9 +44,11 @@ pub struct GroupReport {
     pub batch: u32,
     /// Time of one whole step of computing, forward and backward.
     #[serde(rename = "compute_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub compute: Seconds,
     /// When its first gradients are ready.
     #[serde(rename = "ready_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub ready: Seconds,
     /// By what share one of these workers may compute slower at no cost: 0.4 is 40 %. None where the
     /// method does not tell.
@@ -52,7 +56,7 @@ pub struct GroupReport {
 }
 
 /// Something the reader must know to judge the figures.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Warning {
     /// Short and stable, for programs.
     pub code: &'static str,
@@ -61,7 +65,7 @@ pub struct Warning {
 }
 
 /// How a figure spreads.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Spread {
     /// 5 % lie below.
     pub low: f64,
@@ -73,27 +77,32 @@ pub struct Spread {
 
 /// Where the time of communication goes, from the first gradients to the end of the last all-reduce (Liu 2022, Figures 5
 /// and 7). All but `exposed` sum up to that time.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, JsonSchema, Serialize)]
 pub struct Communication {
     /// Agreeing on what to send.
     #[serde(rename = "negotiate_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub negotiate: Seconds,
     /// Gradients wait for others or for slower workers, and nothing is sent.
     #[serde(rename = "wait_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub wait: Seconds,
     /// Something is sent.
     #[serde(rename = "allreduce_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub allreduce: Seconds,
     /// There is nothing to send yet.
     #[serde(rename = "misc_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub misc: Seconds,
     /// The part of all this that computing does not hide.
     #[serde(rename = "exposed_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub exposed: Seconds,
 }
 
 /// How busy a resource is.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Usage {
     /// "server 0, downlink".
     pub resource: String,
@@ -102,7 +111,7 @@ pub struct Usage {
 }
 
 /// What only a simulation knows.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Simulation {
     /// Mean throughput lies between these with 95 % confidence.
     pub throughput_interval: [f64; 2],
@@ -131,10 +140,11 @@ pub struct Simulation {
 }
 
 /// What brings gradients into the parameters beside workers that do not wait for it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Updating {
     /// Time from one update to the next.
     #[serde(rename = "iteration_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub iteration: Seconds,
     /// Where it goes; the parts sum up to it.
     pub breakdown: Vec<Part>,
@@ -145,7 +155,7 @@ pub struct Updating {
 }
 
 /// The answer of one method to one scenario.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Prediction {
     /// The method's name.
     pub method: &'static str,
@@ -153,11 +163,13 @@ pub struct Prediction {
     pub workers: u64,
     /// Time of one step; with local SGD, the average over a round.
     #[serde(rename = "iteration_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub iteration: Seconds,
     /// Samples that all workers process in one step.
     pub samples: u64,
     /// Samples per second of the whole cluster.
     #[serde(rename = "throughput_samples_per_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub throughput: SamplesPerSec,
     /// Throughput against that of the fastest single worker, alone and without communication.
     pub speedup: f64,

@@ -10,6 +10,7 @@ use crate::graph::{GraphError, LocalLane, OpSpec, StepGraph};
 use crate::lane::{Discipline, LaneSpec, Station};
 use crate::program::{Coupling, PoolSpec, Program, StepWork};
 use stepcast_core::pass::Pass;
+use stepcast_core::profile::{Operation, Resource};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::transfer::Curve;
 
@@ -79,6 +80,14 @@ const COMPUTING: LocalLane = 0;
 const WAITING: LocalLane = 1;
 const EXCHANGE: LocalLane = 2;
 
+/// Names of computing.
+const FORWARD: &str = "forward";
+const UPDATE: &str = "update";
+
+fn backward(layer: usize) -> String {
+    format!("backward {layer}")
+}
+
 /// What an operation of the program is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -106,6 +115,30 @@ impl AllReduce {
         let channel = |channel| format!("all-reduce {channel}");
         let fixed = ["worker", "waiting"].map(str::to_owned);
         fixed.into_iter().chain((0..self.channels()).map(channel)).collect()
+    }
+
+    /// What a worker does in a step when it is alone, as a profile tells it; computing is called as in the program.
+    pub fn alone(&self) -> Vec<Operation> {
+        let Some(pass) = self.passes.iter().flatten().next() else { return Vec::new() };
+        let mut operations = Vec::new();
+        let mut add = |name: String, resource, size: Bytes, after| {
+            let bytes = size.get().round() as u64;
+            operations.push(Operation { name, resource, bytes, after, server: 0 });
+            operations.len() as u32 - 1
+        };
+        let sent = pass.layers.iter().enumerate().filter(|(_, it)| it.gradients > Bytes::ZERO);
+        let weights = sent
+            .map(|(layer, it)| add(format!("weights {layer}"), Resource::Downlink, it.gradients, vec![]))
+            .collect();
+        let mut before = add(FORWARD.to_owned(), Resource::Worker, Bytes::ZERO, weights);
+        for (layer, it) in pass.layers.iter().enumerate() {
+            before = add(backward(layer), Resource::Worker, Bytes::ZERO, vec![before]);
+            if it.gradients > Bytes::ZERO {
+                add(format!("gradients {layer}"), Resource::Uplink, it.gradients, vec![before]);
+            }
+        }
+        add(UPDATE.to_owned(), Resource::Worker, Bytes::ZERO, vec![before]);
+        operations
     }
 
     /// Horovod has one.
@@ -209,17 +242,17 @@ impl AllReduce {
     fn operations(&self) -> Vec<(OpSpec, Work)> {
         let Some(pass) = self.passes.iter().flatten().next() else { return Vec::new() };
         let mut list = List::default();
-        let forward = list.add("forward", COMPUTING, vec![], Work::Forward);
+        let forward = list.add(FORWARD, COMPUTING, vec![], Work::Forward);
         let mut computed = Vec::with_capacity(pass.layers.len());
         let mut before = forward;
         for layer in 0..pass.layers.len() {
-            before = list.add(&format!("backward {layer}"), COMPUTING, vec![before], Work::Backward(layer));
+            before = list.add(&backward(layer), COMPUTING, vec![before], Work::Backward(layer));
             computed.push(before);
         }
-        let backward = before;
+        let last = before;
         let copies = self.interference.copy_byte > Seconds::ZERO;
         let mut arrived = Vec::new();
-        let mut unpacked = backward;
+        let mut unpacked = last;
         for bucket in self.buckets(pass) {
             let size = pass.layers[bucket.first..=bucket.last].iter().map(|layer| layer.gradients).sum();
             let name = |what: &str| format!("{what} {}-{}", bucket.first, bucket.last);
@@ -243,7 +276,7 @@ impl AllReduce {
             }
         }
         arrived.push(unpacked);
-        list.add("update", COMPUTING, arrived, Work::Update);
+        list.add(UPDATE, COMPUTING, arrived, Work::Update);
         list.operations
     }
 

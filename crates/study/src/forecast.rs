@@ -5,6 +5,7 @@ use crate::interval::{Interval, Intervals};
 use crate::memory;
 use crate::scaling::{self, ScalingPoint};
 use crate::slack;
+use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::prediction::{Prediction, Warning};
@@ -13,13 +14,15 @@ use stepcast_core::scenario::{Scenario, ScenarioFile};
 use stepcast_core::strategy::Architecture;
 
 /// What training the whole data set takes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Training {
     /// One pass over the data.
     #[serde(rename = "epoch_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub epoch: Seconds,
     /// All passes.
     #[serde(rename = "total_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub total: Seconds,
     /// Cost of all passes, where prices are given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,7 +33,7 @@ pub struct Training {
 }
 
 /// A prediction with its question and its reasons.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Forecast {
     /// The question, every default filled in.
     pub scenario: ScenarioFile,

@@ -1,6 +1,7 @@
 //! The list of all methods: to add one, add a line.
 
 use crate::simulate::Simulate;
+use serde::Serialize;
 use stepcast_analytic::baselines::{Cynthia2019, Lin2018};
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_analytic::liu2022::Liu2022;
@@ -24,6 +25,27 @@ pub fn all() -> &'static [&'static dyn Method] {
         &Cynthia2019 { half: true },
         &Lin2018,
     ]
+}
+
+/// A method, for programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Listed {
+    /// Its name.
+    pub name: &'static str,
+    /// What it models, in one line.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+}
+
+/// All methods, in the same order.
+pub fn list() -> Vec<Listed> {
+    let listed = |method: &&'static dyn Method| Listed {
+        name: method.name(),
+        summary: method.summary(),
+        source: method.source(),
+    };
+    all().iter().map(listed).collect()
 }
 
 /// The method called `name`.

@@ -1,6 +1,7 @@
 //! The same question for other numbers of workers.
 
 use crate::interval::Intervals;
+use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::prediction::Bottleneck;
@@ -11,15 +12,17 @@ use stepcast_core::scenario::{MAX_WORKERS, Scenario};
 const SCALING_TO: u64 = 16;
 
 /// One number of workers.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct ScalingPoint {
     /// How many workers.
     pub workers: u32,
     /// Time of one step.
     #[serde(rename = "iteration_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub iteration: Seconds,
     /// Samples per second of the whole cluster.
     #[serde(rename = "throughput_samples_per_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub throughput: SamplesPerSec,
     /// Between what a measured throughput should lie.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,4 +136,17 @@ mod tests {
         // Too many may be slower than fewer.
         assert_eq!(enough(&mut [(1, 5.0), (2, 3.0)], 0.05), Some(1));
     }
+}
+
+/// Powers of two up to 16, or up to twice the cluster, and the cluster itself: those that the method models.
+pub fn usual_workers(scenario: &Scenario, method: &dyn Method) -> Vec<u32> {
+    let own = scenario.cluster.workers();
+    let last = (2 * own).clamp(SCALING_TO, MAX_WORKERS);
+    let powers = (0..u32::BITS).map(|exponent| 1_u32 << exponent);
+    let mut workers: Vec<u32> = powers.take_while(|workers| u64::from(*workers) <= last).collect();
+    workers.extend(u32::try_from(own));
+    workers.sort_unstable();
+    workers.dedup();
+    workers.retain(|&workers| method.applies(&scenario.on(scenario.cluster.resized(workers))).is_ok());
+    workers
 }

@@ -46,7 +46,8 @@ impl Found {
     }
 }
 
-/// What a recording is called if nobody says: the name of its folder or file; files called step… say nothing, so their folder's.
+/// What a recording is called if nobody says: the name of its folder or file; files called step… or by a number say nothing, so
+/// their folder's.
 pub fn usual_name(trace: &Path) -> Option<String> {
     let full = trace.canonicalize().ok()?;
     let own = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -56,7 +57,8 @@ pub fn usual_name(trace: &Path) -> Option<String> {
     let name = own(&full)?;
     let stem = name.split('.').next().unwrap_or_default();
     let folder = || full.parent().and_then(own);
-    if stem.is_empty() || stem.starts_with("step") { folder() } else { Some(stem.to_owned()) }
+    let says_nothing = stem.starts_with("step") || stem.bytes().all(|byte| byte.is_ascii_digit());
+    if says_nothing { folder() } else { Some(stem.to_owned()) }
 }
 
 #[cfg(test)]
@@ -70,11 +72,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let vgg = folder.path().join("vgg16");
         std::fs::create_dir(&vgg).unwrap();
-        for name in ["steps.tar.xz", "alexnet.tar.gz"] {
+        for name in ["steps.tar.xz", "alexnet.tar.gz", "1.1.0-trace.json"] {
             std::fs::write(vgg.join(name), "").unwrap();
         }
         assert_eq!(usual_name(&vgg).as_deref(), Some("vgg16"));
         assert_eq!(usual_name(&vgg.join("steps.tar.xz")).as_deref(), Some("vgg16"));
+        assert_eq!(usual_name(&vgg.join("1.1.0-trace.json")).as_deref(), Some("vgg16"));
         assert_eq!(usual_name(&vgg.join("alexnet.tar.gz")).as_deref(), Some("alexnet"));
         assert_eq!(usual_name(&vgg.join("absent")), None);
     }

@@ -120,7 +120,7 @@ pub(crate) fn first<T>(
 ) -> Result<T, TraceError> {
     let mut found: Option<(String, T)> = None;
     let mut others = 0_usize;
-    visit(path, Limits::STREAMED, watch, &mut |mut source| {
+    let visited = visit(path, Limits::STREAMED, watch, &mut |mut source| {
         if recognises(source.head()) {
             match found {
                 Some(_) => others += 1,
@@ -128,10 +128,14 @@ pub(crate) fn first<T>(
             }
         }
         Ok(ControlFlow::Continue(()))
-    })?;
-    let (name, value) = found.ok_or_else(|| {
-        TraceError::new(path.display().to_string(), "it holds no recording", "name a recording")
-    })?;
+    });
+    let Some((name, value)) = found else {
+        visited?;
+        return Err(TraceError::new(path.display().to_string(), "it holds no recording", "name a recording"));
+    };
+    if let Err(error) = visited {
+        notes.push(format!("what comes after {name} is lost: {}", error.reason));
+    }
     if others > 0 {
         notes.push(format!("only {name} was imported; {others} more recordings beside it were not"));
     }
@@ -270,6 +274,36 @@ mod tests {
         let shown = found.iter().map(|(name, bytes)| format!("{name}:{}", String::from_utf8_lossy(bytes)));
         assert_eq!(shown.collect::<Vec<_>>(), names);
         assert!(all(&folder.path().join("absent")).is_err());
+    }
+
+    #[test]
+    fn the_first_recording_counts_even_if_the_rest_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.tar");
+        let mut builder = tar::Builder::new(Vec::new());
+        for name in ["one", "two", "three"] {
+            let mut header = tar::Header::new_ustar();
+            header.set_size(3);
+            builder.append_data(&mut header, name, &b"abc"[..]).unwrap();
+        }
+        let archive = builder.into_inner().unwrap();
+        let first_of = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let mut notes = Vec::new();
+            let read = |source: &mut Source<'_>| {
+                let mut bytes = Vec::new();
+                source.read_to_end(&mut bytes).map(|_| bytes).map_err(|error| source.complaint(&error))
+            };
+            (first(&path, &|_| (), |head| head == b"abc", &mut notes, read), notes)
+        };
+        let (found, notes) = first_of(&archive);
+        assert_eq!(found.unwrap(), b"abc");
+        assert!(notes.len() == 1 && notes[0].contains("2 more recordings"), "{notes:?}");
+        let (found, notes) = first_of(&archive[..1100]);
+        assert_eq!(found.unwrap(), b"abc");
+        assert!(notes.len() == 1 && notes[0].contains("is lost"), "{notes:?}");
+        assert!(first_of(&archive[..300]).0.is_err());
+        assert!(first_of(b"x").0.unwrap_err().reason.contains("no recording"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use stepcast_trace::{Format, Found, Options};
 
@@ -73,4 +74,31 @@ fn seeds_and_regressions_do_no_harm_however_they_are_spoilt() {
             let _ = import(&path);
         }
     }
+}
+
+fn gzip(parts: &[&[u8]]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    for part in parts {
+        encoder.write_all(part).unwrap();
+    }
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn streams_that_unpack_to_too_much_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("timeline.json.gz");
+    let seed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/horovod/three_steps.json");
+    let text = std::fs::read(seed).unwrap();
+    let spaces = vec![b' '; 1 << 20];
+    let bomb: Vec<&[u8]> = std::iter::once(&text[..text.len() - 1]).chain([&spaces[..]; 80]).collect();
+    std::fs::write(&path, gzip(&bomb)).unwrap();
+    assert!(import(&path).unwrap_err().contains("unpacks to more than 250 times its size"));
+
+    let packed = gzip(&[&text]);
+    std::fs::write(&path, &packed[..packed.len() - 5]).unwrap();
+    let options = Options { batch: Some(32), ..Options::default() };
+    let imported = stepcast_trace::import(&[path], &options).unwrap();
+    let Found::Profile(profile) = imported.found else { panic!("a timeline gives a profile") };
+    assert_eq!(profile.steps.len(), 2);
 }

@@ -1,3 +1,5 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| stepcast_fuzz::import_any(data));
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| stepcast_fuzz::import_any(data));

@@ -1,3 +1,6 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| stepcast_fuzz::import(stepcast_trace::Format::TensorFlowTimeline, data));
+use libfuzzer_sys::fuzz_target;
+use stepcast_trace::Format;
+
+fuzz_target!(|data: &[u8]| stepcast_fuzz::import(Format::TensorFlowTimeline, data));

@@ -9,8 +9,10 @@ mod models;
 mod numbers;
 mod predict;
 mod replace;
+mod report;
 mod scenario;
 mod search;
+mod serve;
 mod sweep;
 mod validate;
 
@@ -23,8 +25,10 @@ pub(crate) use models::Models;
 pub(crate) use numbers::Size;
 pub(crate) use predict::Predict;
 pub(crate) use replace::Replace;
+pub(crate) use report::Report;
 pub(crate) use scenario::ScenarioFlags;
 pub(crate) use search::Search;
+pub(crate) use serve::Serve;
 pub(crate) use sweep::Sweep;
 pub(crate) use validate::Validate;
 
@@ -42,6 +46,8 @@ Examples:
   stepcast import steps/ --batch 32 -o vgg16.json
   stepcast fit gemm gemm.csv -o gemm.toml
   stepcast models show resnet50
+  stepcast report cluster.toml -o report.html  everything in one file
+  stepcast serve --open                        all of it in the browser
   stepcast validate zeng2023
 
 Exit codes: 0 done, 1 a validation bound was missed, 2 bad input, 130 interrupted.";
@@ -101,6 +107,12 @@ pub(crate) enum Command {
     /// Find layers whose gradients cannot be hidden, and put others in their place
     #[command(after_help = replace::EXAMPLES)]
     Replace(Replace),
+    /// Write a forecast with its plots, tables and inputs into one HTML file
+    #[command(after_help = report::EXAMPLES)]
+    Report(Report),
+    /// Forecast in the browser: a page and an API on this machine
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(Serve),
     /// Make a profile of recorded steps, to predict with
     #[command(after_help = import::EXAMPLES)]
     Import(Import),

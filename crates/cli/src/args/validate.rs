@@ -7,6 +7,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   stepcast validate                                  all sets in one table
   stepcast validate --markdown table.md              the same as a document
+  stepcast validate --plot runs.svg                  predictions against measurements, drawn
   stepcast validate zeng2023                         published tables and measurements
   stepcast validate liu2022                          its equations, networks and tables
   stepcast validate hkbu                             published throughput, from that of one GPU
@@ -38,6 +39,10 @@ pub(crate) struct Validate {
     /// Also write what methods got wrong, by regime: what intervals are made from
     #[arg(long, value_name = "FILE", conflicts_with = "set")]
     pub(crate) errors: Option<PathBuf>,
+
+    /// Draw predictions against measurements into this file
+    #[arg(long, value_name = "OUT.svg")]
+    pub(crate) plot: Option<PathBuf>,
 
     /// For tf-ps: also predict each configuration by figures chosen on others
     #[arg(long, requires_all = ["set", "data"])]

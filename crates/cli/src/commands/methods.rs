@@ -4,21 +4,10 @@ use super::json;
 use crate::Answer;
 use crate::render::Screen;
 use crate::render::table::{Column, Table};
-use serde::Serialize;
 use stepcast_study::methods;
 
-#[derive(Serialize)]
-struct MethodRow {
-    name: &'static str,
-    summary: &'static str,
-    source: &'static str,
-}
-
 pub(super) fn run(as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    let rows: Vec<MethodRow> = methods::all()
-        .iter()
-        .map(|method| MethodRow { name: method.name(), summary: method.summary(), source: method.source() })
-        .collect();
+    let rows = methods::list();
     if as_json {
         return json(&rows);
     }

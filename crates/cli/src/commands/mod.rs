@@ -13,7 +13,9 @@ mod plot;
 mod predict;
 mod question;
 mod replace;
+mod report;
 mod search;
+mod serve;
 mod signal;
 mod sweep;
 mod timeline;
@@ -34,6 +36,8 @@ pub(crate) fn run(cli: &Cli, screen: &Screen) -> anyhow::Result<Answer> {
         Command::Sweep(flags) => sweep::run(flags, cli.json, screen),
         Command::Search(flags) => search::run(flags, cli.json, screen),
         Command::Replace(flags) => replace::run(flags, cli.json, screen),
+        Command::Report(flags) => report::run(flags, cli.json, screen),
+        Command::Serve(flags) => serve::run(flags, cli.json),
         Command::Import(flags) => import::run(flags, cli.json, screen),
         Command::Fit { what } => fit::run(what, cli.json, screen),
         Command::Models { command } => models::run(command.as_ref(), cli.json, screen),

@@ -43,8 +43,8 @@ pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Res
     signal::listen();
     let bar = progress(u64::try_from(variants.grid().points()).unwrap_or(u64::MAX));
     let report = on_threads(flags.threads, || {
-        search(&variants, asked, &aim, effort, &mut |done| {
-            bar.set_position(done);
+        search(&variants, asked, &aim, effort, &mut |seen| {
+            bar.set_position(seen.done);
             if signal::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
     });

@@ -15,9 +15,6 @@ use stepcast_trace::{TraceError, write_text};
 /// Viewers give up on much larger files.
 const MAX_EVENTS: u64 = 2_000_000;
 
-/// Operations that a layer becomes: parameters, forward, backward, gradients, update.
-const PER_LAYER: u64 = 5;
-
 /// Why a timeline could not be written.
 pub(super) enum Failure {
     Refused(Inapplicable),
@@ -46,11 +43,7 @@ pub(super) fn check(
         let flag = format!("--timeline {}", path.display());
         return Err(Complaint::new(reason, "add `--method simulate`").at(flag));
     }
-    let operations = match scenario.profile() {
-        Some(profile) => profile.operations.len() as u64,
-        None => PER_LAYER * scenario.workload.layers.len() as u64,
-    };
-    let each = scenario.cluster.workers().saturating_mul(operations).max(1);
+    let each = simulate::events_per_step(scenario);
     if each.saturating_mul(u64::from(steps)) > MAX_EVENTS {
         let reason = format!(
             "{} of {} would be more than {MAX_EVENTS} events",

@@ -2,7 +2,7 @@
 //!
 //! The list of sets is in `study::validate`; a new one needs a rendering here.
 
-use super::json;
+use super::{json, plot};
 use crate::args::Validate;
 use crate::render::error::Complaint;
 use crate::render::{
@@ -15,7 +15,9 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use stepcast_core::invalid::KeyPath;
+use stepcast_report::of;
 use stepcast_study::fit::DataError;
+use stepcast_study::interval::Case;
 use stepcast_study::validate::{self, Options, Report, ValidationError, table};
 use stepcast_trace::TraceError;
 
@@ -23,6 +25,7 @@ use stepcast_trace::TraceError;
 const DATA: &str = "validation";
 
 pub(super) fn run(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    flags.plot.as_deref().map(plot::check).transpose()?;
     let Some(name) = flags.set.as_deref() else { return all(flags, as_json, screen) };
     let name = validate::set(name).map_err(Complaint::in_argument)?;
     let options =
@@ -34,9 +37,11 @@ pub(super) fn run(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::R
             }
             error => failed(error),
         })?;
+    let cases = if flags.plot.is_some() { report.cases().map_err(failed)? } else { Vec::new() };
+    let note = draw(flags, &cases, screen)?;
     let text = match as_json {
         true => json(&serde_json::Map::from_iter([(name.to_owned(), serde_json::to_value(&report)?)]))?.text,
-        false => render(&report, screen),
+        false => render(&report, screen) + &note,
     };
     Ok(Answer { text, end: end(report.holds()) })
 }
@@ -71,8 +76,21 @@ fn all(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::Result<Answe
     if let Some(path) = &flags.errors {
         write(path, "--errors", &errors_file(&table)?)?;
     }
-    let text = if as_json { json(&table)?.text } else { table_text::render(&table, screen) };
+    let note = draw(flags, &table.cases, screen)?;
+    let text = if as_json { json(&table)?.text } else { table_text::render(&table, screen) + &note };
     Ok(Answer { text, end: end(table.holds()) })
+}
+
+/// Draws the runs if that is asked for, and says so.
+fn draw(flags: &Validate, cases: &[Case], screen: &Screen) -> Result<String, Complaint> {
+    let Some(path) = &flags.plot else { return Ok(String::new()) };
+    if cases.is_empty() {
+        let remedy = "draw another set, or leave --plot out";
+        return Err(Complaint::new("nothing of this set was measured: there is nothing to draw", remedy)
+            .at(format!("--plot {}", path.display())));
+    }
+    plot::write(path, &of::predicted_measured(cases).svg())?;
+    Ok(plot::note(path, screen))
 }
 
 fn end(holds: bool) -> End {

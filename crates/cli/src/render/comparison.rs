@@ -1,10 +1,11 @@
 //! Methods side by side, as text.
 
-use super::forecast::{limit, question, section};
+use super::forecast::{question, section};
 use super::table::{Column, Table};
-use super::{Screen, grouped, percent};
+use super::{Screen, grouped, limit, percent};
+use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
-use stepcast_study::compare::{Answer, Comparison, Figures, Refusal};
+use stepcast_study::compare::{Answer, Comparison, Effects, Figures, Refusal};
 
 /// The comparison, its last line ended.
 pub(crate) fn render(scenario: &Scenario, comparison: &Comparison, screen: &Screen) -> String {
@@ -27,6 +28,15 @@ pub(crate) fn render(scenario: &Scenario, comparison: &Comparison, screen: &Scre
         .collect();
     if !predicted.is_empty() {
         sections.push(answers(&predicted, comparison.chosen, screen));
+        let told: Vec<(&str, &Effects)> = predicted
+            .iter()
+            .filter_map(|(method, figures)| Some((*method, figures.effects.as_ref()?)))
+            .collect();
+        if !told.is_empty() {
+            let table = effects(&told, screen);
+            let sentences = comparison.differences.iter().map(|sentence| screen.paragraph(2, sentence));
+            sections.push(section("What a step is made of", table + &sentences.collect::<String>(), screen));
+        }
     }
     if !refused.is_empty() {
         sections.push(section("Methods that do not apply", refusals(&refused, screen), screen));
@@ -52,6 +62,28 @@ fn answers(rows: &[(&str, &Figures)], chosen: Option<&str>, screen: &Screen) -> 
             limit(figures.bottleneck).to_owned(),
             if chosen == Some(method) { "◂ auto".to_owned() } else { String::new() },
         ]);
+    }
+    table.render(screen)
+}
+
+fn effects(rows: &[(&str, &Effects)], screen: &Screen) -> String {
+    let mut table = Table::new([
+        Column::Name("method"),
+        Column::Number("computing"),
+        Column::Number("not overlapped"),
+        Column::Number("contention"),
+        Column::Number("start-up"),
+    ]);
+    // What is nothing but rounding is nothing.
+    let time = |time: Seconds, step: Seconds| match (time / step).abs() < 1e-9 {
+        true => "0".to_owned(),
+        false => time.human().replace('-', "−"),
+    };
+    for (method, effects) in rows {
+        let times = effects.named().map(|(_, time)| time);
+        let step = times.iter().copied().sum();
+        let [computing, not_overlapped, contention, startup] = times.map(|part| time(part, step));
+        table.row([(*method).to_owned(), computing, not_overlapped, contention, startup]);
     }
     table.render(screen)
 }

@@ -2,20 +2,17 @@
 
 use super::table::{Column, Table, bar};
 use super::{
-    Screen, count, duration, grouped, interval, name, percent, ratio, several, simulation, updating,
+    Screen, count, duration, grouped, interval, limit, money, name, percent, ratio, several, simulation,
+    updating,
 };
 use stepcast_core::method::Method;
-use stepcast_core::prediction::{Bottleneck, Communication, Part, Prediction, Warning};
+use stepcast_core::prediction::{Communication, Part, Prediction, Warning};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::Architecture;
+use stepcast_report::tell;
 use stepcast_study::interval::Interval;
 use stepcast_study::{Advice, CriticalPath, Forecast, Share, WhatIf};
 
-/// Slack below this rounds to nothing.
-const NO_SLACK: f64 = 0.0005;
-/// Beyond this, slack is told as a factor.
-const MUCH_SLACK: f64 = 10.0;
 /// Cells of the widest bar.
 const BAR: usize = 24;
 /// Less of the critical path is not worth a line.
@@ -81,24 +78,7 @@ fn headline(scenario: &Scenario, method: &dyn Method, screen: &Screen) -> String
 
 /// What is asked, in two lines.
 pub(super) fn question(scenario: &Scenario, screen: &Screen) -> String {
-    let strategy = &scenario.strategy;
-    let cluster = &scenario.cluster;
-    let architecture = match strategy.architecture {
-        Architecture::ParameterServer => several(u64::from(cluster.servers.count), "parameter server"),
-        Architecture::AllReduce => "all-reduce".to_owned(),
-        Architecture::StandAlone => "stand-alone".to_owned(),
-    };
-    let model = scenario.name();
-    let title = format!("{} on {}", name(model), several(cluster.workers(), "worker"));
-    let network = match strategy.architecture {
-        Architecture::StandAlone => String::new(),
-        _ => format!(", {} ({})", name(&cluster.network.name), cluster.network.bandwidth.human()),
-    };
-    let setting = format!(
-        "{architecture}{network}, {}, batch {}",
-        strategy.synchronisation,
-        count(strategy.batch.into())
-    );
+    let (title, setting) = (tell::title(scenario), tell::setting(scenario));
     format!("{}\n{}", screen.strong(&title), screen.paragraph(0, &setting))
 }
 
@@ -132,18 +112,6 @@ fn figures(scenario: &Scenario, forecast: &Forecast, screen: &Screen) -> String 
         }
     }
     table.render(screen)
-}
-
-/// Two decimals, thousands separated; more decimals for less than a cent.
-pub(super) fn money(amount: f64) -> String {
-    if !amount.is_finite() || amount >= 1e15 {
-        return format!("{amount:.3e}");
-    }
-    if amount > 0.0 && amount < 0.01 {
-        return format!("{amount:.2e}");
-    }
-    let cents = (amount * 100.0).round() as u64;
-    format!("{}.{:02}", count(cents / 100), cents % 100)
 }
 
 fn breakdown(prediction: &Prediction, screen: &Screen) -> String {
@@ -205,7 +173,7 @@ fn workers(scenario: &Scenario, prediction: &Prediction, screen: &Screen) -> Str
         ];
         let ready = if report.ready > Seconds::ZERO { report.ready.human() } else { "–".to_owned() };
         cells.extend(with_ready.then_some(ready));
-        cells.extend(with_slack.then(|| slack(report.slack)));
+        cells.extend(with_slack.then(|| tell::slack(report.slack)));
         table.row(cells);
     }
     table.render(screen)
@@ -223,27 +191,6 @@ fn machine(scenario: &Scenario, index: usize) -> String {
         device
     } else {
         format!("{device}, speed {}", group.speed)
-    }
-}
-
-/// How much slower a worker may be before the step gets longer.
-fn slack(share: Option<f64>) -> String {
-    match share {
-        None => "–".to_owned(),
-        Some(share) if share < NO_SLACK => "none: any delay costs".to_owned(),
-        Some(share) if share < MUCH_SLACK => format!("{} slower costs nothing", percent(share)),
-        Some(share) => format!("{}× the time costs nothing", ratio(1.0 + share)),
-    }
-}
-
-pub(super) fn limit(bottleneck: Bottleneck) -> &'static str {
-    match bottleneck {
-        Bottleneck::Compute => "computing",
-        Bottleneck::ServerLink => "server link",
-        Bottleneck::WorkerLink => "worker links",
-        Bottleneck::FixedCost => "start-up, latency",
-        Bottleneck::HostCopy => "copying on hosts",
-        Bottleneck::Server => "server computing",
     }
 }
 
@@ -272,12 +219,7 @@ fn scaling(forecast: &Forecast, screen: &Screen) -> String {
         ]);
     }
     let mut text = table.render(screen);
-    if let Some(workers) = forecast.saturates_at {
-        let sentence = format!(
-            "More than {} bring less than {} more.",
-            several(workers.into(), "worker"),
-            format_args!("{} %", (1e4 * forecast.worth).round() / 100.0)
-        );
+    if let Some(sentence) = tell::saturation(forecast) {
         text.push_str(&screen.paragraph(2, &sentence));
     }
     text
@@ -285,11 +227,7 @@ fn scaling(forecast: &Forecast, screen: &Screen) -> String {
 
 fn bottleneck(prediction: &Prediction, advice: &Advice, screen: &Screen) -> String {
     let mut text = screen.paragraph(2, &advice.sentence);
-    if let Some(rate) = advice.balanced_bandwidth {
-        let sentence = match prediction.bottleneck {
-            Bottleneck::Compute => format!("Communication becomes the bottleneck below {}.", rate.human()),
-            _ => format!("Computing becomes the bottleneck above {}.", rate.human()),
-        };
+    if let Some(sentence) = tell::balance(prediction, advice) {
         text.push_str(&screen.paragraph(2, &sentence));
     }
     text
@@ -327,18 +265,11 @@ fn what_if(changes: &[WhatIf], screen: &Screen) -> String {
         Column::Number("gain"),
     ]);
     for change in changes {
-        let gain = percent(change.gain);
-        // Neither "+0.0 %" nor "-0.0 %" says more than nothing.
-        let gain = match gain.trim_start_matches('-') {
-            "0.0 %" | "< 0.1 %" => "none".to_owned(),
-            _ if change.gain > 0.0 => format!("+{gain}"),
-            _ => gain.replace('-', "−"),
-        };
         table.row([
             change.change.to_owned(),
             change.iteration.human(),
             grouped(change.throughput.human()),
-            gain,
+            tell::gain(change.gain),
         ]);
     }
     table.render(screen)
@@ -351,24 +282,4 @@ pub(super) fn warnings(warnings: &[Warning], screen: &Screen) -> String {
         format!("  {} {}", screen.bad("!"), text.trim_start())
     });
     lines.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn money_has_two_decimals_unless_it_is_tiny() {
-        assert_eq!(money(0.0), "0.00");
-        assert_eq!(money(1234.567), "1,234.57");
-        assert_eq!(money(0.0012), "1.20e-3");
-        assert_eq!(money(f64::INFINITY), "inf");
-    }
-
-    #[test]
-    fn slack_is_told_in_words() {
-        assert_eq!(slack(Some(0.4)), "40 % slower costs nothing");
-        assert_eq!(slack(Some(0.0)), "none: any delay costs");
-        assert_eq!(slack(Some(19.0)), "20.0× the time costs nothing");
-    }
 }

@@ -3,19 +3,12 @@
 use super::table::{Column, Table};
 use super::{Screen, grouped, percent};
 use stepcast_core::quantity::SamplesPerSec;
+use stepcast_report::words::between;
 use stepcast_study::interval::Interval;
-
-/// Both ends, with a unit after the second one if they have the same.
-fn ends([low, high]: [String; 2]) -> String {
-    match (low.split_once(' '), high.split_once(' ')) {
-        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number} to {high}"),
-        _ => format!("{low} to {high}"),
-    }
-}
 
 /// Between what a figure should be measured.
 pub(super) fn range(range: [String; 2]) -> String {
-    format!("{} with 90 %", ends(range))
+    format!("{} with 90 %", between(range))
 }
 
 /// A throughput without its unit, for a column that has it.
@@ -63,10 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_common_unit_stands_once() {
-        let text = |low: &str, high: &str| ends([low.to_owned(), high.to_owned()]);
-        assert_eq!(text("1.2 s", "1.4 s"), "1.2 to 1.4 s");
-        assert_eq!(text("900 ms", "1.1 s"), "900 ms to 1.1 s");
+    fn rates_have_no_unit() {
         assert_eq!(rates([12.0, 12_340.0]), "12 to 12,340");
     }
 }

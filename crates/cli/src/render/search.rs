@@ -1,9 +1,9 @@
 //! A search as text: the best, the front, what was excluded, and why the runner-up lost.
 
-use super::forecast::{limit, money, section};
+use super::forecast::section;
 use super::sweep::titles;
 use super::table::{Column, Table};
-use super::{Screen, count, duration, grouped, name, percent, several};
+use super::{Screen, count, duration, grouped, limit, money, name, percent, several};
 use stepcast_core::quantity::Seconds;
 use stepcast_study::search::{Entry, Excluded, How, Objective, Report};
 use stepcast_study::sweep::Variants;

@@ -1,8 +1,7 @@
 //! A sweep as text: its rows, or what became of its file.
 
-use super::forecast::{limit, money};
 use super::table::{Column, Table};
-use super::{Screen, count, duration, grouped, percent, several};
+use super::{Screen, count, duration, grouped, limit, money, percent, several};
 use serde_json::json;
 use std::path::Path;
 use stepcast_study::sweep::{Axis, Figures, Row, Variants};

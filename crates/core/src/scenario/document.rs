@@ -127,6 +127,13 @@ impl Document {
         Ok(file.layers)
     }
 
+    /// Whether the text itself sets a key such as "strategy.batch".
+    pub fn sets(&self, key: &str) -> bool {
+        let mut steps = key.split('.');
+        let first = toml::from_str::<toml::Table>(&self.text).ok().map(toml::Value::Table);
+        first.is_some_and(|table| steps.try_fold(&table, |value, step| value.get(step)).is_some())
+    }
+
     /// What is written, after the overrides.
     pub fn file(&self, overrides: &[Override]) -> Result<ScenarioFile, DocumentError> {
         let mut file: ScenarioFile = toml::from_str(&self.text).map_err(|error| self.explain_toml(&error))?;

@@ -3,7 +3,9 @@
 use super::sections::{
     ClusterSection, DataSection, MethodsSection, ModelSection, PriceSection, StrategySection,
 };
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// A scenario file: TOML, every part but the model optional.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -27,4 +29,14 @@ pub struct ScenarioFile {
     /// Inputs of single methods.
     #[serde(default)]
     pub methods: MethodsSection,
+}
+
+impl JsonSchema for ScenarioFile {
+    fn schema_name() -> Cow<'static, str> {
+        "Scenario".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object", "description": "a scenario with the keys of docs/scenario.md" })
+    }
 }

@@ -5,7 +5,7 @@ pub(crate) mod frame;
 pub(crate) mod head;
 pub(crate) mod pattern;
 pub(crate) mod scale;
-mod style;
+pub(crate) mod style;
 pub(crate) mod svg;
 pub(crate) mod text;
 pub(crate) mod unit;

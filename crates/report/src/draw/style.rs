@@ -69,6 +69,12 @@ pub(crate) fn style() -> String {
     )
 }
 
+/// What stands between the tags of a drawing's style element, to the byte: pages that allow no other inline style need
+/// to know it.
+pub fn embedded() -> String {
+    format!("\n{}", style())
+}
+
 fn coloured(theme: &Theme, within: &str) -> String {
     let Theme { page, ink, muted, grid, series } = theme;
     let mut rules = vec![

@@ -1,6 +1,6 @@
 //! SVG text: elements and escaping.
 
-use super::style::{SERIES, style};
+use super::style::{SERIES, embedded};
 use super::text::fitted;
 use std::fmt::Write;
 
@@ -51,11 +51,11 @@ impl Svg {
         let _ = write!(
             text,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" role=\"img\">\n\
-             <title>{}</title>\n<desc>{}</desc>\n<style>\n{}</style>\n<g class=\"plot\">\n\
+             <title>{}</title>\n<desc>{}</desc>\n<style>{}</style>\n<g class=\"plot\">\n\
              <rect class=\"page\" width=\"{w}\" height=\"{h}\"/>\n",
             escaped(title),
             escaped(description),
-            style()
+            embedded()
         );
         Self { text }
     }

@@ -33,5 +33,5 @@ pub fn gantt(recording: &Recording, title: &str) -> Gantt {
             });
         }
     }
-    Gantt { title: title.to_owned(), lanes }
+    Gantt { title: title.to_owned(), lanes, window: None }
 }

@@ -16,7 +16,8 @@ pub fn pareto(report: &Report, name: &str) -> Pareto {
     }
 }
 
-fn choice(entry: &Entry) -> Option<Choice> {
+/// One configuration, if its time and cost are known.
+pub fn choice(entry: &Entry) -> Option<Choice> {
     let values = entry.values.iter().map(|(key, value)| format!("{} {value}", brief(key)));
     Some(Choice {
         name: values.collect::<Vec<_>>().join(", "),

@@ -31,6 +31,8 @@ pub struct Gantt {
     pub title: String,
     /// From top to bottom; those of one group follow each other.
     pub lanes: Vec<Lane>,
+    /// From when until when; all of it if none is named.
+    pub window: Option<[Seconds; 2]>,
 }
 
 /// One row.
@@ -61,6 +63,8 @@ pub struct Bar {
 struct Merged<'a> {
     since: f64,
     until: f64,
+    /// When the last of them ended, be it out of sight.
+    ended: f64,
     first: &'a Bar,
     count: usize,
 }
@@ -70,7 +74,9 @@ impl Gantt {
     pub fn svg(&self) -> String {
         let lanes = &self.lanes[..self.lanes.len().min(MOST_LANES)];
         let times = lanes.iter().flat_map(|lane| &lane.bars).filter(|bar| good(bar));
-        let Some((low, high)) = extent(times.flat_map(|bar| [bar.since.get(), bar.until.get()])) else {
+        let window = self.window.map(|ends| ends.map(Seconds::get)).filter(|[low, high]| low < high);
+        let all = || extent(times.flat_map(|bar| [bar.since.get(), bar.until.get()]));
+        let Some((low, high)) = window.map(Into::into).or_else(all) else {
             return nothing(&self.title, "There is nothing to show: nothing happened.");
         };
         let head = Head { title: self.title.clone(), note: self.note(), legend: Vec::new() };
@@ -132,8 +138,10 @@ impl Lane {
     fn merged(&self, frame: &Frame) -> Vec<Merged<'_>> {
         let pixels = |since: f64, until: f64| frame.x(until) - frame.x(since);
         let mut all: Vec<Merged<'_>> = Vec::new();
-        for bar in self.bars.iter().filter(|bar| good(bar)) {
-            let (since, until) = (bar.since.get(), bar.until.get());
+        let (low, high) = frame.across.ends();
+        let shown = |bar: &&Bar| good(bar) && bar.until.get() >= low && bar.since.get() <= high;
+        for bar in self.bars.iter().filter(shown) {
+            let (since, until) = (bar.since.get().max(low), bar.until.get().min(high));
             let joins = |last: &&mut Merged<'_>| {
                 pixels(since, until) < NARROWEST
                     && pixels(last.until, since) < NARROWEST
@@ -142,9 +150,10 @@ impl Lane {
             match all.last_mut().filter(joins) {
                 Some(last) => {
                     last.until = last.until.max(until);
+                    last.ended = last.ended.max(bar.until.get());
                     last.count += 1;
                 }
-                None => all.push(Merged { since, until, first: bar, count: 1 }),
+                None => all.push(Merged { since, until, ended: bar.until.get(), first: bar, count: 1 }),
             }
         }
         all
@@ -162,7 +171,7 @@ impl Merged<'_> {
         let wide = (frame.x(self.until) - x).max(NARROWEST).min(right - x);
         // Neighbours are told apart by a gap, where there is room for one.
         let shown = if wide > 3.0 { wide - 0.7 } else { wide };
-        let (since, until) = (Unit::Time.write(self.since), Unit::Time.write(self.until));
+        let (since, until) = (Unit::Time.write(self.first.since.get()), Unit::Time.write(self.ended));
         svg.titled(&format!("{name}: {since} to {until}"), |svg| {
             svg.rect([x, y, shown, LANE.1], &format!("{} fill", series(lane.kind)), "");
             if width(&name, "small") + 4.0 <= shown {

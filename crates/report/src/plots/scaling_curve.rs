@@ -112,7 +112,7 @@ impl ScalingCurve {
     fn rules(&self, svg: &mut Svg, frame: &Frame, across: (f64, f64)) {
         let rules = [
             (self.here, "this cluster", "dot-dashed", 0.0),
-            (self.saturates_at, "95 % of the best from here", "dotted", ROW),
+            (self.saturates_at, "more bring little from here", "dotted", ROW),
         ];
         for (workers, words, dashes, row) in rules {
             let Some(workers) = workers.filter(|&at| (across.0..=across.1).contains(&f64::from(at))) else {

@@ -5,6 +5,7 @@
 //! these fills the step; where nothing is served in between, transfers start up or workers wait for their turn.
 
 use crate::simulate::{self, Recording, Simulate};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use stepcast_core::method::Method;
@@ -26,22 +27,24 @@ const SAME: f64 = 1e-9;
 const WAITING: &str = "start-up, waiting";
 
 /// Part of the path.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Share {
     /// A resource, or a layer.
     pub name: String,
     /// How long the step waits for it.
     #[serde(rename = "time_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub time: Seconds,
     /// As a share of the step.
     pub share: f64,
 }
 
 /// The chain of operations that makes a step as long as it is.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct CriticalPath {
     /// Length of the simulated step.
     #[serde(rename = "step_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub step: Seconds,
     /// By resource, the longest first; they sum up to the step.
     pub resources: Vec<Share>,

@@ -5,8 +5,9 @@ mod what_if;
 
 pub use critical_path::{CriticalPath, Share};
 pub use what_if::WhatIf;
-pub(crate) use what_if::with_bandwidth;
+pub(crate) use what_if::{with_bandwidth, with_startup};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, Prediction, Usage};
@@ -15,7 +16,7 @@ use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
 
 /// What limits the step, in words and figures.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Advice {
     /// One sentence about the bottleneck.
     pub sentence: String,

@@ -1,5 +1,6 @@
 //! The usual changes, each predicted.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::cluster::Cluster;
 use stepcast_core::method::Method;
@@ -9,15 +10,17 @@ use stepcast_core::scenario::{MAX_WORKERS, Scenario};
 use stepcast_core::strategy::Architecture;
 
 /// One change and what it would bring.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct WhatIf {
     /// "2× bandwidth".
     pub change: &'static str,
     /// Time of one step after the change.
     #[serde(rename = "iteration_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub iteration: Seconds,
     /// Throughput after the change.
     #[serde(rename = "throughput_samples_per_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub throughput: SamplesPerSec,
     /// Throughput after against before: 0.3 is 30 % more.
     pub gain: f64,

@@ -3,6 +3,7 @@
 //! Inputs are taken to be independent, and throughput to move steadily with each of them, so that the ends of one input
 //! are the ends of its effect; effects add up by their squares.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::compute::{ASSUMED, ASSUMED_EFFICIENCY_FACTOR};
 use stepcast_core::method::{Inapplicable, Method};
@@ -12,7 +13,7 @@ use stepcast_core::scenario::Scenario;
 use stepcast_sim::measure::{deviation, student_t_95};
 
 /// What one uncertain input does to the logarithm of the throughput, within its range of 90 %.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct InputEffect {
     /// Which input.
     pub key: String,

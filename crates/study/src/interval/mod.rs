@@ -16,6 +16,7 @@ pub use regime::{Limit, Machines, Pace, Regime};
 pub use residuals::{Basis, Level, Pool, Residuals, committed, residuals};
 
 use inputs::Varied;
+use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::prediction::{Prediction, Simulation, Warning};
@@ -31,15 +32,17 @@ pub const LEVEL: f64 = 0.9;
 pub const FITTED_STEPS: &str = "fitted steps";
 
 /// Between what measurements should lie. Widths are half-widths of logarithms: 0.1 is about 10 %.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Interval {
     /// Share of measurements that should lie within.
     pub level: f64,
     /// Shortest and longest step.
     #[serde(serialize_with = "seconds")]
+    #[schemars(with = "[f64; 2]")]
     pub iteration_s: [Seconds; 2],
     /// Lowest and highest throughput.
     #[serde(serialize_with = "rates")]
+    #[schemars(with = "[f64; 2]")]
     pub throughput_samples_per_s: [SamplesPerSec; 2],
     /// By which runs differ; none where a single run or a closed form does not tell.
     pub sampling: Option<f64>,

@@ -9,6 +9,7 @@
 
 use super::case::Case;
 use super::regime::{Limit, Machines, Pace, Regime, architecture};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use stepcast_core::quantity::BitsPerSec;
@@ -24,7 +25,7 @@ const FEWEST: usize = 3;
 const FLOOR: f64 = 0.02;
 
 /// The cases of one group in one regime: a row of `validation/errors.csv`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Residuals {
     /// The method.
     pub method: String,
@@ -115,7 +116,7 @@ pub fn committed() -> Vec<Residuals> {
 }
 
 /// How alike cases must be to be pooled, the most alike first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
     /// The same method in the same regime.
@@ -168,7 +169,7 @@ impl Level {
 }
 
 /// What model error rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Basis {
     /// How alike the cases are.
     pub level: Level,

@@ -14,7 +14,7 @@
 use super::constraint::Figure;
 use super::found::{Aim, Found};
 use super::objective::Objective;
-use super::{Ended, Watch};
+use super::{Ended, Seen, Watch};
 use crate::sweep::{Asked, Refused, Setting, Variants, Walker};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -362,7 +362,8 @@ pub(super) fn search(
             }
             return (found, Ended { why, complete: false, least });
         }
-        if number.is_multiple_of(1024) && watch(asked_for).is_break() {
+        if number.is_multiple_of(1024) && watch(Seen { done: asked_for, variants, found: &found }).is_break()
+        {
             return (found, Ended::interrupted(cell.bound));
         }
         for mut part in cut(&cell, &bounds.axes) {

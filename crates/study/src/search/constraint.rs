@@ -1,6 +1,7 @@
 //! What a configuration has to keep to, and how many are excluded by what.
 
 use crate::sweep::Figures;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 use stepcast_core::invalid::{Invalid, KeyPath};
@@ -176,7 +177,7 @@ impl fmt::Display for Constraint {
 }
 
 /// What one constraint excludes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Excluded {
     /// The constraint as it was written.
     pub constraint: String,

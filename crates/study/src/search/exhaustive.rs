@@ -1,7 +1,7 @@
 //! Every configuration, on all cores: nothing better is left out.
 
 use super::found::{Aim, Found};
-use super::{Ended, Watch};
+use super::{Ended, Seen, Watch};
 use crate::sweep::{Asked, Refused, Variants, Walker, blocks, is_quick};
 use std::ops::{ControlFlow, Range};
 
@@ -26,7 +26,7 @@ pub(super) fn search(
     let mut all = Found::new(aim);
     let ended = blocks(variants, is_quick(variants, asked), 0..points, block, |range, found| {
         all.merge(aim, found);
-        watch(range.end)
+        watch(Seen { done: range.end, variants, found: &all })
     });
     match ended {
         ControlFlow::Continue(()) => {

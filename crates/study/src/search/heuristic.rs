@@ -6,7 +6,7 @@
 //! threads. Configurations that break constraints are steps on the way: fewer and smaller violations are better.
 
 use super::found::{Aim, Found};
-use super::{Ended, Watch, ideal};
+use super::{Ended, Seen, Watch, ideal};
 use crate::sweep::{Asked, Figures, Refused, Variants};
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
@@ -136,7 +136,7 @@ pub(super) fn search(
             if climb.found.evaluated >= budget {
                 return (climb.found, ended(format!("{budget} configurations were tried")));
             }
-            if watch(climb.found.evaluated).is_break() {
+            if watch(Seen { done: climb.found.evaluated, variants, found: &climb.found }).is_break() {
                 return (climb.found, ended("it was interrupted".to_owned()));
             }
             let neighbours = climb.neighbours(here.index);

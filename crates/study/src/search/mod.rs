@@ -19,6 +19,8 @@ pub use objective::Objective;
 pub use report::{Entry, Report};
 
 use crate::sweep::{Asked, Variants, is_quick};
+use found::Found;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::ops::ControlFlow;
 use std::str::FromStr;
@@ -31,7 +33,7 @@ const EXHAUSTIVE: u128 = 10_000_000;
 const EXHAUSTIVE_SLOWLY: u128 = 512;
 
 /// How to search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
     /// Every configuration.
@@ -53,8 +55,24 @@ pub struct Effort {
     pub seed: u64,
 }
 
-/// Is told how many predictions were made, and may end the search.
-pub type Watch<'a> = dyn FnMut(u64) -> ControlFlow<()> + 'a;
+/// What a search has seen so far.
+pub struct Seen<'a> {
+    /// Configurations that are done with.
+    pub done: u64,
+    variants: &'a Variants<'a>,
+    found: &'a Found,
+}
+
+impl Seen<'_> {
+    /// Those of which none is both faster and cheaper, the fastest first; without prices there are none.
+    pub fn front(&self) -> Vec<Entry> {
+        let candidates = self.found.front.clone().into_entries();
+        candidates.map(|candidate| report::entry(self.variants, candidate)).collect()
+    }
+}
+
+/// Is told what was seen, and may end the search.
+pub type Watch<'a> = dyn FnMut(Seen<'_>) -> ControlFlow<()> + 'a;
 
 /// How a search ended.
 struct Ended {

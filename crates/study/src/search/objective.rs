@@ -1,6 +1,7 @@
 //! What is to be small.
 
 use crate::sweep::Figures;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::str::FromStr;
 use stepcast_core::invalid::{Invalid, KeyPath};
@@ -8,7 +9,7 @@ use stepcast_core::scenario::Scenario;
 use stepcast_core::suggest;
 
 /// What is minimised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
     /// Time of one step.

@@ -5,16 +5,18 @@ use super::found::{Aim, Candidate, Found};
 use super::objective::Objective;
 use super::{Ended, How};
 use crate::sweep::{Figures, Variants};
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use stepcast_core::invalid::{Invalid, KeyPath};
 
 /// One configuration.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Entry {
     /// Its number among all.
     pub index: u64,
     /// What was varied: keys and values.
     #[serde(serialize_with = "as_map")]
+    #[schemars(with = "std::collections::BTreeMap<String, String>")]
     pub values: Vec<(String, String)>,
     /// What was minimised, in seconds and units of currency.
     pub value: f64,
@@ -28,7 +30,7 @@ fn as_map<S: Serializer>(pairs: &[(String, String)], serializer: S) -> Result<S:
 }
 
 /// The answer of a search.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Report {
     /// What was minimised.
     pub objective: Objective,
@@ -103,7 +105,7 @@ pub(super) fn report(
     })
 }
 
-fn entry(variants: &Variants<'_>, candidate: Candidate) -> Entry {
+pub(super) fn entry(variants: &Variants<'_>, candidate: Candidate) -> Entry {
     let Candidate { index, value, figures } = candidate;
     Entry { index, values: values(variants, index), value, figures }
 }

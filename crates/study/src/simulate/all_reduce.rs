@@ -2,9 +2,9 @@
 
 use super::communication::Exchanges;
 use super::figures::describe;
-use super::{EVENTS, Recording, broken, steps};
+use super::replicas::{Length, replicas};
+use super::{Recording, about, broken};
 use crate::exchange;
-use rayon::prelude::*;
 use stepcast_core::cluster::WorkerGroup;
 use stepcast_core::invalid::Invalid;
 use stepcast_core::method::Inapplicable;
@@ -41,14 +41,13 @@ impl Figures {
         program: &Program,
         batches: &[f64],
         seed: u64,
-        limits: Limits,
-        warm_up: u64,
+        length: Length,
     ) -> Result<Self, ProgramError> {
-        let mut exchanges = Exchanges::new(training.roles(), warm_up);
-        let outcome = run(program, seed, limits, &mut exchanges)?;
+        let mut exchanges = Exchanges::new(training.roles(), length.warm_up);
+        let outcome = run(program, seed, length.limits(), &mut exchanges)?;
         let records = &exchanges.steps.records;
         let all = Window { since: 0.0, until: outcome.time };
-        let window = Window::after(records, program.workers(), warm_up).unwrap_or(all);
+        let window = Window::after(records, program.workers(), length.warm_up).unwrap_or(all);
         let mean = |lanes: &mut dyn Iterator<Item = u32>| {
             let shares: Vec<f64> = lanes.map(|lane| outcome.lane_busy[lane as usize]).collect();
             shares.iter().sum::<f64>() / shares.len().max(1) as f64
@@ -72,19 +71,13 @@ pub(super) fn predict(scenario: &Scenario) -> Result<Prediction, Inapplicable> {
     let training = exchange::training(scenario).map_err(inapplicable)?;
     let program = training.program().map_err(cyclic)?;
     let compute = exchange::computing(scenario).map_err(inapplicable)?;
-    let (steps, warm_up) = steps(scenario, program.graph.len() as u64 * scenario.cluster.workers());
-    let limits = Limits { events: EVENTS, ..Limits::until_slowest(steps) };
     let mut batches = Vec::with_capacity(program.workers());
     for (index, group) in scenario.cluster.groups.iter().enumerate() {
         batches.extend(std::iter::repeat_n(f64::from(scenario.batch(index)), group.count as usize));
     }
-    let seeds: Vec<u64> =
-        (0..u64::from(scenario.simulate.runs)).map(|run| scenario.simulate.seed.wrapping_add(run)).collect();
-    let runs: Vec<Figures> = seeds
-        .into_par_iter()
-        .map(|seed| Figures::of_run(&training, &program, &batches, seed, limits, warm_up))
-        .collect::<Result<_, _>>()
-        .map_err(broken)?;
+    let operations = program.graph.len() as u64 * scenario.cluster.workers();
+    let run = |seed, length| Figures::of_run(&training, &program, &batches, seed, length);
+    let runs = replicas(scenario, operations, run).map_err(broken)?;
     Ok(prediction(scenario, &compute, &runs))
 }
 
@@ -167,5 +160,6 @@ pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Ina
     let program = training.program().map_err(cyclic)?;
     let mut observed = Timeline::default();
     run(&program, scenario.simulate.seed, Limits::steps(steps), &mut observed).map_err(broken)?;
-    Ok(Recording { lane_names: training.lane_names(), program, observed, about: None })
+    let about = about(scenario, training.alone());
+    Ok(Recording { lane_names: training.lane_names(), program, observed, about })
 }

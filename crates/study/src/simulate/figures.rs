@@ -1,7 +1,8 @@
 //! The figures of one run.
 
+use super::replicas::Length;
 use stepcast_sim::measure::Window;
-use stepcast_sim::{End, Limits, LocalLanes, Program, ProgramError, Station, Steps, run};
+use stepcast_sim::{End, LocalLanes, Program, ProgramError, Station, Steps, run};
 
 /// The figures of one run.
 pub(super) struct Figures {
@@ -22,14 +23,13 @@ impl Figures {
         lanes: LocalLanes,
         batches: &[f64],
         seed: u64,
-        limits: Limits,
-        warm_up: u64,
+        length: Length,
     ) -> Result<Self, ProgramError> {
         let mut steps = Steps::default();
-        let outcome = run(program, seed, limits, &mut steps)?;
+        let outcome = run(program, seed, length.limits(), &mut steps)?;
         let records = &steps.records;
         let all = Window { since: 0.0, until: outcome.time };
-        let window = Window::after(records, program.workers(), warm_up).unwrap_or(all);
+        let window = Window::after(records, program.workers(), length.warm_up).unwrap_or(all);
         let busy = |local: u16| {
             let lanes =
                 program.lane_of.iter().map(|lanes| outcome.lane_busy[lanes[usize::from(local)] as usize]);

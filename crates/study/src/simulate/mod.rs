@@ -7,25 +7,24 @@ mod all_reduce;
 mod communication;
 mod figures;
 mod parameter_server;
+mod replicas;
 mod sprint;
 mod timeline;
 
 pub(crate) use sprint::asks as is_sprint;
-pub use timeline::Recording;
+pub use timeline::{Recording, events_per_step};
 
 use figures::Figures;
 use parameter_server::Question;
-use rayon::prelude::*;
+use replicas::replicas;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::prediction::{Communication, Prediction};
+use stepcast_core::profile::Operation;
 use stepcast_core::quantity::{BitsPerSec, Seconds};
 use stepcast_core::scenario::{Scenario, Transport};
 use stepcast_core::strategy::{Architecture, Synchronisation};
 use stepcast_sim::{AllReduce, Limits, ProgramError, Timeline, run};
 use stepcast_trace::timeline::{About, FORMAT};
-
-/// Operations that one prediction may simulate, all runs together; steps are cut down to it.
-const BUDGET: u64 = 10_000_000;
 
 /// Events after which a run is ended with what it has shown so far.
 const EVENTS: u64 = 1_000_000_000;
@@ -101,19 +100,11 @@ impl Method for Simulate {
             return all_reduce::predict(scenario);
         }
         let question = Question::of(scenario)?;
-        let (steps, warm_up) =
-            steps(scenario, question.program.graph.len() as u64 * scenario.cluster.workers());
-        let limits = Limits { events: EVENTS, ..Limits::until_slowest(steps) };
-        let seeds =
-            (0..u64::from(scenario.simulate.runs)).map(|run| scenario.simulate.seed.wrapping_add(run));
-        let seeds: Vec<u64> = seeds.collect();
-        let runs: Vec<Figures> = seeds
-            .into_par_iter()
-            .map(|seed| {
-                Figures::of_run(&question.program, question.lanes, &question.batches, seed, limits, warm_up)
-            })
-            .collect::<Result<_, _>>()
-            .map_err(broken)?;
+        let operations = question.program.graph.len() as u64 * scenario.cluster.workers();
+        let run = |seed, length| {
+            Figures::of_run(&question.program, question.lanes, &question.batches, seed, length)
+        };
+        let runs = replicas(scenario, operations, run).map_err(broken)?;
         Ok(question.prediction(scenario, &runs))
     }
 }
@@ -141,17 +132,6 @@ fn ports_are_alike(scenario: &Scenario) -> bool {
         && !cluster.groups.iter().any(|group| own(group.bandwidth))
 }
 
-/// Steps of the slowest worker and those that do not count, within the budget; all workers together have so many
-/// operations in a step.
-fn steps(scenario: &Scenario, operations: u64) -> (u64, u64) {
-    let options = scenario.simulate;
-    let per_step = operations * u64::from(options.runs);
-    let affordable = (BUDGET / per_step.max(1)).max(20);
-    let steps = u64::from(options.steps).min(affordable);
-    let warm_up = (u64::from(options.warm_up) * steps).div_ceil(u64::from(options.steps));
-    (steps, warm_up.min(steps - 1))
-}
-
 /// The first `steps` steps of every worker of one run.
 pub fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Inapplicable> {
     Simulate.applies(scenario)?;
@@ -164,18 +144,22 @@ pub fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Inapplicab
     let question = Question::of(scenario)?;
     let mut observed = Timeline::default();
     run(&question.program, scenario.simulate.seed, Limits::steps(steps), &mut observed).map_err(broken)?;
-    let about = About {
-        format: FORMAT.to_owned(),
-        name: scenario.name().to_owned(),
-        batch: scenario.batch(0),
-        operations: question.operations,
-    };
     Ok(Recording {
         lane_names: parameter_server::lane_names(question.lanes),
         program: question.program,
         observed,
-        about: Some(about),
+        about: about(scenario, question.operations),
     })
+}
+
+/// What a profile of a run would be about.
+fn about(scenario: &Scenario, operations: Vec<Operation>) -> About {
+    About {
+        format: FORMAT.to_owned(),
+        name: scenario.name().to_owned(),
+        batch: scenario.batch(0),
+        operations,
+    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! Asynchronous all-reduce: SPRINT's threads as events, with the times that the closed form has for their tasks.
 
-use super::broken;
 use super::parameter_server::{histogram, spread};
-use super::{MAX_WORKERS, Recording, steps};
-use rayon::prelude::*;
+use super::replicas::{self, replicas};
+use super::{MAX_WORKERS, Recording, about, broken};
 use stepcast_analytic::oyama2016::{GPU_PARTS, Oyama2016, Threads, UPDATE_PARTS, threads};
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Simulation, Updating, Usage};
@@ -77,17 +76,14 @@ pub(super) fn predict(scenario: &Scenario) -> Result<Prediction, Inapplicable> {
     let (threads, _) = threads(scenario)?;
     let sprint = sprint(&threads, scenario);
     let operations = sprint.program(scenario.simulate.seed).map_err(broken)?.graph.len();
-    let (iterations, warm_up) = steps(scenario, operations as u64 * u64::from(sprint.threads()));
-    let seeds: Vec<u64> =
-        (0..u64::from(scenario.simulate.runs)).map(|run| scenario.simulate.seed.wrapping_add(run)).collect();
-    let runs: Vec<Figures> = seeds
-        .into_par_iter()
-        .map(|seed| sprint.run(seed, Length { iterations, warm_up }))
-        .collect::<Result<_, _>>()
-        .map_err(broken)?;
+    let samples = f64::from(threads.nodes * threads.gpus) * f64::from(threads.batch);
+    let run = |seed, length: replicas::Length| {
+        sprint.run(seed, Length { iterations: length.steps, warm_up: length.warm_up })
+    };
+    let threads_together = u64::from(sprint.threads());
+    let runs = replicas(scenario, operations as u64 * threads_together, run).map_err(broken)?;
     let mean = |of: &dyn Fn(&Figures) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
     let (gpu, update) = (mean(&|figures| figures.gpu), mean(&|figures| figures.update));
-    let samples = f64::from(threads.nodes * threads.gpus) * f64::from(threads.batch);
     let rates: Vec<f64> = runs.iter().map(|figures| samples / figures.gpu).collect();
     let (throughput, half_width) = mean_and_half_width(&rates);
     let minibatch = mean(&|figures| figures.gradients) * f64::from(threads.batch);
@@ -173,5 +169,7 @@ pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Ina
     let shared = ["thread", "weights", "own buffer", "barrier", "exchange", "weights to publish"];
     let mut lane_names: Vec<String> = shared.map(str::to_owned).into();
     lane_names.extend((0..threads.gpus).map(|gpu| format!("buffer {gpu}")));
-    Ok(Recording { program, lane_names, observed, about: None })
+    // Its threads take no turns that a profile could tell.
+    let about = about(scenario, Vec::new());
+    Ok(Recording { program, lane_names, observed, about })
 }

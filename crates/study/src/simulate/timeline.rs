@@ -3,11 +3,24 @@
 use std::collections::{BTreeMap, HashMap};
 use stepcast_core::profile::{Operation, Resource};
 use stepcast_core::quantity::Seconds;
+use stepcast_core::scenario::Scenario;
 use stepcast_sim::{ChunkRecord, Program, Shared, Station};
 use stepcast_trace::timeline::{About, Event, Flow, Level, Process, Timeline};
 
 /// Lane of the steps, above all others.
 const STEPS: u32 = 0;
+
+/// Operations that a layer becomes: parameters, forward, backward, gradients, update.
+const PER_LAYER: u64 = 5;
+
+/// About how many events a step of all workers has in a timeline.
+pub fn events_per_step(scenario: &Scenario) -> u64 {
+    let operations = match scenario.profile() {
+        Some(profile) => profile.operations.len() as u64,
+        None => PER_LAYER * scenario.workload.layers.len() as u64,
+    };
+    scenario.cluster.workers().saturating_mul(operations).max(1)
+}
 
 /// A run to look at.
 #[derive(Debug, Clone)]
@@ -18,8 +31,8 @@ pub struct Recording {
     pub lane_names: Vec<String>,
     /// What happened.
     pub observed: stepcast_sim::Timeline,
-    /// What a profile of it would be about, where operations are those of a profile.
-    pub about: Option<About>,
+    /// What a profile of it would be about; without operations if none can be made.
+    pub about: About,
 }
 
 impl Recording {
@@ -82,12 +95,13 @@ impl Recording {
 
     /// A flow from the last chunk of every push to the update that it leads to.
     fn flows(&self, chunks: &[(&ChunkRecord, usize)]) -> Vec<Flow> {
-        let operations = self.about.as_ref().map_or(&[][..], |about| &about.operations);
+        let operations = &self.about.operations;
+        let own = |op: u32| operations.get(op as usize).filter(|it| it.name == self.program.graph.name(op));
         let mut flows = vec![Flow::None; chunks.len()];
         let mut pushed: HashMap<(u32, u32), usize> = HashMap::new();
         let mut next = 1;
         for (index, (chunk, _)) in chunks.iter().enumerate() {
-            let Some(operation) = operations.get(chunk.op as usize) else { continue };
+            let Some(operation) = own(chunk.op) else { continue };
             if operation.resource == Resource::Uplink {
                 pushed.insert((chunk.worker, chunk.op), index);
             }
@@ -236,6 +250,7 @@ mod tests {
     use super::super::timeline;
     use super::*;
     use stepcast_core::invalid::Invalid;
+    use stepcast_core::pass::{Pass, Recorded};
     use stepcast_core::profile::Profile;
     use stepcast_core::scenario::{Document, Files, Override};
 
@@ -297,7 +312,7 @@ mod tests {
         let scenario = Document::new("test", text).scenario_with(&Example, &[]).unwrap();
         let recording = timeline(&scenario, 3).unwrap();
         let timeline = recording.timeline();
-        let operations = &recording.about.as_ref().unwrap().operations;
+        let operations = &recording.about.operations;
         let mut begins = BTreeMap::new();
         for event in &timeline.events {
             if let Flow::Begins(id) = event.flow {
@@ -318,6 +333,51 @@ mod tests {
         });
         assert_eq!((ends, begins.len()), (updates.count(), ends));
         assert!(ends > 0);
+    }
+
+    /// What worker 0 computed, and when its gradients were ready, come back from the file.
+    #[test]
+    fn a_timeline_of_all_reduce_gives_its_passes_back() {
+        let file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
+        let changes =
+            ["strategy.architecture=all-reduce", "strategy.synchronisation=bsp", "methods.simulate.jitter=0"];
+        let recording = recorded(&changes);
+        stepcast_trace::timeline::write_timeline(file.path(), &recording.timeline()).unwrap();
+        let imported =
+            stepcast_trace::import(&[file.path().to_owned()], &stepcast_trace::Options::default()).unwrap();
+        let stepcast_trace::Found::Profile(profile) = imported.found else { panic!("steps give a profile") };
+        assert_eq!((profile.steps.len(), profile.batch), (3, 32));
+        let read = Recorded::new(&profile).unwrap().mean(1.0);
+        let ready = |pass: &Pass| -> Vec<(f64, f64)> {
+            let mut now = pass.forward.get();
+            let mut moments = Vec::new();
+            for layer in &pass.layers {
+                now += layer.backward.get();
+                if layer.gradients.get() > 0.0 {
+                    moments.push((now, layer.gradients.get()));
+                }
+            }
+            moments.push((now + pass.update.get(), 0.0));
+            moments
+        };
+        let text = "[model]\nzoo = \"alexnet\"\n";
+        let changes = changes.map(|change| Override::parse(change).unwrap());
+        let scenario = Document::new("test", text).scenario(&changes).unwrap();
+        let run = ready(&crate::exchange::training(&scenario).unwrap().passes[0][0]);
+        let read = ready(&read);
+        assert_eq!(read.len(), run.len());
+        for ((time, size), (expected, sent)) in read.into_iter().zip(run) {
+            assert!((time - expected).abs() < 1e-7 && (size - sent).abs() < 0.5, "{time} {expected}");
+        }
+    }
+
+    #[test]
+    fn no_profile_is_made_of_sprint() {
+        let file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
+        let recording = recorded(&["strategy.architecture=all-reduce"]);
+        stepcast_trace::timeline::write_timeline(file.path(), &recording.timeline()).unwrap();
+        let error = stepcast_trace::import(&[file.path().to_owned()], &stepcast_trace::Options::default());
+        assert!(error.unwrap_err().reason.contains("no profile can be made"));
     }
 
     #[test]

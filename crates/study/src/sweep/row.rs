@@ -2,6 +2,7 @@
 
 use crate::memory;
 use crate::methods;
+use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::invalid::Invalid;
 use stepcast_core::method::{Inapplicable, Method};
@@ -20,7 +21,7 @@ pub enum Asked {
 }
 
 /// Figures of one point.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Figures {
     /// The method that was asked.
     pub method: &'static str,
@@ -30,17 +31,21 @@ pub struct Figures {
     pub nodes: u64,
     /// Time of one step.
     #[serde(rename = "iteration_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub iteration: Seconds,
     /// Samples per second of the whole cluster.
     #[serde(rename = "throughput_samples_per_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub throughput: SamplesPerSec,
     /// Throughput against the sum of what all workers would do alone.
     pub scaling_factor: f64,
     /// One pass over the data, where a data set is given.
     #[serde(rename = "epoch_s", serialize_with = "seconds", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
     pub epoch: Option<Seconds>,
     /// All passes.
     #[serde(rename = "training_s", serialize_with = "seconds", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
     pub training: Option<Seconds>,
     /// What all passes cost, where prices are given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,7 +66,7 @@ pub struct Figures {
 }
 
 /// Why a point has no figures.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Refused {
     /// What stands against it.
     pub refused: String,

@@ -12,6 +12,20 @@ use std::mem;
 use stepcast_core::invalid::{Invalid, KeyPath};
 use stepcast_core::scenario::{Document, DocumentError, Files, Override, Scenario};
 
+/// Simulated runs of a point where nothing else is asked: there are many points.
+const RUNS: &str = "methods.simulate.runs";
+const FEW: u32 = 3;
+
+/// The overrides behind one that says how many runs there are, unless the document does.
+fn with_runs(document: &Document, overrides: &[Override]) -> Result<Vec<Override>, DocumentError> {
+    let mut all = Vec::with_capacity(overrides.len() + 1);
+    if !document.sets(RUNS) {
+        all.push(Override::parse(&format!("{RUNS}={FEW}"))?);
+    }
+    all.extend_from_slice(overrides);
+    Ok(all)
+}
+
 /// Why there is no grid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum VaryError {
@@ -68,11 +82,11 @@ impl<'a> Variants<'a> {
         }
         let grid = Grid::new(axes.iter().map(|axis| axis.values.len()).collect());
         let digits = vec![0; axes.len()];
-        let first = resolve(document, files, overrides, &axes, &digits)
+        let overrides = with_runs(document, overrides).map_err(VaryError::Document)?;
+        let first = resolve(document, files, &overrides, &axes, &digits)
             .map_err(|error| blamed(error, &axes, &digits))?;
         let document_only = axes.iter().map(|_| Reach::Document).collect();
-        let mut variants =
-            Self { document, files, overrides: overrides.to_vec(), reach: document_only, grid, first, axes };
+        let mut variants = Self { document, files, overrides, reach: document_only, grid, first, axes };
         let reach: Result<Vec<Reach>, VaryError> =
             (0..variants.axes.len()).map(|place| variants.reach(place)).collect();
         variants.reach = reach?;

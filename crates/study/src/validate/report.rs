@@ -1,6 +1,7 @@
 //! All sets of validation data by their names, and what comes of each.
 
 use super::{ValidationError, ddp_gloo, hkbu, liu2022, published, steps, tf_ps, zeng2023};
+use crate::interval::Case;
 use serde::Serialize;
 use std::path::Path;
 use stepcast_core::invalid::{Invalid, KeyPath};
@@ -60,6 +61,19 @@ impl Report {
             Self::DdpGloo(report) => report.holds(),
             Self::Steps(report) => report.holds(),
         }
+    }
+
+    /// The runs that were measured and predicted.
+    pub fn cases(&self) -> Result<Vec<Case>, ValidationError> {
+        Ok(match self {
+            Self::Zeng2023(report) => report.cases()?,
+            Self::Liu2022(_) => Vec::new(),
+            Self::Hkbu(report) => report.cases(),
+            Self::Published(report) => report.cases(),
+            Self::TfPs(report) => report.cases(),
+            Self::DdpGloo(report) => report.cases(),
+            Self::Steps(report) => report.cases(),
+        })
     }
 }
 

@@ -51,6 +51,9 @@ pub struct Table {
     /// What methods got wrong, by regime and group: the rows of `validation/errors.csv`.
     #[serde(skip)]
     pub residuals: Vec<Residuals>,
+    /// Every measured run with its prediction.
+    #[serde(skip)]
+    pub cases: Vec<Case>,
 }
 
 impl Table {
@@ -176,7 +179,7 @@ fn judge(found: &[Found], coverage_bound: CoverageBound) -> Table {
     };
     let rows: Vec<TableRow> = found.iter().map(row).collect();
     let coverage = rows.iter().fold(Coverage::default(), |sum, row| sum.and(row.coverage));
-    Table { rows, coverage, coverage_bound, residuals: residuals(&all) }
+    Table { rows, coverage, coverage_bound, residuals: residuals(&all), cases: judged }
 }
 
 /// Steps are bounded by groups, in their own report; all others by mean and worst.

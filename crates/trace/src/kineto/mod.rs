@@ -1,7 +1,7 @@
 //! PyTorch: traces of its profiler (Kineto), one file for each rank.
 //!
-//! `split` cuts a file into events; `event`, `lenient` and `repair` read one; `names`, `records` and `recording` keep what
-//! matters. `join` puts kernels to the calls, operators and phases they belong to, `steps` finds steps, `timeline` takes
+//! `event` and `lenient` read one event; `names`, `records` and `recording` keep what matters.
+//! `join` puts kernels to the calls, operators and phases they belong to, `steps` finds steps, `timeline` takes
 //! communication out of one, `gradients` and `sizes` say what is exchanged when. `rank` holds all that of one file,
 //! `ranks` compares several, `profile` writes it down and `report` tells about it. What is assumed stands in
 //! `docs/import.md`.
@@ -18,10 +18,8 @@ mod rank;
 mod ranks;
 mod recording;
 mod records;
-mod repair;
 mod report;
 mod sizes;
-mod split;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -29,6 +27,7 @@ mod timeline;
 
 use crate::TraceError;
 use crate::import::{Imported, Options, needs_batch};
+use crate::objects::split;
 use crate::source::{self, Limits, Source as Stream};
 use rank::Rank;
 use recording::{Part, Recording};
@@ -121,7 +120,7 @@ fn read_all(path: &Path, options: &Options<'_>, most: usize, all: &mut Vec<Rank>
 }
 
 fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording, Vec<String>), TraceError> {
-    let (course, failed) = split::split(stream, &mut recording);
+    let (course, failed) = split(stream, &["traceEvents"], &mut recording);
     let mut notes = Vec::new();
     let Some(course) = course else {
         return Err(match failed {
@@ -132,7 +131,7 @@ fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording,
             }
         });
     };
-    let read = recording.events + course.arrows;
+    let read = recording.events;
     if let Some(error) = failed {
         let complaint = stream.complaint(&error);
         if stream.exceeded() {
@@ -142,19 +141,13 @@ fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording,
     } else if !course.complete {
         notes.push(format!("the file ends in the middle of its events; {read} were read"));
     }
-    if course.lost > 0 {
-        notes.push(format!(
-            "brackets are missing: {} bytes belong to no event and were left out",
-            course.lost
-        ));
-    }
     let losses = recording.losses;
     for (count, what) in [
         (
             losses.repaired,
             "are not quite JSON (nan, control characters, not UTF-8) and were read after repair",
         ),
-        (losses.unreadable, "cannot be read and were left out"),
+        (course.spoilt, "cannot be read and were left out"),
         (losses.absurd, "have times that cannot be and were left out"),
     ] {
         if count > 0 {

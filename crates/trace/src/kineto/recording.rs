@@ -10,8 +10,7 @@ use super::names::{self, Fact, Names};
 use super::records::{
     Accumulation, Collective, Kind, Launch, Numbered, Operator, Range, Role, Span, Time, Work,
 };
-use super::repair::repair;
-use super::split::{Begin, Receive};
+use crate::objects::{Begin, Extent, Receive, extent, repair};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -20,6 +19,9 @@ use std::collections::BTreeMap;
 const LATEST: f64 = 4e15;
 /// Longer events are mistakes: 12 days.
 const LONGEST: f64 = 1e12;
+
+/// Bytes of an arrow: what goes on for longer has lost a bracket.
+const LONGEST_ARROW: usize = 1000;
 
 /// One call in so many shows which works were asked for when.
 const SAMPLED: usize = 64;
@@ -68,7 +70,6 @@ pub(super) struct Device {
 pub(super) struct Losses {
     /// Read after repair.
     pub(super) repaired: u64,
-    pub(super) unreadable: u64,
     /// Times that cannot be.
     pub(super) absurd: u64,
 }
@@ -313,31 +314,42 @@ impl Receive for Recording {
     }
 
     fn begin(&mut self, text: &[u8]) -> Begin {
+        if let Some(length) = length_of_arrow(text) {
+            self.events += 1;
+            return Begin::Object(length);
+        }
         let mut events = serde_json::Deserializer::from_slice(text).into_iter::<Event<'_>>();
         match events.next() {
             Some(Ok(event)) => {
                 self.events += 1;
                 self.keep(&event);
-                Begin::Event(events.byte_offset())
+                Begin::Object(events.byte_offset())
             }
             Some(Err(error)) if !error.is_eof() => Begin::Broken,
             Some(Err(_)) | None => Begin::Unfinished,
         }
     }
 
-    fn event(&mut self, text: &[u8]) -> bool {
+    fn broken(&mut self, text: &[u8]) -> bool {
+        let repaired = repair(text);
+        let Ok(event) = serde_json::from_str::<Event<'_>>(&repaired) else { return false };
         self.events += 1;
-        match serde_json::from_str::<Event<'_>>(&repair(text)) {
-            Ok(event) => {
-                self.losses.repaired += 1;
-                self.keep(&event);
-                true
-            }
-            Err(_) => {
-                self.losses.unreadable += 1;
-                false
-            }
-        }
+        self.losses.repaired += 1;
+        self.keep(&event);
+        true
+    }
+}
+
+/// Bytes of the event that begins here if it is an arrow from a call to a kernel: it says so at once, and nothing new.
+fn length_of_arrow(text: &[u8]) -> Option<usize> {
+    let rest = text.strip_prefix(b"{")?.trim_ascii_start().strip_prefix(b"\"ph\"")?;
+    let rest = rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+    if !(rest.starts_with(b"\"s\"") || rest.starts_with(b"\"f\"")) {
+        return None;
+    }
+    match extent(&text[..LONGEST_ARROW.min(text.len())]) {
+        Extent::Ends(length) => Some(length),
+        Extent::Open | Extent::TooDeep(_) => None,
     }
 }
 

@@ -86,8 +86,11 @@ impl Graph {
         let inputs = graph.inputs.into_iter().map(|info| (names.id(&info.name), info));
         let inputs: Vec<_> = inputs.filter(|(id, _)| !known.contains(id)).collect();
         let outputs: Vec<TensorId> = graph.outputs.iter().map(|info| names.id(&info.name)).collect();
-        let nodes: Vec<Node> =
-            nodes.into_iter().enumerate().map(|(index, node)| names.node(index, node)).collect();
+        let nodes: Vec<Node> = with_captured(nodes, &names)
+            .into_iter()
+            .enumerate()
+            .map(|(index, node)| names.node(index, node))
+            .collect();
         let declared = graph.values.into_iter().chain(graph.outputs);
         let declared = declared.filter_map(|info| Some((*names.ids.get(&info.name)?, info))).collect();
         let given = known.into_iter().chain(inputs.iter().map(|(id, _)| *id)).collect();
@@ -142,6 +145,32 @@ impl Names {
         let name = if node.name.is_empty() { format!("{}_{index}", node.op) } else { node.name };
         let domain = if is_standard(&node.domain) { String::new() } else { node.domain };
         Node { name, op: node.op, domain, inputs, outputs, attributes: node.attributes }
+    }
+}
+
+/// The nodes; what the body of a loop or a branch reads from outside is an input of its node.
+fn with_captured(mut nodes: Vec<NodeProto>, names: &Names) -> Vec<NodeProto> {
+    let made: HashSet<String> = nodes.iter().flat_map(|node| &node.outputs).cloned().collect();
+    for node in &mut nodes {
+        let mut read = Vec::new();
+        node.attributes
+            .iter()
+            .filter_map(|attribute| attribute.graph.as_ref())
+            .for_each(|body| reads(body, &mut read));
+        read.retain(|name| made.contains(*name) || names.ids.contains_key(*name));
+        let captured: Vec<String> = read.into_iter().map(str::to_owned).collect();
+        node.inputs.extend(captured);
+    }
+    nodes
+}
+
+/// Names that a body reads or hands on; in ONNX, those made inside are not those of tensors outside.
+fn reads<'a>(body: &'a GraphProto, read: &mut Vec<&'a str>) {
+    read.extend(body.outputs.iter().map(|info| info.name.as_str()));
+    for node in &body.nodes {
+        read.extend(node.inputs.iter().map(String::as_str));
+        let inner = node.attributes.iter().filter_map(|attribute| attribute.graph.as_ref());
+        inner.for_each(|body| reads(body, read));
     }
 }
 

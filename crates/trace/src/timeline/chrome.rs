@@ -84,9 +84,7 @@ fn counter<'a>(level: &Level, (name, unit): &'a (String, &'static str)) -> Mark<
 /// Prints a timeline as JSON, one line per event.
 pub fn print(timeline: &Timeline<'_>, out: &mut impl Write) -> io::Result<()> {
     write!(out, "{{\"displayTimeUnit\":\"ms\",")?;
-    if let Some(about) = &timeline.about {
-        write!(out, "\"stepcast\":{},", serde_json::to_string(about)?)?;
-    }
+    write!(out, "\"stepcast\":{},", serde_json::to_string(&timeline.about)?)?;
     write!(out, "\"traceEvents\":[")?;
     let mut lines = Lines { out, any: false };
     for (pid, process) in (FIRST..).zip(&timeline.processes) {

@@ -77,7 +77,7 @@ pub struct Level {
 }
 
 /// What was run, to be able to make a profile of a timeline again.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct About {
     /// [`FORMAT`].
@@ -86,7 +86,7 @@ pub struct About {
     pub name: String,
     /// Samples of one step.
     pub batch: u32,
-    /// The operations of every step, as in a profile.
+    /// The operations of every step, as in a profile; none if no profile can tell what was run.
     pub operations: Vec<Operation>,
 }
 
@@ -94,7 +94,7 @@ pub struct About {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Timeline<'a> {
     /// What was run.
-    pub about: Option<About>,
+    pub about: About,
     /// Groups of lanes, from top to bottom.
     pub processes: Vec<Process>,
     /// What took a while.

@@ -219,8 +219,8 @@ fn describe<W: Write>(
             print(Track { counter, ..child(id, level) }, None)?;
         }
         // Early, so that what the file is can be told from its beginning.
-        if let Some(about) = timeline.about.as_ref().filter(|_| pid == 1) {
-            let text = Some(serde_json::to_string(about)?);
+        if pid == 1 {
+            let text = Some(serde_json::to_string(&timeline.about)?);
             let notes = vec![Note { number: None, text, name: ABOUT.to_owned() }];
             let kind = Kind::Instant as i32;
             print(

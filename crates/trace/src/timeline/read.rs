@@ -76,6 +76,11 @@ impl Events {
 
     fn profile(mut self, place: &str, batch: Option<u32>) -> Result<Imported<Profile>, TraceError> {
         let operations = std::mem::take(&mut self.about.operations);
+        if operations.is_empty() {
+            let reason = "no profile can be made of SPRINT's threads: they do not take turns";
+            let remedy = "import a timeline of a parameter server or of synchronous all-reduce";
+            return Err(TraceError::new(place, reason, remedy));
+        }
         let wrong = |error: profile::ProfileError| {
             TraceError::new(format!("{place}, {}", error.place), error.reason, error.remedy)
         };

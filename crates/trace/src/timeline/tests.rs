@@ -32,7 +32,7 @@ fn sample() -> Timeline<'static> {
         ],
     };
     Timeline {
-        about: Some(about),
+        about,
         processes: vec![process("worker 0"), process("worker 1")],
         events: vec![
             Event { figure: Some(("stale", 3)), ..event(0, 0, "step 0", 0.0, 0.7) },

@@ -11,6 +11,8 @@ const LARGE: u64 = 20_000_000;
 /// How far an import is, on standard error if that is a terminal.
 pub(super) struct Bar {
     bar: ProgressBar,
+    /// Bytes of all files.
+    size: u64,
     /// Bytes of files that have been read, and the last news of the one being read.
     done: Cell<u64>,
     last: Cell<u64>,
@@ -23,7 +25,7 @@ impl Bar {
         if let Ok(style) = ProgressStyle::with_template("  {bar:40} {bytes} of {total_bytes}, {eta} left") {
             bar.set_style(style);
         }
-        Self { bar, done: Cell::new(0), last: Cell::new(0) }
+        Self { bar, size, done: Cell::new(0), last: Cell::new(0) }
     }
 
     pub(super) fn show(&self, progress: Progress) {
@@ -31,7 +33,12 @@ impl Bar {
             self.done.set(self.done.get() + self.last.get());
         }
         self.last.set(progress.read);
-        self.bar.set_position(self.done.get() + progress.read);
+        let position = self.done.get() + progress.read;
+        if position > self.size {
+            // Large recordings are read twice.
+            self.bar.set_length(2 * self.size);
+        }
+        self.bar.set_position(position);
     }
 
     pub(super) fn finish(&self) {

@@ -85,7 +85,7 @@ proptest! {
             });
             Lane { group: format!("worker {group}"), name, kind: group.into(), bars }
         };
-        check::sound(&Gantt { title, lanes: lanes.into_iter().map(lane).collect() }.svg());
+        check::sound(&Gantt { title, lanes: lanes.into_iter().map(lane).collect(), window: None }.svg());
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub(super) fn gantt() -> Gantt {
             });
         }
     }
-    Gantt { title: "Steps of alexnet, simulated".to_owned(), lanes }
+    Gantt { title: "Steps of alexnet, simulated".to_owned(), lanes, window: None }
 }
 
 pub(super) fn fusion() -> FusionComparison {

@@ -149,3 +149,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn points_take_few_runs_unless_the_scenario_says_how_many() {
+    let runs = |text: &str, overrides: &[&str]| {
+        let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).unwrap()).collect();
+        let document = Document::new("test", text);
+        Variants::new(&document, &NoFiles, &overrides, Vec::new()).unwrap().first().simulate.runs
+    };
+    let given = format!("{TEXT}[methods.simulate]\nruns = 5\n");
+    assert_eq!(runs(TEXT, &[]), FEW);
+    assert_eq!(runs(TEXT, &["methods.simulate.runs=8"]), 8);
+    assert_eq!(runs(&given, &[]), 5);
+}

@@ -2,6 +2,7 @@
 
 use super::fixture::{Sketch, value};
 use crate::TraceError;
+use crate::onnx::proto::AttributeProto;
 use crate::onnx::{Options, from_onnx, recognises};
 use proptest::prelude::*;
 
@@ -36,6 +37,27 @@ fn unknown_operators_are_named_and_count_nothing() {
     let mut declared = sketch.node("v", "Relu", "w");
     declared.graph().values = vec![value("w", &["n", "5", "7"])];
     assert_eq!(declared.read("v").unwrap().model.cost().activation, known.model.cost().activation + 35);
+}
+
+#[test]
+fn branches_are_named_even_if_only_their_bodies_read_samples() {
+    let body = |op: &str| {
+        let mut inside = Sketch::new(&["n", "10"]).node("inner", op, "y");
+        AttributeProto { name: op.to_owned(), graph: Some(inside.graph().clone()), ..Default::default() }
+    };
+    // The file has the branch before what its bodies read.
+    let mut sketch = Sketch::new(&["n", "3", "8", "8"]).wholes("yes", &[1]).node("z", "If", "yes");
+    sketch.graph().nodes[0].attributes = vec![body("Relu"), body("Tanh")];
+    let mut sketch = sketch.weight("w", &[4, 3, 3, 3]).node("y", "Conv", "x w").node("v", "Relu", "z");
+    sketch.graph().values = vec![value("z", &["n", "5", "7"])];
+    let imported = sketch.read("v").unwrap();
+    assert_eq!(
+        imported.notes,
+        ["warning: the operator If is not known; the work of its 1 node was counted as zero"]
+    );
+    let alone = Sketch::new(&["n", "3", "8", "8"]).weight("w", &[4, 3, 3, 3]).node("y", "Conv", "x w");
+    let alone = alone.read("y").unwrap().model.cost();
+    assert_eq!(imported.model.cost().activation, alone.activation + 35);
 }
 
 #[test]

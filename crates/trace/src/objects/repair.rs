@@ -1,8 +1,8 @@
-//! Events that are not quite JSON: what profilers write when a figure is no number or a name no text.
+//! Objects that are not quite JSON: what profilers write when a figure is no number or a name no text.
 
-/// The event as JSON: bytes that are no UTF-8 become replacement characters, control characters in strings spaces,
+/// The object as JSON: bytes that are no UTF-8 become replacement characters, control characters in strings spaces,
 /// unknown escapes plain characters, and `nan`, `inf` and their like null.
-pub(super) fn repair(text: &[u8]) -> String {
+pub(crate) fn repair(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let mut repaired = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();

@@ -1,0 +1,28 @@
+//! Flags of `report`.
+
+use super::scenario::ScenarioFlags;
+use clap::Args;
+use std::path::PathBuf;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stepcast report cluster.toml -o report.html
+  stepcast report cluster.toml --set strategy.batch=64 -o batch64.html
+  stepcast report async.toml --method simulate -o async.html
+
+The file needs nothing else: plots, tables, inputs and the command that makes it again are in it.";
+
+/// Flags of `report`.
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    #[command(flatten)]
+    pub(crate) about: ScenarioFlags,
+
+    /// Method of prediction; auto takes the first that applies
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub(crate) method: String,
+
+    /// The HTML file to write
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: PathBuf,
+}

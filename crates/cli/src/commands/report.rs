@@ -1,0 +1,86 @@
+//! `stepcast report`: a forecast as one HTML file that needs nothing else.
+
+use super::json;
+use super::predict::method;
+use super::question::Question;
+use crate::Answer;
+use crate::args::Report;
+use crate::render::Screen;
+use crate::render::error::Complaint;
+use serde::Serialize;
+use stepcast_report::page;
+use stepcast_study::{Forecast, WORTH, methods, usual_workers};
+use stepcast_trace::write_text;
+
+/// What was written, for programs.
+#[derive(Serialize)]
+struct Written {
+    written: String,
+    bytes: usize,
+}
+
+pub(super) fn run(flags: &Report, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    let place = || format!("-o {}", flags.output.display());
+    if flags.output.extension().is_none_or(|extension| extension != "html") {
+        let reason = "a report is an HTML file, and its name ends in .html";
+        return Err(Complaint::new(reason, "use a name such as report.html").at(place()).into());
+    }
+    let question = Question::of(&flags.about)?;
+    let scenario = question.scenario()?;
+    let refused = |why| question.refused(why);
+    let method = match flags.method.as_str() {
+        "auto" => methods::choose(&scenario).map_err(refused)?,
+        name => method(name)?,
+    };
+    let workers = usual_workers(&scenario, method);
+    let forecast = Forecast::new(&scenario, method, &workers, WORTH).map_err(refused)?;
+    let inputs = toml::to_string(&forecast.scenario)?;
+    let html = page::document(&scenario, method, &forecast, inputs, &command(flags))?;
+    write_text(&flags.output, &html).map_err(|error| {
+        Complaint::new(format!("cannot write the report: {}", error.reason), error.remedy).at(place())
+    })?;
+    let path = flags.output.display().to_string();
+    if as_json {
+        return json(&Written { written: path, bytes: html.len() });
+    }
+    Ok(screen.paragraph(0, &format!("Written to {}.", crate::render::name(&path))).into())
+}
+
+/// The command that was given, for a shell.
+fn command(flags: &Report) -> String {
+    let mut words = vec!["stepcast".to_owned(), "report".to_owned()];
+    words.extend(flags.about.scenario.as_deref().map(quoted));
+    for change in &flags.about.overrides {
+        words.extend(["--set".to_owned(), quoted(change)]);
+    }
+    if flags.method != "auto" {
+        words.extend(["--method".to_owned(), quoted(&flags.method)]);
+    }
+    words.extend(["-o".to_owned(), quoted(&flags.output.display().to_string())]);
+    words.join(" ")
+}
+
+/// A word as a shell takes it for one.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_stay_words() {
+        assert_eq!(quoted("job.toml"), "job.toml");
+        assert_eq!(
+            quoted("cluster.network.bandwidth=\"1 Gbit/s\""),
+            "'cluster.network.bandwidth=\"1 Gbit/s\"'"
+        );
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,72 @@
+//! `stepcast serve`: the page and the API, until Ctrl-C.
+
+use crate::args::Serve;
+use crate::render::error::Complaint;
+use crate::{Answer, End};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+use stepcast_web::{Access, Ended, Options, serve};
+
+pub(super) fn run(flags: &Serve, as_json: bool) -> anyhow::Result<Answer> {
+    let options = Options { bind: flags.bind, port: flags.port };
+    let ready = |address: SocketAddr| {
+        announce(address, as_json);
+        if flags.open {
+            open(address);
+        }
+    };
+    let stopping = || say("Finishing what is under way; Ctrl-C again stops it.\n");
+    match serve(&options, ready, stopping) {
+        Ok(Ended::Finished) => Ok(String::new().into()),
+        Ok(Ended::Stopped) => {
+            say("Some of what was under way was stopped.\n");
+            Ok(Answer { text: String::new(), end: End::Interrupted })
+        }
+        Err(error) => {
+            let remedy = "choose another port with --port, or 0 for any that is free";
+            let place = format!("--bind {} --port {}", flags.bind, flags.port);
+            Err(Complaint::new(format!("cannot listen: {error}"), remedy).at(place).into())
+        }
+    }
+}
+
+/// Says where the page is: on standard output at once, as the command does not end.
+fn announce(address: SocketAddr, as_json: bool) {
+    let mut stdout = io::stdout().lock();
+    let text = if as_json {
+        format!("{}\n", serde_json::json!({ "url": format!("http://{address}/") }))
+    } else {
+        format!("http://{address}/\n")
+    };
+    // Whoever does not read where the page is may know it already.
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    if Access::of(address.ip()) == Access::Network {
+        say("Whoever can reach this address can use it: there is no password.\n");
+    }
+}
+
+fn say(text: &str) {
+    // Nobody can be told that nobody can be told.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+fn open(address: SocketAddr) {
+    let program = if cfg!(target_os = "macos") {
+        "open"
+    } else if cfg!(windows) {
+        "explorer"
+    } else {
+        "xdg-open"
+    };
+    let quiet = Stdio::null;
+    let started = Command::new(program)
+        .arg(format!("http://{address}/"))
+        .stdin(quiet())
+        .stdout(quiet())
+        .stderr(quiet())
+        .spawn();
+    if started.is_err() {
+        say("No browser could be started: open the address above.\n");
+    }
+}

@@ -1,0 +1,194 @@
+//! Numbers, times and names as people read them.
+
+use stepcast_core::prediction::Bottleneck;
+use stepcast_core::quantity::Seconds;
+
+/// 1,281,167.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A name that a user chose: no control characters, which a terminal would obey, and not too long.
+pub fn name(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST).collect();
+    if text.chars().nth(LONGEST).is_some() { shown + "…" } else { shown }
+}
+
+/// "42790 samples/s" as "42,790 samples/s"; four digits stay together.
+pub fn grouped(quantity: String) -> String {
+    let digits = quantity.chars().take_while(char::is_ascii_digit).count();
+    match quantity[..digits].parse() {
+        Ok(number) if digits > 4 => count(number) + &quantity[digits..],
+        _ => quantity,
+    }
+}
+
+/// 1,281,167 with its sign.
+pub fn difference(number: i64) -> String {
+    let sign = if number < 0 { "−" } else { "+" };
+    format!("{sign}{}", count(number.unsigned_abs()))
+}
+
+/// A share as "4.2 %": one decimal below ten, none above.
+pub fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    // What is written with one decimal must not round up to 10.0.
+    match percent.abs() {
+        size if size > 0.0 && size < 0.05 => "< 0.1 %".to_owned(),
+        size if size < 9.95 => format!("{percent:.1} %"),
+        size if size < 1e6 => format!("{percent:.0} %"),
+        _ => format!("{percent:.1e} %"),
+    }
+}
+
+/// A number with three significant digits: "1.93", "12.4", "318".
+pub fn ratio(value: f64) -> String {
+    match value.abs() {
+        size if !size.is_finite() => value.to_string(),
+        size if size >= 1e6 || (size < 1e-3 && size > 0.0) => format!("{value:.2e}"),
+        size if size < 9.995 => format!("{value:.2}"),
+        size if size < 99.95 => format!("{value:.1}"),
+        _ => count_signed(value),
+    }
+}
+
+fn count_signed(value: f64) -> String {
+    let sign = if value < 0.0 { "-" } else { "" };
+    format!("{sign}{}", count(value.abs().round() as u64))
+}
+
+/// A time as people say it: "1.234 s", "2 h 31 min", "3 d 4 h".
+pub fn duration(time: Seconds) -> String {
+    const MINUTE: u64 = 60;
+    const HOUR: u64 = 60 * MINUTE;
+    const DAY: u64 = 24 * HOUR;
+    let seconds = time.get();
+    if !(120.0..1e15).contains(&seconds) {
+        return time.human();
+    }
+    let whole = |unit: u64| (seconds / unit as f64).round() as u64;
+    if whole(1) < 2 * HOUR {
+        let seconds = whole(1);
+        return pair(seconds / MINUTE, "min", seconds % MINUTE, "s");
+    }
+    if whole(MINUTE) < 2 * DAY / MINUTE {
+        let minutes = whole(MINUTE);
+        return pair(minutes / 60, "h", minutes % 60, "min");
+    }
+    let hours = whole(HOUR);
+    match hours / 24 {
+        days if days < 100 => pair(days, "d", hours % 24, "h"),
+        days => format!("{} d", count(days)),
+    }
+}
+
+fn pair(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String {
+    match small {
+        0 => format!("{large} {large_unit}"),
+        _ => format!("{large} {large_unit} {small} {small_unit}"),
+    }
+}
+
+/// "1 worker", "3 workers".
+pub fn several(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", count(number))
+}
+
+/// Two decimals, thousands separated; more decimals for less than a cent.
+pub fn money(amount: f64) -> String {
+    if !amount.is_finite() || amount >= 1e15 {
+        return format!("{amount:.3e}");
+    }
+    if amount > 0.0 && amount < 0.01 {
+        return format!("{amount:.2e}");
+    }
+    let cents = (amount * 100.0).round() as u64;
+    format!("{}.{:02}", count(cents / 100), cents % 100)
+}
+
+/// What limits a step, in a word or two.
+pub fn limit(bottleneck: Bottleneck) -> &'static str {
+    match bottleneck {
+        Bottleneck::Compute => "computing",
+        Bottleneck::ServerLink => "server link",
+        Bottleneck::WorkerLink => "worker links",
+        Bottleneck::FixedCost => "start-up, latency",
+        Bottleneck::HostCopy => "copying on hosts",
+        Bottleneck::Server => "server computing",
+    }
+}
+
+/// Both ends, with a unit after the second one if they have the same.
+pub fn between([low, high]: [String; 2]) -> String {
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number} to {high}"),
+        _ => format!("{low} to {high}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_281_167), "1,281,167");
+        assert_eq!(grouped("42790 samples/s".to_owned()), "42,790 samples/s");
+        assert_eq!(grouped("3043.5 samples/s".to_owned()), "3043.5 samples/s");
+        assert_eq!(difference(-1_536_000), "−1,536,000");
+        assert_eq!(percent(0.042), "4.2 %");
+        assert_eq!(percent(0.0999), "10 %");
+        assert_eq!(percent(0.4), "40 %");
+        assert_eq!(percent(4e-5), "< 0.1 %");
+        assert_eq!(ratio(1.934), "1.93");
+        assert_eq!(ratio(12.36), "12.4");
+        assert_eq!(ratio(1318.2), "1,318");
+    }
+
+    #[test]
+    fn names_are_harmless() {
+        assert_eq!(name("V100, ours"), "V100, ours");
+        assert_eq!(name("\u{1b}[31mred\n"), " [31mred ");
+        assert_eq!(name(&"x".repeat(1000)), "x".repeat(60) + "…");
+    }
+
+    #[test]
+    fn durations_are_said_as_people_say_them() {
+        let say = |seconds| duration(Seconds::new(seconds));
+        assert_eq!(say(0.0123), "12.3 ms");
+        assert_eq!(say(119.9), "119.9 s");
+        assert_eq!(say(125.0), "2 min 5 s");
+        assert_eq!(say(7199.9), "2 h");
+        assert_eq!(say(9060.0), "2 h 31 min");
+        assert_eq!(say(270_000.0), "3 d 3 h");
+        assert_eq!(say(1e9), "11,574 d");
+        assert_eq!(say(f64::INFINITY), "inf s");
+    }
+
+    #[test]
+    fn money_has_two_decimals_unless_it_is_tiny() {
+        assert_eq!(money(0.0), "0.00");
+        assert_eq!(money(1234.567), "1,234.57");
+        assert_eq!(money(0.0012), "1.20e-3");
+        assert_eq!(money(f64::INFINITY), "inf");
+    }
+
+    #[test]
+    fn a_common_unit_stands_once() {
+        let text = |low: &str, high: &str| between([low.to_owned(), high.to_owned()]);
+        assert_eq!(text("1.2 s", "1.4 s"), "1.2 to 1.4 s");
+        assert_eq!(text("900 ms", "1.1 s"), "900 ms to 1.1 s");
+    }
+}

@@ -1,0 +1,252 @@
+//! Cuts a list in a JSON file into its objects, one at a time, in bounded memory.
+//!
+//! Traces are cut off, lose brackets and hold bytes that are no text. An object that cannot be read, nor repaired, is given
+//! up at its first brace, and reading goes on at the next: what was nested in it may come out as an object of its own, which
+//! lacks the keys that a reader looks for.
+//!
+//! [`split`] hands over text, for readers that take what they need from it; [`each`] hands over whole objects.
+
+mod repair;
+mod value;
+
+pub(crate) use repair::repair;
+pub(crate) use value::{Object, each, number, text};
+
+use memchr::{memchr, memchr2, memmem};
+use std::io::{self, Read};
+
+/// Bytes that are fetched at once.
+const CHUNK: usize = 256 << 10;
+/// An object beyond this size has lost a bracket; so has a head that goes on without a list.
+const LONGEST: usize = 4 << 20;
+/// Depth beyond which a broken object has lost brackets; it also bounds how often a byte is looked at.
+const DEEPEST: usize = 48;
+
+/// What happened on the way through a file.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Course {
+    /// Objects that were given up.
+    pub(crate) spoilt: u64,
+    /// Whether the list had an end; objects without a list need none.
+    pub(crate) complete: bool,
+}
+
+/// What a text begins with.
+pub(crate) enum Begin {
+    /// An object of so many bytes, which was taken.
+    Object(usize),
+    /// An object whose end is missing.
+    Unfinished,
+    /// Something else.
+    Broken,
+}
+
+/// What is told about a file.
+pub(crate) trait Receive {
+    /// All that stands before the list.
+    fn head(&mut self, _text: &[u8]) {}
+    /// Takes the object that a text begins with.
+    fn begin(&mut self, text: &[u8]) -> Begin;
+    /// Takes an object that is broken, but has an end. False if nothing can be made of it: it may be several that have lost
+    /// a bracket between them.
+    fn broken(&mut self, text: &[u8]) -> bool;
+}
+
+/// Reads the list that is the value of one of the `keys` to its end, or to where it cannot be read any more: then the error
+/// comes beside what was found. Without keys, objects are expected from the beginning, in a list or one after the other.
+/// None if there is no such list.
+pub(crate) fn split(
+    reader: &mut dyn Read,
+    keys: &[&str],
+    to: &mut dyn Receive,
+) -> (Option<Course>, Option<io::Error>) {
+    let mut splitter = Splitter::default();
+    let mut failed = None;
+    let mut fetch = |buffer: &mut Vec<u8>| -> bool {
+        let before = buffer.len();
+        let mut filled = before;
+        buffer.resize(before + CHUNK, 0);
+        while failed.is_none() && filled < buffer.len() {
+            match reader.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => failed = Some(error),
+            }
+        }
+        buffer.truncate(filled);
+        filled > before
+    };
+    while !splitter.find_list(keys, to) {
+        if splitter.buffer.len() > LONGEST || !fetch(&mut splitter.buffer) {
+            return (None, failed);
+        }
+    }
+    while !splitter.cut(to) && fetch(&mut splitter.buffer) {}
+    splitter.rescue(to);
+    (Some(splitter.course), failed)
+}
+
+#[derive(Default)]
+struct Splitter {
+    buffer: Vec<u8>,
+    /// Where to go on.
+    at: usize,
+    /// Whether the objects stand in a list.
+    listed: bool,
+    /// How far what was given up reaches, and how many lists are open in it.
+    spoilt_until: usize,
+    nested: usize,
+    course: Course,
+}
+
+impl Splitter {
+    /// Goes to the first object. False if it has not come yet.
+    fn find_list(&mut self, keys: &[&str], to: &mut dyn Receive) -> bool {
+        if keys.is_empty() {
+            let Some(first) = memchr2(b'[', b'{', &self.buffer) else { return false };
+            self.listed = self.buffer[first] == b'[';
+            self.at = first + usize::from(self.listed);
+            return true;
+        }
+        let Some((key, bracket)) = keys.iter().filter_map(|key| list_called(&self.buffer, key)).min() else {
+            return false;
+        };
+        to.head(&self.buffer[..key]);
+        self.listed = true;
+        self.at = bracket + 1;
+        true
+    }
+
+    /// Hands over all objects that are complete in the buffer, and drops them. True at the end of the list.
+    fn cut(&mut self, to: &mut dyn Receive) -> bool {
+        while let Some(&byte) = self.buffer.get(self.at) {
+            match byte {
+                b'{' if self.object(to) => continue,
+                b'{' => break,
+                b'[' => self.nested += 1,
+                b']' if self.nested > 0 => self.nested -= 1,
+                b']' if self.listed => {
+                    self.course.complete = true;
+                    return true;
+                }
+                _ => {}
+            }
+            self.at += 1;
+        }
+        self.buffer.drain(..self.at);
+        self.spoilt_until = self.spoilt_until.saturating_sub(self.at);
+        self.at = 0;
+        false
+    }
+
+    /// Takes the object at hand, or gives it up. False if more of the file is needed to tell.
+    fn object(&mut self, to: &mut dyn Receive) -> bool {
+        let doubtful = self.at < self.spoilt_until;
+        if !doubtful {
+            self.nested = 0;
+        }
+        let text = &self.buffer[self.at..];
+        // Where brackets are missing, to look for the end first costs less than to read what has none.
+        let before = doubtful.then(|| extent(text)).filter(|extent| !matches!(extent, Extent::Ends(_)));
+        let extent = match before {
+            Some(endless) => endless,
+            None => match to.begin(text) {
+                Begin::Object(length) => {
+                    self.at += length;
+                    return true;
+                }
+                Begin::Unfinished => Extent::Open,
+                Begin::Broken => extent(text),
+            },
+        };
+        match extent {
+            Extent::Ends(length) if to.broken(&text[..length]) => self.at += length,
+            Extent::Ends(length) | Extent::TooDeep(length) => self.give_up(length),
+            Extent::Open if text.len() <= LONGEST => return false,
+            Extent::Open => self.give_up(text.len()),
+        }
+        true
+    }
+
+    /// Goes from the first brace of the object of `length` bytes at hand to the next brace in it.
+    fn give_up(&mut self, length: usize) {
+        if self.at >= self.spoilt_until {
+            self.course.spoilt += 1;
+        }
+        self.spoilt_until = self.spoilt_until.max(self.at + length);
+        let inner = &self.buffer[self.at + 1..self.at + length];
+        let skipped = memchr(b'{', inner).unwrap_or(inner.len());
+        for byte in &inner[..skipped] {
+            match byte {
+                b'[' => self.nested += 1,
+                b']' => self.nested = self.nested.saturating_sub(1),
+                _ => {}
+            }
+        }
+        self.at += 1 + skipped;
+    }
+
+    /// At the end of the file: gives up the object that has no end, for those that it may have swallowed.
+    fn rescue(&mut self, to: &mut dyn Receive) {
+        while !self.course.complete && self.at < self.buffer.len() {
+            self.give_up(self.buffer.len() - self.at);
+            self.cut(to);
+        }
+        self.course.complete |= !self.listed;
+    }
+}
+
+/// Where the key of a list stands, and where the list begins.
+fn list_called(text: &[u8], key: &str) -> Option<(usize, usize)> {
+    let quoted = format!("\"{key}\"");
+    memmem::find_iter(text, &quoted).find_map(|start| {
+        let after = start + quoted.len();
+        let next = text[after..].iter().position(|byte| !(byte.is_ascii_whitespace() || *byte == b':'))?;
+        (text[after + next] == b'[').then_some((start, after + next))
+    })
+}
+
+/// How far the object goes that a text begins with, by its braces, and how many bytes tell that.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Ends(usize),
+    TooDeep(usize),
+    /// Its end is missing.
+    Open,
+}
+
+/// Measures the object that begins here.
+pub(crate) fn extent(text: &[u8]) -> Extent {
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while at < text.len() {
+        match text[at] {
+            b'"' => match end_of_string(text, at + 1) {
+                Some(end) => at = end,
+                None => return Extent::Open,
+            },
+            b'{' if depth == DEEPEST => return Extent::TooDeep(at),
+            b'{' => depth += 1,
+            b'}' if depth <= 1 => return Extent::Ends(at + 1),
+            b'}' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    Extent::Open
+}
+
+/// Where the quotation mark stands that ends a string.
+fn end_of_string(text: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        let found = at + memchr2(b'"', b'\\', text.get(at..)?)?;
+        if text[found] == b'"' {
+            return Some(found);
+        }
+        at = found + 2;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+// Requests to the server; what goes wrong is thrown as a problem with detail, remedy and key.
+
+export class Problem extends Error {
+  constructor(details) {
+    super(details.detail);
+    Object.assign(this, details);
+  }
+}
+
+async function failed(response) {
+  try {
+    return new Problem(await response.json());
+  } catch {
+    return new Problem({ detail: `the server answered ${response.status}`, remedy: "try again" });
+  }
+}
+
+async function send(path, body, accept, signal) {
+  let response;
+  try {
+    response = await fetch(`/api/v1/${path}`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", Accept: accept },
+      body: JSON.stringify(body),
+      signal,
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem({ detail: "the server cannot be reached", remedy: "start it again: stepcast serve" });
+  }
+  if (!response.ok) throw await failed(response);
+  return response;
+}
+
+export async function get(path) {
+  const response = await fetch(`/api/v1/${path}`);
+  if (!response.ok) throw await failed(response);
+  return response.json();
+}
+
+export async function post(path, body, signal) {
+  return (await send(path, body, "application/json", signal)).json();
+}
+
+export async function blob(path, body, accept) {
+  return (await send(path, body, accept)).blob();
+}
+
+// Calls `told` with every event, in order, until the answer ends.
+export async function stream(path, body, signal, told) {
+  const response = await send(path, body, "application/x-ndjson", signal);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) {
+      if (line === "") continue;
+      const event = JSON.parse(line);
+      if (event.event === "problem") throw new Problem(event.problem);
+      told(event);
+    }
+  }
+}
+
+// Uploads with progress, which fetch does not tell.
+export function upload(file, batch, progress) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    const query = new URLSearchParams({ name: file.name });
+    if (batch) query.set("batch", batch);
+    request.open("POST", `/api/v1/uploads?${query}`);
+    request.setRequestHeader("Content-Type", "application/octet-stream");
+    request.responseType = "json";
+    request.upload.onprogress = (event) => event.lengthComputable && progress(event.loaded / event.total);
+    request.onerror = () => reject(new Problem({ detail: "the upload was cut off", remedy: "the limit is 64 MiB; try again" }));
+    request.onload = () => (request.status === 200 ? resolve(request.response) : reject(new Problem(request.response ?? { detail: `the server answered ${request.status}`, remedy: "try again" })));
+    request.send(file);
+  });
+}

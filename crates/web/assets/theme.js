@@ -1,0 +1,16 @@
+// Light, dark, or as the system has it. Nothing is stored: a link does not carry its sender's eyes.
+
+import { $ } from "./dom.js";
+
+const names = ["auto", "light", "dark"];
+let now = 0;
+
+export function begin() {
+  $("theme").addEventListener("click", () => {
+    now = (now + 1) % names.length;
+    if (now === 0) delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = names[now];
+    $("theme").textContent = `Theme: ${names[now]}`;
+    $("theme").setAttribute("aria-label", `Theme: ${now === 0 ? "as the system" : names[now]}`);
+  });
+}

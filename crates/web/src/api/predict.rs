@@ -1,0 +1,207 @@
+//! A forecast: at once, bit by bit, as a drawing or as a document.
+
+use super::accepts;
+use crate::Shared;
+use crate::events::{self, Events};
+use crate::input::Input;
+use crate::problem::Problem;
+use crate::question::{Asked, Question};
+use crate::watched::Watched;
+use crate::work::Work;
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use stepcast_core::method::Method;
+use stepcast_core::quantity::{SamplesPerSec, number};
+use stepcast_core::scenario::{MAX_WORKERS, Scenario};
+use stepcast_report::page;
+use stepcast_report::words::{grouped, limit, percent};
+use stepcast_study::{Forecast, WORTH, usual_workers};
+use tokio_util::sync::CancellationToken;
+
+/// Lines of a scaling table.
+const MOST_POINTS: usize = 256;
+
+/// Clusters beyond this take closed forms more than a moment.
+const LARGE: u64 = 10_000;
+
+/// Predictions of slow methods beside those of the scaling table: the cluster itself, and what would help.
+const BESIDE: usize = 5;
+
+/// What is asked.
+#[derive(Clone, Deserialize, JsonSchema)]
+pub(crate) struct Body {
+    #[serde(flatten)]
+    asked: Asked,
+    /// The method; the first that applies if none is named.
+    #[serde(default)]
+    method: Option<String>,
+    /// Numbers of workers for the scaling table; powers of two if none are named.
+    #[serde(default)]
+    workers: Option<Vec<u32>>,
+}
+
+/// What is told on the way, one on each line.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub(crate) enum Event {
+    /// The method is at work.
+    Begun {
+        /// Its name.
+        method: &'static str,
+    },
+    /// Another prediction was made.
+    Progress {
+        /// How many were.
+        done: usize,
+        /// About how many there will be.
+        of: usize,
+        /// For how many workers the last one was.
+        workers: u64,
+        /// What it says.
+        #[serde(serialize_with = "number")]
+        #[schemars(with = "f64")]
+        throughput_samples_per_s: SamplesPerSec,
+    },
+    /// All of it.
+    Answer(Box<Answer>),
+}
+
+/// A forecast in all its forms.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Answer {
+    /// As `stepcast predict --json` has it.
+    forecast: Forecast,
+    /// Figures, plots and tables, as a part of a page.
+    html: String,
+    /// What stands in a table beside other methods.
+    brief: Brief,
+}
+
+/// Figures as they are read.
+#[derive(Serialize, JsonSchema)]
+struct Brief {
+    step: String,
+    throughput: String,
+    scaling_factor: String,
+    bottleneck: &'static str,
+}
+
+struct Prepared {
+    question: Question,
+    scenario: Scenario,
+    method: &'static dyn Method,
+    workers: Vec<u32>,
+}
+
+impl Prepared {
+    fn new(shared: &Shared, body: &Body) -> Result<Self, Problem> {
+        let question = Question::new(&body.asked)?;
+        let scenario = question.scenario(&shared.uploads)?;
+        let method = question.method(body.method.as_deref(), &scenario)?;
+        let workers = match &body.workers {
+            None => usual_workers(&scenario, method),
+            Some(workers) if workers.len() > MOST_POINTS => {
+                let reason = format!("{} numbers of workers are too many", workers.len());
+                return Err(Problem::invalid("workers", reason, format!("name at most {MOST_POINTS}")));
+            }
+            Some(workers) => {
+                if let Some(wrong) =
+                    workers.iter().find(|&&workers| !(1..=MAX_WORKERS).contains(&workers.into()))
+                {
+                    let reason = format!("{wrong} workers are outside 1 to {MAX_WORKERS}");
+                    return Err(Problem::invalid("workers", reason, "name numbers within"));
+                }
+                workers.clone()
+            }
+        };
+        Ok(Self { question, scenario, method, workers })
+    }
+
+    fn is_quick(&self) -> bool {
+        let largest = self.workers.iter().copied().map(u64::from).max().unwrap_or(0);
+        self.method.is_quick() && largest.max(self.scenario.cluster.workers()) <= LARGE
+    }
+
+    fn forecast(&self, watched: &Watched<'_>) -> Result<Forecast, Problem> {
+        Forecast::new(&self.scenario, watched, &self.workers, WORTH).map_err(|why| self.question.refused(why))
+    }
+
+    fn quietly(&self, token: &CancellationToken) -> Result<Forecast, Problem> {
+        self.forecast(&Watched::new(self.method, token, Box::new(|_| ())))
+    }
+
+    fn aloud(&self, events: &Events) -> Result<(), Problem> {
+        events.send(&Event::Begun { method: self.method.name() });
+        let (mut done, of) = (0, self.workers.len() + BESIDE);
+        let quick = self.method.is_quick();
+        let tell = |prediction: &stepcast_core::prediction::Prediction| {
+            done += 1;
+            if !quick {
+                events.send(&Event::Progress {
+                    done: done.min(of),
+                    of,
+                    workers: prediction.workers,
+                    throughput_samples_per_s: prediction.throughput,
+                });
+            }
+        };
+        let forecast = self.forecast(&Watched::new(self.method, events.token(), Box::new(tell)))?;
+        events.send(&Event::Answer(Box::new(self.answer(forecast)?)));
+        Ok(())
+    }
+
+    fn answer(&self, forecast: Forecast) -> Result<Answer, Problem> {
+        let plots = page::plots(&self.scenario, self.method, &forecast);
+        let html = page::part(&self.scenario, self.method, &forecast, &plots)
+            .map_err(|error| Problem::fault(error.to_string()))?;
+        let prediction = &forecast.prediction;
+        let brief = Brief {
+            step: prediction.iteration.human(),
+            throughput: grouped(prediction.throughput.human()),
+            scaling_factor: percent(prediction.scaling_factor),
+            bottleneck: limit(prediction.bottleneck),
+        };
+        Ok(Answer { forecast, html, brief })
+    }
+
+    /// The report, and how to make it from a file with this text.
+    fn document(&self, forecast: &Forecast) -> Result<String, Problem> {
+        let fault = |error: &dyn std::fmt::Display| Problem::fault(error.to_string());
+        let inputs = toml::to_string(&forecast.scenario).map_err(|error| fault(&error))?;
+        let command = format!("stepcast report scenario.toml --method {} -o report.html", self.method.name());
+        page::document(&self.scenario, self.method, forecast, inputs, &command).map_err(|error| fault(&error))
+    }
+}
+
+pub(super) async fn predict(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Input(body): Input<Body>,
+) -> Result<Response, Problem> {
+    let kept = Arc::clone(&shared);
+    let prepared = shared.work.quick().run(move |_| Prepared::new(&kept, &body)).await?;
+    let queue = if prepared.is_quick() { Work::quick } else { Work::heavy };
+    if accepts(&headers, events::CONTENT_TYPE) {
+        return Ok(events::respond(shared, queue, move |events| prepared.aloud(events)));
+    }
+    let (drawing, document) = (accepts(&headers, "image/svg+xml"), accepts(&headers, "text/html"));
+    let done = queue(&shared.work).run(move |token| {
+        let forecast = prepared.quietly(token)?;
+        Ok(if drawing {
+            let plot = page::plots(&prepared.scenario, prepared.method, &forecast).into_iter().next();
+            ([(header::CONTENT_TYPE, "image/svg+xml")], plot.map(|plot| plot.svg).unwrap_or_default())
+                .into_response()
+        } else if document {
+            ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], prepared.document(&forecast)?)
+                .into_response()
+        } else {
+            Json(forecast).into_response()
+        })
+    });
+    done.await
+}

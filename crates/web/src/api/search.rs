@@ -1,0 +1,155 @@
+//! The best configuration, with what was found on the way.
+
+use super::accepts;
+use crate::Shared;
+use crate::events::{self, Events};
+use crate::input::Input;
+use crate::problem::Problem;
+use crate::question::{Asked, Question};
+use crate::work::Work;
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use stepcast_report::of;
+use stepcast_report::plots::pareto::Pareto;
+use stepcast_report::words::name;
+use stepcast_study::search::{Aim, Constraint, Effort, Entry, Report, Seen, search};
+use stepcast_study::sweep::{self, Axis};
+
+/// More configurations than this are for the command line.
+const MOST: u128 = 20_000_000;
+
+/// Not oftener than the eye can follow.
+const BETWEEN: Duration = Duration::from_millis(150);
+
+/// What is asked.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Body {
+    #[serde(flatten)]
+    asked: Asked,
+    /// What is to be small: iteration, epoch, time, cost or cost-time.
+    minimize: String,
+    /// What may vary: "workers.count=1..64".
+    vary: Vec<String>,
+    /// What has to be kept: "deadline<=2h".
+    #[serde(default)]
+    subject_to: Vec<String>,
+    /// The method; the first that applies if none is named.
+    #[serde(default)]
+    method: Option<String>,
+}
+
+/// What is told on the way, one on each line.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub(crate) enum Event {
+    /// What was seen so far.
+    Progress {
+        /// Configurations that are done with.
+        done: u64,
+        /// All of them.
+        of: u64,
+        /// The front of time and cost, drawn.
+        plot: Option<String>,
+    },
+    /// The answer.
+    Found {
+        /// As `stepcast search --json` has it.
+        report: Box<Report>,
+        /// The front of time and cost, drawn.
+        plot: Option<String>,
+    },
+}
+
+pub(super) async fn find(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Input(body): Input<Body>,
+) -> Result<Response, Problem> {
+    let kept = Arc::clone(&shared);
+    if accepts(&headers, events::CONTENT_TYPE) {
+        return Ok(events::respond(shared, Work::heavy, move |events| aloud(&kept, &body, events)));
+    }
+    let report = shared.work.heavy().run(move |token| {
+        found(&kept, &body, &mut |_, _| {
+            if token.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+    });
+    Ok(Json(report.await?.0).into_response())
+}
+
+type Watch<'a> = dyn FnMut(&Seen<'_>, &About) -> ControlFlow<()> + 'a;
+
+/// What plots need to know.
+struct About {
+    name: String,
+    currency: String,
+    of: u64,
+}
+
+fn found(shared: &Shared, body: &Body, watch: &mut Watch<'_>) -> Result<(Report, About), Problem> {
+    let objective = body.minimize.parse().map_err(|reason: String| {
+        Problem::invalid("minimize", reason, "use iteration, epoch, time, cost or cost-time")
+    })?;
+    let constraint = |text: &String| {
+        Constraint::parse(text).map_err(|invalid| Problem::from(invalid).at(format!("subject_to: {text}")))
+    };
+    let constraints = body.subject_to.iter().map(constraint).collect::<Result<_, _>>()?;
+    let axis = |text: &String| {
+        Axis::parse(text).map_err(|invalid| Problem::from(invalid).at(format!("vary: {text}")))
+    };
+    let axes = body.vary.iter().map(axis).collect::<Result<_, _>>()?;
+    let question = Question::new(&body.asked)?;
+    let variants = question.variants(&shared.uploads, axes)?;
+    let points = variants.grid().points();
+    if points > MOST {
+        let reason = format!("{:.1e} configurations are too many here", points as f64);
+        return Err(Problem::invalid("vary", reason, "vary fewer values, or use `stepcast search`"));
+    }
+    let asked = match body.method.as_deref() {
+        None | Some("auto") => sweep::Asked::Auto,
+        named => sweep::Asked::One(question.method(named, variants.first())?),
+    };
+    let first = variants.first();
+    let about = About { name: name(first.name()), currency: first.currency().to_owned(), of: points as u64 };
+    let aim = Aim { objective, constraints };
+    let effort = Effort { how: None, budget: None, seed: 1 };
+    let report = search(&variants, asked, &aim, effort, &mut |seen| watch(&seen, &about))?;
+    Ok((report, about))
+}
+
+fn aloud(shared: &Shared, body: &Body, events: &Events) -> Result<(), Problem> {
+    let mut told = Instant::now();
+    let (report, about) = found(shared, body, &mut |seen, about| {
+        if told.elapsed() >= BETWEEN {
+            told = Instant::now();
+            let plot = front(seen.front(), about);
+            events.send(&Event::Progress { done: seen.done, of: about.of, plot });
+        }
+        if events.token().is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    let plot = (!report.front.is_empty()).then(|| of::pareto(&report, &about.name).svg());
+    events.send(&Event::Found { report: Box::new(report), plot });
+    Ok(())
+}
+
+/// The front as far as it is known.
+fn front(entries: Vec<Entry>, about: &About) -> Option<String> {
+    let front: Vec<_> = entries.iter().filter_map(of::choice).collect();
+    (!front.is_empty()).then(|| {
+        Pareto {
+            title: format!("Time and cost of training {}", about.name),
+            currency: about.currency.clone(),
+            candidates: Vec::new(),
+            front,
+            chosen: None,
+        }
+        .svg()
+    })
+}

@@ -1,0 +1,194 @@
+//! What a simulated run does when: drawn for a stretch of time and some workers, from a run that is kept for a while.
+
+use super::accepts;
+use crate::Shared;
+use crate::input::Input;
+use crate::problem::Problem;
+use crate::question::{Asked, Question};
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+use stepcast_core::quantity::Seconds;
+use stepcast_core::scenario::Scenario;
+use stepcast_report::of;
+use stepcast_report::plots::gantt::{Gantt, Lane};
+use stepcast_report::words::name;
+use stepcast_study::simulate;
+use stepcast_trace::timeline::perfetto;
+
+/// Events of a run; more are for the command line and a viewer.
+const MOST_EVENTS: u64 = 300_000;
+
+/// Runs that are kept.
+const KEPT: usize = 8;
+
+/// Workers that are drawn, unless told otherwise.
+const WORKERS: usize = 4;
+
+/// What is asked.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Body {
+    #[serde(flatten)]
+    asked: Asked,
+    /// Steps of every worker.
+    #[serde(default = "five")]
+    steps: u32,
+    /// From when, in seconds; from the beginning if left out.
+    #[serde(default)]
+    from_s: Option<f64>,
+    /// Until when; to the end if left out.
+    #[serde(default)]
+    to_s: Option<f64>,
+    /// The first worker to draw.
+    #[serde(default)]
+    first_worker: usize,
+    /// How many workers to draw.
+    #[serde(default)]
+    workers: Option<usize>,
+}
+
+fn five() -> u32 {
+    5
+}
+
+/// A stretch of time and some workers of a run.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Window {
+    /// Events of the whole run.
+    events: usize,
+    /// How long it lasts.
+    span_s: f64,
+    /// Workers that it has.
+    workers: usize,
+    /// The stretch that is drawn.
+    from_s: f64,
+    /// Its end.
+    to_s: f64,
+    /// The drawing.
+    svg: String,
+}
+
+/// A run that was drawn before.
+struct Run {
+    gantt: Gantt,
+    /// Where the lanes of every group begin, and where the last one ends.
+    groups: Vec<usize>,
+    events: usize,
+    span: Seconds,
+}
+
+/// Runs that were drawn lately, the latest first.
+#[derive(Default)]
+pub(crate) struct Timelines(Mutex<VecDeque<(u64, Arc<Run>)>>);
+
+impl Timelines {
+    fn get(&self, key: u64, make: impl FnOnce() -> Result<Run, Problem>) -> Result<Arc<Run>, Problem> {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, run)) = lock().iter().find(|(known, _)| *known == key) {
+            return Ok(Arc::clone(run));
+        }
+        let run = Arc::new(make()?);
+        let mut runs = lock();
+        runs.push_front((key, Arc::clone(&run)));
+        runs.truncate(KEPT);
+        Ok(run)
+    }
+}
+
+impl Run {
+    fn new(scenario: &Scenario, question: &Question, steps: u32) -> Result<Self, Problem> {
+        check(scenario, steps)?;
+        let recording = simulate::timeline(scenario, steps.into()).map_err(|why| question.refused(why))?;
+        let gantt = of::gantt(&recording, &format!("Steps of {}, simulated", name(scenario.name())));
+        let mut groups = vec![0];
+        let changes = gantt.lanes.windows(2).enumerate().filter(|(_, pair)| pair[0].group != pair[1].group);
+        groups.extend(changes.map(|(place, _)| place + 1));
+        groups.push(gantt.lanes.len());
+        let bars = || gantt.lanes.iter().flat_map(|lane| &lane.bars);
+        let span = Seconds::new(bars().map(|bar| bar.until.get()).fold(0.0, f64::max));
+        Ok(Self { events: bars().count(), span, groups, gantt })
+    }
+
+    fn window(&self, body: &Body) -> Window {
+        let finite = |time: Option<f64>, other: f64| time.filter(|time| time.is_finite()).unwrap_or(other);
+        let span = self.span.get();
+        let shortest = span * 1e-6;
+        let from = finite(body.from_s, 0.0).clamp(0.0, span - shortest);
+        let to = finite(body.to_s, span).clamp(from + shortest, span);
+        let workers = self.groups.len() - 1;
+        let first = body.first_worker.min(workers.saturating_sub(1));
+        let last = first.saturating_add(body.workers.unwrap_or(WORKERS).max(1)).min(workers);
+        let lane = |lane: &Lane| {
+            let bars = lane.bars.iter().filter(|bar| bar.until.get() >= from && bar.since.get() <= to);
+            Lane {
+                group: lane.group.clone(),
+                name: lane.name.clone(),
+                kind: lane.kind,
+                bars: bars.cloned().collect(),
+            }
+        };
+        let lanes = &self.gantt.lanes[self.groups[first]..self.groups[last]];
+        let drawn = Gantt {
+            title: self.gantt.title.clone(),
+            lanes: lanes.iter().map(lane).collect(),
+            window: Some([Seconds::new(from), Seconds::new(to)]),
+        };
+        Window { events: self.events, span_s: span, workers, from_s: from, to_s: to, svg: drawn.svg() }
+    }
+}
+
+/// Whether a run is short enough to be drawn here.
+fn check(scenario: &Scenario, steps: u32) -> Result<(), Problem> {
+    let each = simulate::events_per_step(scenario);
+    if steps == 0 || each.saturating_mul(steps.into()) > MOST_EVENTS {
+        let reason = format!("{steps} steps would be no events, or more than {MOST_EVENTS}");
+        let remedy = match MOST_EVENTS / each {
+            0 => "use fewer workers".to_owned(),
+            most => format!("use 1 to {most} steps"),
+        };
+        return Err(Problem::invalid("steps", reason, remedy));
+    }
+    Ok(())
+}
+
+pub(super) async fn timeline(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Input(body): Input<Body>,
+) -> Result<Response, Problem> {
+    let kept = Arc::clone(&shared);
+    let (trace, drawing) =
+        (accepts(&headers, "application/vnd.perfetto"), accepts(&headers, "image/svg+xml"));
+    let work = move || {
+        let question = Question::new(&body.asked)?;
+        if trace {
+            return perfetto_trace(&question.scenario(&kept.uploads)?, &question, body.steps);
+        }
+        let mut key = DefaultHasher::new();
+        (&body.asked.scenario, &body.asked.set, body.steps).hash(&mut key);
+        let run = kept
+            .timelines
+            .get(key.finish(), || Run::new(&question.scenario(&kept.uploads)?, &question, body.steps))?;
+        let window = run.window(&body);
+        Ok(if drawing {
+            ([(header::CONTENT_TYPE, "image/svg+xml")], window.svg).into_response()
+        } else {
+            Json(window).into_response()
+        })
+    };
+    shared.work.heavy().run(move |_| work()).await
+}
+
+fn perfetto_trace(scenario: &Scenario, question: &Question, steps: u32) -> Result<Response, Problem> {
+    check(scenario, steps)?;
+    let recording = simulate::timeline(scenario, steps.into()).map_err(|why| question.refused(why))?;
+    let mut trace = Vec::new();
+    perfetto::print(&recording.timeline(), &mut trace).map_err(|error| Problem::fault(error.to_string()))?;
+    Ok(([(header::CONTENT_TYPE, "application/vnd.perfetto")], trace).into_response())
+}

@@ -1,0 +1,37 @@
+//! The page and what belongs to it, all part of the program.
+
+use crate::Shared;
+use crate::problem::not_found;
+use axum::Router;
+use axum::extract::Path;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use include_dir::{Dir, include_dir};
+use std::sync::Arc;
+
+static PAGE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/assets");
+
+pub(crate) fn routes() -> Router<Arc<Shared>> {
+    Router::new().route("/", get(|| named(Path("index.html".to_owned())))).route("/{name}", get(named))
+}
+
+async fn named(Path(name): Path<String>) -> Response {
+    match file(&name) {
+        Some(response) => response,
+        None => not_found().await.into_response(),
+    }
+}
+
+fn file(name: &str) -> Option<Response> {
+    let contents = PAGE.get_file(name)?.contents();
+    let kind = match name.rsplit('.').next()? {
+        "html" => "text/html; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "js" => "text/javascript; charset=utf-8",
+        "svg" => "image/svg+xml",
+        _ => return None,
+    };
+    // A new version of the program has a new page.
+    Some(([(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-cache")], contents).into_response())
+}

@@ -1,0 +1,96 @@
+//! Answers that come bit by bit: one JSON object on each line, until the client goes away.
+
+use crate::Shared;
+use crate::problem::Problem;
+use crate::work::{Queue, Work};
+use axum::body::{Body, Bytes};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use serde::Serialize;
+use std::convert::Infallible;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+
+/// JSON lines.
+pub(crate) const CONTENT_TYPE: &str = "application/x-ndjson";
+
+/// Lines that may wait for a client that reads slowly.
+const AHEAD: usize = 16;
+
+/// The last line of an answer that did not come to its end.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+enum Last<'a> {
+    Problem { problem: &'a Problem },
+}
+
+/// Where work sends its events.
+pub(crate) struct Events {
+    lines: mpsc::Sender<Bytes>,
+    token: CancellationToken,
+}
+
+impl Events {
+    /// Sends an event; waits while the client reads slowly, and ends the work if it has left.
+    pub(crate) fn send(&self, event: &impl Serialize) {
+        let Ok(mut line) = serde_json::to_vec(event) else { return };
+        line.push(b'\n');
+        if self.lines.blocking_send(line.into()).is_err() {
+            self.token.cancel();
+        }
+    }
+
+    /// Whether anybody still wants to know.
+    pub(crate) fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+}
+
+/// An answer that `work` sends bit by bit when its turn in the queue comes.
+pub(crate) fn respond(
+    shared: Arc<Shared>,
+    queue: fn(&Work) -> &Queue,
+    work: impl FnOnce(&Events) -> Result<(), Problem> + Send + 'static,
+) -> Response {
+    let (lines, receiver) = mpsc::channel(AHEAD);
+    let token = queue(&shared.work).token();
+    let events = Events { lines: lines.clone(), token: token.clone() };
+    tokio::spawn(async move {
+        let left = lines.clone();
+        let turn = tokio::select! {
+            turn = queue(&shared.work).turn() => turn,
+            () = left.closed() => return,
+        };
+        let done = match turn {
+            Err(problem) => Err(problem),
+            Ok(turn) => {
+                let work = spawn_blocking(move || {
+                    let done = work(&events);
+                    drop(turn);
+                    if events.token.is_cancelled() { Err(Problem::stopped()) } else { done }
+                });
+                let watch = async {
+                    left.closed().await;
+                    token.cancel();
+                    std::future::pending::<()>().await;
+                };
+                tokio::select! {
+                    done = work => done.unwrap_or_else(|_| Err(Problem::fault("the work ended in a panic"))),
+                    () = watch => return,
+                }
+            }
+        };
+        if let Err(problem) = &done {
+            let mut line = serde_json::to_vec(&Last::Problem { problem }).unwrap_or_default();
+            line.push(b'\n');
+            // A client that has left needs no telling.
+            let _ = lines.send(line.into()).await;
+        }
+    });
+    let lines = ReceiverStream::new(receiver).map(Ok::<Bytes, Infallible>);
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], Body::from_stream(lines)).into_response()
+}

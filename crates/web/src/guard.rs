@@ -1,0 +1,157 @@
+//! Who may ask: pages of other sites must not, whatever name they gave this machine.
+//!
+//! A page elsewhere can make a browser send requests here, and by DNS rebinding even read the answers: its name is made
+//! to point to this machine. Browsers then send that name as `Host`, and the page's site as `Origin`, so both are checked.
+//! On the loopback address the names of this machine are enough. An address that was opened to others may be asked by
+//! its number, which no rebinding has.
+
+use crate::Shared;
+use crate::problem::Problem;
+use axum::extract::{Request, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderName, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// From where one may ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// From this machine.
+    Loopback,
+    /// From wherever the address can be reached.
+    Network,
+}
+
+impl Access {
+    /// What binding to `address` allows.
+    pub fn of(address: IpAddr) -> Self {
+        if address.is_loopback() { Self::Loopback } else { Self::Network }
+    }
+
+    fn allows(self, host: &str) -> bool {
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        match (self, bare.parse::<IpAddr>()) {
+            (_, Err(_)) => host.eq_ignore_ascii_case("localhost"),
+            (Self::Loopback, Ok(address)) => address.is_loopback(),
+            (Self::Network, Ok(_)) => true,
+        }
+    }
+}
+
+/// Refuses foreign requests, and tells browsers what answers may do.
+pub(crate) async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let is_api = request.uri().path().starts_with("/api");
+    let mut response = match judge(shared.access, request.headers(), is_api) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    };
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, shared.policy.clone());
+    for (name, value) in [
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+fn judge(access: Access, headers: &HeaderMap, is_api: bool) -> Result<(), Problem> {
+    let foreign = |reason: String| {
+        let remedy = "open the address that `stepcast serve` printed";
+        Problem::new(StatusCode::FORBIDDEN, "foreign-site", reason, remedy)
+    };
+    let mut hosts = headers.get_all(HOST).iter();
+    let (host, None) = (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) else {
+        return Err(foreign("the request has more than one Host header".to_owned()));
+    };
+    let authority = host.and_then(|host| host.parse::<axum::http::uri::Authority>().ok());
+    let Some(authority) = authority.filter(|authority| !authority.as_str().contains('@')) else {
+        return Err(foreign("the request has no proper Host header".to_owned()));
+    };
+    if !access.allows(authority.host()) {
+        return Err(foreign(format!("this is not \"{}\"", authority.host())));
+    }
+    if let Some(origin) = headers.get(ORIGIN) {
+        let own = |origin: &HeaderValue| {
+            let uri: Uri = origin.to_str().ok()?.parse().ok()?;
+            (uri.scheme_str() == Some("http") && uri.authority() == Some(&authority)).then_some(())
+        };
+        own(origin).ok_or_else(|| foreign("the request comes from a page of another site".to_owned()))?;
+    }
+    let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
+    if is_api && matches!(site, Some("cross-site" | "same-site")) {
+        return Err(foreign("the request comes from a page of another site".to_owned()));
+    }
+    Ok(())
+}
+
+/// What pages may load: only what comes from here, no script or style within the page but the one style of all drawings.
+pub(crate) fn policy() -> HeaderValue {
+    let style = STANDARD.encode(Sha256::digest(stepcast_report::style()));
+    let policy = format!(
+        "default-src 'none'; script-src 'self'; style-src 'self' 'sha256-{style}'; img-src 'self' data: blob:; \
+         connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    );
+    HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(access: Access, pairs: &[(&'static str, &'static str)]) -> bool {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        judge(access, &headers, true).is_ok()
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_answered() {
+        for host in ["localhost", "localhost:7400", "127.0.0.1:7400", "[::1]:7400", "LOCALHOST:1"] {
+            assert!(judged(Access::Loopback, &[("host", host)]), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "evil.example:7400",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "user@localhost",
+            "",
+            "local host",
+        ] {
+            assert!(!judged(Access::Loopback, &[("host", host)]), "{host}");
+        }
+        assert!(!judged(Access::Loopback, &[]));
+        assert!(!judged(Access::Loopback, &[("host", "localhost"), ("host", "evil.example")]));
+    }
+
+    #[test]
+    fn an_open_address_is_asked_by_its_number() {
+        assert!(judged(Access::Network, &[("host", "192.168.1.5:7400")]));
+        assert!(!judged(Access::Network, &[("host", "rebound.example:7400")]));
+    }
+
+    #[test]
+    fn pages_of_other_sites_are_refused() {
+        let from = |origin| judged(Access::Loopback, &[("host", "localhost:7400"), ("origin", origin)]);
+        assert!(from("http://localhost:7400"));
+        for origin in ["http://localhost:7401", "https://localhost:7400", "http://evil.example", "null", "x"]
+        {
+            assert!(!from(origin), "{origin}");
+        }
+        assert!(!judged(Access::Loopback, &[("host", "localhost"), ("sec-fetch-site", "cross-site")]));
+    }
+}

@@ -1,0 +1,65 @@
+//! `stepcast serve`: the page, the API behind it, and what keeps both safe.
+//!
+//! Everything is answered by the same studies as on the command line, and charts are those of `report`. The server listens
+//! on this machine only unless told otherwise ([`guard`]), reads no file that a request names ([`uploads`]), and does
+//! heavy work in bounded queues that a client leaves by going away ([`work`]).
+
+mod api;
+mod assets;
+mod edit;
+mod events;
+mod guard;
+mod input;
+mod openapi;
+mod problem;
+mod question;
+mod serve;
+mod uploads;
+mod watched;
+mod work;
+
+pub use guard::Access;
+pub use serve::{Ended, Options, serve};
+
+use axum::Router;
+use axum::http::HeaderValue;
+use axum::middleware;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{DefaultPredicate, NotForContentType, Predicate};
+use uploads::Uploads;
+use work::Work;
+
+/// What all requests share.
+pub(crate) struct Shared {
+    pub(crate) access: Access,
+    pub(crate) uploads: Uploads,
+    pub(crate) work: Work,
+    pub(crate) timelines: api::Timelines,
+    /// What pages may load and run.
+    pub(crate) policy: HeaderValue,
+    pub(crate) specification: openapi::Specification,
+}
+
+/// The whole application; `stop` ends all work that is under way.
+pub fn application(access: Access, stop: CancellationToken) -> std::io::Result<Router> {
+    let shared = Arc::new(Shared {
+        access,
+        uploads: Uploads::new()?,
+        work: Work::new(stop),
+        timelines: api::Timelines::default(),
+        policy: guard::policy(),
+        specification: openapi::Specification::new(),
+    });
+    // A compressor would hold events back until it has enough of them.
+    let compressed = DefaultPredicate::new().and(NotForContentType::const_new(events::CONTENT_TYPE));
+    Ok(Router::new()
+        .merge(assets::routes())
+        .nest("/api", api::routes())
+        .fallback(problem::not_found)
+        .method_not_allowed_fallback(problem::not_allowed)
+        .layer(CompressionLayer::new().compress_when(compressed))
+        .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard::check))
+        .with_state(shared))
+}

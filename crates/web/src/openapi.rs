@@ -1,0 +1,130 @@
+//! The description of the API (OpenAPI 3.1), made of the types that are sent and received.
+
+use crate::api::{predict, scenario, search, timeline, uploads};
+use crate::problem::Problem;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+/// The description, as it is served.
+pub(crate) struct Specification(pub(crate) Value);
+
+/// What a body is made of.
+struct Describe {
+    schemas: SchemaGenerator,
+    paths: Map<String, Value>,
+}
+
+impl Describe {
+    fn content<T: JsonSchema>(&mut self, kind: &str) -> Value {
+        let schema = self.schemas.subschema_for::<T>();
+        json!({ kind: { "schema": schema } })
+    }
+
+    fn add(&mut self, path: &str, method: &str, summary: &str, body: Option<Value>, answers: Value) {
+        let problem = self.content::<Problem>("application/problem+json");
+        let mut operation = json!({
+            "summary": summary,
+            "responses": {
+                "200": { "description": "the answer", "content": answers },
+                "default": { "description": "what went wrong, why, and what to do", "content": problem },
+            },
+        });
+        if let Some(body) = body {
+            operation["requestBody"] = json!({ "required": true, "content": body });
+        }
+        let entry = self.paths.entry(path.to_owned()).or_insert_with(|| json!({}));
+        entry[method] = operation;
+    }
+}
+
+impl Specification {
+    pub(crate) fn new() -> Self {
+        let settings = SchemaSettings::openapi3().with(|settings| {
+            settings.meta_schema = None;
+        });
+        let mut all = Describe { schemas: settings.into_generator(), paths: Map::new() };
+        for (path, summary) in [
+            ("/api/v1/examples", "Scenarios to start from"),
+            ("/api/v1/methods", "The methods, as `stepcast methods --json`"),
+            ("/api/v1/devices", "The devices of the catalog, as `stepcast devices --json`"),
+            ("/api/v1/networks", "The networks of the catalog, as `stepcast networks --json`"),
+            ("/api/v1/models", "Names and descriptions of the zoo's models"),
+        ] {
+            all.add(path, "get", summary, None, json!({ "application/json": { "schema": {} } }));
+        }
+        describe::<scenario::Body, scenario::Described>(
+            &mut all,
+            "/api/v1/scenario",
+            "Changes a scenario's text, checks it, and says which methods apply",
+        );
+        let body = all.content::<predict::Body>("application/json");
+        let mut answers = all.content::<stepcast_study::Forecast>("application/json");
+        merge(&mut answers, all.content::<predict::Event>("application/x-ndjson"));
+        merge(&mut answers, json!({ "image/svg+xml": {}, "text/html": {} }));
+        all.add(
+            "/api/v1/predict",
+            "post",
+            "A forecast, as `stepcast predict --json`; as events, as a drawing or as a report if asked for",
+            Some(body),
+            answers,
+        );
+        describe::<crate::question::Asked, stepcast_study::compare::Comparison>(
+            &mut all,
+            "/api/v1/compare",
+            "All methods side by side, as `stepcast compare --json`",
+        );
+        let body = all.content::<search::Body>("application/json");
+        let mut answers = all.content::<stepcast_study::search::Report>("application/json");
+        merge(&mut answers, all.content::<search::Event>("application/x-ndjson"));
+        all.add(
+            "/api/v1/search",
+            "post",
+            "The best configuration, as `stepcast search --json`; with progress as events",
+            Some(body),
+            answers,
+        );
+        let body = all.content::<timeline::Body>("application/json");
+        let mut answers = all.content::<timeline::Window>("application/json");
+        merge(&mut answers, json!({ "image/svg+xml": {}, "application/vnd.perfetto": {} }));
+        all.add(
+            "/api/v1/timeline",
+            "post",
+            "What a simulated run does when: a part of it",
+            Some(body),
+            answers,
+        );
+        let answers = all.content::<uploads::Answer>("application/json");
+        let body =
+            json!({ "application/octet-stream": { "schema": { "type": "string", "format": "binary" } } });
+        all.add(
+            "/api/v1/uploads",
+            "post",
+            "Imports a recording, a model or a fitted artefact",
+            Some(body),
+            answers,
+        );
+        Self(json!({
+            "openapi": "3.1.0",
+            "info": {
+                "title": "Stepcast",
+                "version": env!("CARGO_PKG_VERSION"),
+                "description": "Forecasts of distributed training. What comes as JSON is what the commands write with --json.",
+            },
+            "paths": all.paths,
+            "components": { "schemas": all.schemas.definitions() },
+        }))
+    }
+}
+
+fn describe<Body: JsonSchema, Answer: JsonSchema>(all: &mut Describe, path: &str, summary: &str) {
+    let body = all.content::<Body>("application/json");
+    let answer = all.content::<Answer>("application/json");
+    all.add(path, "post", summary, Some(body), answer);
+}
+
+fn merge(into: &mut Value, other: Value) {
+    if let (Value::Object(into), Value::Object(other)) = (into, other) {
+        into.extend(other);
+    }
+}

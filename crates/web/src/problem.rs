@@ -1,0 +1,154 @@
+//! What went wrong, as problem details (RFC 9457) with the key, the reason and the remedy.
+
+use axum::Json;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+use stepcast_core::invalid::Invalid;
+use stepcast_core::scenario::DocumentError;
+use stepcast_study::sweep::VaryError;
+use stepcast_trace::TraceError;
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Problem {
+    /// Short and stable, for programs.
+    #[serde(rename = "type")]
+    kind: String,
+    /// In a few words.
+    title: String,
+    /// The status of the response.
+    pub(crate) status: u16,
+    /// What is wrong.
+    pub(crate) detail: String,
+    /// What to do about it.
+    pub(crate) remedy: String,
+    /// The key of the scenario or the part of the request that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
+    /// The line of the scenario, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) line: Option<usize>,
+    /// The character of that line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) column: Option<usize>,
+}
+
+impl Problem {
+    pub(crate) fn new(
+        status: StatusCode,
+        kind: &str,
+        detail: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind: format!("urn:stepcast:{kind}"),
+            title: kind.replace('-', " "),
+            status: status.as_u16(),
+            detail: detail.into(),
+            remedy: remedy.into(),
+            key: None,
+            line: None,
+            column: None,
+        }
+    }
+
+    /// A request that cannot be answered as it is.
+    pub(crate) fn invalid(key: &str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
+        let key = Some(key.to_owned()).filter(|key| !key.is_empty());
+        Self { key, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid-request", detail, remedy) }
+    }
+
+    /// The same problem, about this part of the request.
+    #[must_use]
+    pub(crate) fn at(self, key: impl Into<String>) -> Self {
+        Self { key: Some(key.into()), ..self }
+    }
+
+    /// The server has enough to do.
+    pub(crate) fn busy() -> Self {
+        let reason = "the server has as much to do as it takes on";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", reason, "try again in a moment")
+    }
+
+    /// The work was ended before its end.
+    pub(crate) fn stopped() -> Self {
+        let reason = "it was stopped before it was done";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "stopped", reason, "ask again")
+    }
+
+    /// The work took too long.
+    pub(crate) fn too_long() -> Self {
+        let remedy = "ask for less, or use the command line, which has no limit";
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "too-long", "it takes too long", remedy)
+    }
+
+    /// A fault of the server.
+    pub(crate) fn fault(reason: impl Into<String>) -> Self {
+        let remedy = "report it, with the scenario";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "fault", reason, remedy)
+    }
+}
+
+impl From<DocumentError> for Problem {
+    fn from(error: DocumentError) -> Self {
+        let path = error.path.to_string();
+        let mut problem = Self::invalid(&path, error.reason, error.remedy);
+        problem.kind = "urn:stepcast:invalid-scenario".to_owned();
+        problem.title = "invalid scenario".to_owned();
+        if let Some((text, span)) = error.place {
+            let before = &text[..span.start];
+            let begin = before.rfind('\n').map_or(0, |end| end + 1);
+            problem.line = Some(1 + before.matches('\n').count());
+            problem.column = Some(1 + before[begin..].chars().count());
+        }
+        problem
+    }
+}
+
+impl From<Invalid> for Problem {
+    fn from(invalid: Invalid) -> Self {
+        Self::invalid(&invalid.path.to_string(), invalid.reason, invalid.remedy)
+    }
+}
+
+impl From<VaryError> for Problem {
+    fn from(error: VaryError) -> Self {
+        match error {
+            VaryError::Axis { axis, invalid } => Self::from(invalid).at(format!("vary: {axis}")),
+            VaryError::Document(error) => error.into(),
+        }
+    }
+}
+
+impl From<TraceError> for Problem {
+    fn from(error: TraceError) -> Self {
+        // The place may be a path of this machine, which is nobody's business.
+        Self::invalid("upload", error.reason, error.remedy)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let busy = status == StatusCode::SERVICE_UNAVAILABLE;
+        let mut response = (status, Json(self)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if busy {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+pub(crate) async fn not_found() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "not-found", "there is nothing here", "see /api for what there is")
+}
+
+pub(crate) async fn not_allowed() -> Problem {
+    let reason = "this cannot be asked by this method";
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", reason, "see /api for what there is")
+}

@@ -1,0 +1,245 @@
+//! What was uploaded, and the only files that scenarios sent to the server can name.
+//!
+//! Uploads are kept in memory, under names that are made here and cannot be guessed; the oldest go when there are too
+//! many. While one is imported it lies in a folder that only this process uses, under a name that is made here too. No
+//! name that a client sends ever becomes part of a path.
+
+use crate::problem::Problem;
+use axum::http::StatusCode;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Cursor};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use stepcast_core::artefact::Artefact;
+use stepcast_core::invalid::{Invalid, KeyPath};
+use stepcast_core::model::ModelFile;
+use stepcast_core::profile::Profile;
+use stepcast_core::scenario::Files;
+use stepcast_trace::{Found, Imported, Options, Overview, onnx, parse_profile, print_profile};
+use tempfile::TempDir;
+
+/// Largest upload.
+pub(crate) const LARGEST: u64 = 64 << 20;
+
+/// All uploads together; the oldest are forgotten beyond it.
+const MOST: usize = 256 << 20;
+
+/// The profile that `examples/profile.toml` names.
+const EXAMPLE: (&str, &str) = ("one-worker.json", include_str!("../../../examples/one-worker.json"));
+
+/// Something a scenario can name.
+#[derive(Clone)]
+enum Kept {
+    Profile(Arc<Profile>),
+    Onnx(Arc<[u8]>),
+    Artefact(Arc<str>),
+}
+
+struct Entry {
+    name: String,
+    bytes: usize,
+    kept: Kept,
+}
+
+/// All uploads.
+pub(crate) struct Uploads {
+    folder: TempDir,
+    entries: Mutex<VecDeque<Entry>>,
+}
+
+/// What became of an upload.
+pub(crate) struct Taken {
+    /// What a scenario calls it; none if the scenario below holds it all.
+    pub(crate) file: Option<String>,
+    /// A scenario to start from.
+    pub(crate) scenario: String,
+    pub(crate) overview: Option<Overview>,
+}
+
+impl Uploads {
+    pub(crate) fn new() -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("stepcast-").tempdir()?;
+        Ok(Self { folder, entries: Mutex::new(VecDeque::new()) })
+    }
+
+    fn entries(&self) -> MutexGuard<'_, VecDeque<Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A path for a file that is being received.
+    pub(crate) fn place(&self) -> Result<PathBuf, Problem> {
+        Ok(self.folder.path().join(random()?))
+    }
+
+    fn keep(&self, ending: &str, bytes: usize, kept: Kept) -> Result<String, Problem> {
+        let name = format!("upload-{}{ending}", random()?);
+        let mut entries = self.entries();
+        entries.push_back(Entry { name: name.clone(), bytes, kept });
+        while entries.len() > 1 && entries.iter().map(|entry| entry.bytes).sum::<usize>() > MOST {
+            entries.pop_front();
+        }
+        Ok(name)
+    }
+
+    fn find(&self, name: &str) -> Option<Kept> {
+        self.entries().iter().find(|entry| entry.name == name).map(|entry| entry.kept.clone())
+    }
+
+    /// Makes something that scenarios can name of the file at `place`.
+    pub(crate) fn take(&self, place: PathBuf, name: &str, batch: Option<u32>) -> Result<Taken, Problem> {
+        let bytes = stepcast_trace::unpacked(&place)?;
+        if let Some(text) = std::str::from_utf8(&bytes).ok().filter(|text| Artefact::from_toml(text).is_ok())
+        {
+            let file = self.keep(".toml", bytes.len(), Kept::Artefact(text.into()))?;
+            let scenario = "[model]\nzoo = \"resnet50\"\n".to_owned();
+            return Ok(Taken { file: Some(file), scenario, overview: None });
+        }
+        if bytes.windows(16).take(256).any(|window| window == b"stepcast-profile") {
+            let mut profile = parse_profile(&bytes, "upload")?;
+            profile.name = shown(&profile.name);
+            let imported =
+                Imported { found: Found::Profile(profile), summary: Default::default(), notes: Vec::new() };
+            return self.imported(imported, None);
+        }
+        let onnx = stepcast_trace::Format::detect(&place)? == stepcast_trace::Format::Onnx;
+        let mut imported = stepcast_trace::import(&[place], &Options { batch, ..Options::default() })?;
+        let name = shown(name);
+        if !name.is_empty() {
+            match &mut imported.found {
+                Found::Profile(profile) => profile.name = name,
+                Found::Model(model) => model.name = name,
+            }
+        }
+        self.imported(imported, onnx.then_some(bytes))
+    }
+
+    fn imported(&self, imported: Imported, onnx: Option<Vec<u8>>) -> Result<Taken, Problem> {
+        let (file, scenario) = match (&imported.found, onnx) {
+            (Found::Profile(profile), _) => {
+                let mut text = Vec::new();
+                print_profile(profile, &mut text).map_err(|error| Problem::fault(error.to_string()))?;
+                let kept = Kept::Profile(Arc::new(profile.clone()));
+                let file = self.keep(".json", text.len(), kept)?;
+                let scenario = format!(
+                    "[model]\nprofile = \"{file}\"\n\n[[cluster.workers]]\ncount = 4\n\n[cluster]\nnetwork = \"10gbe\"\n\n\
+                     [strategy]\nsynchronisation = \"async\"\n"
+                );
+                (Some(file), scenario)
+            }
+            (Found::Model(_), Some(bytes)) => {
+                let file = self.keep(".onnx", bytes.len(), Kept::Onnx(bytes.into()))?;
+                let scenario = format!("[model]\nonnx = \"{file}\"\n");
+                (Some(file), scenario)
+            }
+            (Found::Model(model), None) => {
+                let mut text = Vec::new();
+                stepcast_trace::print_model(model, &mut text)
+                    .map_err(|error| Problem::fault(error.to_string()))?;
+                (None, String::from_utf8_lossy(&text).into_owned())
+            }
+        };
+        let overview = Some(Overview::of(&imported, file.clone()));
+        Ok(Taken { file, scenario, overview })
+    }
+
+    /// An upload as a file, to go with a scenario that names it.
+    pub(crate) fn text(&self, name: &str) -> Result<Vec<u8>, Problem> {
+        let mut text = Vec::new();
+        match self.find(name) {
+            Some(Kept::Profile(profile)) => {
+                print_profile(&profile, &mut text).map_err(|error| Problem::fault(error.to_string()))?;
+            }
+            Some(Kept::Onnx(bytes)) => text.extend_from_slice(&bytes),
+            Some(Kept::Artefact(artefact)) => text.extend_from_slice(artefact.as_bytes()),
+            None if name == EXAMPLE.0 => text.extend_from_slice(EXAMPLE.1.as_bytes()),
+            None => {
+                let reason = "there is no such upload, or it was forgotten";
+                return Err(Problem::new(StatusCode::NOT_FOUND, "not-found", reason, "upload it again"));
+            }
+        }
+        Ok(text)
+    }
+}
+
+fn random() -> Result<String, Problem> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| Problem::fault(error.to_string()))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// A client's name for something, to be shown and for nothing else.
+fn shown(name: &str) -> String {
+    let stem = name.rsplit(['/', '\\']).next().unwrap_or_default().split('.').next().unwrap_or_default();
+    stem.chars().filter(|c| !c.is_control()).take(60).collect()
+}
+
+fn absent(what: &str, name: &str) -> Invalid {
+    let name: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
+    let reason = format!("there is no {what} \"{name}\" among the uploads");
+    Invalid::new(
+        KeyPath::root(),
+        reason,
+        "upload it, and use the name that it gets; other files are not read",
+    )
+}
+
+impl Files for Uploads {
+    fn profile(&self, path: &str) -> Result<Profile, Invalid> {
+        match self.find(path) {
+            Some(Kept::Profile(profile)) => Ok(Profile::clone(&profile)),
+            _ if path == EXAMPLE.0 => parse_profile(EXAMPLE.1.as_bytes(), EXAMPLE.0)
+                .map_err(|error| Invalid::new(KeyPath::root(), error.reason, error.remedy)),
+            _ => Err(absent("profile", path)),
+        }
+    }
+
+    fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Invalid> {
+        let Some(Kept::Onnx(bytes)) = self.find(path) else { return Err(absent("ONNX file", path)) };
+        let options = onnx::Options { sizes: sizes.clone(), name: None };
+        let imported = onnx::from_onnx(Cursor::new(bytes), "upload", &options)
+            .map_err(|error| Invalid::new(KeyPath::root(), error.reason, error.remedy))?;
+        Ok(ModelFile::of(&imported.model))
+    }
+
+    fn text(&self, path: &str) -> Result<String, Invalid> {
+        match self.find(path) {
+            Some(Kept::Artefact(text)) => Ok(text.to_string()),
+            _ => Err(absent("artefact", path)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_but_uploads_can_be_read() {
+        let uploads = Uploads::new().unwrap();
+        for path in
+            ["/etc/passwd", "../../examples/one-worker.json", "examples/one-worker.json", "", "Cargo.toml"]
+        {
+            assert!(uploads.profile(path).is_err(), "{path}");
+            assert!(uploads.onnx(path, &BTreeMap::new()).is_err(), "{path}");
+            assert!(Files::text(&uploads, path).is_err(), "{path}");
+            assert!(uploads.text(path).is_err(), "{path}");
+        }
+        assert!(uploads.profile("one-worker.json").is_ok());
+    }
+
+    #[test]
+    fn the_oldest_go_first() {
+        let uploads = Uploads::new().unwrap();
+        let keep = || uploads.keep(".toml", MOST / 2 + 1, Kept::Artefact("x".into())).unwrap();
+        let (first, second) = (keep(), keep());
+        assert!(Files::text(&uploads, &first).is_err());
+        assert_eq!(Files::text(&uploads, &second).unwrap(), "x");
+    }
+
+    #[test]
+    fn names_of_clients_are_only_shown() {
+        assert_eq!(shown("../../etc/passwd"), "passwd");
+        assert_eq!(shown("C:\\traces\\resnet.pt.trace.json"), "resnet");
+        assert_eq!(shown("a\nb.json"), "ab");
+    }
+}

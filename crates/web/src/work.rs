@@ -1,0 +1,144 @@
+//! Work in bounded queues: what takes microseconds beside what takes seconds, and nothing for clients that have left.
+
+use crate::problem::Problem;
+use std::num::NonZero;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// Requests that may wait for closed forms, and for engines and searches.
+const WAITING: (usize, usize) = (512, 32);
+
+/// Longest that a request may take, from its turn on.
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// One kind of work.
+pub(crate) struct Queue {
+    places: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+    stop: CancellationToken,
+}
+
+/// A turn in a queue; it is over when this is dropped.
+pub(crate) struct Turn(
+    #[expect(dead_code, reason = "held until the work is done")] [OwnedSemaphorePermit; 2],
+);
+
+impl Queue {
+    fn new(places: usize, waiting: usize, stop: CancellationToken) -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(places)),
+            waiting: Arc::new(Semaphore::new(places + waiting)),
+            stop,
+        }
+    }
+
+    /// A token that ends one piece of work, and is ended with the server.
+    pub(crate) fn token(&self) -> CancellationToken {
+        self.stop.child_token()
+    }
+
+    /// Waits for a turn.
+    pub(crate) async fn turn(&self) -> Result<Turn, Problem> {
+        let waiting = Arc::clone(&self.waiting).try_acquire_owned().map_err(|error| match error {
+            TryAcquireError::NoPermits => Problem::busy(),
+            TryAcquireError::Closed => Problem::stopped(),
+        })?;
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| Problem::stopped())?;
+        Ok(Turn([waiting, place]))
+    }
+
+    /// Does `work` on a thread of its own when its turn comes. The token is cancelled when nobody waits any more.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&CancellationToken) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let turn = self.turn().await?;
+        let token = self.token();
+        let guard = token.clone().drop_guard();
+        let done = spawn_blocking(move || {
+            let done = work(&token);
+            drop(turn);
+            if token.is_cancelled() { Err(Problem::stopped()) } else { done }
+        });
+        let done = timeout(LONGEST, done).await.map_err(|_| Problem::too_long())?;
+        drop(guard);
+        done.map_err(|_| Problem::fault("the work ended in a panic"))?
+    }
+}
+
+/// All queues.
+pub(crate) struct Work {
+    quick: Queue,
+    heavy: Queue,
+}
+
+impl Work {
+    pub(crate) fn new(stop: CancellationToken) -> Self {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        Self {
+            quick: Queue::new(2 * cores, WAITING.0, stop.clone()),
+            heavy: Queue::new(cores, WAITING.1, stop),
+        }
+    }
+
+    /// For closed forms, and whatever else takes milliseconds.
+    pub(crate) fn quick(&self) -> &Queue {
+        &self.quick
+    }
+
+    /// For the event engine, searches and imports.
+    pub(crate) fn heavy(&self) -> &Queue {
+        &self.heavy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[tokio::test]
+    async fn a_full_queue_says_so() {
+        let queue = Arc::new(Queue::new(1, 0, CancellationToken::new()));
+        let (go, wait) = mpsc::channel::<()>();
+        let first = tokio::spawn({
+            let queue = Arc::clone(&queue);
+            async move { queue.run(move |_| Ok(wait.recv().is_ok())).await }
+        });
+        while queue.places.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(queue.run(|_| Ok(())).await, Err(Problem::busy()));
+        go.send(()).unwrap();
+        assert_eq!(first.await.unwrap(), Ok(true));
+        assert_eq!(queue.run(|_| Ok(1)).await, Ok(1));
+    }
+
+    #[tokio::test]
+    async fn work_ends_when_the_client_leaves() {
+        let queue = Queue::new(1, 1, CancellationToken::new());
+        let (ended, seen) = mpsc::channel();
+        let work = queue.run(move |token| {
+            while !token.is_cancelled() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            ended.send(()).map_err(|_| Problem::stopped())
+        });
+        assert!(timeout(Duration::from_millis(50), work).await.is_err());
+        assert!(seen.recv_timeout(Duration::from_secs(10)).is_ok());
+        assert!(queue.run(|_| Ok(())).await.is_ok(), "the place is free again");
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_fault_and_frees_the_place() {
+        let queue = Queue::new(1, 0, CancellationToken::new());
+        let gone: Result<(), Problem> = queue.run(|_| panic!("on purpose")).await;
+        assert_eq!(gone.unwrap_err().status, 500);
+        assert!(queue.run(|_| Ok(())).await.is_ok());
+    }
+}

@@ -1,0 +1,402 @@
+//! The server asked as clients ask it, and as they should not.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of them")]
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response, StatusCode, header};
+use flate2::write::GzEncoder;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::time::{Duration, Instant};
+use stepcast_core::scenario::Document;
+use stepcast_study::compare::Comparison;
+use stepcast_study::{Forecast, WORTH, methods, usual_workers};
+use stepcast_web::{Access, application};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+const QUICK_START: &str = include_str!("../../../examples/quickstart.toml");
+const ASYNC: &str = include_str!("../../../examples/async.toml");
+
+fn app() -> Router {
+    application(Access::Loopback, CancellationToken::new()).unwrap()
+}
+
+fn request(method: &str, path: &str) -> axum::http::request::Builder {
+    Request::builder().method(method).uri(path).header(header::HOST, "localhost:7400")
+}
+
+fn asking(path: &str, accept: &str, body: &Value) -> Request<Body> {
+    request("POST", path)
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::ACCEPT, accept)
+        .body(Body::from(body.to_string()))
+        .unwrap()
+}
+
+async fn ask(app: &Router, request: Request<Body>) -> (StatusCode, String, Vec<u8>) {
+    let response: Response<Body> = app.clone().oneshot(request).await.unwrap();
+    let kind = response.headers().get(header::CONTENT_TYPE).map(|kind| kind.to_str().unwrap().to_owned());
+    let status = response.status();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    (status, kind.unwrap_or_default(), bytes.to_vec())
+}
+
+async fn post(app: &Router, path: &str, body: Value) -> Value {
+    let (status, _, bytes) = ask(app, asking(path, "application/json", &body)).await;
+    let value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(status, StatusCode::OK, "{value}");
+    value
+}
+
+/// The problem that a request ends in.
+async fn problem(app: &Router, request: Request<Body>) -> (u16, Value) {
+    let (status, kind, bytes) = ask(app, request).await;
+    assert_eq!(kind, "application/problem+json", "{}", String::from_utf8_lossy(&bytes));
+    let problem: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(problem["status"], status.as_u16());
+    for key in ["type", "title", "detail", "remedy"] {
+        assert!(problem[key].as_str().is_some_and(|text| !text.is_empty()), "{key}: {problem}");
+    }
+    (status.as_u16(), problem)
+}
+
+fn forecast(text: &str) -> Forecast {
+    let scenario = Document::new("test", text).scenario(&[]).unwrap();
+    let method = methods::choose(&scenario).unwrap();
+    Forecast::new(&scenario, method, &usual_workers(&scenario, method), WORTH).unwrap()
+}
+
+#[tokio::test]
+async fn answers_are_those_of_the_commands() {
+    let app = app();
+    let predicted = post(&app, "/api/v1/predict", json!({ "scenario": QUICK_START })).await;
+    assert_eq!(predicted, serde_json::to_value(forecast(QUICK_START)).unwrap());
+    let compared = post(&app, "/api/v1/compare", json!({ "scenario": QUICK_START })).await;
+    let scenario = Document::new("test", QUICK_START).scenario(&[]).unwrap();
+    assert_eq!(compared, serde_json::to_value(Comparison::new(&scenario)).unwrap());
+}
+
+#[tokio::test]
+async fn closed_forms_answer_within_a_moment() {
+    let app = app();
+    let ask = || asking("/api/v1/predict", "application/x-ndjson", &json!({ "scenario": QUICK_START }));
+    answered(&app, ask()).await;
+    // A busy machine may take longer now and then.
+    let mut best = Duration::MAX;
+    for _ in 0..9 {
+        let since = Instant::now();
+        answered(&app, ask()).await;
+        best = best.min(since.elapsed());
+    }
+    assert!(best < Duration::from_millis(100), "{best:?}");
+}
+
+async fn answered(app: &Router, request: Request<Body>) {
+    let (status, ..) = ask(app, request).await;
+    assert_eq!(status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn the_engine_tells_how_far_it_is() {
+    let text = format!("{ASYNC}\n[methods.simulate]\nruns = 2\nsteps = 20\nwarm-up = 2\n");
+    let body = json!({ "scenario": text, "workers": [1, 2] });
+    let (status, kind, bytes) = ask(&app(), asking("/api/v1/predict", "application/x-ndjson", &body)).await;
+    assert_eq!((status, kind.as_str()), (StatusCode::OK, "application/x-ndjson"));
+    let events: Vec<Value> = bytes
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!(kinds.first(), Some(&"begun"));
+    assert_eq!(kinds.last(), Some(&"answer"));
+    assert!(kinds.iter().filter(|kind| **kind == "progress").count() >= 3, "{kinds:?}");
+    let answer = events.last().unwrap();
+    assert_eq!(answer["forecast"]["prediction"]["method"], "simulate");
+    assert!(answer["html"].as_str().unwrap().contains("<svg"));
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_ends_the_work() {
+    let app = app();
+    // Longer than anybody waits: a hundred engines one after the other.
+    let workers: Vec<u32> = (1..=100).collect();
+    let body = json!({ "scenario": ASYNC, "workers": workers });
+    let places = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    for _ in 0..2 * places {
+        let asked = asking("/api/v1/predict", "application/x-ndjson", &body);
+        let mut lines = app.clone().oneshot(asked).await.unwrap().into_body();
+        // The last ones do not even get their turn.
+        let _ = tokio::time::timeout(Duration::from_millis(300), lines.frame()).await;
+        drop(lines);
+    }
+    // All places are free again within what one run of the engine takes.
+    let small = format!("{ASYNC}\n[methods.simulate]\nruns = 1\nsteps = 20\nwarm-up = 2\n");
+    let since = Instant::now();
+    for _ in 0..4 {
+        post(&app, "/api/v1/predict", json!({ "scenario": small, "workers": [1] })).await;
+    }
+    assert!(since.elapsed() < Duration::from_secs(60), "{:?}", since.elapsed());
+}
+
+#[tokio::test]
+async fn a_server_that_stops_says_so() {
+    let stop = CancellationToken::new();
+    let app = application(Access::Loopback, stop.clone()).unwrap();
+    let workers: Vec<u32> = (1..=100).collect();
+    let body = json!({ "scenario": ASYNC, "workers": workers });
+    let response = app.oneshot(asking("/api/v1/predict", "application/x-ndjson", &body)).await.unwrap();
+    stop.cancel();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    let text = String::from_utf8_lossy(&bytes);
+    assert!(text.lines().last().unwrap().contains("urn:stepcast:stopped"), "{text}");
+}
+
+#[tokio::test]
+async fn searches_find_what_the_command_finds() {
+    let text = include_str!("../../../examples/search.toml");
+    let body =
+        json!({ "scenario": text, "minimize": "cost", "vary": ["workers.0.count=0..4", "batch=32,64"] });
+    let report = post(&app(), "/api/v1/search", body.clone()).await;
+    assert_eq!(report["configurations"], 10);
+    let (_, _, bytes) = ask(&app(), asking("/api/v1/search", "application/x-ndjson", &body)).await;
+    let last: Value =
+        serde_json::from_slice(bytes.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap()).unwrap();
+    assert_eq!(last["report"], report);
+    assert!(last["plot"].as_str().unwrap().starts_with("<svg"));
+}
+
+#[tokio::test]
+async fn timelines_are_drawn_by_windows() {
+    let app = app();
+    // More than a hundred thousand events.
+    let text = ASYNC.replace("count = 4", "count = 16");
+    let body = json!({ "scenario": text, "steps": 16 });
+    let whole = post(&app, "/api/v1/timeline", body).await;
+    assert!(whole["events"].as_u64().unwrap() > 100_000, "{}", whole["events"]);
+    let span = whole["span_s"].as_f64().unwrap();
+    let body = json!({ "scenario": text, "steps": 16, "from_s": 0.5 * span, "to_s": 0.501 * span, "first_worker": 3, "workers": 2 });
+    let since = Instant::now();
+    let window = post(&app, "/api/v1/timeline", body).await;
+    assert!(since.elapsed() < Duration::from_secs(2), "{:?}", since.elapsed());
+    let svg = window["svg"].as_str().unwrap();
+    assert!(svg.contains("worker 3") && svg.contains("worker 4") && !svg.contains(">worker 5<"));
+    assert!(svg.len() < 400_000, "{}", svg.len());
+    let trace =
+        asking("/api/v1/timeline", "application/vnd.perfetto", &json!({ "scenario": ASYNC, "steps": 1 }));
+    let (status, kind, bytes) = ask(&app, trace).await;
+    assert_eq!((status, kind.as_str()), (StatusCode::OK, "application/vnd.perfetto"));
+    assert!(bytes.len() > 1000);
+    let (status, problem) = problem(
+        &app,
+        asking("/api/v1/timeline", "application/json", &json!({ "scenario": ASYNC, "steps": 100_000 })),
+    )
+    .await;
+    assert_eq!((status, &problem["key"]), (422, &json!("steps")));
+}
+
+#[tokio::test]
+async fn uploads_become_scenarios() {
+    let app = app();
+    let trace = include_bytes!("../../../fuzz/seeds/kineto/alone.json");
+    let upload = |bytes: &[u8], query: &str| {
+        request("POST", &format!("/api/v1/uploads?{query}")).body(Body::from(bytes.to_vec())).unwrap()
+    };
+    let (status, _, bytes) = ask(&app, upload(trace, "name=..%2F..%2Fetc%2Falone.json&batch=32")).await;
+    let answer: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    assert_eq!(answer["overview"]["name"], "alone");
+    let file = answer["file"].as_str().unwrap();
+    assert!(file.starts_with("upload-") && file.ends_with(".json"), "{file}");
+    let predicted =
+        post(&app, "/api/v1/predict", json!({ "scenario": answer["scenario"], "set": ["methods.simulate.steps=20", "methods.simulate.warm-up=2"], "workers": [1] })).await;
+    assert_eq!(predicted["scenario"]["model"]["profile"], file);
+    let (status, _, profile) =
+        ask(&app, request("GET", &format!("/api/v1/uploads/{file}")).body(Body::empty()).unwrap()).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(stepcast_trace::parse_profile(&profile, "test").is_ok());
+    for bad in [&b""[..], b"\0\0\0", b"{", b"not a trace at all"] {
+        assert_eq!(problem(&app, upload(bad, "name=x")).await.0, 422);
+    }
+    let (status, _) = problem(&app, upload(&vec![b' '; (64 << 20) + 1], "name=large")).await;
+    assert_eq!(status, 413);
+}
+
+#[tokio::test]
+async fn scenarios_cannot_read_files() {
+    let app = app();
+    for model in [
+        "profile = \"/etc/passwd\"",
+        "profile = \"../../examples/one-worker.json\"",
+        "onnx = \"/etc/hostname\"",
+    ] {
+        let body = json!({ "scenario": format!("[model]\n{model}\n") });
+        let (status, problem) = problem(&app, asking("/api/v1/predict", "application/json", &body)).await;
+        assert_eq!(status, 422, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("among the uploads"), "{problem}");
+        assert!(problem["key"].as_str().unwrap().starts_with("model."), "{problem}");
+    }
+    let fitted = "[model]\nzoo = \"alexnet\"\n[[cluster.workers]]\ndevice = { base = \"tesla-t4\", fitted = \"/etc/passwd\" }\n";
+    let (status, _) =
+        problem(&app, asking("/api/v1/predict", "application/json", &json!({ "scenario": fitted }))).await;
+    assert_eq!(status, 422);
+    for path in
+        ["/api/v1/uploads/..%2F..%2FCargo.toml", "/..%2FCargo.toml", "/%2e%2e/Cargo.toml", "/assets/main.js"]
+    {
+        assert_eq!(problem(&app, request("GET", path).body(Body::empty()).unwrap()).await.0, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn problems_say_where_and_what_to_do() {
+    let app = app();
+    let scenario = "[model]\nzoo = \"vgg61\"\n";
+    let (status, wrong) =
+        problem(&app, asking("/api/v1/predict", "application/json", &json!({ "scenario": scenario }))).await;
+    assert_eq!(status, 422);
+    assert_eq!((&wrong["key"], &wrong["line"]), (&json!("model.zoo"), &json!(2)));
+    assert!(wrong["remedy"].as_str().unwrap().contains("vgg16"));
+    let described = post(&app, "/api/v1/scenario", json!({ "scenario": scenario })).await;
+    assert_eq!(described["problem"], wrong);
+    let (status, refused) = problem(
+        &app,
+        asking(
+            "/api/v1/predict",
+            "application/json",
+            &json!({ "scenario": QUICK_START, "method": "liu2022" }),
+        ),
+    )
+    .await;
+    assert_eq!((status, &refused["key"]), (422, &json!("strategy.architecture")));
+    let (status, unknown) = problem(
+        &app,
+        asking("/api/v1/predict", "application/json", &json!({ "scenario": QUICK_START, "method": "zeng" })),
+    )
+    .await;
+    assert_eq!((status, &unknown["key"]), (422, &json!("method")));
+}
+
+#[tokio::test]
+async fn bodies_that_make_no_sense_are_refused() {
+    let app = app();
+    let raw = |kind: &str, body: Vec<u8>| {
+        request("POST", "/api/v1/predict").header(header::CONTENT_TYPE, kind).body(Body::from(body)).unwrap()
+    };
+    let json = "application/json";
+    for (body, status) in [
+        (b"".to_vec(), 400),
+        (b"{".to_vec(), 400),
+        (b"[]".to_vec(), 400),
+        (b"{\"scenario\": 1}".to_vec(), 400),
+        (b"\xff\xfe".to_vec(), 400),
+        (vec![b'['; 1 << 19], 400),
+        (vec![b' '; (1 << 20) + 1], 413),
+        (format!("{{\"scenario\": \"{}\"}}", "[".repeat(1 << 19)).into_bytes(), 422),
+        (json!({ "scenario": QUICK_START, "workers": [0] }).to_string().into_bytes(), 422),
+        (json!({ "scenario": QUICK_START, "workers": vec![1; 1000] }).to_string().into_bytes(), 422),
+        (json!({ "scenario": QUICK_START, "set": ["nonsense"] }).to_string().into_bytes(), 422),
+    ] {
+        let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
+        assert_eq!(problem(&app, raw(json, body)).await.0, status, "{shown}");
+    }
+    assert_eq!(problem(&app, raw("text/plain", b"{}".to_vec())).await.0, 415);
+    assert_eq!(problem(&app, request("GET", "/api/v1/predict").body(Body::empty()).unwrap()).await.0, 405);
+    assert_eq!(problem(&app, request("GET", "/api/v2/predict").body(Body::empty()).unwrap()).await.0, 404);
+}
+
+#[tokio::test]
+async fn foreign_hosts_and_origins_are_refused() {
+    let app = app();
+    for (name, value) in
+        [("host", "evil.example"), ("origin", "http://evil.example"), ("sec-fetch-site", "cross-site")]
+    {
+        let mut request = request("GET", "/api/v1/methods").body(Body::empty()).unwrap();
+        request.headers_mut().insert(name, value.parse().unwrap());
+        assert_eq!(problem(&app, request).await.0, 403, "{name}: {value}");
+    }
+    let mut own = request("GET", "/api/v1/methods").body(Body::empty()).unwrap();
+    own.headers_mut().insert("origin", "http://localhost:7400".parse().unwrap());
+    assert_eq!(ask(&app, own).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn pages_may_run_nothing_but_their_own_scripts() {
+    let response = app().oneshot(request("GET", "/").body(Body::empty()).unwrap()).await.unwrap();
+    let policy = response.headers()["content-security-policy"].to_str().unwrap().to_owned();
+    assert!(policy.contains("default-src 'none'") && policy.contains("script-src 'self';"), "{policy}");
+    assert!(!policy.contains("unsafe") && !policy.contains("http"), "{policy}");
+    assert_eq!(response.headers()["x-content-type-options"], "nosniff");
+    let page = response.into_body().collect().await.unwrap().to_bytes();
+    let page = String::from_utf8_lossy(&page);
+    assert!(
+        !page.contains("<style") && !page.contains(" style=") && !page.contains(" onclick"),
+        "nothing inline"
+    );
+    assert_eq!(page.matches("<script").count(), page.matches("src=\"main.js\"").count());
+    assert!(!page.contains("//"), "nothing from elsewhere");
+}
+
+#[tokio::test]
+async fn the_first_visit_is_small() {
+    let app = app();
+    let mut seen =
+        vec!["/".to_owned(), "/style.css".to_owned(), "/icon.svg".to_owned(), "/main.js".to_owned()];
+    seen.extend(["examples", "models", "devices", "networks"].map(|list| format!("/api/v1/{list}")));
+    let mut place = 0;
+    let mut total = 0;
+    while let Some(path) = seen.get(place).cloned() {
+        let mut get = request("GET", &path).body(Body::empty()).unwrap();
+        let (status, _, plain) = ask(&app, get).await;
+        assert_eq!(status, StatusCode::OK, "{path}");
+        get = request("GET", &path).header(header::ACCEPT_ENCODING, "gzip").body(Body::empty()).unwrap();
+        let (_, _, packed) = ask(&app, get).await;
+        total += packed.len();
+        for import in String::from_utf8_lossy(&plain).split("from \"./").skip(1) {
+            let module = format!("/{}", import.split('"').next().unwrap());
+            if path.ends_with(".js") && !seen.contains(&module) {
+                seen.push(module);
+            }
+        }
+        place += 1;
+    }
+    assert!(seen.len() > 12, "{seen:?}");
+    let body = json!({ "scenario": QUICK_START });
+    for (path, accept) in
+        [("/api/v1/scenario", "application/json"), ("/api/v1/predict", "application/x-ndjson")]
+    {
+        let (_, _, bytes) = ask(&app, asking(path, accept, &body)).await;
+        let mut packed = GzEncoder::new(Vec::new(), flate2::Compression::default());
+        packed.write_all(&bytes).unwrap();
+        // Events are not packed on their way.
+        total += if accept == "application/x-ndjson" { bytes.len() } else { packed.finish().unwrap().len() };
+    }
+    assert!(total < 150_000, "{total}");
+}
+
+#[tokio::test]
+async fn the_api_describes_itself() {
+    let (status, _, bytes) = ask(&app(), request("GET", "/api").body(Body::empty()).unwrap()).await;
+    assert_eq!(status, StatusCode::OK);
+    let described: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(described["openapi"], "3.1.0");
+    let schemas = described["components"]["schemas"].as_object().unwrap();
+    // Every reference leads somewhere.
+    let text = described.to_string();
+    for reference in text.split("\"#/components/schemas/").skip(1) {
+        let name = reference.split('"').next().unwrap();
+        assert!(schemas.contains_key(name), "{name}");
+    }
+    // What the forecast holds is what is described.
+    let forecast = serde_json::to_value(forecast(QUICK_START)).unwrap();
+    let known = schemas["Forecast"]["properties"].as_object().unwrap();
+    for key in forecast.as_object().unwrap().keys() {
+        assert!(known.contains_key(key), "{key}");
+    }
+    let prediction = schemas["Prediction"]["properties"].as_object().unwrap();
+    for key in forecast["prediction"].as_object().unwrap().keys() {
+        assert!(prediction.contains_key(key), "{key}");
+    }
+}
