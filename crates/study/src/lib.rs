@@ -10,6 +10,7 @@ pub mod interval;
 pub mod map;
 mod memory;
 pub mod methods;
+pub mod question;
 pub mod replace;
 mod scaling;
 pub mod search;

@@ -7,8 +7,10 @@ use stepcast_analytic::layerwise::Layerwise;
 use stepcast_analytic::liu2022::Liu2022;
 use stepcast_analytic::oyama2016::Oyama2016;
 use stepcast_analytic::zeng2023::Zeng2023;
+use stepcast_core::invalid::{Invalid, KeyPath};
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::scenario::Scenario;
+use stepcast_core::suggest;
 
 /// Every method, the one to prefer first.
 pub fn all() -> &'static [&'static dyn Method] {
@@ -49,6 +51,17 @@ pub fn list() -> Vec<Listed> {
 /// The method called `name`.
 pub fn find(name: &str) -> Option<&'static dyn Method> {
     all().iter().copied().find(|method| method.name() == name)
+}
+
+/// As [`find`], or what to say instead.
+pub fn named(name: &str) -> Result<&'static dyn Method, Invalid> {
+    find(name).ok_or_else(|| {
+        let known: Vec<&str> =
+            std::iter::once("auto").chain(all().iter().map(|method| method.name())).collect();
+        let list = format!("the methods are {}", known.join(", "));
+        let remedy = suggest::remedy(name, known.iter().copied(), &list);
+        Invalid::new(KeyPath::of("method"), format!("there is no method \"{name}\""), remedy)
+    })
 }
 
 /// The first method that models what the scenario asks, or why the nearest one does not.

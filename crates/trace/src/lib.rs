@@ -9,6 +9,7 @@ mod chakra;
 mod draft;
 mod error;
 mod format;
+mod found;
 mod horovod;
 mod import;
 mod json;
@@ -27,6 +28,7 @@ mod write;
 
 pub use error::TraceError;
 pub use format::Format;
+pub use found::{is_profile, is_scenario, usual_name};
 pub use import::{Found, Imported, Options, import};
 pub use json::{parse_profile, print_profile, read_profile, write_profile};
 pub use model::{print_model, write_model};

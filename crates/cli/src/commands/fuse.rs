@@ -1,15 +1,13 @@
 //! `stepcast fuse`: which gradients should travel together.
 
-use super::question::{Question, is_profile};
+use super::question::Question;
 use super::{json, plot};
 use crate::Answer;
 use crate::args::Fuse;
 use crate::render::{Screen, fusion, name};
 use stepcast_report::of;
 use stepcast_study::fuse;
-
-/// A profile, or nothing, does not say how gradients are summed.
-const ALL_REDUCE: [&str; 2] = ["strategy.architecture=all-reduce", "strategy.synchronisation=bsp"];
+use stepcast_study::question::{ALL_REDUCE, is_profile};
 
 pub(super) fn run(flags: &Fuse, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     flags.plot.as_deref().map(plot::check).transpose()?;

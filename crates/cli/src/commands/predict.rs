@@ -7,7 +7,6 @@ use crate::args::Predict;
 use crate::render::error::Complaint;
 use crate::render::{Screen, forecast};
 use stepcast_core::method::Method;
-use stepcast_core::suggest;
 use stepcast_report::of;
 use stepcast_study::{Forecast, methods, usual_workers};
 
@@ -47,11 +46,5 @@ pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Re
 
 /// The method of that name.
 pub(super) fn method(name: &str) -> Result<&'static dyn Method, Complaint> {
-    methods::find(name).ok_or_else(|| {
-        let known: Vec<&str> =
-            std::iter::once("auto").chain(methods::all().iter().map(|method| method.name())).collect();
-        let list = format!("the methods are {}", known.join(", "));
-        let remedy = suggest::remedy(name, known.iter().copied(), &list);
-        Complaint::new(format!("there is no method \"{name}\""), remedy).at(format!("--method {name}"))
-    })
+    methods::named(name).map_err(|invalid| Complaint::in_argument(invalid).at(format!("--method {name}")))
 }

@@ -1,8 +1,5 @@
 //! `stepcast sweep`: every combination of values, into a file that grows in order, or onto the screen.
 
-mod output;
-
-use super::predict::method;
 use super::question::Question;
 use super::{plot, signal};
 use crate::args::Sweep;
@@ -10,14 +7,13 @@ use crate::render::error::Complaint;
 use crate::render::{Screen, count, duration, name, sweep as text};
 use crate::{Answer, End};
 use indicatif::{ProgressBar, ProgressStyle};
-use output::{Format, Output};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use stepcast_core::quantity::Seconds;
 use stepcast_report::of::{MOST_ACROSS, MOST_CELLS, Swept};
-use stepcast_study::sweep::{Asked, Axis, Row, Variants, fingerprint, on_threads, rows};
+use stepcast_study::sweep::{Asked, Axis, Format, Output, Row, Variants, fingerprint, on_threads, rows};
 
 /// More points than this need a limit.
 const MOST_POINTS: u128 = 10_000_000;
@@ -29,7 +25,7 @@ const MOST_PRINTED: u64 = 1_000_000;
 const TRIAL: (u64, Duration) = (4096, Duration::from_millis(500));
 
 pub(super) fn run(flags: &Sweep, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    let format = flags.output.as_deref().map(Format::of).transpose()?;
+    let format = flags.output.as_deref().map(format).transpose()?;
     let axes = axes(&flags.vary)?;
     let mut drawn = flags.plot.as_deref().map(|path| drawable(path, &axes)).transpose()?;
     let question = Question::of(&flags.about)?;
@@ -41,7 +37,9 @@ pub(super) fn run(flags: &Sweep, as_json: bool, screen: &Screen) -> anyhow::Resu
     let mut answer = on_threads(flags.threads, || match (&flags.output, format) {
         (Some(path), Some(format)) => {
             let print = fingerprint(&variants, &flags.method)?;
-            let output = Output::open(path, format, &variants, &print, (flags.resume, flags.force))?;
+            let output = Output::open(path, format, &variants, &print, (flags.resume, flags.force)).map_err(
+                |error| Complaint::new(error.reason, error.remedy).at(format!("-o {}", path.display())),
+            )?;
             into_file(&variants, asked, points, output, &bar, &mut drawn, (as_json, screen))
         }
         _ => onto_screen(&variants, asked, points, &bar, &mut drawn, (as_json, screen)),
@@ -82,9 +80,14 @@ pub(super) fn axes(vary: &[String]) -> Result<Vec<Axis>, Complaint> {
 
 /// Who is asked.
 pub(super) fn asked(name: &str) -> Result<Asked, Complaint> {
-    Ok(match name {
-        "auto" => Asked::Auto,
-        name => Asked::One(method(name)?),
+    Asked::named(name).map_err(|invalid| Complaint::in_argument(invalid).at(format!("--method {name}")))
+}
+
+/// What rows are written as under this name.
+fn format(path: &Path) -> Result<Format, Complaint> {
+    Format::of(path).ok_or_else(|| {
+        let remedy = "use a name such as sweep.csv or sweep.jsonl";
+        Complaint::new("rows are written as .csv or .jsonl", remedy).at(format!("-o {}", path.display()))
     })
 }
 
@@ -149,14 +152,15 @@ fn into_file(
     let mut failed: Option<io::Error> = None;
     bar.set_position(begun);
     bar.reset_eta();
-    let each = |row: Row| (output::line(output.format, variants, &row), row);
+    let each = |row: Row| (output.format.line(variants, &row), row);
     let mut writer = output.writer;
     let ended = rows(variants, asked, begun..points.max(begun), each, |rows| {
         if let Some(drawn) = drawn {
             rows.iter().for_each(|(_, row)| drawn.see(row));
         }
         let lines: io::Result<Vec<Vec<u8>>> = rows.into_iter().map(|(line, _)| line).collect();
-        if let Err(error) = lines.and_then(|lines| writer.append(&lines)) {
+        let appended = lines.and_then(|lines| writer.append(&lines.concat(), lines.len() as u64));
+        if let Err(error) = appended {
             failed = Some(error);
             return ControlFlow::Break(());
         }
@@ -186,7 +190,7 @@ fn onto_screen(
     let mut lines = Vec::new();
     let mut failed = None;
     let mut shown = text::Shown::new(points);
-    let each = |row: Row| (as_json.then(|| output::line(Format::JsonLines, variants, &row)), row);
+    let each = |row: Row| (as_json.then(|| Format::JsonLines.line(variants, &row)), row);
     let ended = rows(variants, asked, 0..points, each, |rows| {
         bar.inc(rows.len() as u64);
         for (line, row) in rows {

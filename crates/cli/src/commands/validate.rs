@@ -1,6 +1,6 @@
 //! `stepcast validate`: published figures recomputed, measured ones predicted, bounds kept.
 //!
-//! One list of sets; to add one, add it to [`sets`], an arm to [`run_set`] and a rendering, and to the table of all.
+//! The list of sets is in `study::validate`; a new one needs a rendering here.
 
 use super::{json, plot};
 use crate::args::Validate;
@@ -13,63 +13,63 @@ use crate::render::{
 use crate::{Answer, End};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
-use serde_json::Value;
 use std::path::Path;
-use stepcast_core::suggest;
+use stepcast_core::invalid::KeyPath;
 use stepcast_report::of;
 use stepcast_study::fit::DataError;
 use stepcast_study::interval::Case;
-use stepcast_study::validate::{
-    ValidationError, ddp_gloo, hkbu, liu2022, published, steps, table, tf_ps, zeng2023,
-};
+use stepcast_study::validate::{self, Options, Report, ValidationError, table};
 use stepcast_trace::TraceError;
-
-/// Figures in the binary.
-const ZENG2023: &str = "zeng2023";
-const LIU2022: &str = "liu2022";
-const HKBU: &str = "hkbu";
-/// Measured runs in a folder.
-const TF_PS: &str = "tf-ps";
-/// Measured jobs in a file.
-const DDP_GLOO: &str = "ddp-gloo";
-/// Measured steps in a file.
-const STEPS: &str = "steps";
 
 /// Where measurements lie that are not in the binary, unless `--data` says otherwise.
 const DATA: &str = "validation";
 
-fn sets() -> Vec<&'static str> {
-    let mut sets = vec![ZENG2023, LIU2022, HKBU];
-    sets.extend(published::SETS);
-    sets.extend([TF_PS, DDP_GLOO, STEPS]);
-    sets
-}
-
 pub(super) fn run(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     flags.plot.as_deref().map(plot::check).transpose()?;
-    let Some(set) = flags.set.as_deref() else { return all(flags, as_json, screen) };
-    let sets = sets();
-    let Some(set) = sets.iter().find(|known| **known == set) else {
-        let list = format!("the sets are {}", sets.join(", "));
-        let remedy = suggest::remedy(set, sets.iter().copied(), &list);
-        return Err(Complaint::new(format!("there is no validation set \"{set}\""), remedy).into());
+    let Some(name) = flags.set.as_deref() else { return all(flags, as_json, screen) };
+    let name = validate::set(name).map_err(Complaint::in_argument)?;
+    let options =
+        Options { data: flags.data.as_deref(), held_out: flags.held_out, gemm: flags.gemm.as_deref() };
+    let report =
+        with_progress(|progress| validate::run(name, options, progress))?.map_err(|error| match error {
+            ValidationError::Scenario(invalid) if invalid.path == KeyPath::root() => {
+                Complaint::in_argument(invalid).into()
+            }
+            error => failed(error),
+        })?;
+    let cases = if flags.plot.is_some() { report.cases().map_err(failed)? } else { Vec::new() };
+    let note = draw(flags, &cases, screen)?;
+    let text = match as_json {
+        true => json(&serde_json::Map::from_iter([(name.to_owned(), serde_json::to_value(&report)?)]))?.text,
+        false => render(&report, screen) + &note,
     };
-    let outcome = run_set(set, flags, screen)?;
-    let note = draw(flags, &outcome.cases, screen)?;
-    let values = serde_json::Map::from_iter([((*set).to_owned(), outcome.value)]);
-    let text = if as_json { json(&values)?.text } else { outcome.text + &note };
-    Ok(Answer { text, end: end(outcome.holds) })
+    Ok(Answer { text, end: end(report.holds()) })
+}
+
+fn render(report: &Report, screen: &Screen) -> String {
+    match report {
+        Report::Zeng2023(report) => validation::render(report, screen),
+        Report::Liu2022(report) => liu2022_text::render(report, screen),
+        Report::Hkbu(report) => hkbu_text::render(report, screen),
+        Report::Published(report) => published_text::render(report, screen),
+        Report::TfPs(report) => tf_ps_text::render(report, screen),
+        Report::DdpGloo(report) => ddp_gloo_text::render(report, screen),
+        Report::Steps(report) => steps_text::render(report, screen),
+    }
+}
+
+fn failed(error: ValidationError) -> anyhow::Error {
+    match error {
+        ValidationError::Runs(error) => unreadable(error).into(),
+        ValidationError::Measurements(error) => wrong(error).into(),
+        error => anyhow::Error::new(error).context(FAILED),
+    }
 }
 
 /// Every set whose data are at hand, in one table.
 fn all(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     let folder = flags.data.as_deref().unwrap_or(Path::new(DATA));
-    let table = with_progress(|progress| table::run(folder, progress))?.map_err(|error| match error {
-        ValidationError::Runs(error) => unreadable(error).into(),
-        ValidationError::Measurements(error) => wrong(error).into(),
-        error => anyhow::Error::new(error).context(FAILED),
-    })?;
+    let table = with_progress(|progress| table::run(folder, progress))?.map_err(failed)?;
     if let Some(path) = &flags.markdown {
         write(path, "--markdown", &table_text::markdown(&table))?;
     }
@@ -140,57 +140,3 @@ fn with_progress<T>(run: impl FnOnce(&(dyn Fn(usize, usize) + Sync)) -> T) -> an
 }
 
 const FAILED: &str = "the validation could not run";
-
-struct Outcome {
-    cases: Vec<Case>,
-    text: String,
-    value: Value,
-    holds: bool,
-}
-
-fn run_set(set: &str, flags: &Validate, screen: &Screen) -> anyhow::Result<Outcome> {
-    match set {
-        ZENG2023 => {
-            let report = zeng2023::run().context(FAILED)?;
-            outcome(validation::render(&report, screen), &report, report.holds(), report.cases()?)
-        }
-        LIU2022 => {
-            let report = liu2022::run().context(FAILED)?;
-            outcome(liu2022_text::render(&report, screen), &report, report.holds(), Vec::new())
-        }
-        HKBU => {
-            let report = hkbu::run().context(FAILED)?;
-            outcome(hkbu_text::render(&report, screen), &report, report.holds(), report.cases())
-        }
-        _ if published::SETS.contains(&set) => {
-            let report = published::run(set).context(FAILED)?;
-            outcome(published_text::render(&report, screen), &report, report.holds(), report.cases())
-        }
-        _ => run_measured(set, flags, screen),
-    }
-}
-
-fn outcome(text: String, report: &impl Serialize, holds: bool, cases: Vec<Case>) -> anyhow::Result<Outcome> {
-    Ok(Outcome { cases, text, value: serde_json::to_value(report)?, holds })
-}
-
-/// A set whose data are not in the binary.
-fn run_measured(set: &str, flags: &Validate, screen: &Screen) -> anyhow::Result<Outcome> {
-    let Some(data) = flags.data.as_deref() else {
-        let what = if set == TF_PS { "FOLDER" } else { "FILE" };
-        let remedy = format!("add --data {what}; docs/validation.md says what is in it");
-        return Err(Complaint::new(format!("the measurements of {set} are not in the binary"), remedy).into());
-    };
-    if set == DDP_GLOO {
-        let report = ddp_gloo::run(data).map_err(unreadable)?;
-        return outcome(ddp_gloo_text::render(&report, screen), &report, report.holds(), report.cases());
-    }
-    if set == STEPS {
-        let report = steps::run(data, flags.gemm.as_deref()).map_err(wrong)?;
-        return outcome(steps_text::render(&report, screen), &report, report.holds(), report.cases());
-    }
-    let report =
-        with_progress(|progress| tf_ps::run(data, tf_ps::Options { held_out: flags.held_out }, progress))?;
-    let report = report.map_err(unreadable)?;
-    outcome(tf_ps_text::render(&report, screen), &report, report.holds(), report.cases())
-}

@@ -67,6 +67,13 @@ impl Override {
         Ok(Self { key: key.to_owned(), value, text: text.to_owned() })
     }
 
+    /// Sets `key` to a value that is known already.
+    pub fn new(key: impl Into<String>, value: Value) -> Self {
+        let key = key.into();
+        let text = format!("{key}={value}");
+        Self { key, value, text }
+    }
+
     fn apply(&self, table: &mut toml::Table) -> Result<(), String> {
         let parts: Vec<&str> = self.key.split('.').map(str::trim).collect();
         set(table, &parts, &self.value)
@@ -127,7 +134,8 @@ impl Document {
         first.is_some_and(|table| steps.try_fold(&table, |value, step| value.get(step)).is_some())
     }
 
-    fn file(&self, overrides: &[Override]) -> Result<ScenarioFile, DocumentError> {
+    /// What is written, after the overrides.
+    pub fn file(&self, overrides: &[Override]) -> Result<ScenarioFile, DocumentError> {
         let mut file: ScenarioFile = toml::from_str(&self.text).map_err(|error| self.explain_toml(&error))?;
         if overrides.is_empty() {
             return Ok(file);

@@ -40,10 +40,15 @@ impl Swept {
 
     /// Keeps what a row has to say.
     pub fn see(&mut self, row: &Row) {
-        let figures = row.answer.as_ref().ok();
-        if let Some(place) = usize::try_from(row.index).ok().and_then(|index| self.throughput.get_mut(index))
-        {
-            *place = figures.map(|figures| figures.throughput);
+        if let Ok(index) = usize::try_from(row.index) {
+            self.note(index, row.answer.as_ref().ok().map(|figures| figures.throughput));
+        }
+    }
+
+    /// Keeps the throughput of the point `index`; none where there is none.
+    pub fn note(&mut self, index: usize, throughput: Option<SamplesPerSec>) {
+        if let Some(place) = self.throughput.get_mut(index) {
+            *place = throughput;
         }
     }
 

@@ -1,11 +1,14 @@
 //! From files with measurements to fitted artefacts: one module per kind of measurement.
 
+mod date;
 pub mod efficiency;
 pub mod gemm;
 pub mod kernels;
 mod measured;
 pub mod steps;
 pub mod transfer;
+
+pub use date::today;
 
 use serde::Serialize;
 use std::path::Path;
@@ -38,6 +41,28 @@ pub struct Fitted {
     /// The artefact: the text of a TOML file.
     #[serde(skip)]
     pub artefact: String,
+}
+
+/// What is told to programs about a fit.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Told<'a> {
+    written: Option<&'a str>,
+    errors: &'a [Row],
+    left_out: &'a [steps::LeftOut],
+    notes: &'a [String],
+}
+
+impl Fitted {
+    /// Writes the artefact, whole or not at all.
+    pub fn write(&self, path: &Path) -> Result<(), TraceError> {
+        stepcast_trace::write_text(path, &self.artefact)
+    }
+
+    /// What was found, and the file that it was written to.
+    pub fn told<'a>(&'a self, written: Option<&'a str>) -> Told<'a> {
+        Told { written, errors: &self.rows, left_out: &self.left_out, notes: &self.notes }
+    }
 }
 
 /// Errors of one model on one set of measurements.

@@ -71,7 +71,7 @@ impl Axis {
         let wrong = |reason: &str, remedy: &str| Invalid::new(KeyPath::root(), reason, remedy);
         let like = "write KEY=VALUES, such as strategy.batch=16,32,64 or cluster.workers.count=1..64";
         let (key, values) = text.split_once('=').ok_or_else(|| wrong("there is no \"=\"", like))?;
-        let key = full(key.trim())?;
+        let key = full_key(key.trim())?;
         let listed = split(values)?;
         let values = match &listed[..] {
             [only] if only.contains("..") => range(only)?,
@@ -149,7 +149,7 @@ fn is_index(part: &str) -> bool {
 }
 
 /// The key with its section: `network.bandwidth` is `cluster.network.bandwidth`.
-fn full(key: &str) -> Result<String, Invalid> {
+pub fn full_key(key: &str) -> Result<String, Invalid> {
     let first = key.split('.').next().unwrap_or_default();
     if SECTIONS.iter().any(|(section, _)| *section == first) {
         return Ok(key.to_owned());

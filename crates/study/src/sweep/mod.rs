@@ -4,15 +4,19 @@ mod axis;
 mod fingerprint;
 mod grid;
 mod knob;
+mod output;
 mod row;
 mod run;
+mod table;
 mod variants;
 
-pub use axis::{Axis, Values};
+pub use axis::{Axis, Values, full_key};
 pub use fingerprint::fingerprint;
 pub use grid::Grid;
+pub use output::{Output, Unusable, Writer};
 pub use row::{Asked, Figures, Refused, Row};
 pub use run::{on_threads, rows};
+pub use table::Format;
 pub use variants::{Variants, VaryError, Walker};
 
 pub(crate) use knob::Setting;

@@ -103,6 +103,11 @@ impl From<Inapplicable> for Refused {
 }
 
 impl Asked {
+    /// The method called `name`, or `auto`.
+    pub fn named(name: &str) -> Result<Self, Invalid> {
+        Ok(if name == "auto" { Self::Auto } else { Self::One(methods::named(name)?) })
+    }
+
     /// The method for a scenario.
     pub fn method(self, scenario: &Scenario) -> Result<&'static dyn Method, Inapplicable> {
         match self {
@@ -112,7 +117,7 @@ impl Asked {
     }
 
     /// The figures of a scenario.
-    pub(crate) fn figures(self, scenario: &Scenario) -> Result<Figures, Refused> {
+    pub fn figures(self, scenario: &Scenario) -> Result<Figures, Refused> {
         let prediction = self.method(scenario)?.predict(scenario)?;
         Ok(Figures::of(scenario, &prediction))
     }

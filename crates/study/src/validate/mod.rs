@@ -9,6 +9,7 @@ pub mod hkbu;
 pub mod liu2022;
 mod one_worker;
 pub mod published;
+mod report;
 pub mod steps;
 pub mod table;
 mod tf_k80;
@@ -18,6 +19,7 @@ pub mod zeng2023;
 
 pub use bounds::{CoverageBound, ErrorBounds};
 pub use errors::Errors;
+pub use report::{Options, Report, run, set, sets};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -1,0 +1,230 @@
+//! The questions: each as its command of the command line asks it.
+
+use crate::answer::{Answer, Told};
+use crate::border::{interruptible, on_pool, released};
+use crate::problem::Problem;
+use crate::scenario::Scenario;
+use crate::sweep::axes;
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use stepcast_core::invalid::Invalid;
+use stepcast_core::scenario::MAX_WORKERS;
+use stepcast_study::compare::Comparison;
+use stepcast_study::fit::{efficiency, gemm, kernels, steps, today, transfer};
+use stepcast_study::search::{Aim, Constraint, Effort};
+use stepcast_study::sweep::Asked;
+use stepcast_study::{Forecast, fuse as fusion, search as searching, usual_workers, validate as validation};
+use stepcast_trace::{Options, usual_name};
+
+/// Most numbers of workers that one scaling table may have.
+const MAX_POINTS: usize = 4096;
+
+fn checked(mut workers: Vec<u32>) -> Result<Vec<u32>, Problem> {
+    workers.sort_unstable();
+    workers.dedup();
+    if let Some(wrong) = workers.iter().find(|&&workers| !(1..=MAX_WORKERS).contains(&workers.into())) {
+        let reason = format!("a number of workers is from 1 to {MAX_WORKERS}, not {wrong}");
+        return Err(Problem::input(reason, "use numbers such as [1, 2, 4, 8]").at_key("workers"));
+    }
+    if workers.len() > MAX_POINTS {
+        let reason = format!("more than {MAX_POINTS} numbers of workers");
+        return Err(Problem::input(reason, "give fewer, such as [1, 2, 4, 8]").at_key("workers"));
+    }
+    Ok(workers)
+}
+
+/// One scenario, one method, one forecast.
+#[pyfunction]
+pub(crate) fn predict(
+    py: Python<'_>,
+    scenario: &Scenario,
+    method: &str,
+    workers: Option<Vec<u32>>,
+    worth: f64,
+) -> PyResult<Answer> {
+    if !(0.0..=10.0).contains(&worth) {
+        let reason = format!("a gain is a share between 0 and 10, not {worth}");
+        return Err(Problem::input(reason, "0.05 is 5 %").at_key("worth").into());
+    }
+    let asked = Asked::named(method).map_err(Problem::from)?;
+    let workers = workers.map(checked).transpose()?;
+    let forecast = released(py, || {
+        let (question, scenario) = (&scenario.question, &*scenario.resolved);
+        let method = asked.method(scenario).map_err(|why| question.refused(why))?;
+        let workers = workers.unwrap_or_else(|| usual_workers(scenario, method));
+        let forecast = on_pool(None, || Forecast::new(scenario, method, &workers, worth));
+        Ok(forecast.map_err(|why| question.refused(why))?)
+    })?;
+    Ok(Answer { told: Told::Forecast(forecast), name: scenario.resolved.name().to_owned() })
+}
+
+/// One scenario, every method.
+#[pyfunction]
+pub(crate) fn compare(py: Python<'_>, scenario: &Scenario, workers: Option<u32>) -> PyResult<Answer> {
+    let workers = workers.map(|workers| checked(vec![workers])).transpose()?;
+    let compared = released(py, || {
+        let mut asked = scenario.resolved.as_ref().clone();
+        if let Some(&[workers]) = workers.as_deref() {
+            asked = asked.on(asked.cluster.resized(workers));
+        }
+        Ok(on_pool(None, || Comparison::new(&asked)))
+    })?;
+    Ok(Answer { told: Told::Comparison(compared), name: scenario.resolved.name().to_owned() })
+}
+
+/// Which gradients should travel together.
+#[pyfunction]
+pub(crate) fn fuse(py: Python<'_>, scenario: &Scenario) -> PyResult<Answer> {
+    let report = released(py, || {
+        let question = scenario.question.about_fusion()?;
+        let asked = question.scenario()?;
+        let report = on_pool(None, || fusion::fuse(&asked));
+        Ok(report.map_err(|why| question.refused(why))?)
+    })?;
+    Ok(Answer { told: Told::Fusion(report), name: scenario.resolved.name().to_owned() })
+}
+
+/// The best configuration within constraints.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "each is a flag of the command")]
+pub(crate) fn search(
+    py: Python<'_>,
+    scenario: &Scenario,
+    minimize: &str,
+    vary: Vec<String>,
+    subject_to: Vec<String>,
+    method: &str,
+    how: Option<&str>,
+    budget: Option<u64>,
+    seed: u64,
+    threads: Option<u16>,
+) -> PyResult<Answer> {
+    let unknown = |key: &str, reason: String| Problem::input(reason, "see docs/search.md").at_key(key);
+    let objective = minimize.parse().map_err(|reason: String| unknown("minimize", reason))?;
+    let how = how.map(str::parse).transpose().map_err(|reason: String| unknown("how", reason))?;
+    let constraint = |text: &String| {
+        let wrong = |invalid: Invalid| Problem::from(invalid).at(format!("subject_to: {text}"));
+        Constraint::parse(text).map_err(wrong)
+    };
+    let constraints = subject_to.iter().map(constraint).collect::<Result<_, _>>()?;
+    let asked = Asked::named(method).map_err(Problem::from)?;
+    let (axes, aim) = (axes(&vary)?, Aim { objective, constraints });
+    let report = interruptible(py, |stop| {
+        let variants = scenario.question.variants(axes)?;
+        let effort = Effort { how, budget, seed };
+        let found = on_pool(threads, || {
+            searching::search(&variants, asked, &aim, effort, &mut |_| {
+                if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })
+        });
+        Ok(found?)
+    })?;
+    Ok(Answer { told: Told::Search(report), name: scenario.resolved.name().to_owned() })
+}
+
+/// Measurements to a fitted artefact.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "each is a flag of the command")]
+pub(crate) fn fit(
+    py: Python<'_>,
+    what: &str,
+    data: PathBuf,
+    output: Option<PathBuf>,
+    force: bool,
+    test: Option<PathBuf>,
+    device: Option<String>,
+    multiprocessors: Option<u32>,
+    gemm: Option<PathBuf>,
+) -> PyResult<Answer> {
+    let written = output.as_ref().map(|path| path.display().to_string());
+    if let Some(path) = output.as_ref().filter(|path| path.exists() && !force) {
+        let problem = Problem::input("it exists already", "choose another name, or use force=True");
+        return Err(problem.at_key("output").at(path.display().to_string()).into());
+    }
+    let fitted = released(py, || {
+        let (test, gemm, date) = (test.as_deref(), gemm.as_deref(), today());
+        let fitted = on_pool(None, || match what {
+            "efficiency" => {
+                let device = device.as_deref().ok_or_else(|| {
+                    Problem::input("the device is missing", "name one of the catalog").at_key("device")
+                })?;
+                Ok(efficiency::run(&data, test, device, date)?)
+            }
+            "gemm" => Ok(gemm::run(&data, test, multiprocessors, date)?),
+            "kernels" => Ok(kernels::run(&data, test, date)?),
+            "steps" => Ok(steps::run(&data, test, gemm, date)?),
+            "transfer" => Ok(transfer::run(&data, test, date)?),
+            _ => {
+                let remedy = "use efficiency, gemm, kernels, steps or transfer";
+                Err(Problem::input(format!("there is no fit of \"{what}\""), remedy).at_key("what"))
+            }
+        })?;
+        if let Some(path) = &output {
+            fitted.write(path)?;
+        }
+        Ok(fitted)
+    })?;
+    Ok(Answer { told: Told::Fit { fitted, written }, name: what.to_owned() })
+}
+
+/// Recordings to a profile or a model.
+#[pyfunction]
+pub(crate) fn import_trace(
+    py: Python<'_>,
+    files: Vec<PathBuf>,
+    batch: Option<u32>,
+    graphs: Option<PathBuf>,
+    sizes: BTreeMap<String, u64>,
+    name: Option<String>,
+    output: Option<PathBuf>,
+) -> PyResult<Answer> {
+    let written = output.as_ref().map(|path| path.display().to_string());
+    let name = name.or_else(|| files.first().and_then(|file| usual_name(file)));
+    let imported = released(py, || {
+        let options = Options { batch, graphs: graphs.as_deref(), sizes: &sizes, watch: &|_| () };
+        let mut imported = stepcast_trace::import(&files, &options)?;
+        if let Some(name) = &name {
+            imported.found.rename(name.clone());
+        }
+        if let Some(path) = &output {
+            imported.found.write(path)?;
+        }
+        Ok(imported)
+    })?;
+    Ok(Answer { told: Told::Import { imported, written }, name: name.unwrap_or_default() })
+}
+
+/// Published figures recomputed, measured ones predicted.
+#[pyfunction]
+pub(crate) fn validate(
+    py: Python<'_>,
+    set: Option<&str>,
+    data: Option<PathBuf>,
+    held_out: bool,
+    gemm: Option<PathBuf>,
+) -> PyResult<Answer> {
+    let data = data.as_deref();
+    let told = match set {
+        Some(name) => {
+            let set = validation::set(name).map_err(|invalid| Problem::from(invalid).in_argument("set"))?;
+            let options = validation::Options { data, held_out, gemm: gemm.as_deref() };
+            let run = || validation::run(set, options, &|_, _| ());
+            Told::Validation { set, report: released(py, || Ok(on_pool(None, run)?))? }
+        }
+        None => {
+            let folder = data.unwrap_or(Path::new("validation"));
+            let run = || validation::table::run(folder, &|_, _| ());
+            Told::Validations(released(py, || Ok(on_pool(None, run)?))?)
+        }
+    };
+    Ok(Answer { told, name: set.unwrap_or("all sets").to_owned() })
+}
+
+/// Names of the methods, the one to prefer first.
+#[pyfunction]
+pub(crate) fn methods() -> Vec<&'static str> {
+    stepcast_study::methods::all().iter().map(|method| method.name()).collect()
+}

@@ -1,0 +1,195 @@
+//! A scenario in Python: checked when it is made, never changed after.
+
+use crate::answer::text;
+use crate::border::released;
+use crate::figures::Figures;
+use crate::problem::Problem;
+use crate::value;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use stepcast_core::scenario::{Document, Override};
+use stepcast_study::question::{Folder, Question};
+use stepcast_study::sweep::Asked;
+
+/// A model, a cluster and a strategy.
+#[pyclass(frozen, module = "stepcast._stepcast")]
+pub(crate) struct Scenario {
+    pub(crate) question: Question,
+    pub(crate) resolved: Arc<stepcast_core::scenario::Scenario>,
+    packed: OnceLock<String>,
+}
+
+impl Scenario {
+    pub(crate) fn of(py: Python<'_>, question: Question) -> PyResult<Self> {
+        let (question, resolved) = released(py, move || {
+            let resolved = question.scenario()?;
+            Ok((question, resolved))
+        })?;
+        let notes = question.take_notes();
+        if !notes.is_empty() {
+            let warn = py.import("warnings")?.getattr("warn")?;
+            for note in notes {
+                warn.call1((note,))?;
+            }
+        }
+        Ok(Self { question, resolved: Arc::new(resolved), packed: OnceLock::new() })
+    }
+
+    /// What is the same for scenarios that ask the same, and is enough to ask it elsewhere.
+    fn packed(&self) -> PyResult<&str> {
+        if let Some(packed) = self.packed.get() {
+            return Ok(packed);
+        }
+        let packed = self.question.packed().map_err(Problem::from)?;
+        Ok(self.packed.get_or_init(|| packed))
+    }
+
+    /// Questions that differ from this one by further changes.
+    pub(crate) fn asked_with(&self, changes: impl IntoIterator<Item = Override>) -> Question {
+        self.question.changed(changes)
+    }
+}
+
+/// What a scenario is made from: nothing, a path, a text or a mapping.
+fn question(
+    source: Option<&Bound<'_, PyAny>>,
+    folder: Option<PathBuf>,
+    changes: Vec<Override>,
+) -> PyResult<Question> {
+    let beside = || Folder::new(folder.clone().unwrap_or_default());
+    let Some(source) = source else {
+        return Ok(match changes.is_empty() {
+            true => Question::quick_start(changes),
+            false => Question::new(Document::new("scenario", ""), beside(), changes),
+        });
+    };
+    if source.is_instance_of::<PyString>() {
+        let source: String = source.extract()?;
+        // A path has none of these; a text has at least one.
+        if source.contains(['\n', '=', '[']) || source.trim().is_empty() {
+            return Ok(Question::new(Document::new("scenario", source), beside(), changes));
+        }
+        return Ok(Question::open(&source, changes).map_err(Problem::from)?);
+    }
+    if source.cast::<PyMapping>().is_ok() {
+        let text = value::document(source)?;
+        return Ok(Question::new(Document::new("scenario", text), beside(), changes));
+    }
+    let Ok(path) = source.extract::<PathBuf>() else {
+        let kind = source.get_type().name()?;
+        return Err(PyTypeError::new_err(format!(
+            "a scenario is made from a path, TOML text, a dict or keywords, not from {kind}"
+        )));
+    };
+    Ok(Question::open(&path.to_string_lossy(), changes).map_err(Problem::from)?)
+}
+
+#[pymethods]
+impl Scenario {
+    #[new]
+    #[pyo3(signature = (source=None, /, *, set=None, folder=None, **keywords))]
+    fn new(
+        py: Python<'_>,
+        source: Option<&Bound<'_, PyAny>>,
+        set: Option<&Bound<'_, PyAny>>,
+        folder: Option<PathBuf>,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let question = question(source, folder, value::changes(set, keywords)?)?;
+        Self::of(py, question)
+    }
+
+    /// A scenario of measured steps; `profile` is the text of a profile file.
+    #[staticmethod]
+    #[pyo3(signature = (profile, name, /, *, set=None, **keywords))]
+    fn of_profile(
+        py: Python<'_>,
+        profile: &str,
+        name: &str,
+        set: Option<&Bound<'_, PyAny>>,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let profile = stepcast_trace::parse_profile(profile.as_bytes(), name).map_err(Problem::from)?;
+        let changes = value::changes(set, keywords)?;
+        let question = Question::of_profile(name, profile, changes).map_err(Problem::from)?;
+        Self::of(py, question)
+    }
+
+    /// The scenario that was pickled.
+    #[staticmethod]
+    fn _unpack(py: Python<'_>, packed: &str) -> PyResult<Self> {
+        Self::of(py, Question::unpack(packed).map_err(Problem::from)?)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let unpack = py.get_type::<Self>().getattr("_unpack")?;
+        Ok((unpack, PyTuple::new(py, [self.packed()?])?))
+    }
+
+    fn __hash__(&self) -> PyResult<u64> {
+        let mut hasher = DefaultHasher::new();
+        self.packed()?.hash(&mut hasher);
+        Ok(hasher.finish())
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        match other.cast::<Self>() {
+            Ok(other) => Ok(self.packed()? == other.get().packed()?),
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Scenario {} on {} workers>", self.resolved.name(), self.resolved.cluster.workers())
+    }
+
+    /// The same with changes.
+    #[pyo3(signature = (*, set=None, **keywords))]
+    fn changed(
+        &self,
+        py: Python<'_>,
+        set: Option<&Bound<'_, PyAny>>,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        Self::of(py, self.asked_with(value::changes(set, keywords)?))
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        self.resolved.name()
+    }
+
+    #[getter]
+    fn workers(&self) -> u64 {
+        self.resolved.cluster.workers()
+    }
+
+    /// The scenario as it was written, without comments.
+    fn to_toml(&self) -> PyResult<String> {
+        let file = self.question.file().map_err(Problem::from)?;
+        Ok(toml::to_string(&file).map_err(|error| Problem::internal(error.to_string()))?)
+    }
+
+    /// The scenario with every default filled in, as JSON.
+    fn to_json(&self) -> PyResult<String> {
+        text(&self.resolved.to_file())
+    }
+
+    /// The figures of one prediction.
+    #[pyo3(signature = (method="auto"))]
+    fn figures(&self, py: Python<'_>, method: &str) -> PyResult<Figures> {
+        let asked = Asked::named(method).map_err(Problem::from)?;
+        let figures = released(py, || {
+            let method = asked.method(&self.resolved).map_err(|why| self.question.refused(why))?;
+            let figures = || Asked::One(method).figures(&self.resolved);
+            let told = if method.is_quick() { figures() } else { crate::border::on_pool(None, figures) };
+            told.map_err(|why| Problem::input(why.refused, "change the scenario, or choose another method"))
+        })?;
+        Ok(Figures(figures))
+    }
+}

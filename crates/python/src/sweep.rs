@@ -1,0 +1,206 @@
+//! Sweeps by pieces: any range of points as bytes, here or on another machine, and the file that pieces are put into.
+
+use crate::border::{interruptible, on_pool};
+use crate::problem::Problem;
+use crate::scenario::Scenario;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use self_cell::self_cell;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use stepcast_core::quantity::SamplesPerSec;
+use stepcast_report::of::Swept;
+use stepcast_study::question::Question;
+use stepcast_study::sweep::{Asked, Axis, Format, Output, Variants, fingerprint, rows};
+
+self_cell!(
+    struct Varied {
+        owner: Question,
+        #[not_covariant]
+        dependent: Variants,
+    }
+);
+
+/// All points of a scenario along some axes.
+#[pyclass(frozen, module = "stepcast._stepcast")]
+pub(crate) struct Sweep {
+    varied: Varied,
+    asked: Asked,
+    method: String,
+    vary: Vec<String>,
+}
+
+/// The axes that texts such as `batch=16,32` name.
+pub(crate) fn axes(vary: &[String]) -> Result<Vec<Axis>, Problem> {
+    let axis = |text: &String| {
+        Axis::parse(text).map_err(|invalid| Problem::from(invalid).at(format!("vary: {text}")))
+    };
+    vary.iter().map(axis).collect()
+}
+
+fn format_named(name: &str) -> Result<Format, Problem> {
+    Format::of(&PathBuf::from(format!("rows.{name}"))).ok_or_else(|| {
+        Problem::input(format!("there is no format \"{name}\""), "use csv or jsonl").at_key("format")
+    })
+}
+
+impl Sweep {
+    fn with<T>(&self, look: impl FnOnce(&Variants<'_>) -> T) -> T {
+        self.varied.with_dependent(|_, variants| look(variants))
+    }
+}
+
+#[pymethods]
+impl Sweep {
+    #[new]
+    fn new(py: Python<'_>, scenario: &Scenario, vary: Vec<String>, method: String) -> PyResult<Self> {
+        let asked = Asked::named(&method).map_err(Problem::from)?;
+        let question = scenario.asked_with([]);
+        let varied = interruptible(py, |_| {
+            let axes = axes(&vary)?;
+            Ok(Varied::try_new(question, |question| question.variants(axes).map_err(Problem::from))?)
+        })?;
+        Ok(Self { varied, asked, method, vary })
+    }
+
+    /// How many points there are.
+    #[getter]
+    fn points(&self) -> u128 {
+        self.with(|variants| variants.grid().points())
+    }
+
+    /// The keys that vary, in full.
+    #[getter]
+    fn keys(&self) -> Vec<String> {
+        self.with(|variants| variants.axes().iter().map(|axis| axis.key.clone()).collect())
+    }
+
+    #[getter]
+    fn vary(&self) -> Vec<String> {
+        self.vary.clone()
+    }
+
+    #[getter]
+    fn method(&self) -> &str {
+        &self.method
+    }
+
+    #[getter]
+    fn name(&self) -> String {
+        self.with(|variants| variants.first().name().to_owned())
+    }
+
+    /// The scenario and every file that any of its values names, to sweep the same elsewhere.
+    fn packed(&self) -> PyResult<String> {
+        Ok(self.varied.borrow_owner().packed().map_err(Problem::from)?)
+    }
+
+    /// The lines before all rows.
+    fn header<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let format = format_named(format)?;
+        let header = self.with(|variants| {
+            let print = fingerprint(variants, &self.method)?;
+            format.header(variants, &print)
+        });
+        Ok(PyBytes::new(py, &header.map_err(|error: io::Error| Problem::internal(error.to_string()))?))
+    }
+
+    /// The rows of the points from `since` up to `until`, one line each.
+    #[pyo3(signature = (since, until, format, threads=None))]
+    fn rows<'py>(
+        &self,
+        py: Python<'py>,
+        since: u64,
+        until: u64,
+        format: &str,
+        threads: Option<u16>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let format = format_named(format)?;
+        if u128::from(until) > self.points() || since > until {
+            let reason = format!("points {since} to {until} are not within the sweep's {}", self.points());
+            return Err(Problem::input(reason, "use numbers from 0 to `points`").into());
+        }
+        let bytes = interruptible(py, |stop| {
+            self.with(|variants| {
+                let mut bytes = Vec::new();
+                let mut failed = None;
+                let each = |row| format.line(variants, &row);
+                // All points are done unless somebody has lost interest.
+                let _ = on_pool(threads, || {
+                    rows(variants, self.asked, since..until, each, |lines| {
+                        for line in lines {
+                            match line {
+                                Ok(line) => bytes.extend_from_slice(&line),
+                                Err(error) => failed = Some(error),
+                            }
+                        }
+                        if stop.load(Ordering::Relaxed) {
+                            ControlFlow::Break(())
+                        } else {
+                            ControlFlow::Continue(())
+                        }
+                    })
+                });
+                match failed {
+                    Some(error) => Err(Problem::internal(error.to_string())),
+                    None => Ok(bytes),
+                }
+            })
+        })?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// The drawing of all points, whose throughput is given in order; none where the axes cannot be drawn.
+    fn to_svg(&self, throughput: Vec<Option<f64>>) -> Option<String> {
+        self.with(|variants| {
+            let mut swept = Swept::new(variants.axes())?;
+            for (index, rate) in throughput.into_iter().enumerate() {
+                swept.note(index, rate.map(SamplesPerSec::new));
+            }
+            Some(swept.svg(variants.first().name()))
+        })
+    }
+}
+
+/// A file that the rows of a sweep are appended to.
+#[pyclass(frozen, module = "stepcast._stepcast")]
+pub(crate) struct SweepFile(Mutex<Output>);
+
+impl SweepFile {
+    fn with<T>(&self, look: impl FnOnce(&mut Output) -> T) -> PyResult<T> {
+        let mut output = self.0.lock().map_err(|_| Problem::internal("the file was left half written"))?;
+        Ok(look(&mut output))
+    }
+}
+
+#[pymethods]
+impl SweepFile {
+    #[new]
+    fn new(sweep: &Sweep, path: PathBuf, format: &str, resume: bool, force: bool) -> PyResult<Self> {
+        let format = format_named(format)?;
+        let output = sweep.with(|variants| {
+            let print = fingerprint(variants, &sweep.method)?;
+            let opened = Output::open(&path, format, variants, &print, (resume, force));
+            Ok::<_, Problem>(opened.map_err(|error| Problem::from(error).at(path.display().to_string()))?)
+        });
+        Ok(Self(Mutex::new(output?)))
+    }
+
+    /// Rows that it has.
+    #[getter]
+    fn rows(&self) -> PyResult<u64> {
+        self.with(|output| output.rows())
+    }
+
+    /// Appends whole rows.
+    fn append(&self, py: Python<'_>, lines: &[u8], rows: u64) -> PyResult<()> {
+        let appended = py.detach(|| self.with(|output| output.writer.append(lines, rows)));
+        appended?.map_err(|error| {
+            let remedy = "make room; the rows so far are kept, and resume=True goes on from there";
+            Problem::input(format!("cannot write: {error}"), remedy).into()
+        })
+    }
+}

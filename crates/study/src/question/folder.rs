@@ -1,0 +1,173 @@
+//! Files beside a scenario, each read once and kept.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use stepcast_core::invalid::{Invalid, KeyPath};
+use stepcast_core::model::ModelFile;
+use stepcast_core::profile::Profile;
+use stepcast_core::scenario::Files;
+use stepcast_trace::{TraceError, onnx};
+
+/// A text beyond this is a mistake.
+pub(super) const MAX_FILE: u64 = 16 << 20;
+
+/// What was read, by the names that scenarios have for it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    #[serde(default)]
+    profiles: BTreeMap<String, Profile>,
+    /// By path and lengths of open dimensions.
+    #[serde(default)]
+    models: BTreeMap<String, ModelFile>,
+    #[serde(default)]
+    texts: BTreeMap<String, String>,
+}
+
+/// A folder that names in a scenario are relative to.
+#[derive(Debug, Default)]
+pub struct Folder {
+    /// None where only what is kept can be had.
+    path: Option<PathBuf>,
+    kept: Mutex<Kept>,
+    /// What importers said of files and nobody has heard yet.
+    notes: Mutex<Vec<String>>,
+    /// The last error: it knows the place in the file.
+    failed: Mutex<Option<TraceError>>,
+}
+
+impl Folder {
+    /// The folder at `path`.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path: Some(path), ..Self::default() }
+    }
+
+    /// Nothing but what was kept.
+    pub fn of_kept(kept: Kept) -> Self {
+        Self { kept: Mutex::new(kept), ..Self::default() }
+    }
+
+    /// The folder and, before it, what was kept.
+    pub fn with_profile(mut self, name: &str, profile: Profile) -> Self {
+        if let Ok(kept) = self.kept.get_mut() {
+            kept.profiles.insert(name.to_owned(), profile);
+        }
+        self
+    }
+
+    /// All that was read so far.
+    pub fn kept(&self) -> Kept {
+        self.kept.lock().map(|kept| kept.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    pub(super) fn take_notes(&self) -> Vec<String> {
+        self.notes.lock().map(|mut notes| std::mem::take(&mut *notes)).unwrap_or_default()
+    }
+
+    pub(super) fn take_error(&self) -> Option<TraceError> {
+        self.failed.lock().ok()?.take()
+    }
+
+    fn place(&self, path: &str) -> Result<PathBuf, Invalid> {
+        let folder = self.path.as_ref().ok_or_else(|| {
+            let reason = format!("the file \"{path}\" cannot be read from here");
+            Invalid::new(
+                KeyPath::root(),
+                reason,
+                "give the scenario as a file, or name the folder that the file is in",
+            )
+        })?;
+        Ok(folder.join(path))
+    }
+
+    /// What is kept under `name`, or what `read` reads.
+    fn once<T: Clone>(
+        &self,
+        of: fn(&mut Kept) -> &mut BTreeMap<String, T>,
+        name: &str,
+        read: impl FnOnce() -> Result<T, Invalid>,
+    ) -> Result<T, Invalid> {
+        let known = self.kept.lock().ok().and_then(|mut kept| of(&mut kept).get(name).cloned());
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let found = read()?;
+        if let Ok(mut kept) = self.kept.lock() {
+            of(&mut kept).insert(name.to_owned(), found.clone());
+        }
+        Ok(found)
+    }
+}
+
+impl Files for Folder {
+    fn profile(&self, path: &str) -> Result<Profile, Invalid> {
+        self.once(
+            |kept| &mut kept.profiles,
+            path,
+            || {
+                read_profile(&self.place(path)?).map_err(|error| {
+                    let reason = format!("{}: {}", error.place, error.reason);
+                    let invalid = Invalid::new(KeyPath::root(), reason, error.remedy.clone());
+                    if let Ok(mut failed) = self.failed.lock() {
+                        *failed = Some(error);
+                    }
+                    invalid
+                })
+            },
+        )
+    }
+
+    fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Invalid> {
+        let read = || {
+            let options = onnx::Options { sizes: sizes.clone(), name: None };
+            let imported = onnx::onnx(&self.place(path)?, &options).map_err(|error| {
+                Invalid::new(KeyPath::root(), format!("{}: {}", error.place, error.reason), error.remedy)
+            })?;
+            if let Ok(mut notes) = self.notes.lock() {
+                for note in imported.notes {
+                    let note: String = note.chars().filter(|c| !c.is_control()).collect();
+                    let note = format!("{path}: {note}");
+                    if !notes.contains(&note) {
+                        notes.push(note);
+                    }
+                }
+            }
+            Ok(ModelFile::of(&imported.model))
+        };
+        self.once(|kept| &mut kept.models, &format!("{path} {sizes:?}"), read)
+    }
+
+    fn text(&self, path: &str) -> Result<String, Invalid> {
+        let read = || {
+            let path = self.place(path)?;
+            let wrong = |error: io::Error| {
+                let reason = format!("{}: {error}", path.display());
+                Invalid::new(KeyPath::root(), reason, "name a file that `stepcast fit` has written")
+            };
+            let mut text = String::new();
+            File::open(&path)
+                .and_then(|file| file.take(MAX_FILE).read_to_string(&mut text))
+                .map_err(wrong)?;
+            Ok(text)
+        };
+        self.once(|kept| &mut kept.texts, path, read)
+    }
+}
+
+fn read_profile(path: &Path) -> Result<Profile, TraceError> {
+    if path.is_dir() {
+        let (reason, remedy) =
+            ("it is a folder", "name a profile; `stepcast import` makes one of recordings");
+        let place = path.display().to_string();
+        return Err(TraceError { place, reason: reason.to_owned(), remedy: remedy.to_owned() });
+    }
+    stepcast_trace::read_profile(path)
+}

@@ -1,0 +1,94 @@
+//! A question as one text that asks the same elsewhere: the scenario, and what it named.
+
+use super::folder::{Folder, Kept};
+use super::{Question, wrong};
+use serde::{Deserialize, Serialize};
+use stepcast_core::scenario::{Document, DocumentError};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[derive(Serialize, Deserialize)]
+struct Packed {
+    stepcast: String,
+    scenario: String,
+    files: Kept,
+    only_profile: bool,
+}
+
+/// What says of a text who packed it, whatever else it holds.
+#[derive(Deserialize)]
+struct Label {
+    stepcast: String,
+}
+
+impl Question {
+    /// The question as a text: the same for questions that differ in nothing but comments and layout. Files are packed
+    /// that were read: ask for the [`scenario`](Self::scenario) or the [`variants`](Self::variants) first.
+    pub fn packed(&self) -> Result<String, DocumentError> {
+        let cannot =
+            |error: String| wrong("scenario", format!("it cannot be packed: {error}"), "report this");
+        let packed = Packed {
+            stepcast: VERSION.to_owned(),
+            scenario: toml::to_string(&self.file()?).map_err(|error| cannot(error.to_string()))?,
+            files: self.files.kept(),
+            only_profile: self.only_profile,
+        };
+        serde_json::to_string(&packed).map_err(|error| cannot(error.to_string()))
+    }
+
+    /// The question that [`packed`](Self::packed) made a text of.
+    pub fn unpack(text: &str) -> Result<Self, DocumentError> {
+        let damaged = |error: serde_json::Error| {
+            wrong("packed scenario", format!("it is damaged: {error}"), "make it again from its file")
+        };
+        let label: Label = serde_json::from_str(text).map_err(damaged)?;
+        if label.stepcast != VERSION {
+            let reason = format!("it is of version {}, and this is {VERSION}", label.stepcast);
+            let remedy = "make it again from its file, or install the same version everywhere";
+            return Err(wrong("packed scenario", reason, remedy));
+        }
+        let packed: Packed = serde_json::from_str(text).map_err(damaged)?;
+        Ok(Self {
+            document: Document::new("packed scenario", packed.scenario),
+            files: Folder::of_kept(packed.files),
+            only_profile: packed.only_profile,
+            overrides: Vec::new(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepcast_core::scenario::Override;
+
+    fn open(example: &str) -> Question {
+        Question::open(&format!("{}/../../examples/{example}", env!("CARGO_MANIFEST_DIR")), Vec::new())
+            .unwrap()
+    }
+
+    #[test]
+    fn a_packed_question_asks_the_same_without_its_files() {
+        for example in ["profile.toml", "one-worker.json", "fitted-device/servers.toml", "all-reduce.toml"] {
+            let question = open(example);
+            let Ok(scenario) = question.scenario() else { continue };
+            let packed = question.packed().unwrap();
+            let again = Question::unpack(&packed).unwrap();
+            assert_eq!(again.scenario().unwrap(), scenario, "{example}");
+            assert_eq!(again.packed().unwrap(), packed, "{example}");
+            let changes = || [Override::parse("cluster.workers.count=3").unwrap()];
+            let changed = (question.changed(changes()), again.changed(changes()));
+            assert_eq!(changed.0.scenario().unwrap(), changed.1.scenario().unwrap(), "{example}");
+        }
+    }
+
+    #[test]
+    fn other_versions_and_damaged_texts_are_refused() {
+        let packed = open("quickstart.toml").packed().unwrap();
+        let other = packed.replacen(VERSION, "99.0.0", 1);
+        assert!(Question::unpack(&other).unwrap_err().reason.contains("version 99.0.0"));
+        for wrong in ["", "{}", &packed[..packed.len() - 2]] {
+            assert!(Question::unpack(wrong).unwrap_err().reason.contains("damaged"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+"""What can go wrong: every exception says what, where, and what to do about it."""
+
+from __future__ import annotations
+
+
+class StepcastError(Exception):
+    """Something went wrong.
+
+    >>> import stepcast
+    >>> try:
+    ...     stepcast.Scenario(zoo="resnet50", batch=0)
+    ... except stepcast.InputError as error:
+    ...     print(error.key, "|", error.reason, "|", error.remedy)
+    strategy.batch | a batch of 0 is outside 1 to 100000000 | use the number of samples per worker and step
+    """
+
+    def __init__(self, reason: str, remedy: str = "", key: str = "", place: str = "") -> None:
+        super().__init__(reason, remedy, key, place)
+        self.reason = reason
+        """What is wrong."""
+        self.remedy = remedy
+        """What to do about it."""
+        self.key = key
+        """The key of the scenario or the argument that it is about, if one is known."""
+        self.place = place
+        """The file, with line and column where they are known, or the text that brought it in."""
+
+    def __str__(self) -> str:
+        where = ": ".join(part for part in (self.place, self.key) if part)
+        text = f"{where}: {self.reason}" if where else self.reason
+        return f"{text} ({self.remedy})" if self.remedy else text
+
+
+class InputError(StepcastError, ValueError):
+    """A scenario, a file or an argument cannot be used."""
+
+
+class InternalError(StepcastError, RuntimeError):
+    """A mistake in Stepcast."""

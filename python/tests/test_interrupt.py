@@ -1,0 +1,69 @@
+"""Ctrl-C stops what runs long, and other threads run meanwhile."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+import stepcast
+
+SLOW = {"methods.simulate.steps": 2000, "methods.simulate.runs": 4}
+
+SEARCH = """
+    stepcast.search("examples/async.toml", method="simulate", minimize="iteration",
+        vary={"batch": range(1, 500)}, how="heuristic", budget=100_000, set={"methods.simulate.steps": 200})
+"""
+SWEEP = """
+    stepcast.sweep("examples/async.toml", {"batch": range(1, 5000)}, method="simulate", output=sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("work", [SEARCH, SWEEP], ids=["search", "sweep"])
+def test_control_c(work: str, tmp_path: Path) -> None:
+    text = textwrap.dedent(f"""
+        import sys, stepcast
+        print("ready", flush=True)
+        try:
+        {textwrap.indent(textwrap.dedent(work).strip(), "            ").strip()}
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+    """)
+    ask = [sys.executable, "-c", text, str(tmp_path / "sweep.jsonl")]
+    running = subprocess.Popen(ask, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert running.stdout is not None and running.stdout.readline() == "ready\n"
+    time.sleep(1.0)
+    assert running.poll() is None, "it was too quick to be interrupted"
+    begun = time.monotonic()
+    running.send_signal(signal.SIGINT)
+    out, _ = running.communicate(timeout=30)
+    assert out == "interrupted\n" and running.returncode == 0
+    assert time.monotonic() - begun < 20
+
+
+def test_other_threads_run_meanwhile() -> None:
+    ticks = 0
+    over = threading.Event()
+
+    def tick() -> None:
+        nonlocal ticks
+        while not over.is_set():
+            ticks += 1
+            time.sleep(0.005)
+
+    ticking = threading.Thread(target=tick)
+    ticking.start()
+    begun = time.monotonic()
+    stepcast.predict("examples/async.toml", method="simulate", workers=[2, 4], set=SLOW)
+    took = time.monotonic() - begun
+    over.set()
+    ticking.join()
+    assert took > 0.2, "it was too quick to tell"
+    assert ticks > took / 0.005 / 5

@@ -1,0 +1,113 @@
+"""The numbers of Python are those of the command line, byte for byte."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import EXAMPLES, QUICK, ROOT, Cli, sets
+
+import stepcast
+
+ALL = [*EXAMPLES, ROOT / "examples/one-worker.json", ROOT / "examples/fitted-device/servers.toml"]
+by_name = pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
+
+
+@by_name
+def test_predict(path: Path, cli: Cli) -> None:
+    ask = ["--json", *sets(QUICK)]
+    forecast = stepcast.predict(path, set=QUICK)
+    assert forecast.to_json() == cli("predict", path, *ask)
+    assert forecast.iteration_s == forecast.to_dict()["prediction"]["iteration_s"]
+    some = stepcast.predict(path, set=QUICK, workers=[4, 2, 2], worth=0.2)
+    assert some.to_json() == cli("predict", path, "--workers", "2,4", "--worth", "20", *ask)
+
+
+@by_name
+def test_compare(path: Path, cli: Cli) -> None:
+    told = stepcast.compare(path, set=QUICK)
+    assert told.to_json() == cli("compare", path, "--json", *sets(QUICK))
+    for row in told.rows():
+        if "iteration_s" in row:
+            one = stepcast.predict(path, method=row["method"], workers=[2], set=QUICK)
+            ask = ["--method", row["method"], "--workers", 2, "--json", *sets(QUICK)]
+            assert one.to_json() == cli("predict", path, *ask), row["method"]
+
+
+@by_name
+def test_sweep(path: Path, cli: Cli) -> None:
+    vary = {"batch": [8, 16, 32], "network.bandwidth": ["1Gbit/s", "25Gbit/s"]}
+    swept = stepcast.sweep(path, vary, set=QUICK)
+    ask = ["--vary", "batch=8,16,32", "--vary", "network.bandwidth=1Gbit/s,25Gbit/s", *sets(QUICK)]
+    assert swept.to_jsonl().decode() == cli("sweep", path, *ask, "--json")
+    assert len(list(swept.rows())) == len(swept) == 6
+
+
+def test_sweep_into_files(cli: Cli, tmp_path: Path) -> None:
+    for format in ("csv", "jsonl"):
+        ours, theirs = tmp_path / f"ours.{format}", tmp_path / f"theirs.{format}"
+        vary = ["batch=1..100", "servers.count=1..9"]
+        swept = stepcast.sweep("examples/quickstart.toml", vary, output=ours)
+        flags = [word for axis in vary for word in ("--vary", axis)]
+        cli("sweep", "examples/quickstart.toml", *flags, "-o", theirs)
+        whole = ours.read_bytes()
+        assert whole == theirs.read_bytes()
+        assert sum(1 for _ in swept.rows()) == 900
+        # Whoever began the file, the other may complete it.
+        theirs.write_bytes(whole[: len(whole) // 2])
+        stepcast.sweep("examples/quickstart.toml", vary, output=theirs, resume=True)
+        assert theirs.read_bytes() == whole
+
+
+def test_search(cli: Cli) -> None:
+    ask = ["--minimize", "cost", "--subject-to", "deadline<=2d", "--vary", "batch=16..128:x2", "--vary", "servers.count=1..4"]
+    found = stepcast.search(
+        "examples/search.toml",
+        minimize="cost",
+        subject_to=["deadline<=2d"],
+        vary={"batch": "16..128:x2", "servers.count": range(1, 5)},
+    )
+    assert found.to_json() == cli("search", "examples/search.toml", *ask, "--json")
+    assert found.gap == 0.0 and found.front and "<svg" in (found.to_svg() or "")
+    priced = {"tesla-t4": 0.4, "tesla-v100-sxm2-16gb": 2.5}
+    found = stepcast.search("examples/search.toml", minimize="time", devices=priced, count="0..4")
+    devices = ["--devices", ",".join(priced), "--count", "0..4"]
+    prices = [word for item in priced.items() for word in ("--price", "{}={}".format(*item))]
+    assert found.to_json() == cli("search", "examples/search.toml", "--minimize", "time", *devices, *prices, "--json")
+
+
+@pytest.mark.parametrize("path", ["examples/all-reduce.toml", "examples/one-worker.json", None])
+def test_fuse(path: str | None, cli: Cli) -> None:
+    told = stepcast.fuse(path)
+    assert told.to_json() == cli("fuse", *[path] if path else [], "--json")
+    assert sum(len(message) for message in told.plan) == told.to_dict()["tensors"]
+
+
+def test_validate(cli: Cli) -> None:
+    told = stepcast.validate("zeng2023")
+    assert told.to_json() == cli("validate", "zeng2023", "--json")
+    assert told.holds
+
+
+def test_fit(cli: Cli, tmp_path: Path) -> None:
+    data = ROOT / "examples/fitted-device/all-reduce.csv"
+    ours, theirs = tmp_path / "ours.toml", tmp_path / "theirs.toml"
+    told = stepcast.fit("transfer", data, output=ours)
+    printed = json.loads(cli("fit", "transfer", data, "-o", theirs, "--json"))
+    assert told.to_dict() == {**printed, "written": str(ours)}
+    assert ours.read_text() == theirs.read_text() == told.artefact
+    with pytest.raises(stepcast.InputError, match="exists already"):
+        stepcast.fit("transfer", data, output=ours)
+
+
+def test_import(cli: Cli, tmp_path: Path) -> None:
+    table = tmp_path / "layers.csv"
+    table.write_text("name,forward_ms,backward_ms,parameters\nconv,1.5,3,1000\nhead,0.5,1,500000\n")
+    ours, theirs = tmp_path / "ours.json", tmp_path / "theirs.json"
+    told = stepcast.import_trace(table, batch=8, output=ours)
+    printed = json.loads(cli("import", table, "--batch", 8, "-o", theirs, "--json"))
+    assert told.to_dict() == {**printed, "written": str(ours)}
+    assert ours.read_bytes() == theirs.read_bytes()
+    scenario = told.scenario(workers=[{"count": 4}])
+    assert scenario.workers == 4 and stepcast.predict(scenario).iteration_s > 0
