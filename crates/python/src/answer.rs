@@ -19,9 +19,9 @@ use stepcast_trace::{Found, Imported, Overview};
 
 /// One of the answers.
 pub(crate) enum Told {
-    Forecast(Forecast),
-    Comparison(Comparison),
-    Fusion(FusionReport),
+    Forecast(Box<Forecast>),
+    Comparison(Box<Comparison>),
+    Fusion(Box<FusionReport>),
     Search(Report),
     Fit { fitted: Fitted, written: Option<String> },
     Import { imported: Imported, written: Option<String> },
@@ -47,9 +47,9 @@ impl Answer {
     /// What `--json` prints.
     fn to_json(&self) -> PyResult<String> {
         match &self.told {
-            Told::Forecast(forecast) => text(forecast),
-            Told::Comparison(comparison) => text(comparison),
-            Told::Fusion(report) => text(report),
+            Told::Forecast(forecast) => text(forecast.as_ref()),
+            Told::Comparison(comparison) => text(comparison.as_ref()),
+            Told::Fusion(report) => text(report.as_ref()),
             Told::Search(report) => text(report),
             Told::Fit { fitted, written } => text(&fitted.told(written.as_deref())),
             Told::Import { imported, written } => text(&Overview::of(imported, written.clone())),

@@ -58,7 +58,7 @@ pub(crate) fn predict(
         let forecast = on_pool(None, || Forecast::new(scenario, method, &workers, worth));
         Ok(forecast.map_err(|why| question.refused(why))?)
     })?;
-    Ok(Answer { told: Told::Forecast(forecast), name: scenario.resolved.name().to_owned() })
+    Ok(Answer { told: Told::Forecast(Box::new(forecast)), name: scenario.resolved.name().to_owned() })
 }
 
 /// One scenario, every method.
@@ -72,7 +72,7 @@ pub(crate) fn compare(py: Python<'_>, scenario: &Scenario, workers: Option<u32>)
         }
         Ok(on_pool(None, || Comparison::new(&asked)))
     })?;
-    Ok(Answer { told: Told::Comparison(compared), name: scenario.resolved.name().to_owned() })
+    Ok(Answer { told: Told::Comparison(Box::new(compared)), name: scenario.resolved.name().to_owned() })
 }
 
 /// Which gradients should travel together.
@@ -84,7 +84,7 @@ pub(crate) fn fuse(py: Python<'_>, scenario: &Scenario) -> PyResult<Answer> {
         let report = on_pool(None, || fusion::fuse(&asked));
         Ok(report.map_err(|why| question.refused(why))?)
     })?;
-    Ok(Answer { told: Told::Fusion(report), name: scenario.resolved.name().to_owned() })
+    Ok(Answer { told: Told::Fusion(Box::new(report)), name: scenario.resolved.name().to_owned() })
 }
 
 /// The best configuration within constraints.

@@ -61,7 +61,7 @@ impl Sweep {
         let question = scenario.asked_with([]);
         let varied = interruptible(py, |_| {
             let axes = axes(&vary)?;
-            Ok(Varied::try_new(question, |question| question.variants(axes).map_err(Problem::from))?)
+            Varied::try_new(question, |question| question.variants(axes).map_err(Problem::from))
         })?;
         Ok(Self { varied, asked, method, vary })
     }
@@ -184,7 +184,7 @@ impl SweepFile {
         let output = sweep.with(|variants| {
             let print = fingerprint(variants, &sweep.method)?;
             let opened = Output::open(&path, format, variants, &print, (resume, force));
-            Ok::<_, Problem>(opened.map_err(|error| Problem::from(error).at(path.display().to_string()))?)
+            opened.map_err(|error| Problem::from(error).at(path.display().to_string()))
         });
         Ok(Self(Mutex::new(output?)))
     }
