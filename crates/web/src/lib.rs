@@ -1,8 +1,8 @@
 //! `stepcast serve`: the page, the API behind it, and what keeps both safe.
 //!
 //! Everything is answered by the same studies as on the command line, and charts are those of `report`. The server listens
-//! on this machine only unless told otherwise ([`guard`]), reads no file that a request names ([`uploads`]), and does
-//! heavy work in bounded queues that a client leaves by going away ([`work`]).
+//! on this machine only unless told otherwise (`guard`), reads no file that a request names (`uploads`), and does
+//! heavy work in bounded queues that a client leaves by going away (`work`).
 
 mod api;
 mod assets;

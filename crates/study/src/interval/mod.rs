@@ -1,7 +1,7 @@
 //! Error bars: between which figures 90 % of measurements should lie, and why.
 //!
 //! Three sources are told apart: *sampling*, by which runs of one system differ and simulated ones show it; *inputs*, of
-//! which only a range is known ([`inputs`]); and *model error*, which only measured runs tell ([`residuals`]). All of them
+//! which only a range is known (`inputs`); and *model error*, which only measured runs tell ([`residuals`]). All of them
 //! are factors, so they are kept as logarithms, and being independent they add up by their squares.
 
 mod case;
