@@ -19,9 +19,15 @@ def seconds(value: float) -> str:
 
 
 def told(key: str, value: Any) -> tuple[str, str]:
-    """A column's title and what stands below it, units spelled out."""
+    """A column's title and what stands below it, units spelled out.
+
+    >>> told("iteration_s", 0.5), told("interval_samples_per_s", [1041.675, 2103.01])
+    (('iteration', '500 ms'), ('interval', '1042 to 2103'))
+    """
     if key.endswith("_samples_per_s"):
         key = key.removesuffix("_samples_per_s")
+        if isinstance(value, (list, tuple)):
+            value = " to ".join(f"{end:.4g}" for end in value)
         value = f"{value:.4g} samples/s" if isinstance(value, (int, float)) else value
     elif key.endswith("_s"):
         key = key.removesuffix("_s")
@@ -35,7 +41,7 @@ def told(key: str, value: Any) -> tuple[str, str]:
     return key.replace("_", " "), str(value)
 
 
-def table(rows: Sequence[Mapping[str, Any]], most: int = 40) -> str:
+def table(rows: Sequence[Mapping[str, Any]], most: int = 16) -> str:
     """Rows as a table; those beyond `most` are only counted."""
     keys: list[str] = []
     for row in rows[:most]:

@@ -18,12 +18,12 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 def network(width: int = 256) -> Any:
     return torch.nn.Sequential(
-        torch.nn.Conv2d(3, 16, 3, padding=1),
+        torch.nn.Conv2d(3, 8, 3, stride=2, padding=1),
         torch.nn.ReLU(),
-        torch.nn.Conv2d(16, 32, 3, stride=2, padding=1),
+        torch.nn.Conv2d(8, 16, 3, stride=2, padding=1),
         torch.nn.ReLU(),
         torch.nn.Flatten(),
-        torch.nn.Linear(32 * 16 * 16, width),
+        torch.nn.Linear(16 * 8 * 8, width),
         torch.nn.ReLU(),
         torch.nn.Linear(width, 10),
     )
@@ -86,6 +86,9 @@ def test_steps_are_as_long_as_without_it(profiled: Any, capsys: pytest.CaptureFi
     against = statistics.median(against for _, against in rounds)
     with capsys.disabled():
         print(f"\n  overhead: {100 * own:.1f} % by its own figures; steps between {100 * against:+.1f} % of the bare loop")
+    spread = max(again.spread, p.spread)
+    if spread > 0.25:
+        pytest.skip(f"steps differ by {100 * spread:.0f} % on this machine now: too much to tell 10 % overhead")
     assert own < 0.10
     assert abs(against) < 0.15
 
@@ -152,9 +155,9 @@ def test_evaluation_in_between(profiled: Any) -> None:
             model.eval()
             with torch.no_grad():
                 model(torch.randn(2, 3, 32, 32))
-            time.sleep(0.5)
+            time.sleep(3)
             model.train()
-    assert max(p.steps_s) < 0.5, "evaluation is no part of a step"
+    assert max(p.steps_s) < 3, "evaluation is no part of a step"
 
 
 def test_ddp(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from conftest import EXAMPLES, QUICK, ROOT, Cli, sets
 
 import stepcast
 
-ALL = [*EXAMPLES, ROOT / "examples/one-worker.json", ROOT / "examples/fitted-device/servers.toml"]
+ALL = [*EXAMPLES, ROOT / "examples/one-worker.json", ROOT / "examples/notebook/small-cnn.json"]
 by_name = pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
 
 
@@ -103,7 +103,7 @@ def test_fit(cli: Cli, tmp_path: Path) -> None:
 
 def test_import(cli: Cli, tmp_path: Path) -> None:
     table = tmp_path / "layers.csv"
-    table.write_text("name,forward_ms,backward_ms,parameters\nconv,1.5,3,1000\nhead,0.5,1,500000\n")
+    table.write_text("layer,forward_ms,backward_ms,bytes\nconv,1.5,3,4000\nhead,0.5,1,2000000\n")
     ours, theirs = tmp_path / "ours.json", tmp_path / "theirs.json"
     told = stepcast.import_trace(table, batch=8, output=ours)
     printed = json.loads(cli("import", table, "--batch", 8, "-o", theirs, "--json"))
