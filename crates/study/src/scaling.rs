@@ -61,6 +61,19 @@ pub(crate) fn scaling(
     workers.iter().map(point).collect()
 }
 
+/// Powers of two up to 16, or up to twice the cluster, and the cluster itself: those that the method models.
+pub fn usual_workers(scenario: &Scenario, method: &dyn Method) -> Vec<u32> {
+    let own = scenario.cluster.workers();
+    let last = (2 * own).clamp(SCALING_TO, MAX_WORKERS);
+    let powers = (0..u32::BITS).map(|exponent| 1_u32 << exponent);
+    let mut workers: Vec<u32> = powers.take_while(|workers| u64::from(*workers) <= last).collect();
+    workers.extend(u32::try_from(own));
+    workers.sort_unstable();
+    workers.dedup();
+    workers.retain(|&workers| method.applies(&scenario.on(scenario.cluster.resized(workers))).is_ok());
+    workers
+}
+
 /// Gain in throughput below which more workers are not worth it, unless somebody says otherwise.
 pub const WORTH: f64 = 0.05;
 
