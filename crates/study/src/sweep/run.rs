@@ -1,20 +1,25 @@
 //! All points, on all cores, in order.
 //!
 //! Points go in blocks; blocks of one round go in parallel and are handed on in the order of the points. So the result
-//! does not depend on the number of threads, and between rounds one may stop: what was handed on is complete up to there.
+//! depends neither on the number of threads nor on the length of rounds, and between rounds one may stop: what was
+//! handed on is complete up to there.
 
 use super::row::{Asked, Refused, Row};
 use super::variants::{Variants, Walker};
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
+use std::time::{Duration, Instant};
 use stepcast_core::invalid::Invalid;
 
 /// Points of a block where a prediction takes microseconds.
 const BLOCK: u64 = 256;
 
-/// Blocks of a round, for every thread.
+/// Blocks of a round, for every thread, where a prediction takes microseconds.
 const BLOCKS_PER_THREAD: usize = 16;
+
+/// Slow predictions are handed on about so often: at the end of a round threads wait for each other.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Does `work` on so many threads; on all cores if none are named, or if so many cannot be had.
 pub fn on_threads<T: Send>(threads: Option<u16>, work: impl FnOnce() -> T + Send) -> T {
@@ -39,10 +44,10 @@ pub(crate) fn blocks<T: Send>(
     mut next: impl FnMut(Range<u64>, T) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     let threads = rayon::current_num_threads();
-    // A slow prediction keeps a thread busy by itself, and one would like to hear of it soon.
-    let (size, blocks) = if quick { (BLOCK, BLOCKS_PER_THREAD * threads) } else { (1, threads) };
+    let (size, mut blocks) = if quick { (BLOCK, BLOCKS_PER_THREAD * threads) } else { (1, threads) };
     let mut since = points.start;
     while since < points.end {
+        let began = Instant::now();
         let round: Vec<Range<u64>> = (0..blocks as u64)
             .map(|number| since.saturating_add(number * size))
             .take_while(|from| *from < points.end)
@@ -53,6 +58,9 @@ pub(crate) fn blocks<T: Send>(
             round.par_iter().map(|range| block(&mut variants.walker(), range.clone())).collect();
         for (range, made) in round.into_iter().zip(made) {
             next(range, made)?;
+        }
+        if !quick {
+            blocks = if began.elapsed() < SOON { blocks * 2 } else { (blocks / 2).max(threads) };
         }
     }
     ControlFlow::Continue(())
