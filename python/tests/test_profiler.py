@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import statistics
 import time
@@ -158,6 +159,48 @@ def test_evaluation_in_between(profiled: Any) -> None:
             time.sleep(3)
             model.train()
     assert max(p.steps_s) < 3, "evaluation is no part of a step"
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_gpu(precision: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """ResNet-50 against the loop by itself and, on the same kind of GPU, against steps that others measured."""
+    torchvision = pytest.importorskip("torchvision", reason="torchvision is not installed")
+    torch.manual_seed(0)
+    model = torchvision.models.resnet50().cuda()
+    optimiser = torch.optim.SGD(model.parameters(), lr=1e-3)
+    images, labels = torch.randn(64, 3, 224, 224).cuda(), torch.randint(0, 1000, (64,)).cuda()
+
+    def train(steps: int) -> float:
+        torch.cuda.synchronize()
+        begun = time.perf_counter()
+        for _ in range(steps):
+            optimiser.zero_grad()
+            with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bf16"):
+                loss = torch.nn.functional.cross_entropy(model(images), labels)
+            loss.backward()
+            optimiser.step()
+        torch.cuda.synchronize()
+        return (time.perf_counter() - begun) / steps
+
+    train(20)
+    alone = train(30)
+    with stepcast.profile(model, quiet=True) as p:
+        inside = train(67)
+    found = f"{precision}: {1e3 * alone:.2f} ms alone, {1e3 * p.step_s:.2f} ms in the profile, overhead {100 * p.overhead:.1f} %"
+    found += f", {100 * (inside / alone - 1):.1f} % over all"
+    assert p.step_s == pytest.approx(alone, rel=0.05)
+    assert p.overhead is not None and p.overhead < 0.10
+    measured = Path(__file__).parents[3] / "shared/data/measured/steps_h200.jsonl.gz"
+    if "H200" in torch.cuda.get_device_name() and measured.exists():
+        rows = [json.loads(line) for line in gzip.decompress(measured.read_bytes()).splitlines()]
+        of = {(row["model"], row["precision"], row["batch"]): row["iter_ms"] / 1e3 for row in rows}
+        found += f", {1e3 * of['resnet50', precision, 64]:.2f} ms in {measured.name}"
+        assert p.step_s == pytest.approx(of["resnet50", precision, 64], rel=0.10)
+    with capsys.disabled():
+        print(f"\n  {torch.cuda.get_device_name()}, ResNet-50 {found}")
+    profile = p.to_dict()
+    assert sum(op["bytes"] for op in profile["operations"] if op["resource"] == "uplink") == 4 * 25_557_032
 
 
 def test_ddp(tmp_path: Path) -> None:
