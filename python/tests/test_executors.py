@@ -128,13 +128,12 @@ def test_dask(cluster: Any, local: bytes, tmp_path: Path) -> None:
     assert swept.to_jsonl() == local
 
 
-def test_dask_loses_a_worker(cluster: Any, tmp_path: Path) -> None:
-    """A sweep of a few seconds; one of three workers is killed as soon as rows arrive."""
+def killed_midway(executor: Any, victim: int, folder: Path) -> None:
+    """A sweep of a few seconds; `victim` is killed as soon as rows arrive."""
     vary = {"batch": range(1, 401), "servers.count": range(1, 101)}
-    whole = tmp_path / "local.csv"
+    whole = folder / "local.csv"
     stepcast.sweep(QUICK_START, vary, output=whole)
-    path = tmp_path / "dask.csv"
-    victim = workers(cluster)[0]
+    path = folder / "elsewhere.csv"
     killed = threading.Event()
 
     def kill() -> None:
@@ -145,9 +144,14 @@ def test_dask_loses_a_worker(cluster: Any, tmp_path: Path) -> None:
 
     killer = threading.Thread(target=kill)
     killer.start()
-    stepcast.sweep(QUICK_START, vary, executor=cluster, chunk=100, threads=1, output=path)
+    stepcast.sweep(QUICK_START, vary, executor=executor, chunk=100, threads=1, output=path)
     killer.join()
     assert killed.is_set() and path.read_bytes() == whole.read_bytes()
+
+
+def test_dask_loses_a_worker(cluster: Any, tmp_path: Path) -> None:
+    victim = workers(cluster)[0]
+    killed_midway(cluster, victim, tmp_path)
     assert victim not in workers(cluster)
 
 
@@ -163,10 +167,23 @@ def test_python_m_stepcast(cluster: Any, local: bytes, tmp_path: Path) -> None:
     assert wrong.returncode == 2 and "error: " in wrong.stderr
 
 
-def test_ray(local: bytes) -> None:
-    ray = pytest.importorskip("ray", reason="Ray is not installed")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    try:
-        assert stepcast.sweep(QUICK_START, VARY, executor=ray, chunk=500, threads=1).to_jsonl() == local
-    finally:
-        ray.shutdown()
+@pytest.fixture(scope="module")
+def ray() -> Any:
+    module = pytest.importorskip("ray", reason="Ray is not installed")
+    os.chdir(ROOT)
+    module.init(num_cpus=3, include_dashboard=False, log_to_driver=False)
+    yield module
+    module.shutdown()
+
+
+def test_ray(ray: Any, local: bytes) -> None:
+    assert stepcast.sweep(QUICK_START, VARY, executor=ray, chunk=500, threads=1).to_jsonl() == local
+
+
+def test_ray_loses_a_worker(ray: Any, tmp_path: Path) -> None:
+    def process() -> int:
+        time.sleep(0.2)
+        return os.getpid()
+
+    found = ray.get([ray.remote(process).remote() for _ in range(3)])
+    killed_midway(ray, found[0], tmp_path)

@@ -163,9 +163,11 @@ def test_evaluation_in_between(profiled: Any) -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_gpu(precision: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gpu(precision: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """ResNet-50 against the loop by itself and, on the same kind of GPU, against steps that others measured."""
     torchvision = pytest.importorskip("torchvision", reason="torchvision is not installed")
+    # The measured steps in fp32 are without the shorter format that convolutions otherwise use.
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     torch.manual_seed(0)
     model = torchvision.models.resnet50().cuda()
     optimiser = torch.optim.SGD(model.parameters(), lr=1e-3)
@@ -187,10 +189,11 @@ def test_a_gpu(precision: str, capsys: pytest.CaptureFixture[str]) -> None:
     alone = train(30)
     with stepcast.profile(model, quiet=True) as p:
         inside = train(67)
-    found = f"{precision}: {1e3 * alone:.2f} ms alone, {1e3 * p.step_s:.2f} ms in the profile, overhead {100 * p.overhead:.1f} %"
-    found += f", {100 * (inside / alone - 1):.1f} % over all"
-    assert p.step_s == pytest.approx(alone, rel=0.05)
     assert p.overhead is not None and p.overhead < 0.10
+    assert inside < 1.10 * alone
+    assert p.step_s == pytest.approx(alone, rel=0.05)
+    found = f"{1e3 * alone:.2f} ms alone, {1e3 * p.step_s:.2f} ms in the profile, overhead {100 * p.overhead:.1f} %"
+    found += f" (of the whole loop {100 * (inside / alone - 1):.1f} %)"
     measured = Path(__file__).parents[3] / "shared/data/measured/steps_h200.jsonl.gz"
     if "H200" in torch.cuda.get_device_name() and measured.exists():
         rows = [json.loads(line) for line in gzip.decompress(measured.read_bytes()).splitlines()]
@@ -198,7 +201,7 @@ def test_a_gpu(precision: str, capsys: pytest.CaptureFixture[str]) -> None:
         found += f", {1e3 * of['resnet50', precision, 64]:.2f} ms in {measured.name}"
         assert p.step_s == pytest.approx(of["resnet50", precision, 64], rel=0.10)
     with capsys.disabled():
-        print(f"\n  {torch.cuda.get_device_name()}, ResNet-50 {found}")
+        print(f"\n  ResNet-50 {precision} on {torch.cuda.get_device_name()}: {found}")
     profile = p.to_dict()
     assert sum(op["bytes"] for op in profile["operations"] if op["resource"] == "uplink") == 4 * 25_557_032
 

@@ -3,6 +3,7 @@
 use crate::device::Device;
 use crate::network::Network;
 use crate::quantity::BitsPerSec;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Workers that are all alike.
@@ -25,7 +26,7 @@ pub struct WorkerGroup {
 }
 
 /// How parameters are spread over servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// Layer by layer, in forward order, to the server that holds least (TensorFlow's greedy

@@ -3,12 +3,13 @@
 use crate::efficiency::{EfficiencyModel, Shares};
 use crate::quantity::{Bytes, BytesPerSec, FlopsPerSec, Hertz};
 use crate::steps::StepModel;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
 /// CPU or GPU: they differ in how Zeng 2023 counts their rate (eqs. 28 and 33).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceKind {
     /// A processor; its units are cores.
@@ -18,7 +19,9 @@ pub enum DeviceKind {
 }
 
 /// Number format of the matrix arithmetic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Precision {
     /// 32-bit floating point on the ordinary units.
@@ -44,7 +47,7 @@ impl fmt::Display for Precision {
 }
 
 /// A computing device.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Device {
     /// Full name, as its maker writes it.

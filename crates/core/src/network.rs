@@ -1,10 +1,11 @@
 //! What carries bytes: rate, latency, and what a transfer costs beside the wire.
 
 use crate::quantity::{BitsPerSec, BytesPerSec, Seconds};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One kind of link, the same in both directions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Network {
     /// What it is called: "10 Gigabit Ethernet".

@@ -4,9 +4,11 @@
 //! rates and shares are off by factors. The ends are kept as they were written, so that a file can be written back.
 
 use crate::quantity::{BitsPerSec, BytesPerSec, Seconds};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, IntoDeserializer};
 use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -117,6 +119,25 @@ impl<T: Measure> Serialize for Uncertain<T> {
         ends.serialize_element(&self.low)?;
         ends.serialize_element(&self.high)?;
         ends.end()
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Uncertain<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("Uncertain{}", T::schema_name()).into()
+    }
+
+    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+        let one = schemas.subschema_for::<T>();
+        let two = json_schema!({ "type": "array", "items": one.clone(), "minItems": 2, "maxItems": 2 });
+        json_schema!({
+            "description": "one figure, or a range that holds it with 90 %",
+            "anyOf": [one, two, { "type": "string", "pattern": r"\.\." }],
+        })
     }
 }
 

@@ -28,7 +28,7 @@ pub fn all() -> &'static [&'static dyn Method] {
 }
 
 /// A method, for programs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Listed {
     /// Its name.
     pub name: &'static str,

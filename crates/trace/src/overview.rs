@@ -1,6 +1,7 @@
 //! What an import found, for people and for programs.
 
 use crate::{Found, Imported, Summary as Figures, Value};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Map, Value as Json};
@@ -9,7 +10,7 @@ use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::{Seconds, number};
 
 /// What a recording holds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Overview {
     /// The file that was written, if any.
     pub written: Option<String>,
@@ -20,13 +21,14 @@ pub struct Overview {
     pub contents: Contents,
     /// What the format tells beside.
     #[serde(skip_serializing_if = "is_empty", serialize_with = "as_map")]
+    #[schemars(with = "Option<Map<String, Json>>")]
     pub found: Figures,
     /// What was repaired, left out or looks odd.
     pub notes: Vec<String>,
 }
 
 /// A profile or a model.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Contents {
     /// Measured steps.
@@ -41,7 +43,7 @@ pub enum Contents {
 }
 
 /// The steps of a profile.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Steps {
     /// Where it comes from.
     pub source: String,
@@ -51,22 +53,26 @@ pub struct Steps {
     pub steps: usize,
     /// Mean length.
     #[serde(rename = "mean_step_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub mean: Seconds,
     /// Standard deviation.
     #[serde(rename = "step_deviation_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub deviation: Seconds,
     /// The shortest.
     #[serde(rename = "shortest_step_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub shortest: Seconds,
     /// The longest.
     #[serde(rename = "longest_step_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
     pub longest: Seconds,
     /// What they use.
     pub resources: Vec<Usage>,
 }
 
 /// One resource in a mean step.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Usage {
     /// Which one.
     pub resource: Resource,

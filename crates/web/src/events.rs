@@ -10,8 +10,10 @@ use futures_util::StreamExt;
 use serde::Serialize;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +22,9 @@ pub(crate) const CONTENT_TYPE: &str = "application/x-ndjson";
 
 /// Lines that may wait for a client that reads slowly.
 const AHEAD: usize = 16;
+
+/// Longest that work may go on telling of itself.
+const LONGEST: Duration = Duration::from_secs(1800);
 
 /// The last line of an answer that did not come to its end.
 #[derive(Serialize)]
@@ -81,6 +86,10 @@ pub(crate) fn respond(
                 tokio::select! {
                     done = work => done.unwrap_or_else(|_| Err(Problem::fault("the work ended in a panic"))),
                     () = watch => return,
+                    () = sleep(LONGEST) => {
+                        token.cancel();
+                        Err(Problem::too_long())
+                    }
                 }
             }
         };

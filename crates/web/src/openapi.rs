@@ -1,10 +1,14 @@
 //! The description of the API (OpenAPI 3.1), made of the types that are sent and received.
 
-use crate::api::{predict, scenario, search, timeline, uploads};
+use crate::api::{catalog, predict, scenario, search, timeline, uploads};
 use crate::problem::Problem;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use stepcast_core::device::Device;
+use stepcast_core::network::Network;
+use stepcast_study::methods::Listed;
 
 /// The description, as it is served.
 pub(crate) struct Specification(pub(crate) Value);
@@ -36,23 +40,42 @@ impl Describe {
         let entry = self.paths.entry(path.to_owned()).or_insert_with(|| json!({}));
         entry[method] = operation;
     }
+
+    /// What stands in the address: the fields of `T`.
+    fn parameters<T: JsonSchema>(&mut self, path: &str, method: &str, place: &str) {
+        let schema = T::json_schema(&mut self.schemas);
+        let required = |name: &str| {
+            let names = schema.get("required").and_then(Value::as_array);
+            names.is_some_and(|names| names.iter().any(|required| required == name))
+        };
+        let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        let parameters: Vec<Value> = fields
+            .map(|(name, field)| json!({ "name": name, "in": place, "required": required(name), "schema": field }))
+            .collect();
+        self.paths[path][method]["parameters"] = parameters.into();
+    }
 }
 
 impl Specification {
     pub(crate) fn new() -> Self {
-        let settings = SchemaSettings::openapi3().with(|settings| {
+        let settings = SchemaSettings::draft2020_12().with(|settings| {
             settings.meta_schema = None;
+            settings.definitions_path = "/components/schemas".into();
         });
         let mut all = Describe { schemas: settings.into_generator(), paths: Map::new() };
-        for (path, summary) in [
-            ("/api/v1/examples", "Scenarios to start from"),
-            ("/api/v1/methods", "The methods, as `stepcast methods --json`"),
-            ("/api/v1/devices", "The devices of the catalog, as `stepcast devices --json`"),
-            ("/api/v1/networks", "The networks of the catalog, as `stepcast networks --json`"),
-            ("/api/v1/models", "Names and descriptions of the zoo's models"),
-        ] {
-            all.add(path, "get", summary, None, json!({ "application/json": { "schema": {} } }));
-        }
+        list::<Vec<catalog::Example>>(&mut all, "/api/v1/examples", "Scenarios to start from");
+        list::<Vec<catalog::Model>>(&mut all, "/api/v1/models", "The models of the zoo");
+        list::<Vec<Listed>>(&mut all, "/api/v1/methods", "The methods, as `stepcast methods --json`");
+        list::<BTreeMap<String, Device>>(
+            &mut all,
+            "/api/v1/devices",
+            "The devices of the catalog, as `stepcast devices --json`",
+        );
+        list::<BTreeMap<String, Network>>(
+            &mut all,
+            "/api/v1/networks",
+            "The networks of the catalog, as `stepcast networks --json`",
+        );
         describe::<scenario::Body, scenario::Described>(
             &mut all,
             "/api/v1/scenario",
@@ -104,6 +127,10 @@ impl Specification {
             Some(body),
             answers,
         );
+        all.parameters::<uploads::About>("/api/v1/uploads", "post", "query");
+        let binary = json!({ "application/octet-stream": {} });
+        all.add("/api/v1/uploads/{name}", "get", "What an upload became", None, binary);
+        all.parameters::<uploads::Name>("/api/v1/uploads/{name}", "get", "path");
         Self(json!({
             "openapi": "3.1.0",
             "info": {
@@ -115,6 +142,11 @@ impl Specification {
             "components": { "schemas": all.schemas.definitions() },
         }))
     }
+}
+
+fn list<Answer: JsonSchema>(all: &mut Describe, path: &str, summary: &str) {
+    let answer = all.content::<Answer>("application/json");
+    all.add(path, "get", summary, None, answer);
 }
 
 fn describe<Body: JsonSchema, Answer: JsonSchema>(all: &mut Describe, path: &str, summary: &str) {

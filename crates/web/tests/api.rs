@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of them")]
 
+mod asking;
+
+use asking::{app, ask, asking, post, request};
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Request, Response, StatusCode, header};
+use axum::http::{Request, StatusCode, header};
 use flate2::write::GzEncoder;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -19,37 +22,6 @@ use tower::ServiceExt;
 
 const QUICK_START: &str = include_str!("../../../examples/quickstart.toml");
 const ASYNC: &str = include_str!("../../../examples/async.toml");
-
-fn app() -> Router {
-    application(Access::Loopback, CancellationToken::new()).unwrap()
-}
-
-fn request(method: &str, path: &str) -> axum::http::request::Builder {
-    Request::builder().method(method).uri(path).header(header::HOST, "localhost:7400")
-}
-
-fn asking(path: &str, accept: &str, body: &Value) -> Request<Body> {
-    request("POST", path)
-        .header(header::CONTENT_TYPE, "application/json")
-        .header(header::ACCEPT, accept)
-        .body(Body::from(body.to_string()))
-        .unwrap()
-}
-
-async fn ask(app: &Router, request: Request<Body>) -> (StatusCode, String, Vec<u8>) {
-    let response: Response<Body> = app.clone().oneshot(request).await.unwrap();
-    let kind = response.headers().get(header::CONTENT_TYPE).map(|kind| kind.to_str().unwrap().to_owned());
-    let status = response.status();
-    let bytes = response.into_body().collect().await.unwrap().to_bytes();
-    (status, kind.unwrap_or_default(), bytes.to_vec())
-}
-
-async fn post(app: &Router, path: &str, body: Value) -> Value {
-    let (status, _, bytes) = ask(app, asking(path, "application/json", &body)).await;
-    let value = serde_json::from_slice(&bytes).unwrap();
-    assert_eq!(status, StatusCode::OK, "{value}");
-    value
-}
 
 /// The problem that a request ends in.
 async fn problem(app: &Router, request: Request<Body>) -> (u16, Value) {
@@ -354,29 +326,4 @@ async fn the_first_visit_is_small() {
         total += if accept == "application/x-ndjson" { bytes.len() } else { packed.finish().unwrap().len() };
     }
     assert!(total < 150_000, "{total}");
-}
-
-#[tokio::test]
-async fn the_api_describes_itself() {
-    let (status, _, bytes) = ask(&app(), request("GET", "/api").body(Body::empty()).unwrap()).await;
-    assert_eq!(status, StatusCode::OK);
-    let described: Value = serde_json::from_slice(&bytes).unwrap();
-    assert_eq!(described["openapi"], "3.1.0");
-    let schemas = described["components"]["schemas"].as_object().unwrap();
-    // Every reference leads somewhere.
-    let text = described.to_string();
-    for reference in text.split("\"#/components/schemas/").skip(1) {
-        let name = reference.split('"').next().unwrap();
-        assert!(schemas.contains_key(name), "{name}");
-    }
-    // What the forecast holds is what is described.
-    let forecast = serde_json::to_value(forecast(QUICK_START)).unwrap();
-    let known = schemas["Forecast"]["properties"].as_object().unwrap();
-    for key in forecast.as_object().unwrap().keys() {
-        assert!(known.contains_key(key), "{key}");
-    }
-    let prediction = schemas["Prediction"]["properties"].as_object().unwrap();
-    for key in forecast["prediction"].as_object().unwrap().keys() {
-        assert!(prediction.contains_key(key), "{key}");
-    }
 }

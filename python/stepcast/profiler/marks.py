@@ -52,8 +52,8 @@ class Step:
     """What was noted from the start of one forward pass to the start of the next."""
 
     start: Any
-    full: bool
-    """Whether layers and gradients were noted, or only the start."""
+    part: int | None
+    """Which of the layers and gradients were noted; none but the start if none."""
     forward: list[tuple[str, Any]] = field(default_factory=list)
     """Ends of layers."""
     ready: list[tuple[str, Any]] = field(default_factory=list)
@@ -65,21 +65,14 @@ class Step:
 class Timed:
     """A step in seconds since its start."""
 
+    part: int | None
     forward: list[tuple[str, float]]
     ready: list[tuple[str, float]]
     length: float
 
-    @property
-    def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return tuple(name for name, _ in self.forward), tuple(name for name, _ in self.ready)
-
 
 def timed(step: Step, clock: Clock) -> Timed:
     def since(moments: list[tuple[str, Any]]) -> list[tuple[str, float]]:
-        latest, found = 0.0, []
-        for name, moment in moments:
-            latest = max(latest, clock.seconds(step.start, moment))
-            found.append((name, latest))
-        return found
+        return [(name, max(0.0, clock.seconds(step.start, moment))) for name, moment in moments]
 
-    return Timed(since(step.forward), since(step.ready), clock.seconds(step.start, step.end))
+    return Timed(step.part, since(step.forward), since(step.ready), clock.seconds(step.start, step.end))

@@ -1,16 +1,22 @@
 """Hooks on a PyTorch module while somebody trains it.
 
-Steps alternate in blocks: in some, the end of every layer's forward pass and the moment at which each gradient is ready
-are noted; in the others nothing but the start of the step. What noting costs is the difference, and the profile is
-scaled to the steps without it. PyTorch is asked through the module itself and is not needed to import Stepcast.
+After some steps to warm up comes one in which the end of every layer's forward pass and the moment at which each gradient
+is ready are noted. That may slow it down by half where a GPU waits for the host to launch its work. From then on steps
+alternate in blocks: in some a part of the layers and gradients is noted, the next part each time, so few that it costs
+little; in the others nothing but the start of the step. What noting costs is the difference between these, and the
+profile is scaled to the steps without it. PyTorch is asked through the module itself and is not needed to import
+Stepcast.
 """
 
 from __future__ import annotations
 
 import gzip
+import math
 import os
 import statistics
 import sys
+import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -19,10 +25,17 @@ from .._stepcast import Scenario
 from ..errors import InputError, StepcastError
 from ..results import Forecast, Fusion
 from . import recording
-from .marks import Clock, Cuda, Host, Step, Timed, timed
+from .marks import Clock, Cuda, Host, Step, timed
+from .shape import Shape, shape
 
 BLOCK = 4
 """Steps of a block."""
+WHOLE = -1
+"""The part of a step in which everything is noted."""
+NOTE_S = 40e-6
+"""What it takes to note a moment, at most: a call from the engine that computes gradients into Python, and an event."""
+SHARE = 0.025
+"""Share of a step that noting may take."""
 
 
 class Profiler:
@@ -52,18 +65,30 @@ class Profiler:
         self._sizes: dict[str, int] = {}
         self._steps: list[Step] = []
         self._seen = 0
+        self._began: float | None = None
+        """When the last step began, by the clock of the host."""
+        self._shortest = float("inf")
+        self._noted: dict[tuple[str, str], int] = {}
+        """Places of all layers and gradients in the order in which they are noted in turn."""
+        self._parts = 1
         self._root: list[Any] = []
         self._hooks: list[Any] = []
         self._clock: Clock = Host()
-        self._full: list[Timed] = []
+        self._shape: Shape | None = None
         self._light: list[float] = []
+        self._heavy: list[float] = []
 
     def __enter__(self) -> Profiler:
-        parameters = [(name, p) for name, p in self._inner.named_parameters() if p.requires_grad]
-        if not parameters:
+        self._parameters = [(name, p) for name, p in self._inner.named_parameters() if p.requires_grad]
+        if not self._parameters:
             raise InputError("the module has no parameters to train", "give the module that is trained", "model")
-        self._sizes = {name: p.numel() * p.element_size() for name, p in parameters}
-        if parameters[0][1].device.type == "cuda":
+        self._layers = [
+            (name, module)
+            for name, module in self._inner.named_modules()
+            if not any(True for _ in module.children()) and any(True for _ in module.parameters())
+        ]
+        self._sizes = {name: p.numel() * p.element_size() for name, p in self._parameters}
+        if self._parameters[0][1].device.type == "cuda":
             self._clock = Cuda(sys.modules["torch"])
         self._root = [self._model.register_forward_pre_hook(self._begin, with_kwargs=True)]
         return self
@@ -80,10 +105,15 @@ class Profiler:
         if error is not None:
             return
         self._clock.wait()
-        steps = [(step.full, timed(step, self._clock)) for step in self._steps]
+        steps = [timed(step, self._clock) for step in self._steps]
         self._steps = []
-        self._full = recording.common([step for full, step in steps if full])
-        self._light = [step.length for full, step in steps if not full]
+        whole = next((step for step in steps if step.part == WHOLE), None)
+        noted = [step for step in steps if step.part not in (None, WHOLE)]
+        self._shape = shape(whole, noted, self._part_of("layer"), self._part_of("gradient"))
+        self._light = [step.length for step in steps if step.part is None]
+        self._heavy = [step.length for step in noted]
+        if whole and not self._light:
+            self._light = [whole.length]
         if not self._quiet:
             print(self, file=sys.stderr)
 
@@ -92,23 +122,38 @@ class Profiler:
         now = self._clock.now()
         if self._steps and self._steps[-1].end is None:
             self._steps[-1].end = now
+        self._unhook()
         if not module.training:
             return
+        since = self._seen - self._warm_up
         self._seen += 1
-        since = self._seen - self._warm_up - 1
-        if since < 0 or since >= 2 * self._most:
-            self._unhook()
+        self._measure()
+        if since < 0 or since > 2 * self._most:
             return
         if self._batch is None:
             self._batch = _first_dimension((*inputs, *keywords.values()))
-        full = since // BLOCK % 2 == 1
-        if full and not self._hooks:
-            self._hook()
-        elif not full:
-            self._unhook()
-        self._steps.append(Step(self._clock.now(), full))
+        part = None
+        if since == 0:
+            part = WHOLE
+        elif (block := (since - 1) // BLOCK) % 2 == 1:
+            part = (block // 2 * BLOCK + (since - 1) % BLOCK) % self._parts
+        if part is not None:
+            self._hook(part)
+        self._steps.append(Step(self._clock.now(), part))
 
-    def _hook(self) -> None:
+    def _measure(self) -> None:
+        """Sees how short steps are, and so in how many parts layers and gradients can be noted."""
+        now = time.perf_counter()
+        if self._began is not None:
+            self._shortest = min(self._shortest, now - self._began)
+            if self._seen == self._warm_up + 2:
+                self._parts = max(1, math.ceil(len(self._noted) * NOTE_S / (SHARE * self._shortest)))
+        self._began = now
+
+    def _part_of(self, kind: str) -> Callable[[str], int]:
+        return lambda name: self._noted[kind, name] % self._parts
+
+    def _hook(self, part: int) -> None:
         now = self._clock.now
 
         def after_layer(name: str) -> Any:
@@ -123,11 +168,15 @@ class Profiler:
 
             return note
 
-        for name, module in self._inner.named_modules():
-            if not any(True for _ in module.children()) and any(True for _ in module.parameters()):
+        def wanted(kind: str, name: str) -> bool:
+            place = self._noted.setdefault((kind, name), len(self._noted))
+            return part in (WHOLE, place % self._parts)
+
+        for name, module in self._layers:
+            if wanted("layer", name):
                 self._hooks.append(module.register_forward_hook(after_layer(name)))
-        for name, parameter in self._inner.named_parameters():
-            if parameter.requires_grad:
+        for name, parameter in self._parameters:
+            if wanted("gradient", name):
                 self._hooks.append(parameter.register_post_accumulate_grad_hook(after_gradient(name)))
 
     def _unhook(self) -> None:
@@ -137,15 +186,15 @@ class Profiler:
 
     @property
     def steps_s(self) -> list[float]:
-        """Lengths of the steps in which nothing but their start was noted; of all others if there are none."""
-        return self._light or [step.length for step in self._full]
+        """Lengths of the steps in which nothing but their start was noted; if there are none, of the one that was."""
+        return self._light
 
     @property
     def overhead(self) -> float | None:
-        """Share of a step that noting layers and gradients adds; none where steps without it were not seen."""
-        if len(self._light) < 2 or len(self._full) < 2:
+        """Share of a step that noting layers and gradients adds; none where too few steps were seen."""
+        if len(self._light) < 2 or len(self._heavy) < 2:
             return None
-        return statistics.median(step.length for step in self._full) / statistics.median(self._light) - 1.0
+        return statistics.median(self._heavy) / statistics.median(self._light) - 1.0
 
     @property
     def step_s(self) -> float:
@@ -159,20 +208,19 @@ class Profiler:
         return statistics.stdev(lengths) / self.step_s if len(lengths) > 1 else 0.0
 
     def __str__(self) -> str:
-        steps = f"{len(self._full) + len(self._light)} steps of {1e3 * self.step_s:.4g} ms ± {100 * self.spread:.2g} %"
+        steps = f"{len(self._heavy) + len(self._light)} steps of {1e3 * self.step_s:.4g} ms ± {100 * self.spread:.2g} %"
         cost = "not known: run more steps" if self.overhead is None else f"{100 * self.overhead:.2g} %"
         return f"{self.name}: {steps}, {len(self._sizes)} gradients; overhead of the profiler {cost}"
 
     def to_dict(self) -> dict[str, Any]:
         """The profile: docs/profile.md has the format."""
-        if not self._full:
+        if self._shape is None:
             raise StepcastError("nothing was profiled yet", "train inside `with stepcast.profile(model) as p:` first")
         if self._batch is None:
             raise InputError("the samples of a step are not known", "say them: profile(model, batch=32)", "batch")
-        mean = statistics.fmean(step.length for step in self._full)
         version = getattr(sys.modules.get("torch"), "__version__", "?")
-        source = f"hooks on PyTorch {version}, {len(self._full)} steps, scaled by {self.step_s / mean:.4f}"
-        return recording.record(self._full, self._sizes, self._batch, self.name, source, self.step_s / mean)
+        source = f"hooks on PyTorch {version}: {len(self._light)} steps, layers and gradients in {self._shape.steps} more"
+        return recording.record(self._shape, self.steps_s, self._sizes, self._batch, self.name, source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the profile (.json or .json.gz) for `stepcast predict`: whole or not at all."""

@@ -1,9 +1,10 @@
 //! What one layer costs: operations per sample and parameters.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Operations that one sample takes in the forward pass, by kind, and the parameters behind them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Cost {
     /// Multiply-adds of convolutions, matrix products and attention; each counts as two.

@@ -25,6 +25,7 @@ use super::shape::{Misfit, ShapeError};
 use super::{Builder, LayerId, Model};
 use crate::invalid::{Invalid, KeyPath};
 use crate::suggest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -37,7 +38,7 @@ mod write;
 pub use number::Pair;
 
 /// A model as a user writes it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ModelFile {
     /// The user's name for it.
@@ -50,7 +51,7 @@ pub struct ModelFile {
 }
 
 /// One layer as a user writes it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LayerFile {
     /// Its name; the operation and the place in the list if left out ("relu1").

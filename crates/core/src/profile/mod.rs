@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub const FORMAT: &str = "stepcast-profile/1";
 
 /// What an operation occupies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resource {
     /// From the server to the worker.

@@ -3,12 +3,11 @@
 use super::sections::{
     ClusterSection, DataSection, MethodsSection, ModelSection, PriceSection, StrategySection,
 };
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 
 /// A scenario file: TOML, every part but the model optional.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ScenarioFile {
     /// What is trained.
@@ -29,14 +28,4 @@ pub struct ScenarioFile {
     /// Inputs of single methods.
     #[serde(default)]
     pub methods: MethodsSection,
-}
-
-impl JsonSchema for ScenarioFile {
-    fn schema_name() -> Cow<'static, str> {
-        "Scenario".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "object", "description": "a scenario with the keys of docs/scenario.md" })
-    }
 }

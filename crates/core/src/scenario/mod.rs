@@ -166,7 +166,9 @@ impl Default for ZengOptions {
 }
 
 /// How simulated transfers share the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
     /// Equally at all times (Li 2020, section 3.1).
@@ -177,7 +179,9 @@ pub enum Transport {
 }
 
 /// In which order simulated workers ask for parameters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransferOrder {
     /// As the profile has it, step by step.

@@ -9,6 +9,7 @@ use crate::scenario::oyama2016::OyamaSection;
 use crate::scenario::{TransferOrder, Transport};
 use crate::strategy::{Algorithm, Architecture, Synchronisation};
 use crate::uncertain::Uncertain;
+use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// The name of a catalog entry, or a table that overrides or defines one.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum NameOr<T> {
     /// `device = "tesla-v100"`.
@@ -53,7 +54,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for NameOr<T> {
 macro_rules! section {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(rename_all = "kebab-case", deny_unknown_fields)]
         pub struct $name {
             $($(#[$field_doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)*
@@ -255,7 +256,7 @@ section!(
 );
 
 /// Names of the fusion rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FusionRule {
     /// Every gradient by itself.
@@ -277,7 +278,7 @@ pub enum FusionRule {
 }
 
 /// Messages, in the order in which their gradients are ready.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum BucketList {
     /// How many gradients each has.

@@ -3,10 +3,11 @@
 use super::fusion::Fusion;
 use crate::quantity::{BytesPerSec, Seconds};
 use crate::transfer::Curve;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How gradients are summed over all workers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
     /// Around a ring.

@@ -7,8 +7,9 @@ pub use exchange::{Algorithm, Exchange};
 pub use fusion::{Fusion, HOROVOD_CYCLE, HOROVOD_THRESHOLD, PYTORCH_CAP, PYTORCH_FIRST};
 
 use crate::device::Precision;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -73,6 +74,16 @@ impl FromStr for Synchronisation {
                 _ => Err(wrong()),
             },
         }
+    }
+}
+
+impl JsonSchema for Synchronisation {
+    fn schema_name() -> Cow<'static, str> {
+        "Synchronisation".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": r"^(bsp|async|ssp\([0-9]+\)|local-sgd\([1-9][0-9]*\))$" })
     }
 }
 

@@ -52,6 +52,7 @@ pub struct Interval {
     pub model: f64,
     /// What each uncertain input does.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     pub by_input: Vec<InputEffect>,
     /// What the model error rests on.
     pub basis: Basis,

@@ -4,6 +4,7 @@ use crate::problem::Problem;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use include_dir::{Dir, include_dir};
+use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::catalog;
 use stepcast_core::model::zoo;
@@ -15,17 +16,22 @@ static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../examples");
 const FIRST: &str = "quickstart";
 
 /// A scenario to start from.
-#[derive(Serialize)]
-struct Example {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Example {
+    /// What its file is called.
     name: &'static str,
     /// The question, which is the first comment.
     question: String,
+    /// Its text.
     scenario: &'static str,
 }
 
-#[derive(Serialize)]
-struct Model {
+/// A model of the zoo.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Model {
+    /// What scenarios call it.
     name: &'static str,
+    /// What it is.
     description: &'static str,
 }
 

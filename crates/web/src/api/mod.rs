@@ -1,6 +1,6 @@
 //! The API, version 1: one file for each thing to ask.
 
-mod catalog;
+pub(crate) mod catalog;
 mod compare;
 pub(crate) mod predict;
 pub(crate) mod scenario;

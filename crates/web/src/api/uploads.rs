@@ -22,13 +22,21 @@ use tokio::time::timeout;
 /// A client that sends nothing for so long is not waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-#[derive(Deserialize)]
-pub(super) struct About {
+/// What is told in the address.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct About {
     /// What the client calls it: shown, never used as a path.
     #[serde(default)]
     name: String,
     /// Samples of a step, where the recording does not tell.
     batch: Option<u32>,
+}
+
+/// Which upload is meant.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Name {
+    /// What scenarios call it.
+    name: String,
 }
 
 /// What became of an upload.
@@ -39,7 +47,6 @@ pub(crate) struct Answer {
     /// A scenario to start from.
     scenario: String,
     /// What was found in it, as `stepcast import --json` has it.
-    #[schemars(with = "serde_json::Value")]
     overview: Option<Overview>,
 }
 
@@ -96,7 +103,7 @@ async fn write(body: Body, path: &std::path::Path) -> Result<(), Problem> {
 
 pub(super) async fn download(
     State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
+    Path(Name { name }): Path<Name>,
 ) -> Result<Response, Problem> {
     let text = shared.uploads.text(&name)?;
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], text).into_response())

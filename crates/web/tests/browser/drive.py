@@ -13,6 +13,8 @@ from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[4]
 TRACE = ROOT / "fuzz/seeds/kineto/alone.json"
+# Three steps of ResNet-50 as PyTorch's profiler recorded them, where the measurements are at hand.
+RECORDED = ROOT.parent / "shared/data/measured/kineto_h200/resnet50_b32.json.gz"
 PICTURES = os.environ.get("SCREENSHOTS")
 
 
@@ -104,6 +106,20 @@ def test_a_trace_is_uploaded(page):
     assert "steps of" in page.inner_text("#upload-state")
     done(page)
     assert page.locator("#failure:visible").count() == 0, page.inner_text("#failure")
+
+
+def test_a_recording_of_a_real_job_is_uploaded(page):
+    if not RECORDED.exists():
+        print("    skipped: the measurements are not at hand")
+        return
+    page.fill("#batch", "32")
+    page.set_input_files("#file", RECORDED)
+    page.wait_for_function("() => document.querySelector('#text').value.includes('upload-')", timeout=20_000)
+    page.wait_for_selector("#upload-state a")
+    assert "3 steps of" in page.inner_text("#upload-state"), page.inner_text("#upload-state")
+    done(page)
+    assert page.locator("#failure:visible").count() == 0, page.inner_text("#failure")
+    assert page.locator("#answer figure svg").count() >= 2
 
 
 def test_a_file_that_is_no_trace_is_refused(page):

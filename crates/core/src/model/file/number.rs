@@ -1,9 +1,11 @@
 //! Sizes as a user writes them: one number for both directions, or one each.
 
 use crate::model::op::Padding;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, SeqAccess, Visitor};
 use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 
 /// Height and width: `3`, or `[1, 7]`.
@@ -45,6 +47,18 @@ impl<'de> Deserialize<'de> for Pair {
     }
 }
 
+impl JsonSchema for Pair {
+    fn schema_name() -> Cow<'static, str> {
+        "Pair".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let size = || json_schema!({ "type": "integer", "minimum": 0 });
+        let two = json_schema!({ "type": "array", "items": size(), "minItems": 2, "maxItems": 2 });
+        json_schema!({ "description": "height and width", "anyOf": [size(), two] })
+    }
+}
+
 const PADDING: &str =
     "a number, a pair [height, width], four numbers [top, bottom, left, right], \"same\" or \"valid\"";
 
@@ -72,6 +86,18 @@ impl<'de> Deserialize<'de> for Padding {
             Size::Four([top, bottom, left, right]) => Self::Explicit { top, bottom, left, right },
             Size::Word(padding) => padding,
         })
+    }
+}
+
+impl JsonSchema for Padding {
+    fn schema_name() -> Cow<'static, str> {
+        "Padding".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let size = || json_schema!({ "type": "integer", "minimum": 0 });
+        let some = json_schema!({ "type": "array", "items": size(), "minItems": 2, "maxItems": 4 });
+        json_schema!({ "description": PADDING, "anyOf": [size(), some, { "enum": ["same", "valid"] }] })
     }
 }
 
