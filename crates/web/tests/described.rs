@@ -28,8 +28,10 @@ fn agrees(described: &Value, place: &str, answer: &Value) {
     let mut schema = schema.unwrap().clone();
     schema["components"] = described["components"].clone();
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let wrong: Vec<String> =
-        validator.iter_errors(answer).map(|error| format!("{}: {:.300}", error.instance_path(), error.to_string())).collect();
+    let wrong: Vec<String> = validator
+        .iter_errors(answer)
+        .map(|error| format!("{}: {:.300}", error.instance_path(), error.to_string()))
+        .collect();
     assert!(wrong.is_empty(), "{place}: {wrong:#?}");
 }
 
