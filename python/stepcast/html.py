@@ -18,27 +18,40 @@ def seconds(value: float) -> str:
     return f"{value / 3600:.4g} h"
 
 
+def number(value: float) -> str:
+    """
+    >>> [number(x) for x in (0.12345, 3.0, 822.06, 13032.4, 1e12)]
+    ['0.1235', '3', '822.1', '13,030', '1e+12']
+    """
+    return f"{float(f'{value:.4g}'):,.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.4g}"
+
+
+SHARES = ("gain", "scaling_factor", "share", "step_change", "overlap")
+"""What is shown in percent."""
+
+
 def told(key: str, value: Any) -> tuple[str, str]:
     """A column's title and what stands below it, units spelled out.
 
-    >>> told("iteration_s", 0.5), told("interval_samples_per_s", [1041.675, 2103.01])
-    (('iteration', '500 ms'), ('interval', '1042 to 2103'))
+    >>> told("iteration_s", 0.5), told("interval_samples_per_s", [1041.675, 2103.01]), told("gain", -0.0314)
+    (('iteration', '500 ms'), ('interval', '1,042 to 2,103'), ('gain', '-3.1 %'))
     """
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if key.endswith("_samples_per_s"):
         key = key.removesuffix("_samples_per_s")
         if isinstance(value, (list, tuple)):
-            value = " to ".join(f"{end:.4g}" for end in value)
-        value = f"{value:.4g} samples/s" if isinstance(value, (int, float)) else value
+            value = " to ".join(number(end) for end in value)
+        value = f"{number(value)} samples/s" if is_number else value
     elif key.endswith("_s"):
         key = key.removesuffix("_s")
-        value = seconds(value) if isinstance(value, (int, float)) else value
+        value = seconds(value) if is_number else value
+    elif key in SHARES and is_number:
+        value = f"{100 * value:.1f} %"
     elif isinstance(value, float):
-        value = f"{value:.4g}"
+        value = number(value)
     elif isinstance(value, (list, tuple)):
         value = ", ".join(str(item) for item in value)
-    elif value is None:
-        value = ""
-    return key.replace("_", " "), str(value)
+    return key.replace("_", " "), "" if value is None else str(value)
 
 
 def table(rows: Sequence[Mapping[str, Any]], most: int = 16) -> str:
@@ -47,13 +60,17 @@ def table(rows: Sequence[Mapping[str, Any]], most: int = 16) -> str:
     for row in rows[:most]:
         keys.extend(key for key in row if key not in keys)
     keys = [key for key in keys if not any(isinstance(row.get(key), Mapping) for row in rows[:most])]
+    # Places among all combinations are for programs.
+    keys = [key for key in keys if key != "index"]
     head = "".join(f"<th>{html.escape(told(key, None)[0])}</th>" for key in keys)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(told(key, row.get(key, ''))[1])}</td>" for key in keys) + "</tr>"
-        for row in rows[:most]
-    )
+    body = "".join("<tr>" + "".join(_cell(told(key, row.get(key))[1]) for key in keys) + "</tr>" for row in rows[:most])
     more = f"<p>and {len(rows) - most:,} more</p>" if len(rows) > most else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _cell(text: str) -> str:
+    style = " style='white-space: nowrap'" if len(text) < 32 else ""
+    return f"<td{style}>{html.escape(text)}</td>"
 
 
 def page(title: str, rows: Sequence[Mapping[str, Any]], svg: str | None) -> str:
