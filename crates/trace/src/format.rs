@@ -25,7 +25,7 @@ pub enum Format {
     Horovod,
     /// Chakra's execution traces, protobuf or JSON.
     Chakra,
-    /// Tables of layers: CSV, PipeDream's profiles, waits for gradients.
+    /// Tables of layers: CSV, PipeDream's profiles, waits for gradients, logs of B-Caffe.
     Layers,
 }
 

@@ -7,6 +7,8 @@ import { keep, state } from "./state.js";
 
 let span = 0;
 let shown = [0, 0];
+// Where time begins and ends in the drawing, as shares of its width.
+let axis = [0, 1];
 let again;
 
 export function begin(run) {
@@ -19,6 +21,7 @@ export function begin(run) {
     });
   }
   const lanes = $("lanes");
+  const drawing = () => lanes.querySelector("svg") ?? lanes;
   lanes.addEventListener("keydown", (event) => {
     const what = { ArrowLeft: "left", ArrowRight: "right", "+": "in", "=": "in", "-": "out", 0: "all", Home: "all" }[event.key];
     if (!what || event.ctrlKey || event.metaKey) return;
@@ -28,8 +31,9 @@ export function begin(run) {
   lanes.addEventListener("wheel", (event) => {
     if (!event.ctrlKey && !event.metaKey && !event.altKey) return;
     event.preventDefault();
-    const { left, width } = lanes.getBoundingClientRect();
-    zoom(event.deltaY > 0 ? 1.4 : 1 / 1.4, (event.clientX - left) / width);
+    const { left, width } = drawing().getBoundingClientRect();
+    const at = ((event.clientX - left) / width - axis[0]) / (axis[1] - axis[0]);
+    zoom(event.deltaY > 0 ? 1.4 : 1 / 1.4, Math.min(Math.max(at, 0), 1));
   }, { passive: false });
   let held = null;
   lanes.addEventListener("pointerdown", (event) => {
@@ -41,7 +45,7 @@ export function begin(run) {
   lanes.addEventListener("pointermove", (event) => {
     if (!held) return;
     const [from, to] = held.from;
-    const way = ((held.x - event.clientX) / lanes.clientWidth) * (to - from);
+    const way = ((held.x - event.clientX) / drawing().getBoundingClientRect().width / (axis[1] - axis[0])) * (to - from);
     if (Math.abs(held.x - event.clientX) > 3) look(from + way, to + way);
   });
   for (const end of ["pointerup", "pointercancel"]) {
@@ -97,6 +101,7 @@ export async function run(job) {
   const window = await post("timeline", asked, job.signal);
   span = window.span_s;
   shown = [window.from_s, window.to_s];
+  axis = window.axis;
   $("first-worker").max = Math.max(window.workers - 1, 0);
   $("window").textContent = `${time(window.from_s)} to ${time(window.to_s)} of ${time(span)}; ${window.events.toLocaleString("en")} events in all. Drag to move, Ctrl and the wheel to zoom.`;
   insert($("lanes"), window.svg);

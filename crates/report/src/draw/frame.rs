@@ -17,6 +17,8 @@ const LONGEST_IN_SECONDS: f64 = 120.0;
 pub(crate) enum Spacing {
     /// By their differences; the ends are ticks.
     Linear,
+    /// By their differences, no wider than they are.
+    Exact,
     /// By differences of whole numbers, which end where the axis ends.
     Whole,
     /// By their ratios; the ends are ticks.
@@ -53,6 +55,7 @@ impl Axis {
         let extent = (low / size, high / size);
         let scale = match spacing {
             Spacing::Linear => Scale::linear(extent, most),
+            Spacing::Exact => Scale::exact(extent, most),
             Spacing::Whole => Scale::whole(extent, most),
             Spacing::Logarithmic => Scale::logarithmic(extent, most),
             Spacing::Doubling => Scale::doubling(extent, most),

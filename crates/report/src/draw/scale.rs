@@ -47,6 +47,14 @@ impl Scale {
         Self { low: first * step, high: last * step, kind: Kind::Linear, ticks }
     }
 
+    /// Equal distances for equal differences, no wider than they are.
+    pub(crate) fn exact((low, high): (f64, f64), most: usize) -> Self {
+        let (low, high) = widened(low, high);
+        let step = nice_step((high - low) / most.max(1) as f64);
+        let ticks = multiples((low / step - RESOLUTION).ceil(), (high / step + RESOLUTION).floor(), step);
+        Self { low, high, kind: Kind::Linear, ticks }
+    }
+
     /// Equal distances for equal differences of whole numbers, no wider than they are; ticks are whole.
     pub(crate) fn whole((low, high): (f64, f64), most: usize) -> Self {
         let step = nice_step((high - low) / most.max(1) as f64).max(1.0);
@@ -148,6 +156,8 @@ mod tests {
         assert_eq!(Scale::linear((3.0, 41.0), 5).ticks, [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]);
         assert_eq!(Scale::linear((7.0, 7.0), 4).ticks, [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
         assert_eq!(Scale::linear((0.0, 0.0), 2).ticks, [0.0, 0.5, 1.0]);
+        assert_eq!(Scale::exact((2.5, 41.0), 5).ticks, [10.0, 20.0, 30.0, 40.0]);
+        assert_eq!(Scale::exact((2.5, 41.0), 5).ends(), (2.5, 41.0));
         assert_eq!(Scale::whole((1.0, 4.0), 8).ticks, [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(Scale::whole((1.0, 16.0), 8).ticks, [2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0]);
         assert_eq!(Scale::whole((3.0, 3.0), 8).ticks, [3.0]);

@@ -21,6 +21,8 @@ const GROUP_GAP: f64 = 7.0;
 const NARROWEST: f64 = 0.5;
 /// More lanes make a drawing that nobody can take in.
 const MOST_LANES: usize = 400;
+/// Room on the right.
+const RIGHT: f64 = 28.0;
 /// Widest names of groups and lanes.
 const NAMES: (f64, f64) = (110.0, 150.0);
 
@@ -83,16 +85,14 @@ impl Gantt {
         let top = head.height(WIDTH);
         let changes = lanes.windows(2).filter(|pair| pair[0].group != pair[1].group).count();
         let height = lanes.len() as f64 * LANE.0 + changes as f64 * GROUP_GAP;
-        let widest = |widths: &mut dyn Iterator<Item = f64>, most: f64| widths.fold(0.0, f64::max).min(most);
-        let groups = widest(&mut lanes.iter().map(|lane| width(&lane.group, "small strong")), NAMES.0);
-        let own = widest(&mut lanes.iter().map(|lane| width(&lane.name, "small")), NAMES.1);
-        let left = 16.0 + groups + 12.0 + own + 8.0;
+        let (groups, own, left) = self.names();
+        let spacing = if window.is_some() { Spacing::Exact } else { Spacing::Linear };
         let frame = Frame {
             left,
             top,
-            width: WIDTH - left - 28.0,
+            width: WIDTH - left - RIGHT,
             height,
-            across: Axis::of("time", (low, high), Spacing::Linear, &Unit::Time, 10),
+            across: Axis::of("time", (low, high), spacing, &Unit::Time, 10),
             upwards: Axis::places("", std::iter::empty()),
         };
         let mut svg = Svg::new(WIDTH, frame.floor() + BELOW, &self.title, &self.description());
@@ -102,7 +102,7 @@ impl Gantt {
         for (place, lane) in lanes.iter().enumerate() {
             let begins = place == 0 || lanes[place - 1].group != lane.group;
             if begins && place > 0 {
-                svg.line([16.0, y + GROUP_GAP / 2.0, WIDTH - 28.0, y + GROUP_GAP / 2.0], "grid");
+                svg.line([16.0, y + GROUP_GAP / 2.0, WIDTH - RIGHT, y + GROUP_GAP / 2.0], "grid");
                 y += GROUP_GAP;
             }
             if begins {
@@ -115,6 +115,21 @@ impl Gantt {
             y += LANE.0;
         }
         svg.finish()
+    }
+
+    /// How wide names of groups and of lanes are, and where they end.
+    fn names(&self) -> (f64, f64, f64) {
+        let lanes = &self.lanes[..self.lanes.len().min(MOST_LANES)];
+        let widest = |widths: &mut dyn Iterator<Item = f64>, most: f64| widths.fold(0.0, f64::max).min(most);
+        let groups = widest(&mut lanes.iter().map(|lane| width(&lane.group, "small strong")), NAMES.0);
+        let own = widest(&mut lanes.iter().map(|lane| width(&lane.name, "small")), NAMES.1);
+        (groups, own, 16.0 + groups + 12.0 + own + 8.0)
+    }
+
+    /// Where time begins and ends in the drawing, as shares of its width.
+    pub fn time_axis(&self) -> [f64; 2] {
+        let (.., left) = self.names();
+        [left / WIDTH, 1.0 - RIGHT / WIDTH]
     }
 
     fn note(&self) -> String {

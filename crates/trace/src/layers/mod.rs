@@ -1,8 +1,9 @@
 //! Tables of layers: what each takes forward and backward, and how many bytes of gradients it leaves.
 //!
 //! `table` reads CSV with a header, `graph` the per-layer files that PipeDream's profiler writes, `waits` lists of the time
-//! from one gradient to the next. All give [`Layer`]s, and those a profile: forward in order, backward in reverse.
+//! from one gradient to the next, `caffe` the logs of B-Caffe. All give [`Layer`]s, and those a profile: forward in order, backward in reverse.
 
+mod caffe;
 mod graph;
 mod table;
 mod waits;
@@ -36,16 +37,18 @@ enum Flavour {
     Table,
     Graph,
     Waits,
+    Caffe,
 }
 
 impl Flavour {
-    const ALL: [Self; 3] = [Self::Graph, Self::Table, Self::Waits];
+    const ALL: [Self; 4] = [Self::Graph, Self::Caffe, Self::Table, Self::Waits];
 
     fn recognises(self, head: &str) -> bool {
         match self {
             Self::Table => table::recognises(head),
             Self::Graph => graph::recognises(head),
             Self::Waits => waits::recognises(head),
+            Self::Caffe => caffe::recognises(head),
         }
     }
 
@@ -54,6 +57,7 @@ impl Flavour {
             Self::Table => "CSV of layers",
             Self::Graph => "PipeDream profile",
             Self::Waits => "list of waits for gradients",
+            Self::Caffe => "log of B-Caffe",
         }
     }
 }
@@ -81,6 +85,7 @@ pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Impor
             Flavour::Table => table::read(lines)?,
             Flavour::Graph => graph::read(lines)?,
             Flavour::Waits => waits::read(lines)?,
+            Flavour::Caffe => caffe::read(lines)?,
         };
         Ok((layers, Label { place: name, format: flavour.name(), batch }))
     })?;

@@ -52,6 +52,29 @@ fn backward_alone_takes_twice_forward() {
 }
 
 #[test]
+fn the_last_pass_of_a_caffe_log_counts() {
+    let line = |text: &str| format!("I0214 23:25:18.918774 37167 distributed.cpp:112] [{text}]\n");
+    let log = [
+        "0, 25, 0, 0",
+        "1, 5, 0, 0",
+        "0, 25, 2000, 7",
+        "1, 5, 2000, 7",
+        "2, 50, 4000.5, 9, 1",
+        "3, 10, 4000.5, 0, 0",
+    ];
+    let Imported { found, notes, .. } = imported(&log.map(line).concat()).unwrap();
+    assert!(notes[0].contains("Liu 2022"), "{notes:?}");
+    let pass = pass(&found);
+    let gradients: Vec<f64> = pass.layers.iter().map(|layer| layer.gradients.get()).collect();
+    assert_eq!(gradients, [240.0, 120.0], "in order of the backward pass, weight and bias together");
+    assert!((found.steps[0].length - 1.5 * 6000.5e-6).abs() < 1e-12);
+    let wrong = imported(&(line("0, 25, 2000, 7") + "and then nothing\n")).unwrap_err().to_string();
+    assert!(wrong.contains(":2") && wrong.contains("no tensor"), "{wrong}");
+    assert!(imported(&line("0, 25, 1e30, 7")).is_err());
+    assert!(imported(&line("0, 25, 0, 0")).is_err(), "no layer takes any time");
+}
+
+#[test]
 fn a_graph_is_put_in_order() {
     let line = |id: u32, size: u32| {
         format!(

@@ -70,6 +70,8 @@ pub(crate) struct Window {
     from_s: f64,
     /// Its end.
     to_s: f64,
+    /// Where that begins and ends in the drawing, as shares of its width.
+    axis: [f64; 2],
     /// The drawing.
     svg: String,
 }
@@ -139,7 +141,8 @@ impl Run {
             lanes: lanes.iter().map(lane).collect(),
             window: Some([Seconds::new(from), Seconds::new(to)]),
         };
-        Window { events: self.events, span_s: span, workers, from_s: from, to_s: to, svg: drawn.svg() }
+        let (axis, svg) = (drawn.time_axis(), drawn.svg());
+        Window { events: self.events, span_s: span, workers, from_s: from, to_s: to, axis, svg }
     }
 }
 
