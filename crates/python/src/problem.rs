@@ -68,13 +68,8 @@ impl From<Invalid> for Problem {
 
 impl From<DocumentError> for Problem {
     fn from(error: DocumentError) -> Self {
-        let place = match &error.place {
-            Some((text, span)) => {
-                let before = text.get(..span.start).unwrap_or_default();
-                let line = 1 + before.matches('\n').count();
-                let column = 1 + before.rsplit('\n').next().unwrap_or_default().chars().count();
-                format!("{}:{line}:{column}", error.origin)
-            }
+        let place = match error.line_and_column() {
+            Some((line, column)) => format!("{}:{line}:{column}", error.origin),
             None => error.origin,
         };
         Self::input(error.reason, error.remedy).at_key(error.path.to_string()).at(place)

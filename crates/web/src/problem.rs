@@ -94,16 +94,11 @@ impl Problem {
 
 impl From<DocumentError> for Problem {
     fn from(error: DocumentError) -> Self {
-        let path = error.path.to_string();
-        let mut problem = Self::invalid(&path, error.reason, error.remedy);
+        let place = error.line_and_column();
+        let mut problem = Self::invalid(&error.path.to_string(), error.reason, error.remedy);
         problem.kind = "urn:stepcast:invalid-scenario".to_owned();
         problem.title = "invalid scenario".to_owned();
-        if let Some((text, span)) = error.place {
-            let before = &text[..span.start];
-            let begin = before.rfind('\n').map_or(0, |end| end + 1);
-            problem.line = Some(1 + before.matches('\n').count());
-            problem.column = Some(1 + before[begin..].chars().count());
-        }
+        (problem.line, problem.column) = place.unzip();
         problem
     }
 }

@@ -285,14 +285,5 @@ def _first_dimension(values: tuple[Any, ...]) -> int | None:
     return None
 
 
-def profile(
-    model: Any,
-    *,
-    batch: int | None = None,
-    name: str | None = None,
-    warm_up: int = 3,
-    most_steps: int = 64,
-    quiet: bool = False,
-) -> Profiler:
-    """A profile of the training that happens inside `with`; docs/python.md shows it."""
-    return Profiler(model, batch=batch, name=name, warm_up=warm_up, most_steps=most_steps, quiet=quiet)
+profile = Profiler
+"""A profile of the training that happens inside `with`; docs/python.md shows it."""

@@ -44,6 +44,16 @@ pub struct DocumentError {
     pub remedy: String,
 }
 
+impl DocumentError {
+    /// Line and column of the place in the file, counted from 1.
+    pub fn line_and_column(&self) -> Option<(usize, usize)> {
+        let (text, span) = self.place.as_ref()?;
+        let before = text.get(..span.start)?;
+        let line = 1 + before.matches('\n').count();
+        Some((line, 1 + before.rsplit('\n').next().unwrap_or_default().chars().count()))
+    }
+}
+
 impl Override {
     /// Reads `key=value`. The value is TOML, or else a string: `cluster.network=10gbe`.
     pub fn parse(text: &str) -> Result<Self, DocumentError> {
