@@ -26,7 +26,7 @@ def number(value: float) -> str:
     return f"{float(f'{value:.4g}'):,.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.4g}"
 
 
-SHARES = ("gain", "scaling_factor", "share", "step_change", "overlap")
+SHARES = ("gain", "scaling_factor")
 """What is shown in percent."""
 
 
