@@ -10,7 +10,7 @@ use stepcast_core::model::zoo;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use stepcast_core::scenario::Document;
 use stepcast_core::strategy::PYTORCH_CAP;
-use stepcast_core::transfer::{Curve, LogLinear};
+use stepcast_core::fitted::transfer::{Curve, LogLinear};
 
 fn main() {
     divan::main();

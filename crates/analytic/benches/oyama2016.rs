@@ -1,7 +1,7 @@
 //! Speed of SPRINT's model: one prediction, and a map of 64 × 64 conditions on one core.
 
 use stepcast_analytic::oyama2016::{Oyama2016, Threads, threads};
-use stepcast_core::cluster::{Cluster, WorkerGroup};
+use stepcast_core::machine::{Cluster, WorkerGroup};
 use stepcast_core::method::Method;
 use stepcast_core::scenario::{Document, Scenario};
 

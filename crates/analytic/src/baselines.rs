@@ -5,7 +5,7 @@
 
 use crate::phases::Phases;
 use crate::{cynthia2019, lin2018};
-use stepcast_core::cluster::Cluster;
+use stepcast_core::machine::Cluster;
 use stepcast_core::compute;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction};
@@ -118,7 +118,7 @@ fn prediction(name: &'static str, scenario: &Scenario, rate: impl Fn(&Phases, u3
     let cluster = &scenario.cluster;
     let workers = cluster.workers();
     let mean = Phases::of(scenario);
-    let report = |(index, group): (usize, &stepcast_core::cluster::WorkerGroup)| {
+    let report = |(index, group): (usize, &stepcast_core::machine::WorkerGroup)| {
         let compute = group_phases(scenario, index).compute;
         GroupReport {
             group: index,

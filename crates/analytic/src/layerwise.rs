@@ -14,7 +14,7 @@
 use crate::placement;
 use crate::queue::{self, Arrival};
 use crate::step::{self, Round, TransferCost};
-use stepcast_core::cluster::Placement;
+use stepcast_core::machine::Placement;
 use stepcast_core::compute::{self, Speed};
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::prediction::{GroupReport, Prediction};

@@ -1,6 +1,6 @@
 //! Which server holds which layer.
 
-use stepcast_core::cluster::{Placement, Servers};
+use stepcast_core::machine::{Placement, Servers};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::workload::{LayerWork, Workload};
 

@@ -1,7 +1,7 @@
 //! What the closed forms for bulk-synchronous parameter servers share: one round of compute, push and
 //! pull, told apart by cause, and the prediction made from it.
 
-use stepcast_core::cluster::{Cluster, WorkerGroup};
+use stepcast_core::machine::{Cluster, WorkerGroup};
 use stepcast_core::method::Inapplicable;
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Warning};
 use stepcast_core::quantity::{Bytes, Seconds};

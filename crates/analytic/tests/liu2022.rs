@@ -15,7 +15,7 @@ use stepcast_core::prediction::{Bottleneck, Prediction};
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use stepcast_core::scenario::{Document, Override, Scenario};
 use stepcast_core::strategy::PYTORCH_CAP;
-use stepcast_core::transfer::{Curve, LogLinear};
+use stepcast_core::fitted::transfer::{Curve, LogLinear};
 use stepcast_core::workload::Workload;
 
 const FUSION: &str = include_str!("../../../validation/liu2022/fusion.json");

@@ -9,7 +9,7 @@ use stepcast_analytic::zeng2023::formulas::{
     Operations, Transfers, communication_bound, cpu_rate, equal_workers, gpu_rate, is_communication_bound,
     unequal_workers,
 };
-use stepcast_core::device::DeviceKind;
+use stepcast_core::machine::DeviceKind;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, Prediction};
 use stepcast_core::quantity::{Bits, BitsPerSec, BytesPerSec, Flops, Hertz, Seconds};
@@ -145,7 +145,7 @@ proptest! {
             }
             prop_assert!(method.predict(&quicker).unwrap().iteration <= now.iteration);
             let mut even = base.clone();
-            even.cluster.servers.placement = stepcast_core::cluster::Placement::Even;
+            even.cluster.servers.placement = stepcast_core::machine::Placement::Even;
             prop_assert!(method.predict(&even).unwrap().iteration.get() <= now.iteration.get() * (1.0 + 1e-12));
         }
     }

@@ -6,7 +6,7 @@ use stepcast_core::invalid::{Invalid, KeyPath};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::Profile;
 use stepcast_core::scenario::{Document, Files, NoFiles, Scenario};
-use stepcast_study::methods;
+use stepcast_study::predict::methods;
 
 const QUICK_START: &str = include_str!("../../../examples/quickstart.toml");
 const PROFILE: &str = include_str!("../../../examples/one-worker.json");

@@ -1,10 +1,10 @@
 //! What is kept of a fit: a TOML text with formula, coefficients with units and meaning, source, date and errors.
-//! [`Artefact`](stepcast_core::artefact::Artefact) reads it back.
+//! [`Artefact`](stepcast_core::fitted::artefact::Artefact) reads it back.
 
 use crate::Quality;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use stepcast_core::artefact::Kind;
+use stepcast_core::fitted::artefact::Kind;
 
 /// The first lines of every artefact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,8 +7,8 @@
 use crate::artefact::{self, Errors, Provenance};
 use crate::{FitError, Quality, nnls};
 use std::collections::BTreeMap;
-use stepcast_core::artefact::Kind;
-use stepcast_core::efficiency::EfficiencyModel;
+use stepcast_core::fitted::artefact::Kind;
+use stepcast_core::fitted::efficiency::EfficiencyModel;
 use stepcast_core::quantity::Seconds;
 
 const FORMULA: &str = "\

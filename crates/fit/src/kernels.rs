@@ -3,8 +3,8 @@
 use crate::artefact::{self, Errors, Provenance};
 use crate::{FitError, Quality, nnls};
 use std::collections::BTreeMap;
-use stepcast_core::artefact::Kind;
-use stepcast_core::kernel::LinearKernel;
+use stepcast_core::fitted::artefact::Kind;
+use stepcast_core::fitted::kernel::LinearKernel;
 use stepcast_core::quantity::Seconds;
 
 const FORMULA: &str = "time = per_element * elements + start";

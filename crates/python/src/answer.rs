@@ -9,12 +9,12 @@ use serde::Serialize;
 use stepcast_core::scenario::Document;
 use stepcast_report::of;
 use stepcast_study::Forecast;
-use stepcast_study::compare::Comparison;
+use stepcast_study::predict::compare::Comparison;
 use stepcast_study::fit::Fitted;
 use stepcast_study::fuse::FusionReport;
-use stepcast_study::question::{Folder, Question};
-use stepcast_study::search::Report;
-use stepcast_study::validate;
+use stepcast_study::request::{Folder, Question};
+use stepcast_study::explore::search::Report;
+use stepcast_validation;
 use stepcast_trace::{Found, Imported, Overview};
 
 /// One of the answers.

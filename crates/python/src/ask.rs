@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use stepcast_core::invalid::Invalid;
 use stepcast_core::scenario::MAX_WORKERS;
-use stepcast_study::compare::Comparison;
+use stepcast_study::predict::compare::Comparison;
 use stepcast_study::fit::{efficiency, gemm, kernels, steps, today, transfer};
-use stepcast_study::search::{Aim, Constraint, Effort};
-use stepcast_study::sweep::Asked;
+use stepcast_study::explore::search::{Aim, Constraint, Effort};
+use stepcast_study::explore::sweep::Asked;
 use stepcast_study::{Forecast, fuse as fusion, search as searching, usual_workers, validate as validation};
 use stepcast_trace::{Options, usual_name};
 
@@ -226,5 +226,5 @@ pub(crate) fn validate(
 /// Names of the methods, the one to prefer first.
 #[pyfunction]
 pub(crate) fn methods() -> Vec<&'static str> {
-    stepcast_study::methods::all().iter().map(|method| method.name()).collect()
+    stepcast_study::predict::methods::all().iter().map(|method| method.name()).collect()
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use stepcast_study::sweep::on_threads;
+use stepcast_study::explore::sweep::on_threads;
 
 /// How often somebody looks whether Ctrl-C was pressed.
 const LOOK: Duration = Duration::from_millis(50);

@@ -6,8 +6,8 @@ use std::any::Any;
 use stepcast_core::invalid::Invalid;
 use stepcast_core::scenario::DocumentError;
 use stepcast_study::fit::DataError;
-use stepcast_study::sweep::{Unusable, VaryError};
-use stepcast_study::validate::ValidationError;
+use stepcast_study::explore::sweep::{Unusable, VaryError};
+use stepcast_validation::ValidationError;
 use stepcast_trace::TraceError;
 
 /// The exceptions of `stepcast.errors`.

@@ -13,8 +13,8 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use stepcast_core::quantity::SamplesPerSec;
 use stepcast_report::of::Swept;
-use stepcast_study::question::Question;
-use stepcast_study::sweep::{Asked, Axis, Format, Output, Variants, fingerprint, rows};
+use stepcast_study::request::Question;
+use stepcast_study::explore::sweep::{Asked, Axis, Format, Output, Variants, fingerprint, rows};
 
 self_cell!(
     struct Varied {

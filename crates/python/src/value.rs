@@ -4,7 +4,7 @@ use crate::problem::Problem;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyMapping, PyString};
 use stepcast_core::scenario::Override;
-use stepcast_study::sweep::full_key;
+use stepcast_study::explore::sweep::full_key;
 use toml::{Table, Value};
 
 /// Deeper values are a mistake, or contain themselves.

@@ -12,7 +12,7 @@ use crate::program::{Coupling, PoolSpec, Program, StepWork};
 use stepcast_core::pass::Pass;
 use stepcast_core::profile::{Operation, Resource};
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::transfer::Curve;
+use stepcast_core::fitted::transfer::Curve;
 
 /// Gradients that travel together.
 #[derive(Debug, Clone, Copy, PartialEq)]

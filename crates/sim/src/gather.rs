@@ -7,7 +7,7 @@
 use crate::graph::OpId;
 use std::collections::VecDeque;
 use stepcast_core::quantity::Bytes;
-use stepcast_core::transfer::Curve;
+use stepcast_core::fitted::transfer::Curve;
 
 /// When ready operations are served.
 #[derive(Debug, Clone, Copy, PartialEq)]

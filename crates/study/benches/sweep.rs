@@ -8,8 +8,8 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use std::ops::ControlFlow;
 use stepcast_core::scenario::{Document, NoFiles};
-use stepcast_study::methods;
-use stepcast_study::sweep::{Asked, Axis, Variants, rows};
+use stepcast_study::predict::methods;
+use stepcast_study::explore::sweep::{Asked, Axis, Variants, rows};
 
 fn main() {
     divan::main();
@@ -35,7 +35,7 @@ fn sweep(bencher: Bencher<'_, '_>, text: &str, method: &str, axes: &[&str], thre
     bencher.counter(ItemsCount::new(points)).bench_local(|| {
         pool.install(|| {
             let mut refused = 0;
-            let each = |row: stepcast_study::sweep::Row| u64::from(row.answer.is_err());
+            let each = |row: stepcast_study::explore::sweep::Row| u64::from(row.answer.is_err());
             let ended = rows(black_box(&variants), asked, 0..points, each, |rows| {
                 refused += rows.iter().sum::<u64>();
                 ControlFlow::Continue(())

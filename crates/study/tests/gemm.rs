@@ -1,7 +1,7 @@
 //! The model of matrix products on measured ones: fitted to the `fit` rows, judged on the `held` rows.
 
 use std::path::{Path, PathBuf};
-use stepcast_core::gemm::{Alignment, Coverage, GemmModel};
+use stepcast_core::fitted::gemm::{Alignment, Coverage, GemmModel};
 use stepcast_fit::Quality;
 use stepcast_fit::gemm::{GemmTable, Sample, fit};
 use stepcast_study::fit::gemm;

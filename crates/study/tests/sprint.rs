@@ -183,7 +183,7 @@ fn servers_in_place_of_the_all_reduce() {
         let changes: Vec<_> =
             change.iter().map(|change| stepcast_core::scenario::Override::parse(change).unwrap()).collect();
         let scenario = stepcast_core::scenario::Document::new("sprint", &text).scenario(&changes).unwrap();
-        stepcast_study::methods::find("simulate").unwrap().predict(&scenario).unwrap()
+        stepcast_study::predict::methods::find("simulate").unwrap().predict(&scenario).unwrap()
     };
     let short = ["methods.simulate.steps=60", "methods.simulate.warm-up=10", "methods.simulate.runs=2"];
     let together = predicted(&short).updating.unwrap();

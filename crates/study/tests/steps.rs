@@ -3,17 +3,17 @@
 #![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
 
 use std::path::PathBuf;
-use stepcast_core::artefact::Artefact;
-use stepcast_core::device::Precision;
-use stepcast_core::gemm::GemmModel;
+use stepcast_core::fitted::artefact::Artefact;
+use stepcast_core::precision::Precision;
+use stepcast_core::fitted::gemm::GemmModel;
 use stepcast_core::model::zoo;
 use stepcast_core::quantity::Seconds;
-use stepcast_core::steps::{Nominal, StepModel};
+use stepcast_core::fitted::steps::{Nominal, StepModel};
 use stepcast_fit::steps::Recording;
 use stepcast_study::fit::gemm;
 use stepcast_study::fit::steps::{Fold, LeftOut, predictions, read, run, summary};
-use stepcast_study::validate;
-use stepcast_study::validate::steps::is_bounded;
+use stepcast_validation;
+use stepcast_validation::steps::is_bounded;
 
 fn data() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../validation/steps/steps_h200.jsonl.gz")

@@ -6,9 +6,8 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use stepcast_core::device::Device;
-use stepcast_core::network::Network;
-use stepcast_study::methods::Listed;
+use stepcast_core::machine::{Device, Network};
+use stepcast_study::predict::methods::Listed;
 
 /// The description, as it is served.
 pub(crate) struct Specification(pub(crate) Value);
@@ -92,13 +91,13 @@ impl Specification {
             Some(body),
             answers,
         );
-        describe::<crate::question::Asked, stepcast_study::compare::Comparison>(
+        describe::<crate::question::Asked, stepcast_study::predict::compare::Comparison>(
             &mut all,
             "/api/v1/compare",
             "All methods side by side, as `stepcast compare --json`",
         );
         let body = all.content::<search::Body>("application/json");
-        let mut answers = all.content::<stepcast_study::search::Report>("application/json");
+        let mut answers = all.content::<stepcast_study::explore::search::Report>("application/json");
         merge(&mut answers, all.content::<search::Event>("application/x-ndjson"));
         all.add(
             "/api/v1/search",

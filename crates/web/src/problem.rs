@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::invalid::Invalid;
 use stepcast_core::scenario::DocumentError;
-use stepcast_study::sweep::VaryError;
+use stepcast_study::explore::sweep::VaryError;
 use stepcast_trace::TraceError;
 
 /// What went wrong.

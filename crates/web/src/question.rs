@@ -7,8 +7,8 @@ use serde::Deserialize;
 use stepcast_core::method::{Inapplicable, Method};
 use stepcast_core::scenario::{Document, Override, Scenario};
 use stepcast_core::suggest;
-use stepcast_study::methods;
-use stepcast_study::sweep::{Axis, Variants};
+use stepcast_study::predict::methods;
+use stepcast_study::explore::sweep::{Axis, Variants};
 
 /// A scenario, and what is changed in it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

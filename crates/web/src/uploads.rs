@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Cursor};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use stepcast_core::artefact::Artefact;
+use stepcast_core::fitted::artefact::Artefact;
 use stepcast_core::invalid::{Invalid, KeyPath};
 use stepcast_core::model::ModelFile;
 use stepcast_core::profile::Profile;

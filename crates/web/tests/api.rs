@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::time::{Duration, Instant};
 use stepcast_core::scenario::Document;
-use stepcast_study::compare::Comparison;
+use stepcast_study::predict::compare::Comparison;
 use stepcast_study::{Forecast, WORTH, methods, usual_workers};
 use stepcast_web::{Access, application};
 use tokio_util::sync::CancellationToken;

@@ -1,6 +1,6 @@
 use super::*;
 use proptest::prelude::*;
-use stepcast_core::transfer::LogLinear;
+use stepcast_core::fitted::transfer::LogLinear;
 
 fn fabric() -> impl Strategy<Value = Fabric> {
     (0.0..1e-3f64, 1e6..1e11f64, 1e9..1e14f64).prop_map(|(step, bandwidth, reduce)| Fabric {

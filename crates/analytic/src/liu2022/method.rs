@@ -11,7 +11,7 @@ use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Warni
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Fusion, Synchronisation};
-use stepcast_core::transfer::Curve;
+use stepcast_core::fitted::transfer::Curve;
 
 /// Liu 2022: bulk-synchronous all-reduce that overlaps the backward pass.
 ///

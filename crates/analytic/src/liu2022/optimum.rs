@@ -12,7 +12,7 @@
 
 use stepcast_core::pass::Pass;
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::transfer::Curve;
+use stepcast_core::fitted::transfer::Curve;
 
 /// How many gradients each message of the best plan has; of equally fast plans one with few messages.
 pub fn optimum(pass: &Pass, update: &Curve) -> Vec<u32> {

@@ -3,7 +3,7 @@
 //! The paper fits {mnk, mn, mk, nk, m, n, k, 1} to the eight corners of the cell that holds a size. Eight unknowns on the
 //! corners of a box: the fit is exact and is trilinear interpolation (errata 2.1), which is what is done here.
 
-use stepcast_core::gemm::{Coverage, GemmTime, Shape, Transposition, Variant};
+use stepcast_core::fitted::gemm::{Coverage, GemmTime, Shape, Transposition, Variant};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{Products, SgemmTable};
 

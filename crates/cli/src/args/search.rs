@@ -3,7 +3,7 @@
 use super::scenario::ScenarioFlags;
 use clap::{Args, value_parser};
 use std::path::PathBuf;
-use stepcast_study::search::{How, Objective};
+use stepcast_study::explore::search::{How, Objective};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

@@ -5,7 +5,7 @@ use super::question::Question;
 use crate::Answer;
 use crate::args::Compare;
 use crate::render::{Screen, comparison};
-use stepcast_study::compare::Comparison;
+use stepcast_study::predict::compare::Comparison;
 
 pub(super) fn run(flags: &Compare, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     let mut scenario = Question::of(&flags.about)?.scenario()?;

@@ -5,8 +5,8 @@ use crate::Answer;
 use crate::render::Screen;
 use crate::render::error::Complaint;
 use crate::render::table::{Column, Table};
-use stepcast_core::catalog;
-use stepcast_core::device::{Device, DeviceKind};
+use stepcast_core::machine::catalog;
+use stepcast_core::machine::{Device, DeviceKind};
 use stepcast_core::quantity::FlopsPerSec;
 
 pub(super) fn run(name: Option<&str>, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {

@@ -7,7 +7,7 @@ use crate::args::Fuse;
 use crate::render::{Screen, fusion, name};
 use stepcast_report::of;
 use stepcast_study::fuse;
-use stepcast_study::question::{ALL_REDUCE, is_profile};
+use stepcast_study::request::{ALL_REDUCE, is_profile};
 
 pub(super) fn run(flags: &Fuse, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     flags.plot.as_deref().map(plot::check).transpose()?;

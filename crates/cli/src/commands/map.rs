@@ -7,8 +7,8 @@ use crate::Answer;
 use crate::args::Map as Flags;
 use crate::render::error::Complaint;
 use crate::render::{Screen, map};
-use stepcast_study::map::{Extent, Map, MinibatchRange};
-use stepcast_study::methods;
+use stepcast_study::explore::map::{Extent, Map, MinibatchRange};
+use stepcast_study::predict::methods;
 
 /// Cells that one map may have: a few seconds.
 const MAX_CELLS: usize = 1 << 18;

@@ -4,7 +4,7 @@ use super::json;
 use crate::Answer;
 use crate::render::Screen;
 use crate::render::table::{Column, Table};
-use stepcast_study::methods;
+use stepcast_study::predict::methods;
 
 pub(super) fn run(as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     let rows = methods::list();

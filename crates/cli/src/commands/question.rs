@@ -5,8 +5,8 @@ use crate::render::error::Complaint;
 use std::io::{self, Write};
 use stepcast_core::method::Inapplicable;
 use stepcast_core::scenario::{DocumentError, Override, Scenario};
-use stepcast_study::question;
-use stepcast_study::sweep::{Axis, Variants, VaryError};
+use stepcast_study::request;
+use stepcast_study::explore::sweep::{Axis, Variants, VaryError};
 
 /// What a user asks, with the flags that ask it.
 pub(super) struct Question {

@@ -9,12 +9,12 @@ use crate::render::{Screen, name, search as text};
 use crate::{Answer, End};
 use std::ops::ControlFlow;
 use std::path::Path;
-use stepcast_core::catalog;
+use stepcast_core::machine::catalog;
 use stepcast_core::invalid::{Invalid, KeyPath};
 use stepcast_core::scenario::Scenario;
 use stepcast_report::of;
-use stepcast_study::search::{Aim, Constraint, Effort, search};
-use stepcast_study::sweep::on_threads;
+use stepcast_study::explore::search::{Aim, Constraint, Effort, search};
+use stepcast_study::explore::sweep::on_threads;
 
 pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     flags.plot.as_deref().map(plot::check).transpose()?;

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use stepcast_core::quantity::Seconds;
 use stepcast_report::of::{MOST_ACROSS, MOST_CELLS, Swept};
-use stepcast_study::sweep::{Asked, Axis, Format, Output, Row, Variants, fingerprint, on_threads, rows};
+use stepcast_study::explore::sweep::{Asked, Axis, Format, Output, Row, Variants, fingerprint, on_threads, rows};
 
 /// More points than this need a limit.
 const MOST_POINTS: u128 = 10_000_000;

@@ -17,8 +17,8 @@ use std::path::Path;
 use stepcast_core::invalid::KeyPath;
 use stepcast_report::of;
 use stepcast_study::fit::DataError;
-use stepcast_study::interval::Case;
-use stepcast_study::validate::{self, Options, Report, ValidationError, table};
+use stepcast_study::predict::interval::Case;
+use stepcast_validation::{self, Options, Report, ValidationError, table};
 use stepcast_trace::TraceError;
 
 /// Where measurements lie that are not in the binary, unless `--data` says otherwise.

@@ -5,7 +5,7 @@ use super::table::{Column, Table};
 use super::{Screen, grouped, limit, percent};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
-use stepcast_study::compare::{Answer, Comparison, Effects, Figures, Refusal};
+use stepcast_study::predict::compare::{Answer, Comparison, Effects, Figures, Refusal};
 
 /// The comparison, its last line ended.
 pub(crate) fn render(scenario: &Scenario, comparison: &Comparison, screen: &Screen) -> String {

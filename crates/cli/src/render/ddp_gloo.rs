@@ -3,7 +3,7 @@
 use super::table::{Column, Table};
 use super::{Screen, errors};
 use stepcast_core::quantity::Seconds;
-use stepcast_study::validate::ddp_gloo::{Parameters, Report};
+use stepcast_validation::ddp_gloo::{Parameters, Report};
 
 /// The validation, its last line ended.
 pub(crate) fn render(report: &Report, screen: &Screen) -> String {

@@ -2,7 +2,7 @@
 
 use super::Screen;
 use super::table::{Column, Table};
-use stepcast_study::validate::Errors;
+use stepcast_validation::Errors;
 
 /// A row for each of them under `title`, which names what tells them apart.
 pub(super) fn table(title: &'static str, errors: &[Errors], screen: &Screen) -> String {

@@ -10,7 +10,7 @@ use stepcast_core::prediction::{Communication, Part, Prediction, Warning};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_report::tell;
-use stepcast_study::interval::Interval;
+use stepcast_study::predict::interval::Interval;
 use stepcast_study::{Advice, CriticalPath, Forecast, Share, WhatIf};
 
 /// Cells of the widest bar.

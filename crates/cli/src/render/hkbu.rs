@@ -3,7 +3,7 @@
 use super::table::{Column, Table};
 use super::validation::{bounds, titled};
 use super::{Screen, several};
-use stepcast_study::validate::hkbu::{ErrorRow, Ranking, Report, Row};
+use stepcast_validation::hkbu::{ErrorRow, Ranking, Report, Row};
 
 /// The validation, its last line ended.
 pub(crate) fn render(report: &Report, screen: &Screen) -> String {

@@ -4,7 +4,7 @@ use super::table::{Column, Table};
 use super::{Screen, grouped, percent};
 use stepcast_core::quantity::SamplesPerSec;
 use stepcast_report::words::between;
-use stepcast_study::interval::Interval;
+use stepcast_study::predict::interval::Interval;
 
 /// Between what a figure should be measured.
 pub(super) fn range(range: [String; 2]) -> String {

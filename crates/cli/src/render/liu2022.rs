@@ -3,8 +3,8 @@
 use super::Screen;
 use super::table::{Column, Table};
 use super::validation::{bounds, titled};
-use stepcast_study::validate::BoundCheck;
-use stepcast_study::validate::liu2022::{Check, Report, TableRow};
+use stepcast_validation::BoundCheck;
+use stepcast_validation::liu2022::{Check, Report, TableRow};
 
 /// The validation, its last line ended.
 pub(crate) fn render(report: &Report, screen: &Screen) -> String {

@@ -5,7 +5,7 @@ use super::table::{Column, Table};
 use super::updating::average;
 use super::{Screen, count, duration, several};
 use stepcast_core::scenario::Scenario;
-use stepcast_study::map::{Cell, Map};
+use stepcast_study::explore::map::{Cell, Map};
 
 /// Rows of the ranking.
 const SHOWN: usize = 12;

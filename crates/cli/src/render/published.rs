@@ -2,7 +2,7 @@
 
 use super::table::{Column, Table};
 use super::{Screen, errors, name};
-use stepcast_study::validate::published::Report;
+use stepcast_validation::published::Report;
 
 /// The validation, its last line ended.
 pub(crate) fn render(report: &Report, screen: &Screen) -> String {

@@ -5,8 +5,8 @@ use super::sweep::titles;
 use super::table::{Column, Table};
 use super::{Screen, count, duration, grouped, limit, money, name, percent, several};
 use stepcast_core::quantity::Seconds;
-use stepcast_study::search::{Entry, Excluded, How, Objective, Report};
-use stepcast_study::sweep::Variants;
+use stepcast_study::explore::search::{Entry, Excluded, How, Objective, Report};
+use stepcast_study::explore::sweep::Variants;
 
 /// Rows of the front that are shown.
 const FRONT: usize = 12;

@@ -3,7 +3,7 @@
 use super::Screen;
 use super::table::{Column, Table};
 use stepcast_study::fit::steps::LeftOut;
-use stepcast_study::validate::steps::{Report, Times, is_bounded};
+use stepcast_validation::steps::{Report, Times, is_bounded};
 
 /// The validation, its last line ended.
 pub(crate) fn render(report: &Report, screen: &Screen) -> String {

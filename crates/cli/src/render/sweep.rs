@@ -4,7 +4,7 @@ use super::table::{Column, Table};
 use super::{Screen, count, duration, grouped, limit, money, percent, several};
 use serde_json::json;
 use std::path::Path;
-use stepcast_study::sweep::{Axis, Figures, Row, Variants};
+use stepcast_study::explore::sweep::{Axis, Figures, Row, Variants};
 
 /// Rows that are shown.
 const SHOWN: usize = 40;

@@ -2,7 +2,7 @@
 
 use super::table::{Column, Table};
 use super::{Screen, errors};
-use stepcast_study::validate::tf_ps::Report;
+use stepcast_validation::tf_ps::Report;
 
 /// The validation, its last line ended.
 pub(crate) fn render(report: &Report, screen: &Screen) -> String {

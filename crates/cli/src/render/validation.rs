@@ -3,7 +3,7 @@
 use super::table::{Column, Table};
 use super::{Screen, count};
 use stepcast_core::quantity::{BytesPerSec, Seconds};
-use stepcast_study::validate::zeng2023::{BoundCheck, Calibration, CellRow, CountRow, ErrorRow, Report};
+use stepcast_validation::zeng2023::{BoundCheck, Calibration, CellRow, CountRow, ErrorRow, Report};
 
 /// The validation against Zeng 2023, its last line ended.
 pub(crate) fn render(report: &Report, screen: &Screen) -> String {

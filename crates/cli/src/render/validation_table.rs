@@ -2,8 +2,8 @@
 
 use super::Screen;
 use super::table::{Column, Table as TextTable};
-use stepcast_study::validate::coverage::Coverage;
-use stepcast_study::validate::table::{Table, TableRow};
+use stepcast_validation::coverage::Coverage;
+use stepcast_validation::table::{Table, TableRow};
 
 const TITLES: [&str; 8] = ["set", "cases", "mean", "worst", "bias", "coverage", "bound", "holds"];
 

@@ -6,12 +6,10 @@ use super::sections::{
     ServersSection, SimulateSection, StrategySection, WorkersSection, ZengSection,
 };
 use super::{ModelSource, Scenario, ScenarioFile, uncertain};
-use crate::cluster::WorkerGroup;
-use crate::device::Device;
+use crate::machine::{Device, Network, WorkerGroup};
 use crate::model::Counting;
-use crate::network::Network;
 use crate::strategy::{Architecture, Exchange, Fusion};
-use crate::transfer::Curve;
+use crate::fitted::transfer::Curve;
 use crate::uncertain::Uncertain;
 
 impl Scenario {

@@ -25,7 +25,7 @@ pub use sections::{
 };
 pub use uncertain::UncertainInput;
 
-use crate::cluster::Cluster;
+use crate::machine::Cluster;
 use crate::invalid::{Invalid, KeyPath};
 use crate::model::{Activation, Counting, ModelFile};
 use crate::pass::{Gradient, Recorded};

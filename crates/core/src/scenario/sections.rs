@@ -1,8 +1,8 @@
 //! The tables of a scenario file. Structs stay plain, without flattening or tagged enums, because
 //! those lose the place of an error.
 
-use crate::cluster::Placement;
-use crate::device::{DeviceKind, Precision};
+use crate::machine::{DeviceKind, Placement};
+use crate::precision::Precision;
 use crate::model::{Activation, ModelFile};
 use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, Seconds};
 use crate::scenario::oyama2016::OyamaSection;

@@ -4,7 +4,7 @@ use super::resolve::positive;
 use super::sections::{ClusterSection, DeviceSection, NameOr, NetworkSection, WorkersSection};
 use super::{Scenario, ScenarioFile};
 use crate::invalid::{Invalid, KeyPath};
-use crate::network::Network;
+use crate::machine::Network;
 use crate::quantity::{BitsPerSec, BytesPerSec, Seconds};
 use crate::uncertain::{Measure, Uncertain};
 

@@ -2,7 +2,7 @@
 
 use super::fusion::Fusion;
 use crate::quantity::{BytesPerSec, Seconds};
-use crate::transfer::Curve;
+use crate::fitted::transfer::Curve;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@ mod fusion;
 pub use exchange::{Algorithm, Exchange};
 pub use fusion::{Fusion, HOROVOD_CYCLE, HOROVOD_THRESHOLD, PYTORCH_CAP, PYTORCH_FIRST};
 
-use crate::device::Precision;
+use crate::precision::Precision;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;

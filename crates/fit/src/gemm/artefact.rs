@@ -2,8 +2,8 @@
 
 use crate::artefact::{self, Errors, Provenance};
 use std::collections::BTreeMap;
-use stepcast_core::artefact::Kind;
-use stepcast_core::gemm::{GemmModel, Variant};
+use stepcast_core::fitted::artefact::Kind;
+use stepcast_core::fitted::gemm::{GemmModel, Variant};
 
 const FORMULA: &str = "\
 time = queued + (alone + kernel - queued) / calls; calls = budget / flops, from 1 to 20; \

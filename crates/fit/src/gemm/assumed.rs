@@ -1,7 +1,7 @@
 //! What kernels for unaligned rows are assumed to cost where none was measured.
 
-use stepcast_core::gemm::Alignment;
-use stepcast_core::gemm::costs::{Costs, LAUNCH};
+use stepcast_core::fitted::gemm::Alignment;
+use stepcast_core::fitted::gemm::costs::{Costs, LAUNCH};
 
 /// What was measured for bf16 on an H200 with cuBLAS 13 (`validation/gemm/alignment_h200.csv.gz`, all transpositions
 /// together), in the order of [`Costs`]; `LAUNCH_THERE` is the launch of an aligned product in that recording.

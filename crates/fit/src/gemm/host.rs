@@ -9,7 +9,7 @@
 use super::learn::{Timed, WEAK_PULL, learn};
 use crate::FitError;
 use crate::quality::quantile;
-use stepcast_core::gemm::costs::Costs;
+use stepcast_core::fitted::gemm::costs::Costs;
 
 /// The other state's launch time relative to the usual one's, where the search begins: either way.
 const FIRST_GUESSES: [f64; 2] = [0.75, 1.0 / 0.75];

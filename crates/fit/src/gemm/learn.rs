@@ -9,8 +9,8 @@
 use super::Sample;
 use crate::quality::quantile;
 use crate::{FitError, nnls};
-use stepcast_core::gemm::Machine;
-use stepcast_core::gemm::costs::{
+use stepcast_core::fitted::gemm::Machine;
+use stepcast_core::fitted::gemm::costs::{
     ALONE, COUNT, Costs, LAUNCH, MERGE, Product, READ, SECOND, SPLIT, START, STEP, TILE, TILES, WRITE,
 };
 

@@ -1,7 +1,7 @@
 //! Times of matrix products C(m×n) = A(m×k)·B(k×n), fitted.
 //!
 //! Two ways: [`GemmTable`] is that of Oyama 2016 (interpolation between measured sizes); [`fit`] finds the coefficients
-//! of [`GemmModel`](stepcast_core::gemm::GemmModel), what a library's kernels do. It finds out how fast the host was and how
+//! of [`GemmModel`](stepcast_core::fitted::gemm::GemmModel), what a library's kernels do. It finds out how fast the host was and how
 //! calls were timed, and interpolates only what that leaves unexplained.
 
 mod artefact;
@@ -18,7 +18,7 @@ pub use model::fit;
 pub use table::GemmTable;
 
 use crate::FitError;
-use stepcast_core::gemm::{Shape, Variant};
+use stepcast_core::fitted::gemm::{Shape, Variant};
 use stepcast_core::quantity::Seconds;
 
 /// One measured product.

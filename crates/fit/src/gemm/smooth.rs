@@ -10,7 +10,7 @@
 //! Outliers hardly count: w = 1/(1 + (error/TYPICAL)²), found by iteration. The three strengths were chosen on `fit`
 //! rows of the H200 recording, each time without a fifth of the pairs (m, n).
 
-use stepcast_core::gemm::{Corners, Corrections, Shape, interpolate};
+use stepcast_core::fitted::gemm::{Corners, Corrections, Shape, interpolate};
 
 const SLOPE: f64 = 0.1;
 const BEND: f64 = 0.1;

@@ -6,7 +6,7 @@
 use super::model::by_variant;
 use super::{GemmError, Sample};
 use std::collections::BTreeMap;
-use stepcast_core::gemm::{Shape, Variant};
+use stepcast_core::fitted::gemm::{Shape, Variant};
 use stepcast_core::quantity::Seconds;
 
 /// Measured times on grids of sizes.
@@ -102,8 +102,8 @@ mod tests {
     use super::*;
     use crate::least_squares;
     use proptest::prelude::*;
-    use stepcast_core::device::Precision;
-    use stepcast_core::gemm::Transposition;
+    use stepcast_core::machine::Precision;
+    use stepcast_core::fitted::gemm::Transposition;
 
     const VARIANT: Variant = Variant { precision: Precision::Fp32, transposition: Transposition::Nn };
 

@@ -2,9 +2,9 @@ use super::*;
 use crate::Quality;
 use crate::artefact::Errors;
 use std::collections::BTreeMap;
-use stepcast_core::artefact::Artefact;
-use stepcast_core::device::Precision;
-use stepcast_core::gemm::{Coverage, GemmModel, Transposition};
+use stepcast_core::fitted::artefact::Artefact;
+use stepcast_core::precision::Precision;
+use stepcast_core::fitted::gemm::{Coverage, GemmModel, Transposition};
 use stepcast_core::quantity::Flops;
 
 const VARIANT: Variant = Variant { precision: Precision::Fp32, transposition: Transposition::Nn };

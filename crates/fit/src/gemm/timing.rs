@@ -10,7 +10,7 @@ use super::Sample;
 use super::learn::{WEAK_PULL, learn, start, timed};
 use super::model::families;
 use crate::FitError;
-use stepcast_core::gemm::Machine;
+use stepcast_core::fitted::gemm::Machine;
 use stepcast_core::quantity::Flops;
 
 /// A budget must lower the error by at least this share.

@@ -2,8 +2,8 @@
 
 use crate::artefact::{self, Errors, Provenance};
 use serde::Serialize;
-use stepcast_core::artefact::Kind;
-use stepcast_core::steps::StepModel;
+use stepcast_core::fitted::artefact::Kind;
+use stepcast_core::fitted::steps::StepModel;
 
 const FORMULA: &str = "\
 layer = factor * (sum of coefficient * feature + counted); \

@@ -1,7 +1,7 @@
 //! The plot of a search: time against cost.
 
 use crate::plots::pareto::{Choice, Pareto};
-use stepcast_study::search::{Entry, Report};
+use stepcast_study::explore::search::{Entry, Report};
 
 /// The best, the front, and the first of the best as the one that is chosen; without prices there is nothing to show.
 pub fn pareto(report: &Report, name: &str) -> Pareto {

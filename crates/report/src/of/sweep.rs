@@ -3,7 +3,7 @@
 use crate::plots::varied::Varied;
 use crate::plots::varied_pair::VariedPair;
 use stepcast_core::quantity::SamplesPerSec;
-use stepcast_study::sweep::{Axis, Grid, Row};
+use stepcast_study::explore::sweep::{Axis, Grid, Row};
 
 /// Values of a single key that a line can show.
 pub const MOST_ACROSS: u64 = 20_000;

@@ -2,7 +2,7 @@
 
 use crate::plots::predicted_measured::{Pair, PredictedMeasured, Set};
 use stepcast_core::quantity::SamplesPerSec;
-use stepcast_study::interval::Case;
+use stepcast_study::predict::interval::Case;
 
 /// Throughput of measured runs, a set of points for each validation set.
 pub fn predicted_measured(cases: &[Case]) -> PredictedMeasured<SamplesPerSec> {

@@ -6,7 +6,7 @@ use crate::draw::head::{Head, Mark};
 use crate::draw::pattern::define_hatch;
 use crate::draw::svg::{Svg, short};
 use crate::draw::unit::Unit;
-use stepcast_study::map::Map;
+use stepcast_study::explore::map::Map;
 
 /// No drawing is narrower: its title has to be read.
 const NARROWEST: f64 = 600.0;
@@ -69,7 +69,7 @@ mod tests {
     use crate::draw::check;
     use stepcast_analytic::oyama2016::Oyama2016;
     use stepcast_core::scenario::Document;
-    use stepcast_study::map::{Extent, MinibatchRange};
+    use stepcast_study::explore::map::{Extent, MinibatchRange};
 
     fn map(nodes: u32, batches: u32, range: Option<(f64, f64)>) -> Map {
         let text = include_str!("../../../../examples/sprint.toml");

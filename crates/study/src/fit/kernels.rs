@@ -4,7 +4,7 @@ use super::measured::Table;
 use super::{DataError, Fitted, Row, source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use stepcast_core::kernel::LinearKernel;
+use stepcast_core::fitted::kernel::LinearKernel;
 use stepcast_fit::artefact::Errors;
 use stepcast_fit::kernels::{COEFFICIENTS, KernelRun, fit as fit_kernel, quality, to_toml};
 

@@ -5,7 +5,7 @@ use super::{DataError, Fitted, Row, source};
 use std::collections::BTreeSet;
 use std::path::Path;
 use stepcast_core::quantity::Bytes;
-use stepcast_core::transfer::{TransferCurve, TransferModel};
+use stepcast_core::fitted::transfer::{TransferCurve, TransferModel};
 use stepcast_fit::artefact::Errors;
 use stepcast_fit::transfer::{COEFFICIENTS, Transfer, fit as fit_curve, quality, to_toml};
 

@@ -1,6 +1,6 @@
 //! The time of a step under a rule: by the closed form where it holds, otherwise by the engine.
 
-use crate::exchange;
+use crate::simulate::exchange;
 use crate::simulate::observe_exchanges;
 use stepcast_analytic::collectives::curve;
 use stepcast_analytic::liu2022::{Plan, passes, plan, schedule};
@@ -11,7 +11,7 @@ use stepcast_core::prediction::Communication;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Fusion;
-use stepcast_core::transfer::Curve;
+use stepcast_core::fitted::transfer::Curve;
 use stepcast_sim::measure::quantile;
 use stepcast_sim::{AllReduce, Messages};
 

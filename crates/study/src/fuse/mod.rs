@@ -8,7 +8,7 @@ mod evaluate;
 mod search;
 mod settings;
 
-use crate::exchange;
+use crate::simulate::exchange;
 use candidates::{Candidate, candidates};
 use evaluate::Evaluator;
 use serde::Serialize;

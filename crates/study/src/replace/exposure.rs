@@ -7,7 +7,7 @@ use stepcast_core::method::Inapplicable;
 use stepcast_core::pass::Pass;
 use stepcast_core::quantity::{Bytes, Seconds, number};
 use stepcast_core::scenario::Scenario;
-use stepcast_core::transfer::Curve;
+use stepcast_core::fitted::transfer::Curve;
 
 /// A layer and what its gradients cost.
 #[derive(Debug, Clone, PartialEq, Serialize)]

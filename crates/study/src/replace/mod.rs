@@ -3,7 +3,7 @@
 
 mod exposure;
 
-use crate::exchange;
+use crate::simulate::exchange;
 use exposure::Step;
 use serde::Serialize;
 use std::sync::Arc;

@@ -4,8 +4,8 @@ use super::communication::Exchanges;
 use super::figures::describe;
 use super::replicas::{Length, replicas};
 use super::{Recording, about, broken};
-use crate::exchange;
-use stepcast_core::cluster::WorkerGroup;
+use crate::simulate::exchange;
+use stepcast_core::machine::WorkerGroup;
 use stepcast_core::invalid::Invalid;
 use stepcast_core::method::Inapplicable;
 use stepcast_core::prediction::{

@@ -4,6 +4,7 @@
 //! cores.
 
 mod all_reduce;
+pub mod exchange;
 mod communication;
 mod figures;
 mod parameter_server;

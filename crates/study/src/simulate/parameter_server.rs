@@ -3,7 +3,7 @@
 use super::figures::Figures;
 use std::borrow::Cow;
 use stepcast_analytic::placement;
-use stepcast_core::cluster::WorkerGroup;
+use stepcast_core::machine::WorkerGroup;
 use stepcast_core::compute;
 use stepcast_core::method::Inapplicable;
 use stepcast_core::prediction::{

@@ -363,7 +363,7 @@ mod tests {
         let text = "[model]\nzoo = \"alexnet\"\n";
         let changes = changes.map(|change| Override::parse(change).unwrap());
         let scenario = Document::new("test", text).scenario(&changes).unwrap();
-        let run = ready(&crate::exchange::training(&scenario).unwrap().passes[0][0]);
+        let run = ready(&crate::simulate::exchange::training(&scenario).unwrap().passes[0][0]);
         let read = ready(&read);
         assert_eq!(read.len(), run.len());
         for ((time, size), (expected, sent)) in read.into_iter().zip(run) {

@@ -6,9 +6,9 @@ use axum::response::{IntoResponse, Response};
 use include_dir::{Dir, include_dir};
 use schemars::JsonSchema;
 use serde::Serialize;
-use stepcast_core::catalog;
+use stepcast_core::machine::catalog;
 use stepcast_core::model::zoo;
-use stepcast_study::methods as study;
+use stepcast_study::predict::methods as study;
 
 static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../examples");
 

@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
-use stepcast_study::compare::Comparison;
+use stepcast_study::predict::compare::Comparison;
 
 pub(super) async fn compare(
     State(shared): State<Arc<Shared>>,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use stepcast_core::method::Method;
 use stepcast_core::scenario::{Scenario, ScenarioFile};
 use stepcast_report::tell;
-use stepcast_study::methods;
+use stepcast_study::predict::methods;
 
 /// A scenario, and what to change in its text.
 #[derive(Deserialize, JsonSchema)]

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use stepcast_report::of;
 use stepcast_report::plots::pareto::Pareto;
 use stepcast_report::words::name;
-use stepcast_study::search::{Aim, Constraint, Effort, Entry, Report, Seen, search};
-use stepcast_study::sweep::{self, Axis};
+use stepcast_study::explore::search::{Aim, Constraint, Effort, Entry, Report, Seen, search};
+use stepcast_study::explore::sweep::{self, Axis};
 
 /// More configurations than this are for the command line.
 const MOST: u128 = 20_000_000;

@@ -4,11 +4,11 @@ use super::{
     KernelTime, KernelTimes, KernelsSection, Line, LineSection, Products, SgemmSection, SgemmTable,
     optional_line,
 };
-use crate::artefact::{Artefact, Kind};
-use crate::device::Precision;
-use crate::gemm::{GemmModel, Transposition, Variant};
+use crate::fitted::artefact::{Artefact, Kind};
+use crate::precision::Precision;
+use crate::fitted::gemm::{GemmModel, Transposition, Variant};
 use crate::invalid::{Invalid, KeyPath};
-use crate::kernel::LinearKernel;
+use crate::fitted::kernel::LinearKernel;
 use crate::quantity::Seconds;
 use crate::scenario::Files;
 use crate::scenario::resolve::{artefact, below, positive};

@@ -1,6 +1,6 @@
 //! Fitted models that a scenario names.
 
-use crate::artefact::{Artefact, Kind};
+use crate::fitted::artefact::{Artefact, Kind};
 use crate::invalid::{Invalid, KeyPath};
 use crate::scenario::Files;
 
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn fitted_shares_are_a_devices_efficiencies() {
-        let peak = crate::catalog::device("tesla-v100-sxm2-16gb").unwrap().fp32_peak();
+        let peak = crate::machine::catalog::device("tesla-v100-sxm2-16gb").unwrap().fp32_peak();
         let shares = SHARES.replace("15.667 TFLOP/s", &peak.to_string());
         let device = |more: &str| {
             format!("[[cluster.workers]]\ndevice = {{ base = \"tesla-v100-sxm2-16gb\", {more} }}")

@@ -2,7 +2,7 @@
 
 use super::check::{not_negative, optional, positive};
 use super::{artefact, below};
-use crate::artefact::{Artefact, Kind};
+use crate::fitted::artefact::{Artefact, Kind};
 use crate::invalid::{Invalid, KeyPath};
 use crate::pass::Gradient;
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
@@ -12,7 +12,7 @@ use crate::scenario::sections::{
 };
 use crate::strategy::{Exchange, Fusion, HOROVOD_CYCLE, HOROVOD_THRESHOLD, PYTORCH_CAP, PYTORCH_FIRST};
 use crate::suggest;
-use crate::transfer::{Curve, LogLinear, Measured, TransferModel};
+use crate::fitted::transfer::{Curve, LogLinear, Measured, TransferModel};
 
 const MAX_CHANNELS: u32 = 64;
 
@@ -60,7 +60,7 @@ fn curve(
     match (measured, section, fitted) {
         (Some(points), None, None) => {
             let remedy = "give at least two sizes, in growing order: `measured = [[\"1 MB\", \"9 ms\"], [\"64 MB\", \"500 ms\"]]`";
-            let wrong = |error: crate::transfer::NoCurve| {
+            let wrong = |error: crate::fitted::transfer::NoCurve| {
                 Invalid::new(KeyPath::of("measured"), error.to_string(), remedy)
             };
             Ok(Some(Curve::Measured(Measured::new(&points).map_err(wrong)?)))

@@ -2,12 +2,11 @@
 
 use super::check::{self, not_negative, optional, positive};
 use super::{artefact, below};
-use crate::artefact::{Artefact, Kind};
-use crate::catalog;
-use crate::cluster::{Cluster, Nodes, Servers, WorkerGroup};
-use crate::device::{Device, FittedDevice, FittedModel, Precision};
+use crate::fitted::artefact::{Artefact, Kind};
+use crate::machine::catalog;
+use crate::machine::{Cluster, Device, FittedDevice, FittedModel, Network, Nodes, Servers, WorkerGroup};
+use crate::precision::Precision;
 use crate::invalid::{Invalid, KeyPath};
-use crate::network::Network;
 use crate::quantity::Seconds;
 use crate::scenario::Files;
 use crate::scenario::sections::{

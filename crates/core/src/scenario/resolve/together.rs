@@ -1,7 +1,7 @@
 //! Whether values that are sound by themselves go together.
 
 use super::machines;
-use crate::device::Device;
+use crate::machine::Device;
 use crate::invalid::{Invalid, KeyPath};
 use crate::scenario::{MAX_WORKERS, Scenario};
 use crate::strategy::{Architecture, Strategy};

@@ -9,9 +9,9 @@ pub use read::{Steps, read};
 use super::{DataError, Fitted, Row, source};
 use std::collections::BTreeSet;
 use std::path::Path;
-use stepcast_core::artefact::Artefact;
-use stepcast_core::gemm::GemmModel;
-use stepcast_core::steps::{Class, Nominal, Phase, StepModel, lacks};
+use stepcast_core::fitted::artefact::Artefact;
+use stepcast_core::fitted::gemm::GemmModel;
+use stepcast_core::fitted::steps::{Class, Nominal, Phase, StepModel, lacks};
 use stepcast_fit::FitError;
 use stepcast_fit::artefact::Errors;
 use stepcast_fit::steps::{Judged, MeasuredStep, Moment, Recording, StepErrors, to_toml};
@@ -55,7 +55,7 @@ pub fn run(data: &Path, test: Option<&Path>, gemm: Option<&Path>, date: String) 
 }
 
 /// The matrix products of an artefact, in every precision that was measured.
-pub(crate) fn products(path: &Path, steps: &[MeasuredStep]) -> Result<GemmModel, DataError> {
+pub fn products(path: &Path, steps: &[MeasuredStep]) -> Result<GemmModel, DataError> {
     let wrong = |reason: String| {
         let remedy = "name a file that `stepcast fit gemm` has written";
         DataError::new(path.display().to_string(), reason, remedy)
@@ -73,7 +73,7 @@ pub(crate) fn products(path: &Path, steps: &[MeasuredStep]) -> Result<GemmModel,
 }
 
 /// Leaving a model out needs another one.
-pub(crate) fn several_models(data: &Path, steps: &[MeasuredStep]) -> Result<(), DataError> {
+pub fn several_models(data: &Path, steps: &[MeasuredStep]) -> Result<(), DataError> {
     let models: BTreeSet<&str> = steps.iter().map(|step| step.model.name.as_str()).collect();
     match models.first() {
         Some(only) if models.len() == 1 => {
@@ -84,7 +84,8 @@ pub(crate) fn several_models(data: &Path, steps: &[MeasuredStep]) -> Result<(), 
     }
 }
 
-pub(crate) fn untold(data: &Path, error: &FitError) -> DataError {
+/// The fault of a fit that did not succeed.
+pub fn untold(data: &Path, error: &FitError) -> DataError {
     DataError::new(data.display().to_string(), error.to_string(), "check the times of its layers")
 }
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use stepcast_core::device::Precision;
+use stepcast_core::precision::Precision;
 use stepcast_core::model::{Model, zoo};
 use stepcast_core::quantity::Seconds;
 use stepcast_fit::steps::MeasuredStep;

@@ -1,0 +1,93 @@
+//! How rows of the operands lie in memory, and what that costs.
+//!
+//! Matrices are stored row by row. Rows whose length is a multiple of 16 bytes can be copied in bulk; rows of a multiple
+//! of 4 bytes only word by word, others only element by element. For tensor units libraries have other kernels for
+//! each, with coefficients of their own ([`Alignment::family`]). Ordinary units have one kind of kernel for all: on an H200
+//! 360 fp32 products with sizes just below powers of two took the time of these within 1 % in the median, aligned or not
+//! (`validation/gemm/alignment_fp32_h200.csv.gz`).
+
+use super::{Shape, Transposition, Variant};
+use crate::precision::Precision;
+use serde::{Deserialize, Serialize};
+
+/// C with at most so many elements makes kernels for single elements launch a second one.
+const SMALL_RESULT: f64 = 48e3;
+
+/// Largest unit in which every row of every operand can be copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Alignment {
+    /// 16 bytes.
+    Bulk,
+    /// 4 bytes.
+    Word,
+    /// One element.
+    Element,
+}
+
+impl Alignment {
+    /// That of a product.
+    pub fn of(variant: Variant, shape: Shape) -> Self {
+        let element = match variant.precision {
+            Precision::Fp32 | Precision::Tf32 => 4,
+            Precision::Fp16 | Precision::Bf16 => 2,
+        };
+        let Shape { m, n, k } = shape;
+        let (row_of_a, row_of_b) = match variant.transposition {
+            Transposition::Nn => (k, n),
+            Transposition::Nt => (k, k),
+            Transposition::Tn => (m, n),
+            Transposition::Tt => (m, k),
+        };
+        let multiple_of = |bytes: u64| {
+            [row_of_a, row_of_b, n].iter().all(|row| (u64::from(*row) * element).is_multiple_of(bytes))
+        };
+        match (multiple_of(16), multiple_of(4)) {
+            (true, _) => Self::Bulk,
+            (false, true) => Self::Word,
+            (false, false) => Self::Element,
+        }
+    }
+
+    /// The alignments whose kernels differ; ordinary units have one kind for all.
+    pub fn families(precision: Precision) -> &'static [Self] {
+        match precision {
+            Precision::Fp32 => &[Self::Bulk],
+            Precision::Tf32 => &[Self::Bulk, Self::Word],
+            Precision::Fp16 | Precision::Bf16 => &[Self::Bulk, Self::Word, Self::Element],
+        }
+    }
+
+    /// The alignment whose kernels a product takes.
+    pub fn family(variant: Variant, shape: Shape) -> Self {
+        match variant.precision {
+            Precision::Fp32 => Self::Bulk,
+            _ => Self::of(variant, shape),
+        }
+    }
+
+    /// Whether kernels launch a second one although k is not split.
+    pub(super) fn always_second(self, precision: Precision, elements: f64) -> bool {
+        self == Self::Element && precision != Precision::Fp32 && elements <= SMALL_RESULT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_decide() {
+        let of = |precision, transposition, m, n, k| {
+            Alignment::of(Variant { precision, transposition }, Shape { m, n, k })
+        };
+        let bf16 = |transposition, m, n, k| of(Precision::Bf16, transposition, m, n, k);
+        assert_eq!(bf16(Transposition::Nn, 333, 320, 320), Alignment::Bulk);
+        assert_eq!(bf16(Transposition::Nn, 320, 333, 320), Alignment::Element);
+        assert_eq!(bf16(Transposition::Tn, 320, 320, 333), Alignment::Bulk);
+        assert_eq!(bf16(Transposition::Nt, 320, 320, 666), Alignment::Word);
+        assert_eq!(bf16(Transposition::Tt, 84, 320, 320), Alignment::Word);
+        assert_eq!(of(Precision::Fp32, Transposition::Nn, 1, 1, 1), Alignment::Word);
+        assert_eq!(of(Precision::Fp32, Transposition::Tn, 320, 320, 333), Alignment::Bulk);
+    }
+}

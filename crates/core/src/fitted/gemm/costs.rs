@@ -1,0 +1,334 @@
+//! What a product costs on a device: the cheapest of a library's kernels. Times are linear in the coefficients once every
+//! product has its kernel; [`Product::features`] are what fits need.
+//!
+//! A kernel has a tile and a split. It cuts C into tiles and k into `split` parts; every tile of a part is a
+//! block, and the blocks run on the multiprocessors in waves:
+//!
+//! ```text
+//! waves  = ⌈⌈m/tile_m⌉ ⌈n/tile_n⌉ split / multiprocessors⌉
+//! steps  = k/split, rounded up to whole loop steps
+//! kernel = max(waves · 2 tile_m tile_n steps / rate(tile),  (mk + kn)/read)
+//!          + mn/write + start + steps · step + [split > 1] (split_start + split · mn/merge)
+//! ```
+//!
+//! A library picks a kernel by its own measurements, so the cheapest is taken. Calls that queue behind each other
+//! hide launching behind computing, so that the larger counts; the first of a queue hides nothing:
+//!
+//! ```text
+//! queued = (host⁴ + kernel⁴)^(1/4)        host = launch + [two kernels] second
+//! time   = queued + (alone + kernel − queued) / calls
+//! ```
+
+use super::alignment::Alignment;
+use super::{Shape, Variant};
+use crate::precision::Precision;
+use crate::quantity::{Bytes, Seconds};
+
+/// Rows and columns of C that one block computes, as powers of two.
+const TILE_POWERS: [(u32, u32); 9] = [(5, 5), (6, 5), (5, 6), (6, 6), (7, 6), (6, 7), (7, 7), (8, 7), (7, 8)];
+/// Names of the tiles.
+pub const TILE_NAMES: [&str; TILES] =
+    ["32x32", "64x32", "32x64", "64x64", "128x64", "64x128", "128x128", "256x128", "128x256"];
+/// Number of tiles.
+pub const TILES: usize = TILE_POWERS.len();
+const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
+/// Elements of k in one step of a kernel's loop.
+const LOOP_STEP: u32 = 8;
+/// Partial sums are kept in 32 bits, whatever the operands are.
+const PARTIAL_BYTES: f64 = 4.0;
+/// How sharp the corner is between launching and computing.
+const CORNER: i32 = 4;
+
+/// What the host needs for a call in a queue.
+pub const LAUNCH: usize = 0;
+/// What the host needs for a second kernel of the same call.
+pub const SECOND: usize = 1;
+/// What the first call of a queue costs beside its kernel.
+pub const ALONE: usize = 2;
+/// What a kernel costs whatever its size.
+pub const START: usize = 3;
+/// Latency of one element of k in the loop of a block.
+pub const STEP: usize = 4;
+/// Reading a byte of A or B.
+pub const READ: usize = 5;
+/// Writing a byte of C.
+pub const WRITE: usize = 6;
+/// Adding partial sums, whatever their size.
+pub const SPLIT: usize = 7;
+/// Adding a byte of partial sums.
+pub const MERGE: usize = 8;
+/// An operation on one multiprocessor, for the first tile; the others follow.
+pub const TILE: usize = 9;
+/// Number of coefficients.
+pub const COUNT: usize = TILE + TILES;
+/// Coefficients of the host: its speed changes them together.
+const OF_HOST: [usize; 3] = [LAUNCH, SECOND, ALONE];
+
+/// The coefficients, each at its place: seconds, or seconds per byte, per loop element or per operation of one multiprocessor.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Costs(pub [f64; COUNT]);
+
+/// What the coefficients are multiplied with, for one product: time is linear in them.
+pub type Features = [f64; COUNT];
+
+impl Costs {
+    /// The same device with a host that takes `ratio` times as long.
+    pub fn with_host(mut self, ratio: f64) -> Self {
+        OF_HOST.iter().for_each(|place| self.0[*place] *= ratio);
+        self
+    }
+
+    /// The same host with a device that takes `ratio` times as long.
+    pub fn with_device(mut self, ratio: f64) -> Self {
+        (START..COUNT).for_each(|place| self.0[place] *= ratio);
+        self
+    }
+}
+
+/// The kernel that was taken, and its time.
+#[derive(Debug, Clone, Copy)]
+pub struct Kernel {
+    /// With its start.
+    pub time: Seconds,
+    tile: usize,
+    split: u32,
+    steps: f64,
+    /// Operations of the busiest multiprocessor.
+    work: f64,
+    computes_longer_than_it_reads: bool,
+}
+
+/// A product on a device.
+#[derive(Debug, Clone, Copy)]
+pub struct Product {
+    /// For every tile, how many of them C takes.
+    tiles: [f64; TILES],
+    /// Elements of C.
+    elements: f64,
+    k: u32,
+    read: f64,
+    written: f64,
+    multiprocessors: f64,
+    /// One divided by the calls in a queue.
+    first_share: f64,
+    /// Time of the host, relative to its usual speed.
+    host: f64,
+    /// Whether there is a second kernel even if k is not split.
+    always_second: bool,
+}
+
+impl Product {
+    /// `first_share` is one divided by the calls in a queue.
+    pub fn new(shape: Shape, variant: Variant, multiprocessors: u32, first_share: f64) -> Self {
+        let [m, n, k] = shape.sizes();
+        let element = bytes_per_element(variant.precision);
+        let alignment = Alignment::of(variant, shape);
+        let along = |size: u32, power: u32| f64::from(size.div_ceil(1 << power));
+        Self {
+            tiles: TILE_POWERS.map(|(rows, columns)| along(shape.m, rows) * along(shape.n, columns)),
+            elements: m * n,
+            k: shape.k,
+            read: (m * k + k * n) * element,
+            written: m * n * element,
+            multiprocessors: f64::from(multiprocessors),
+            first_share,
+            host: 1.0,
+            always_second: alignment.always_second(variant.precision, m * n),
+        }
+    }
+
+    /// The same with a host that takes `ratio` times as long as usual.
+    pub fn with_host(self, ratio: f64) -> Self {
+        Self { host: ratio, ..self }
+    }
+
+    /// Bytes of all three matrices.
+    pub fn bytes(&self) -> Bytes {
+        Bytes::new(self.read + self.written)
+    }
+
+    /// The cheapest kernel.
+    pub fn kernel(&self, Costs(costs): &Costs) -> Kernel {
+        let common = costs[START] + self.written * costs[WRITE];
+        let reading = self.read * costs[READ];
+        let mut best = Kernel {
+            time: Seconds::new(f64::INFINITY),
+            tile: 0,
+            split: 1,
+            steps: 0.0,
+            work: 0.0,
+            computes_longer_than_it_reads: true,
+        };
+        for split in SPLITS {
+            let steps = f64::from(self.k.div_ceil(split * LOOP_STEP)) * f64::from(LOOP_STEP);
+            let merging = if split > 1 { costs[SPLIT] + self.partial(split) * costs[MERGE] } else { 0.0 };
+            let fixed = common + merging + steps * costs[STEP];
+            for (tile, (rows, columns)) in TILE_POWERS.iter().enumerate() {
+                let blocks = self.tiles[tile] * f64::from(split);
+                let waves = ceil(blocks / self.multiprocessors);
+                let work = 2.0 * waves * f64::from(1u32 << (rows + columns)) * steps;
+                let computing = work * costs[TILE + tile];
+                let time = Seconds::new(fixed + computing.max(reading));
+                if time < best.time {
+                    let computes_longer_than_it_reads = computing >= reading;
+                    best = Kernel { time, tile, split, steps, work, computes_longer_than_it_reads };
+                }
+            }
+        }
+        best
+    }
+
+    /// Time of the call around its kernel.
+    pub fn time(&self, Costs(costs): &Costs, kernel: &Kernel) -> Seconds {
+        let own = kernel.time.get();
+        let queued = soft_max(self.launch(costs, kernel), own);
+        Seconds::new(queued + (costs[ALONE] * self.host + own - queued) * self.first_share)
+    }
+
+    /// Time of a kernel without its start.
+    pub fn device_time(&self, Costs(costs): &Costs, kernel: &Kernel) -> Seconds {
+        (kernel.time - Seconds::new(costs[START])).max(Seconds::ZERO)
+    }
+
+    /// Share of the call's time that is the kernel's.
+    pub fn kernel_share(&self, costs: &Costs, kernel: &Kernel) -> f64 {
+        let queued = soft_max(self.launch(&costs.0, kernel), kernel.time.get());
+        kernel.time * self.slope(kernel.time.get(), queued) / self.time(costs, kernel)
+    }
+
+    /// Derivatives of the call's time by the coefficients. The time is homogeneous of degree one in them, so that
+    /// their sum with the coefficients is the time itself.
+    pub fn features(&self, Costs(costs): &Costs, kernel: &Kernel) -> Features {
+        let mut features = [0.0; COUNT];
+        features[START] = 1.0;
+        features[STEP] = kernel.steps;
+        features[WRITE] = self.written;
+        if kernel.split > 1 {
+            features[SPLIT] = 1.0;
+            features[MERGE] = self.partial(kernel.split);
+        }
+        if kernel.computes_longer_than_it_reads {
+            features[TILE + kernel.tile] = kernel.work;
+        } else {
+            features[READ] = self.read;
+        }
+        let launch = self.launch(costs, kernel);
+        let queued = soft_max(launch, kernel.time.get());
+        let of_kernel = self.slope(kernel.time.get(), queued);
+        features.iter_mut().for_each(|feature| *feature *= of_kernel);
+        let of_host = self.host * (1.0 - self.first_share) * (launch / queued).powi(CORNER - 1);
+        features[LAUNCH] = of_host;
+        features[SECOND] = if self.has_second(kernel) { of_host } else { 0.0 };
+        features[ALONE] = self.host * self.first_share;
+        features
+    }
+
+    /// Derivative of the call's time by the kernel's.
+    fn slope(&self, kernel: f64, queued: f64) -> f64 {
+        self.first_share + (1.0 - self.first_share) * (kernel / queued).powi(CORNER - 1)
+    }
+
+    fn launch(&self, costs: &[f64; COUNT], kernel: &Kernel) -> f64 {
+        let second = if self.has_second(kernel) { costs[SECOND] } else { 0.0 };
+        (costs[LAUNCH] + second) * self.host
+    }
+
+    /// Whether a second kernel adds partial sums, or prepares the first one.
+    fn has_second(&self, kernel: &Kernel) -> bool {
+        kernel.split > 1 || self.always_second
+    }
+
+    fn partial(&self, split: u32) -> f64 {
+        self.elements * f64::from(split) * PARTIAL_BYTES
+    }
+}
+
+/// Rounds a positive number up; `f64::ceil` is a call on processors without an instruction for it.
+fn ceil(value: f64) -> f64 {
+    let whole = value as u64 as f64;
+    if whole < value { whole + 1.0 } else { whole }
+}
+
+fn soft_max(one: f64, other: f64) -> f64 {
+    (one.powi(CORNER) + other.powi(CORNER)).sqrt().sqrt()
+}
+
+fn bytes_per_element(precision: Precision) -> f64 {
+    match precision {
+        Precision::Fp32 | Precision::Tf32 => 4.0,
+        Precision::Fp16 | Precision::Bf16 => 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fitted::gemm::Transposition;
+    use proptest::prelude::*;
+
+    const TENSOR: Variant = Variant { precision: Precision::Bf16, transposition: Transposition::Nn };
+    const ORDINARY: Variant = Variant { precision: Precision::Fp32, transposition: Transposition::Nn };
+    const HALF: Variant = Variant { precision: Precision::Fp16, transposition: Transposition::Nt };
+    const SIZES: std::ops::Range<u32> = 1..9000;
+
+    fn costs(values: &[f64]) -> Costs {
+        Costs(std::array::from_fn(|index| values[index]))
+    }
+
+    proptest! {
+        /// Euler: Σ θᵢ ∂t/∂θᵢ = t.
+        #[test]
+        fn features_and_coefficients_give_the_time(
+            (m, n, k) in (SIZES, SIZES, SIZES),
+            values in prop::collection::vec(1e-12..1e-5f64, COUNT),
+            (first_share, host) in (0.0..=1.0f64, 0.5..2.0f64),
+        ) {
+            let costs = costs(&values);
+            let product = Product::new(Shape { m, n, k }, TENSOR, 132, first_share).with_host(host);
+            let kernel = product.kernel(&costs);
+            let time = product.time(&costs, &kernel).get();
+            let features = product.features(&costs, &kernel);
+            let linear: f64 = features.iter().zip(&costs.0).map(|(feature, cost)| feature * cost).sum();
+            prop_assert!((linear / time - 1.0).abs() < 1e-9, "{linear} {time}");
+        }
+
+        /// No tile of a larger product is saved.
+        #[test]
+        fn larger_kernels_never_take_less(
+            (m, n, k) in (SIZES, SIZES, SIZES),
+            values in prop::collection::vec(1e-12..1e-5f64, COUNT),
+        ) {
+            let costs = costs(&values);
+            let time = |m, n, k| Product::new(Shape { m, n, k }, HALF, 108, 0.0).kernel(&costs).time.get();
+            let base = time(8 * m, 8 * n, 8 * k) * (1.0 - 1e-12);
+            prop_assert!(time(8 * m + 8, 8 * n, 8 * k) >= base);
+            prop_assert!(time(8 * m, 8 * n + 8, 8 * k) >= base && time(8 * m, 8 * n, 8 * k + 8) >= base);
+        }
+    }
+
+    /// One wave of one 128×128 tile with k = 64: 2·128·128·64 operations, everything else free.
+    #[test]
+    fn one_block_is_counted_by_hand() {
+        let mut values = [0.0; COUNT];
+        values[TILE..].fill(1.0);
+        values[TILE + 6] = 1e-9;
+        values[SPLIT] = 1.0;
+        let product = Product::new(Shape { m: 100, n: 128, k: 64 }, ORDINARY, 4, 1.0);
+        let kernel = product.kernel(&Costs(values));
+        assert!((kernel.time.get() - 2.0 * 128.0 * 128.0 * 64.0 * 1e-9).abs() < 1e-15, "{kernel:?}");
+    }
+
+    /// A queue of four calls of 10 µs that a host takes 2 µs each to launch: 4·10 µs and what the first one costs.
+    #[test]
+    fn the_first_call_of_a_queue_hides_nothing() {
+        let mut values = [0.0; COUNT];
+        (values[LAUNCH], values[ALONE], values[START]) = (2e-6, 6e-6, 10e-6);
+        let shape = Shape { m: 8, n: 8, k: 8 };
+        let time = |first_share| {
+            let product = Product::new(shape, ORDINARY, 4, first_share);
+            product.time(&Costs(values), &product.kernel(&Costs(values))).get()
+        };
+        assert!((4.0 * time(0.25) - 46e-6).abs() < 0.1e-6, "{}", time(0.25));
+        assert!((time(1.0) - 16e-6).abs() < 1e-12, "{}", time(1.0));
+    }
+}

@@ -1,0 +1,100 @@
+//! Times of matrix products C(m×n) = A(m×k)·B(k×n) on a fitted device.
+//!
+//! [`GemmModel`] is what a library's kernels do: tiles, waves over the multiprocessors, a loop over k, splits of k, memory,
+//! launches ([`costs`]), and smooth [`Corrections`] for what that leaves unexplained. Its coefficients are fitted elsewhere.
+
+mod alignment;
+mod corrections;
+pub mod costs;
+mod file;
+mod model;
+
+pub use alignment::Alignment;
+pub use corrections::{Corners, Corrections, interpolate};
+pub use model::{Coverage, Family, GemmModel, GemmTime, Machine};
+
+use crate::precision::Precision;
+use crate::quantity::Flops;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Sizes of a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shape {
+    /// Rows of A and C.
+    pub m: u32,
+    /// Columns of B and C.
+    pub n: u32,
+    /// Columns of A, rows of B.
+    pub k: u32,
+}
+
+impl Shape {
+    /// 2mnk: a multiply-add is two operations.
+    pub fn flops(self) -> Flops {
+        let [m, n, k] = self.sizes();
+        Flops::new(2.0 * m * n * k)
+    }
+
+    /// m, n and k.
+    pub fn sizes(self) -> [f64; 3] {
+        [self.m, self.n, self.k].map(f64::from)
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}×{}×{}", self.m, self.n, self.k)
+    }
+}
+
+/// Which operands are stored transposed: first A, then B.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transposition {
+    /// Neither.
+    Nn,
+    /// B.
+    Nt,
+    /// A.
+    Tn,
+    /// Both.
+    Tt,
+}
+
+impl Transposition {
+    const ALL: [(&'static str, Self); 4] =
+        [("nn", Self::Nn), ("nt", Self::Nt), ("tn", Self::Tn), ("tt", Self::Tt)];
+}
+
+impl fmt::Display for Transposition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::ALL.iter().find(|(_, value)| value == self).map_or("", |(name, _)| name);
+        f.pad(name)
+    }
+}
+
+impl FromStr for Transposition {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.iter().find(|(name, _)| *name == text);
+        known.map(|(_, value)| *value).ok_or_else(|| format!("\"{text}\" is no transposition"))
+    }
+}
+
+/// What tells kernels apart beside their sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Variant {
+    /// Number format.
+    pub precision: Precision,
+    /// How the operands are stored.
+    pub transposition: Transposition,
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.precision, self.transposition)
+    }
+}

@@ -1,0 +1,8 @@
+//! Models fitted to measurements, and the files that keep them.
+
+pub mod artefact;
+pub mod efficiency;
+pub mod gemm;
+pub mod kernel;
+pub mod steps;
+pub mod transfer;

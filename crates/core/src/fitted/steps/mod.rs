@@ -1,0 +1,240 @@
+//! Times of a whole training step on a device that was fitted to measured steps.
+//!
+//! Every layer falls into a [`Class`]. Its device time is a combination of [`Feature`]s with fitted coefficients that are
+//! never negative; a host issues the kernels ([`LaunchCosts`]), a device runs them in order. Small batches wait for the
+//! host, large ones for the device. docs/methods/steps.md has the figures.
+
+mod class;
+mod launch;
+mod nominal;
+mod op;
+mod queue;
+#[cfg(test)]
+mod tests;
+
+pub use class::{Class, Feature, Phase};
+pub use launch::{LaunchCosts, Launches};
+pub use nominal::Nominal;
+pub use op::{Setting, StepOp};
+pub use queue::{Lanes, StepTimes};
+
+use crate::precision::Precision;
+use crate::fitted::gemm::{GemmModel, Transposition, Variant};
+use crate::model::Model;
+use crate::quantity::{Bytes, Seconds};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Bytes of a parameter that plain gradient descent moves: it and its gradient are read, it is written.
+const UPDATE_BYTES: f64 = 12.0;
+/// What an update costs for each tensor, and whatever their number.
+const UPDATE_TENSOR: Seconds = Seconds::new(0.25e-6);
+const UPDATE_START: Seconds = Seconds::new(8e-6);
+
+/// Fitted coefficients of one class of layers in one precision and phase, with the clean samples behind them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Coefficients {
+    /// Layers that were measured while the device was busy; with none, the coefficients are guesses.
+    pub samples: usize,
+    /// Multiples of the features.
+    pub per: BTreeMap<Feature, f64>,
+}
+
+/// All classes in one precision and phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PhaseModel {
+    /// What the whole phase takes against the sum of layers that were timed one by one.
+    pub factor: f64,
+    /// By class.
+    pub class: BTreeMap<Class, Coefficients>,
+}
+
+/// Forward and backward in one precision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PrecisionModel {
+    /// Smallest and largest batch that was measured.
+    pub batches: [u32; 2],
+    /// From the input to the loss.
+    pub forward: PhaseModel,
+    /// From the loss to the gradients.
+    pub backward: PhaseModel,
+}
+
+/// A device, as fitted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct StepModel {
+    /// What features are measured in.
+    pub nominal: Nominal,
+    /// The host.
+    pub launch: LaunchCosts,
+    /// The device, by number format.
+    pub precision: BTreeMap<Precision, PrecisionModel>,
+    /// Matrix products, where they were fitted by themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub products: Option<GemmModel>,
+}
+
+/// Times of one layer of the model.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LayerTimes {
+    /// By how much it prolongs the forward pass.
+    pub forward: Seconds,
+    /// By how much it prolongs the backward pass.
+    pub backward: Seconds,
+}
+
+/// Times of all layers of a model, and of what follows them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepLayers {
+    /// In the order of the model's layers.
+    pub layers: Vec<LayerTimes>,
+    /// The optimiser.
+    pub update: Seconds,
+}
+
+impl StepModel {
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let sound = |value: f64| value.is_finite() && value >= 0.0;
+        let Nominal { fp32, bf16, memory, multiprocessors } = self.nominal;
+        let rates = [fp32.get(), bf16.get(), memory.get(), f64::from(multiprocessors)];
+        if !rates.into_iter().all(|rate| sound(rate) && rate > 0.0) {
+            return Err("a nominal rate is not positive".to_owned());
+        }
+        let LaunchCosts { forward, backward, gradient, forward_cast, backward_cast } = self.launch;
+        if ![forward, backward, gradient, forward_cast, backward_cast].iter().all(|cost| sound(cost.get())) {
+            return Err("a cost of launches is negative or endless".to_owned());
+        }
+        for (precision, model) in &self.precision {
+            if let Some(missing) = self.products.as_ref().and_then(|products| lacks(products, *precision)) {
+                return Err(format!("its matrix products lack {missing}"));
+            }
+            for phase in Phase::ALL {
+                let PhaseModel { factor, class } = model.phase(phase);
+                if !(sound(*factor) && *factor > 0.0) {
+                    return Err(format!("the factor of {precision} is not positive"));
+                }
+                for fitted in Class::FITTED {
+                    let whole = class.get(&fitted).is_some_and(|own| {
+                        fitted
+                            .features(*precision, phase, self.products.is_some())
+                            .iter()
+                            .all(|feature| own.per.get(feature).is_some_and(|v| sound(*v)))
+                    });
+                    if !whole {
+                        return Err(format!(
+                            "{precision} lacks a coefficient of {fitted:?} layers, or has a negative one"
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Times of a step; none where the precision was not measured.
+    ///
+    /// None of them falls when the batch grows: the queue alone keeps that for the forward pass and the whole step; the
+    /// backward pass, a difference, is held up between powers of two.
+    pub fn predict(&self, model: &Model, precision: Precision, batch: u32) -> Option<StepTimes> {
+        let ops = StepOp::of(model);
+        let times = |batch: u32| {
+            Some(self.lanes(&ops, model, precision, batch)?.times(&self.launch, self.factors(precision)?))
+        };
+        let own = times(batch)?;
+        let mut low = 1;
+        let mut below = times(low)?.backward;
+        while low <= batch / 2 {
+            low *= 2;
+            below = below.max(times(low)?.backward);
+        }
+        let backward = if low == batch {
+            below
+        } else {
+            let above = below.max(times(low.saturating_mul(2))?.backward);
+            let share = (f64::from(batch) / f64::from(low)).log2();
+            below * (above / below).powf(share)
+        };
+        Some(StepTimes { backward, ..own })
+    }
+
+    /// By how much each layer prolongs a step; together, and with the update, they are the step.
+    pub fn layers(&self, model: &Model, precision: Precision, batch: u32) -> Option<StepLayers> {
+        let ops = StepOp::of(model);
+        let lanes = self.lanes(&ops, model, precision, batch)?;
+        let ends = lanes.ends(&self.launch, self.factors(precision)?);
+        let mut layers = vec![LayerTimes::default(); model.layers().len()];
+        let last = layers.len().saturating_sub(1);
+        let mut before = Seconds::ZERO;
+        for (place, op) in ops.iter().chain(ops.iter().rev()).enumerate() {
+            let own = layers.get_mut(op.layer.unwrap_or(last))?;
+            let took = ends[place] - before;
+            *(if place < lanes.forward { &mut own.forward } else { &mut own.backward }) += took;
+            before = ends[place];
+        }
+        Some(StepLayers { layers, update: lanes.update })
+    }
+
+    fn factors(&self, precision: Precision) -> Option<[f64; 2]> {
+        let model = self.precision.get(&precision)?;
+        Some([model.forward.factor, model.backward.factor])
+    }
+
+    fn lanes(&self, ops: &[StepOp], model: &Model, precision: Precision, batch: u32) -> Option<Lanes> {
+        let device = |place: usize, phase: Phase| {
+            let products = self.products.as_ref();
+            let setting = Setting { batch, precision, phase, nominal: &self.nominal, products };
+            Some(self.precision.get(&precision)?.phase(phase).device(&ops[place], &setting))
+        };
+        lanes(ops, model, precision, &self.nominal, device)
+    }
+}
+
+/// The kind of product that layers in `precision` need and `products` lack.
+pub fn lacks(products: &GemmModel, precision: Precision) -> Option<Variant> {
+    let needed = [Transposition::Nn, Transposition::Nt, Transposition::Tn];
+    let needed = needed.map(|transposition| Variant { precision, transposition });
+    needed.into_iter().find(|variant| !products.variants.contains_key(variant))
+}
+
+impl PrecisionModel {
+    /// One of the phases.
+    pub fn phase(&self, phase: Phase) -> &PhaseModel {
+        match phase {
+            Phase::Forward => &self.forward,
+            Phase::Backward => &self.backward,
+        }
+    }
+}
+
+impl PhaseModel {
+    /// Device time of a layer before the factor.
+    fn device(&self, op: &StepOp, setting: &Setting<'_>) -> Seconds {
+        let fitted = self.class.get(&op.class).into_iter().flat_map(|own| &own.per);
+        fitted.map(|(feature, value)| op.feature(*feature, setting) * *value).sum::<Seconds>()
+            + op.counted(setting)
+    }
+}
+
+/// A step of `model` whose `ops` take `device` on the device, by their places.
+pub fn lanes(
+    ops: &[StepOp],
+    model: &Model,
+    precision: Precision,
+    nominal: &Nominal,
+    device: impl Fn(usize, Phase) -> Option<Seconds>,
+) -> Option<Lanes> {
+    let mut work = Vec::with_capacity(2 * ops.len());
+    for (place, op) in ops.iter().enumerate() {
+        work.push((op.launches(precision, Phase::Forward), device(place, Phase::Forward)?));
+    }
+    for (place, op) in ops.iter().enumerate().rev() {
+        work.push((op.launches(precision, Phase::Backward), device(place, Phase::Backward)?));
+    }
+    let moved = Bytes::new(UPDATE_BYTES * model.parameters() as f64);
+    let update = moved / nominal.memory + UPDATE_TENSOR * model.gradients().len() as f64 + UPDATE_START;
+    Some(Lanes { work, forward: ops.len(), update })
+}

@@ -1,0 +1,225 @@
+//! The devices and networks that a scenario can name.
+//!
+//! Both lists are part of the program (`catalog/*.toml`), and each is parsed on first use and kept.
+//! They hold data sheets, not measurements: what software reaches of a device is up to the scenario.
+
+use crate::machine::{Device, Network};
+use crate::invalid::{Invalid, KeyPath};
+use crate::suggest;
+use indexmap::IndexMap;
+use serde::de::DeserializeOwned;
+use std::sync::LazyLock;
+
+/// Entries by name, in the order of the file.
+pub type Entries<T> = IndexMap<String, T>;
+
+/// A built-in list that cannot be read. Tests keep it from ever being shipped.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the built-in catalog {file} cannot be read: {reason}")]
+pub struct CatalogError {
+    /// The list.
+    pub file: &'static str,
+    /// What the parser says.
+    pub reason: String,
+}
+
+static DEVICES: LazyLock<Result<Entries<Device>, CatalogError>> =
+    LazyLock::new(|| read("devices.toml", include_str!("../../../../catalog/devices.toml")));
+
+static NETWORKS: LazyLock<Result<Entries<Network>, CatalogError>> =
+    LazyLock::new(|| read("networks.toml", include_str!("../../../../catalog/networks.toml")));
+
+/// All devices.
+pub fn devices() -> Result<&'static Entries<Device>, CatalogError> {
+    DEVICES.as_ref().map_err(Clone::clone)
+}
+
+/// All networks.
+pub fn networks() -> Result<&'static Entries<Network>, CatalogError> {
+    NETWORKS.as_ref().map_err(Clone::clone)
+}
+
+/// The device called `id`; the error's path is the root, for the caller to place.
+pub fn device(id: &str) -> Result<Device, Invalid> {
+    find(devices(), "device", id, |_| "run `stepcast devices` for the list".to_owned())
+}
+
+/// The network called `id`; the error's path is the root, for the caller to place.
+pub fn network(id: &str) -> Result<Network, Invalid> {
+    find(networks(), "network", id, |known| {
+        let names: Vec<&str> = known.keys().map(String::as_str).collect();
+        format!("the networks are {}", names.join(", "))
+    })
+}
+
+fn read<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<Entries<T>, CatalogError> {
+    toml::from_str(text).map_err(|error| CatalogError { file, reason: error.to_string() })
+}
+
+fn find<T: Clone>(
+    entries: Result<&Entries<T>, CatalogError>,
+    kind: &str,
+    id: &str,
+    list: impl FnOnce(&Entries<T>) -> String,
+) -> Result<T, Invalid> {
+    let entries = entries.map_err(|error| {
+        Invalid::new(KeyPath::root(), error.to_string(), "this copy of stepcast is damaged; build it again")
+    })?;
+    entries.get(id).cloned().ok_or_else(|| {
+        let names = entries.keys().map(String::as_str);
+        let remedy = suggest::remedy(id, names, &list(entries));
+        Invalid::new(KeyPath::root(), format!("\"{id}\" is not a {kind} of the catalog"), remedy)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{DeviceKind, Precision};
+
+    /// Single-precision peaks in TFLOP/s as the makers print them. For Intel's processors: twice the
+    /// double-precision figure of its export compliance metrics; for the others of the CPUs, cores × clock
+    /// × vector width. The GTX 1060 is at the base clock of Zeng 2023, where the maker prints none.
+    const FP32_TFLOPS: [(&str, f64); 28] = [
+        ("xeon-e5-2620", 0.192),
+        ("xeon-e5-2660", 0.2816),
+        ("xeon-e5-2620-v2", 0.2016),
+        ("xeon-x5670", 0.1406),
+        ("xeon-e5-2666-v3", 0.928),
+        ("xeon-e5-2686-v4", 1.3248),
+        ("opteron-2376", 0.0736),
+        ("tesla-k20x", 3.95),
+        ("tesla-k80", 4.37),
+        ("tesla-k80-board", 8.74),
+        ("gtx-1060-6gb", 3.855),
+        ("tesla-p100-pcie-16gb", 9.3),
+        ("tesla-p100-sxm2", 10.6),
+        ("tesla-v100-pcie-16gb", 14.0),
+        ("tesla-v100-pcie-32gb", 14.0),
+        ("tesla-v100-sxm2-16gb", 15.7),
+        ("tesla-v100-sxm2-32gb", 15.7),
+        ("quadro-rtx-4000", 7.1),
+        ("tesla-t4", 8.1),
+        ("rtx-2080-ti", 13.4),
+        ("a100-pcie-40gb", 19.5),
+        ("a100-pcie-80gb", 19.5),
+        ("a100-sxm4-40gb", 19.5),
+        ("a100-sxm4-80gb", 19.5),
+        ("h100-pcie", 51.0),
+        ("h100-sxm5", 67.0),
+        ("h200-sxm", 67.0),
+        ("b200", 75.0),
+    ];
+
+    fn is_name(id: &str) -> bool {
+        let parts = || id.split('-');
+        parts().all(|part| {
+            !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+        })
+    }
+
+    fn is_positive(value: f64) -> bool {
+        value.is_finite() && value > 0.0
+    }
+
+    #[test]
+    fn every_device_is_usable() {
+        for (id, device) in devices().unwrap() {
+            assert!(is_name(id), "{id}");
+            assert!(!device.name.trim().is_empty() && !device.source.trim().is_empty(), "{id}");
+            assert!(device.units > 0, "{id}");
+            assert!(is_positive(device.clock.get()), "{id}");
+            assert!(is_positive(device.flops_per_cycle), "{id}");
+            assert!(is_positive(device.memory.get()), "{id}");
+            assert!(is_positive(device.memory_rate.get()), "{id}");
+            for rate in [device.tf32, device.fp16, device.bf16].into_iter().flatten() {
+                assert!(is_positive(rate.get()) && rate > device.fp32_peak(), "{id}: tensor rate {rate}");
+            }
+            assert_eq!(device.host_link.is_some(), device.kind == DeviceKind::Gpu, "{id}");
+            assert!(device.host_link.is_none_or(|rate| is_positive(rate.get())), "{id}");
+            assert_eq!((device.efficiency, device.memory_efficiency), (None, None), "{id} is not measured");
+        }
+    }
+
+    #[test]
+    fn every_network_is_usable() {
+        for (id, network) in networks().unwrap() {
+            assert!(is_name(id), "{id}");
+            assert!(!network.name.trim().is_empty() && !network.source.trim().is_empty(), "{id}");
+            assert!(is_positive(network.bandwidth.get()), "{id}");
+            assert!(is_positive(network.latency.get()), "{id}");
+            assert!(network.efficiency > 0.0 && network.efficiency <= 1.0, "{id}");
+            assert!(network.startup.get().abs() < f64::EPSILON && network.host_rate.is_none(), "{id}");
+        }
+    }
+
+    #[test]
+    fn peaks_are_those_of_the_data_sheets() {
+        for (id, tflops) in FP32_TFLOPS {
+            let peak = device(id).unwrap().fp32_peak().get() / 1e12;
+            assert!((peak / tflops - 1.0).abs() < 0.03, "{id}: {peak} TFLOP/s, data sheet {tflops}");
+        }
+        let unchecked: Vec<_> =
+            devices().unwrap().keys().filter(|id| FP32_TFLOPS.iter().all(|(known, _)| known != id)).collect();
+        assert!(unchecked.is_empty(), "no data-sheet peak for {unchecked:?}");
+    }
+
+    /// Zeng 2023, formula 33 with fc = 1: 2304 × 1.545e9 and 1280 × 1.506e9.
+    #[test]
+    fn zengs_gpus_have_the_rates_of_the_paper() {
+        for (id, rate) in [("quadro-rtx-4000", 3.559_68e12), ("gtx-1060-6gb", 1.927_68e12)] {
+            let device = device(id).unwrap();
+            assert!((device.clock.get() * f64::from(device.units) / rate - 1.0).abs() < 1e-12, "{id}");
+        }
+    }
+
+    #[test]
+    fn tensor_rates_are_dense() {
+        let rate = |id, precision| device(id).unwrap().peak(precision).map(|rate| rate.get() / 1e12);
+        let near = |got: Option<f64>, want: f64| got.is_some_and(|got| (got / want - 1.0).abs() < 0.01);
+        assert!(near(rate("a100-sxm4-80gb", Precision::Tf32), 312.0 / 2.0));
+        assert!(near(rate("h100-sxm5", Precision::Bf16), 1979.0 / 2.0));
+        assert!(near(rate("h100-pcie", Precision::Fp16), 1513.0 / 2.0));
+        assert!(near(rate("b200", Precision::Tf32), 2200.0 / 2.0));
+        assert_eq!(rate("tesla-p100-sxm2", Precision::Fp16), None);
+        assert_eq!(rate("tesla-v100-sxm2-16gb", Precision::Bf16), None);
+    }
+
+    #[test]
+    fn efficiencies_follow_from_the_packet_formats() {
+        for (id, payload, wire) in
+            [("1gbe", 1448.0, 1538.0), ("infiniband-edr", 4096.0, 4122.0), ("pcie3-x16", 256.0, 280.0)]
+        {
+            let efficiency = network(id).unwrap().efficiency;
+            assert!((efficiency - payload / wire).abs() < 5e-5, "{id}: {efficiency}");
+        }
+    }
+
+    #[test]
+    fn a_mistyped_name_gets_the_nearest_one() {
+        let error = device("Quadro RTX4000").unwrap_err();
+        assert_eq!(error.path, KeyPath::root());
+        assert_eq!(error.reason, "\"Quadro RTX4000\" is not a device of the catalog");
+        assert_eq!(error.remedy, "did you mean \"quadro-rtx-4000\"? run `stepcast devices` for the list");
+        assert_eq!(device("abacus").unwrap_err().remedy, "run `stepcast devices` for the list");
+
+        let error = network("10-GbE").unwrap_err();
+        assert_eq!(error.reason, "\"10-GbE\" is not a network of the catalog");
+        assert!(
+            error.remedy.starts_with("did you mean \"10gbe\"? the networks are 1gbe, 10gbe,"),
+            "{}",
+            error.remedy
+        );
+    }
+
+    #[test]
+    fn a_damaged_list_is_an_error_not_a_panic() {
+        let error = read::<Network>("networks.toml", "[1gbe]\nname = 1").unwrap_err();
+        assert!(
+            error.to_string().starts_with("the built-in catalog networks.toml cannot be read: "),
+            "{error}"
+        );
+        let error = find::<Network>(Err(error), "network", "1gbe", |_| String::new()).unwrap_err();
+        assert!(error.remedy.contains("damaged"), "{}", error.remedy);
+    }
+}

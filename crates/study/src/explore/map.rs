@@ -1,0 +1,240 @@
+//! Epoch time and minibatch over numbers of nodes and batches: which conditions train fastest, if the minibatch has to
+//! stay in a range (Oyama 2016, section 4.3).
+
+use crate::predict::memory;
+use serde::Serialize;
+use stepcast_core::machine::{Cluster, WorkerGroup};
+use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::prediction::{Prediction, Warning};
+use stepcast_core::quantity::{Seconds, number};
+use stepcast_core::scenario::{Scenario, ScenarioFile};
+
+/// Batches go no further unless they are named.
+const USUAL_BATCHES: u32 = 64;
+
+/// Numbers of nodes go no further unless they are named.
+const USUAL_NODES: u32 = 64;
+
+/// A range of minibatches, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct MinibatchRange {
+    /// The smallest.
+    pub low: f64,
+    /// The largest.
+    pub high: f64,
+}
+
+impl MinibatchRange {
+    fn contains(&self, minibatch: f64) -> bool {
+        (self.low..=self.high).contains(&minibatch)
+    }
+}
+
+/// One number of nodes with one batch.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Cell {
+    /// Nodes.
+    pub nodes: u32,
+    /// Samples per worker and step.
+    pub batch: u32,
+    /// Time of one step.
+    #[serde(rename = "iteration_s", serialize_with = "number")]
+    pub iteration: Seconds,
+    /// One pass over the data.
+    #[serde(rename = "epoch_s", serialize_with = "number")]
+    pub epoch: Seconds,
+    /// Samples that enter one update, on average.
+    pub minibatch: f64,
+    /// Whether the minibatch is in the range asked for.
+    pub admissible: bool,
+}
+
+/// All of them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Map {
+    /// The question, every default filled in.
+    pub scenario: ScenarioFile,
+    /// The method that made it.
+    pub method: &'static str,
+    /// Workers in a node.
+    pub workers_per_node: u32,
+    /// Numbers of nodes, ascending.
+    pub nodes: Vec<u32>,
+    /// Batches, ascending.
+    pub batches: Vec<u32>,
+    /// The minibatches that are admitted; all if none are named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minibatch: Option<MinibatchRange>,
+    /// By number of nodes, then by batch.
+    pub cells: Vec<Cell>,
+    /// Places of the admissible cells, the shortest epoch first.
+    pub ranking: Vec<usize>,
+    /// What the reader must know to judge the figures.
+    pub warnings: Vec<Warning>,
+}
+
+/// What to map; what is left out is taken from the scenario.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Extent {
+    /// Numbers of nodes; otherwise up to those of the cluster.
+    pub nodes: Option<Vec<u32>>,
+    /// Batches; otherwise up to the largest that fits into the devices.
+    pub batches: Option<Vec<u32>>,
+    /// Minibatches to admit; otherwise all.
+    pub minibatch: Option<MinibatchRange>,
+}
+
+impl Map {
+    /// Predicts every number of nodes with every batch.
+    pub fn new(scenario: &Scenario, method: &dyn Method, extent: Extent) -> Result<Self, Inapplicable> {
+        let refuse = |key, reason: &str, remedy: &str| {
+            Err(Inapplicable { key, reason: reason.to_owned(), remedy: remedy.to_owned() })
+        };
+        let Some(data) = scenario.data else {
+            return refuse(
+                "data",
+                "a map shows epoch times, and there is no data set",
+                "add `[data]` with `samples`",
+            );
+        };
+        if !method.is_quick() {
+            let reason = "a map asks thousands of times, which would take a simulation too long";
+            return refuse("strategy", reason, "use a closed form, such as `--method oyama2016`");
+        }
+        let [group] = &scenario.cluster.groups[..] else {
+            let reason = "a map varies the number of equal nodes, and the workers differ";
+            return refuse("cluster.workers", reason, "keep one group of workers");
+        };
+        let per_node = scenario.cluster.workers_per_node().min(group.count);
+        let nodes = extent.nodes.unwrap_or_else(|| (1..=(group.count / per_node).min(USUAL_NODES)).collect());
+        let fitting = memory::largest_batch(scenario);
+        let batches = match extent.batches {
+            Some(batches) => batches,
+            None => (1..=fitting.unwrap_or(USUAL_BATCHES).min(USUAL_BATCHES)).collect(),
+        };
+        if batches.is_empty() {
+            let reason = "not even a batch of 1 fits into the device's memory";
+            return refuse("cluster.workers", reason, "use a larger device, or name `--batches`");
+        }
+        let mut cells = Vec::with_capacity(nodes.len() * batches.len());
+        let mut warnings: Vec<Warning> = Vec::new();
+        for &count in &nodes {
+            for &batch in &batches {
+                let workers = count.saturating_mul(per_node);
+                let group = WorkerGroup { count: workers, batch: Some(batch), ..group.clone() };
+                let cluster = Cluster { groups: vec![group], ..scenario.cluster.clone() };
+                let prediction = method.predict(&scenario.on(cluster))?;
+                let minibatch = minibatch(&prediction);
+                cells.push(Cell {
+                    nodes: count,
+                    batch,
+                    iteration: prediction.iteration,
+                    epoch: prediction.throughput.time_for(data.samples as f64),
+                    minibatch,
+                    admissible: extent.minibatch.is_none_or(|range| range.contains(minibatch)),
+                });
+                // The same for most cells: told once, as the first of them puts it.
+                for warning in prediction.warnings {
+                    if warnings.iter().all(|known| known.code != warning.code) {
+                        warnings.push(warning);
+                    }
+                }
+            }
+        }
+        warnings.extend(too_large(fitting, &batches));
+        let mut ranking: Vec<usize> = (0..cells.len()).filter(|&place| cells[place].admissible).collect();
+        ranking.sort_by(|&a, &b| cells[a].epoch.get().total_cmp(&cells[b].epoch.get()));
+        Ok(Self {
+            scenario: scenario.to_file(),
+            method: method.name(),
+            workers_per_node: per_node,
+            nodes,
+            batches,
+            minibatch: extent.minibatch,
+            cells,
+            ranking,
+            warnings,
+        })
+    }
+
+    /// The admissible cell with the shortest epoch.
+    pub fn best(&self) -> Option<&Cell> {
+        self.ranking.first().map(|&place| &self.cells[place])
+    }
+}
+
+/// Samples of one update: those of a step, where every step ends with one.
+fn minibatch(prediction: &Prediction) -> f64 {
+    prediction.updating.as_ref().map_or(prediction.samples as f64, |updating| updating.minibatch)
+}
+
+fn too_large(fitting: Option<u32>, batches: &[u32]) -> Option<Warning> {
+    let fitting = fitting.filter(|fitting| batches.last() > Some(fitting))?;
+    let message = format!("batches above {fitting} may not fit into the device's memory");
+    Some(Warning { code: "memory", message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepcast_analytic::layerwise::Layerwise;
+    use stepcast_analytic::oyama2016::Oyama2016;
+    use stepcast_core::scenario::{Document, Override};
+
+    fn scenario(changes: &[&str]) -> Scenario {
+        let text = include_str!("../../../../examples/sprint.toml");
+        let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+        Document::new("sprint.toml", text).scenario(&changes).unwrap()
+    }
+
+    fn extent(minibatch: Option<MinibatchRange>) -> Extent {
+        Extent { nodes: Some((1..=16).collect()), batches: Some(vec![1, 4, 8, 11]), minibatch }
+    }
+
+    #[test]
+    fn every_cell_is_the_prediction_of_its_scenario() {
+        let range = MinibatchRange { low: 103.5, high: 172.5 };
+        let map = Map::new(&scenario(&[]), &Oyama2016, extent(Some(range))).unwrap();
+        assert_eq!(map.cells.len(), 16 * 4);
+        let cell = map.cells[4 * 7 + 2];
+        assert_eq!((cell.nodes, cell.batch), (8, 8));
+        let alone = Oyama2016.predict(&scenario(&["strategy.batch=8"])).unwrap();
+        assert_eq!(cell.iteration, alone.iteration);
+        assert_eq!(cell.minibatch.to_bits(), alone.updating.unwrap().minibatch.to_bits());
+    }
+
+    #[test]
+    fn the_ranking_holds_all_admissible_cells_by_epoch() {
+        let range = MinibatchRange { low: 103.5, high: 172.5 };
+        let map = Map::new(&scenario(&[]), &Oyama2016, extent(Some(range))).unwrap();
+        let admissible = map.cells.iter().filter(|cell| range.contains(cell.minibatch)).count();
+        assert!(admissible > 1 && admissible < map.cells.len());
+        assert_eq!(map.ranking.len(), admissible);
+        assert!(map.ranking.windows(2).all(|pair| map.cells[pair[0]].epoch <= map.cells[pair[1]].epoch));
+        assert!(map.best().unwrap().admissible);
+        let all = Map::new(&scenario(&[]), &Oyama2016, extent(None)).unwrap();
+        assert_eq!(all.ranking.len(), all.cells.len());
+        let none = MinibatchRange { low: 1e9, high: 2e9 };
+        assert_eq!(Map::new(&scenario(&[]), &Oyama2016, extent(Some(none))).unwrap().best(), None);
+    }
+
+    #[test]
+    fn synchronous_steps_have_the_minibatch_of_all_workers() {
+        let changes = ["strategy.architecture=parameter-server", "strategy.synchronisation=bsp"];
+        let map = Map::new(&scenario(&changes), &Layerwise, extent(None)).unwrap();
+        let cell = map.cells[4 * 2 + 1];
+        assert_eq!((cell.nodes, cell.batch, cell.minibatch as u64), (3, 4, 3 * 8 * 4));
+    }
+
+    #[test]
+    fn batches_go_as_far_as_the_memory() {
+        let map = Map::new(&scenario(&[]), &Oyama2016, Extent::default()).unwrap();
+        assert_eq!(map.nodes, (1..=8).collect::<Vec<_>>());
+        let largest = *map.batches.last().unwrap();
+        let memory = scenario(&[]).cluster.groups[0].device.memory;
+        assert!(memory::needed(&scenario(&[]), largest) <= memory);
+        assert!(memory::needed(&scenario(&[]), largest + 1) > memory);
+        let small = scenario(&["cluster.workers.0.device={base=\"tesla-k80\", memory=\"100 MB\"}"]);
+        assert_eq!(Map::new(&small, &Oyama2016, Extent::default()).unwrap_err().key, "cluster.workers");
+    }
+}

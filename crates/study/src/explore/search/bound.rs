@@ -1,0 +1,420 @@
+//! Branch and bound over boxes of the grid, for the closed forms of bulk-synchronous parameter servers.
+//!
+//! What makes a bound: in `zeng2023` and `layerwise` a step never becomes shorter with more workers, more samples, less
+//! bandwidth, more latency or slower devices. Both are queues that are served in order of arrival, and such a queue
+//! empties at the maximum, over all times t, of t plus the work that arrives from t on: later arrivals and more work never
+//! make it smaller. Within a box, then, no step is shorter than the one with the fewest workers and samples, the widest
+//! links and the fastest devices, no step has more samples than the one with the most of both, and no hour costs less than
+//! with the fewest machines. More servers never make a step longer in `zeng2023` (the fullest of n + 1 holds no more than
+//! the fullest of n: by induction over the layers, the i-th fullest of the larger set holds no more than that of the
+//! smaller one); in `layerwise` that is not proven, and numbers of servers are tried one by one.
+//!
+//! The box with the lowest bound is cut first, until no open box can hold one of the best ten.
+
+use super::constraint::Figure;
+use super::found::{Aim, Found};
+use super::objective::Objective;
+use super::{Ended, Seen, Watch};
+use crate::explore::sweep::{Asked, Refused, Setting, Variants, Walker};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use stepcast_core::quantity::Seconds;
+use stepcast_core::scenario::Scenario;
+
+/// Boxes of so few points are tried point by point.
+const SMALL: u128 = 16;
+
+/// Times that a search which ends before it has an answer looks for one.
+const DIVES: usize = 100;
+
+/// Most combinations of values that have no order: each is a box of its own from the start.
+pub(super) const MOST_CATEGORIES: u128 = 100_000;
+
+/// Bounds are computed in another order than steps: what rounding may add.
+const ROUNDING: f64 = 1e-12;
+
+/// How a step depends on the values of an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Longer with larger values, and with more samples.
+    Load,
+    /// Longer with larger values.
+    Slower,
+    /// Shorter with larger values.
+    Faster,
+    /// Shorter with larger values, and dearer.
+    Servers,
+    /// In no order.
+    Category,
+}
+
+/// The axis, its values from the smallest to the largest.
+struct Ordered {
+    kind: Kind,
+    /// Place of the n-th smallest value; none if they stand in order.
+    places: Option<Vec<u64>>,
+}
+
+fn kind(method: &str, setting: &Setting) -> (Kind, f64) {
+    match *setting {
+        Setting::Count(_, count) => (Kind::Load, f64::from(count)),
+        Setting::GroupBatch(_, Some(batch)) => (Kind::Load, f64::from(batch)),
+        Setting::Batch(batch) => (Kind::Load, f64::from(batch)),
+        Setting::Latency(time) | Setting::Startup(time) => (Kind::Slower, time.get()),
+        Setting::Bandwidth(rate) | Setting::Port(_, Some(rate)) | Setting::ServerPort(Some(rate)) => {
+            (Kind::Faster, rate.get())
+        }
+        Setting::Speed(_, factor) | Setting::Efficiency(_, Some(factor)) | Setting::Payload(factor) => {
+            (Kind::Faster, factor)
+        }
+        Setting::HostRate(Some(rate)) => (Kind::Faster, rate.get()),
+        Setting::Servers(count) if method == "zeng2023" => (Kind::Servers, f64::from(count)),
+        _ => (Kind::Category, 0.0),
+    }
+}
+
+fn ordered(variants: &Variants<'_>, method: &str, axis: usize) -> Ordered {
+    let category = Ordered { kind: Kind::Category, places: None };
+    let Some(first) = variants.setting(axis, 0) else { return category };
+    let (kind_of_first, _) = kind(method, &first);
+    let length = variants.grid().lengths()[axis];
+    if variants.axes()[axis].values.number(0).is_some() || kind_of_first == Kind::Category {
+        return Ordered { kind: kind_of_first, places: None };
+    }
+    let sized: Option<Vec<(f64, u64)>> = (0..length)
+        .map(|place| {
+            let (kind, size) = kind(method, &variants.setting(axis, place)?);
+            (kind == kind_of_first).then_some((size, place))
+        })
+        .collect();
+    let Some(mut sized) = sized else { return category };
+    sized.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    Ordered { kind: kind_of_first, places: Some(sized.into_iter().map(|(_, place)| place).collect()) }
+}
+
+/// Whether there are bounds: not where steps were fitted, which need not grow with the batch.
+pub(super) fn applies(variants: &Variants<'_>, asked: Asked) -> bool {
+    let fitted = variants.first().cluster.groups.iter().any(|group| group.device.fitted.is_some());
+    let unknown = (0..variants.axes().len()).any(|axis| {
+        variants.axes()[axis].key.starts_with("cluster.workers") && variants.setting(axis, 0).is_none()
+    });
+    let known = matches!(asked, Asked::One(method) if ["zeng2023", "layerwise"].contains(&method.name()));
+    known && !fitted && !unknown
+}
+
+/// Combinations of values that have no order.
+pub(super) fn categories(variants: &Variants<'_>, asked: Asked) -> u128 {
+    let Asked::One(method) = asked else { return u128::MAX };
+    let axes = (0..variants.axes().len()).map(|axis| ordered(variants, method.name(), axis));
+    let lengths = axes.zip(variants.grid().lengths()).filter(|(axis, _)| axis.kind == Kind::Category);
+    lengths.fold(1, |product: u128, (_, &length)| product.saturating_mul(u128::from(length)))
+}
+
+/// Places from `low` to `high` on every axis, counted from the smallest value.
+#[derive(Debug, Clone, PartialEq)]
+struct Cell {
+    bound: f64,
+    /// Earlier boxes first among equals.
+    number: u64,
+    low: Vec<u64>,
+    high: Vec<u64>,
+}
+
+impl Eq for Cell {}
+
+impl Ord for Cell {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.bound.total_cmp(&self.bound).then(other.number.cmp(&self.number))
+    }
+}
+
+impl PartialOrd for Cell {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Cell {
+    fn points(&self) -> u128 {
+        let lengths = self.low.iter().zip(&self.high).map(|(low, high)| u128::from(high - low + 1));
+        lengths.fold(1, u128::saturating_mul)
+    }
+}
+
+/// Least or most that any point of a box can have.
+struct Extremes {
+    iteration: Seconds,
+    /// Samples of a step.
+    fewest: f64,
+    most: f64,
+    /// One hour of all machines; none if prices are missing.
+    hourly: Option<f64>,
+    /// A sample of a step pays for so much of an hour at least.
+    hourly_per_sample: Option<f64>,
+    nodes: f64,
+    workers: (f64, f64),
+    fits: bool,
+}
+
+struct Bounds<'a> {
+    variants: &'a Variants<'a>,
+    asked: Asked,
+    aim: &'a Aim,
+    axes: Vec<Ordered>,
+    walker: Walker<'a>,
+    digits: Vec<u64>,
+}
+
+impl Bounds<'_> {
+    fn place(&self, axis: usize, rank: u64) -> u64 {
+        self.axes[axis].places.as_ref().map_or(rank, |places| places[rank as usize])
+    }
+
+    /// Goes to the corner of the box that `high` chooses for every kind of axis, and looks.
+    fn at_corner<T>(
+        &mut self,
+        cell: &Cell,
+        high: impl Fn(Kind) -> bool,
+        look: impl FnOnce(&Scenario) -> T,
+    ) -> Option<T> {
+        let mut digits = std::mem::take(&mut self.digits);
+        digits.clear();
+        for axis in 0..self.axes.len() {
+            let ends = if high(self.axes[axis].kind) { &cell.high } else { &cell.low };
+            digits.push(self.place(axis, ends[axis]));
+        }
+        let seen = self.walker.look(&digits, look).ok();
+        self.digits = digits;
+        seen
+    }
+
+    /// The extremes of a box; the outer error is a refusal that holds for all of it, none is no bound.
+    fn extremes(&mut self, cell: &Cell) -> Result<Option<Extremes>, Refused> {
+        let asked = self.asked;
+        let fast = |kind| matches!(kind, Kind::Faster | Kind::Servers);
+        let quickest = self.at_corner(cell, fast, |scenario| asked.figures(scenario));
+        let Some(quickest) = quickest else { return Ok(None) };
+        let iteration = quickest?.iteration;
+        let most = self.at_corner(
+            cell,
+            |kind| kind != Kind::Slower,
+            |scenario| {
+                let dearest = (0..scenario.cluster.groups.len()).map(|group| {
+                    let group_of = &scenario.cluster.groups[group];
+                    let price = group_of.price.or(scenario.price.as_ref().map(|price| price.worker_hour));
+                    price.map(|price| price / f64::from(scenario.batch(group)))
+                });
+                let cheapest = dearest.reduce(|a, b| a.zip(b).map(|(a, b)| a.min(b))).flatten();
+                (samples(scenario), scenario.cluster.workers() as f64, cheapest)
+            },
+        );
+        let least = self.at_corner(
+            cell,
+            |_| false,
+            |scenario| {
+                let nodes = crate::explore::sweep::nodes(scenario) as f64;
+                let fits = crate::explore::sweep::fits(scenario);
+                (samples(scenario), scenario.cluster.workers() as f64, scenario.hourly_cost(), nodes, fits)
+            },
+        );
+        let (Some((most, workers_most, hourly_per_sample)), Some((fewest, workers, hourly, nodes, fits))) =
+            (most, least)
+        else {
+            return Ok(None);
+        };
+        let workers = (workers, workers_most);
+        Ok(Some(Extremes { iteration, fewest, most, hourly, hourly_per_sample, nodes, workers, fits }))
+    }
+
+    fn bound(&self, extremes: &Extremes) -> Lowest {
+        let data = self.variants.first().data;
+        let steps_time = |samples: u64| extremes.iteration.get() * samples as f64 / extremes.most;
+        let epoch = data.map_or(0.0, |data| steps_time(data.samples));
+        let epochs = data.map_or(0.0, |data| data.epochs as f64);
+        let all_samples = data.map_or(0.0, |data| data.samples as f64) * epochs;
+        let time = epoch * epochs;
+        let by_hour = extremes.hourly.map_or(0.0, |hourly| hourly * time / 3600.0);
+        // Each worker pays for its own samples: of all shares of the hour, one is the smallest.
+        let by_sample = extremes
+            .hourly_per_sample
+            .map_or(0.0, |hourly| hourly * extremes.iteration.get() * all_samples / 3600.0);
+        let cost = by_hour.max(by_sample);
+        let value = match self.aim.objective {
+            Objective::Iteration => extremes.iteration.get(),
+            Objective::Epoch => epoch,
+            Objective::Time => time,
+            Objective::Cost => cost,
+            Objective::CostTime => cost * time,
+        };
+        Lowest { value: value * (1.0 - ROUNDING), time, cost }
+    }
+
+    /// The first constraint that no point of the box keeps.
+    fn excluding(&self, extremes: &Extremes, lowest: &Lowest) -> Option<usize> {
+        let slack = 1.0 - ROUNDING;
+        self.aim.constraints.iter().position(|constraint| {
+            let (low, high) = match constraint.figure {
+                Figure::Minibatch => (extremes.fewest, extremes.most),
+                Figure::Nodes => (extremes.nodes, f64::INFINITY),
+                Figure::Workers => extremes.workers,
+                Figure::Throughput => (0.0, extremes.most / (extremes.iteration.get() * slack)),
+                Figure::Iteration => (extremes.iteration.get() * slack, f64::INFINITY),
+                Figure::Deadline => (lowest.time * slack, f64::INFINITY),
+                Figure::Budget => (lowest.cost * slack, f64::INFINITY),
+                Figure::Memory => (if extremes.fits { 0.0 } else { 1.0 }, 1.0),
+                Figure::Staleness => (0.0, f64::INFINITY),
+            };
+            if constraint.at_least { high < constraint.bound } else { low > constraint.bound }
+        })
+    }
+
+    /// Tries every point of a small box.
+    /// Tries the points of one small box inside: that of the half with the lower bound, again and again. Boxes with the
+    /// lowest bounds are large ones, so a search that ends early may not have tried a single point.
+    fn dive(&mut self, mut cell: Cell, found: &mut Found) {
+        while cell.points() > SMALL {
+            let mut best: Option<Cell> = None;
+            for mut part in cut(&cell, &self.axes) {
+                part.bound = match self.extremes(&part) {
+                    Err(_) => continue,
+                    Ok(None) => cell.bound,
+                    Ok(Some(extremes)) => {
+                        let lowest = self.bound(&extremes);
+                        if self.excluding(&extremes, &lowest).is_some() {
+                            continue;
+                        }
+                        lowest.value
+                    }
+                };
+                if best.as_ref().is_none_or(|best| part.bound < best.bound) {
+                    best = Some(part);
+                }
+            }
+            let Some(part) = best else { return };
+            cell = part;
+        }
+        self.try_all(&cell, found);
+    }
+
+    fn try_all(&mut self, cell: &Cell, found: &mut Found) {
+        let mut ranks = cell.low.clone();
+        loop {
+            let digits: Vec<u64> = (0..ranks.len()).map(|axis| self.place(axis, ranks[axis])).collect();
+            let asked = self.asked;
+            let answer = self.walker.look(&digits, |scenario| asked.figures(scenario));
+            let answer = answer.map_err(Refused::from).and_then(|answer| answer);
+            found.see(self.aim, self.variants.grid().index(&digits), answer);
+            let Some(axis) = (0..ranks.len()).rev().find(|&axis| ranks[axis] < cell.high[axis]) else {
+                return;
+            };
+            ranks[axis] += 1;
+            ranks[axis + 1..].copy_from_slice(&cell.low[axis + 1..]);
+        }
+    }
+}
+
+/// Lower bounds of a box.
+struct Lowest {
+    value: f64,
+    time: f64,
+    cost: f64,
+}
+
+fn samples(scenario: &Scenario) -> f64 {
+    let groups = scenario.cluster.groups.iter().enumerate();
+    groups.map(|(index, group)| f64::from(group.count) * f64::from(scenario.batch(index))).sum()
+}
+
+/// Searches until nothing better can be left, or until `budget` predictions were made.
+pub(super) fn search(
+    variants: &Variants<'_>,
+    asked: Asked,
+    aim: &Aim,
+    budget: u64,
+    watch: &mut Watch<'_>,
+) -> (Found, Ended) {
+    let Asked::One(method) = asked else { return (Found::new(aim), Ended::interrupted(0.0)) };
+    let lengths = variants.grid().lengths();
+    let axes: Vec<Ordered> = (0..lengths.len()).map(|axis| ordered(variants, method.name(), axis)).collect();
+    let mut bounds = Bounds { variants, asked, aim, axes, walker: variants.walker(), digits: Vec::new() };
+    let mut found = Found::new(aim);
+    let (mut asked_for, mut number) = (0_u64, 0_u64);
+    let whole = Cell {
+        bound: 0.0,
+        number: 0,
+        low: vec![0; lengths.len()],
+        high: lengths.iter().map(|length| length - 1).collect(),
+    };
+    let mut open = BinaryHeap::from([whole]);
+    while let Some(cell) = open.pop() {
+        if cell.bound > found.threshold() {
+            let why = "no other configuration can be among the best ten".to_owned();
+            return (found, Ended { why, complete: true, least: None });
+        }
+        if asked_for >= budget {
+            let why = format!("{budget} predictions were made");
+            let least = Some(cell.bound);
+            let mut next = Some(cell);
+            for _ in 0..DIVES {
+                let Some(cell) = next.filter(|_| found.best.is_empty()) else { break };
+                bounds.dive(cell, &mut found);
+                next = open.pop();
+            }
+            return (found, Ended { why, complete: false, least });
+        }
+        if number.is_multiple_of(1024) && watch(Seen { done: asked_for, variants, found: &found }).is_break()
+        {
+            return (found, Ended::interrupted(cell.bound));
+        }
+        for mut part in cut(&cell, &bounds.axes) {
+            number += 1;
+            part.number = number;
+            let unordered = (0..part.low.len())
+                .any(|axis| bounds.axes[axis].kind == Kind::Category && part.low[axis] < part.high[axis]);
+            if unordered {
+                open.push(part);
+                continue;
+            }
+            if part.points() <= SMALL {
+                asked_for += part.points() as u64;
+                bounds.try_all(&part, &mut found);
+                continue;
+            }
+            asked_for += 1;
+            match bounds.extremes(&part) {
+                Err(why) => found.refuse_all(part.points(), why.refused),
+                Ok(None) => {
+                    part.bound = cell.bound;
+                    open.push(part);
+                }
+                Ok(Some(extremes)) => {
+                    let lowest = bounds.bound(&extremes);
+                    if let Some(constraint) = bounds.excluding(&extremes, &lowest) {
+                        found.exclude_all(constraint, part.points());
+                    } else if lowest.value <= found.threshold() {
+                        part.bound = lowest.value.max(cell.bound);
+                        open.push(part);
+                    }
+                }
+            }
+        }
+    }
+    let why = "no other configuration can be among the best ten".to_owned();
+    (found, Ended { why, complete: true, least: None })
+}
+
+/// A box in two: along an axis without order, its first value and the others, else across the longest axis.
+fn cut(cell: &Cell, axes: &[Ordered]) -> Vec<Cell> {
+    let length = |axis: usize| cell.high[axis] - cell.low[axis];
+    let unordered = (0..axes.len()).find(|&axis| axes[axis].kind == Kind::Category && length(axis) > 0);
+    let longest = (0..axes.len()).rev().max_by_key(|&axis| length(axis)).unwrap_or(0);
+    let axis = unordered.unwrap_or(longest);
+    if axes.is_empty() || length(axis) == 0 {
+        return vec![cell.clone()];
+    }
+    let middle = if unordered.is_some() { cell.low[axis] } else { cell.low[axis] + length(axis) / 2 };
+    let (mut first, mut second) = (cell.clone(), cell.clone());
+    first.high[axis] = middle;
+    second.low[axis] = middle + 1;
+    vec![first, second]
+}

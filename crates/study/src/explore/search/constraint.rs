@@ -1,0 +1,277 @@
+//! What a configuration has to keep to, and how many are excluded by what.
+
+use crate::explore::sweep::Figures;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::fmt;
+use stepcast_core::invalid::{Invalid, KeyPath};
+use stepcast_core::quantity::Seconds;
+use stepcast_core::suggest;
+
+/// What is bounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Figure {
+    Minibatch,
+    Staleness,
+    Nodes,
+    Workers,
+    Throughput,
+    Iteration,
+    Deadline,
+    Budget,
+    Memory,
+}
+
+const FIGURES: [(&str, Figure); 9] = [
+    ("minibatch", Figure::Minibatch),
+    ("staleness", Figure::Staleness),
+    ("nodes", Figure::Nodes),
+    ("workers", Figure::Workers),
+    ("throughput", Figure::Throughput),
+    ("iteration", Figure::Iteration),
+    ("deadline", Figure::Deadline),
+    ("budget", Figure::Budget),
+    ("memory", Figure::Memory),
+];
+
+impl Figure {
+    fn name(self) -> &'static str {
+        FIGURES.iter().find(|(_, figure)| *figure == self).map_or("", |(name, _)| name)
+    }
+
+    fn is_time(self) -> bool {
+        matches!(self, Self::Iteration | Self::Deadline)
+    }
+
+    /// The figure; for memory, 1 where it is too small.
+    pub(super) fn of(self, figures: &Figures) -> Option<f64> {
+        match self {
+            Self::Minibatch => figures.minibatch,
+            Self::Staleness => figures.staleness,
+            Self::Nodes => Some(figures.nodes as f64),
+            Self::Workers => Some(figures.workers as f64),
+            Self::Throughput => Some(figures.throughput.get()),
+            Self::Iteration => Some(figures.iteration.get()),
+            Self::Deadline => figures.training.map(|time| time.get()),
+            Self::Budget => figures.cost,
+            Self::Memory => Some(if figures.fits { 0.0 } else { 1.0 }),
+        }
+    }
+
+    /// As it is printed: "training time among them is 26.03 h".
+    fn human(self, value: f64) -> String {
+        match self {
+            Self::Deadline if value >= 7200.0 => format!("{:.2} h", value / 3600.0),
+            Self::Iteration | Self::Deadline => Seconds::new(value).human(),
+            _ => format!("{}", (value * 100.0).round() / 100.0),
+        }
+    }
+
+    /// What is bounded, in words.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Deadline => "training time",
+            Self::Budget => "cost",
+            Self::Iteration => "step time",
+            _ => self.name(),
+        }
+    }
+}
+
+/// A bound on a figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Constraint {
+    pub(super) figure: Figure,
+    /// Whether the figure must not be smaller, rather than not larger.
+    pub(super) at_least: bool,
+    pub(super) bound: f64,
+    text: String,
+}
+
+impl Constraint {
+    /// Reads `minibatch<=1024`, `deadline<=2h` or `memory`.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let wrong = |reason: String, remedy: &str| Err(Invalid::new(KeyPath::root(), reason, remedy));
+        let like = "write minibatch<=1024, staleness<=4, deadline<=2h, budget<=500, nodes<=16 or memory";
+        let text = text.trim();
+        if text.is_empty() {
+            return wrong("the constraint is empty".to_owned(), like);
+        }
+        let split = |sign: &str| text.split_once(sign).map(|(name, bound)| (name.trim(), bound.trim()));
+        let (name, at_least, bound) = match (split("<="), split(">=")) {
+            (Some((name, bound)), _) => (name, false, bound),
+            (None, Some((name, bound))) => (name, true, bound),
+            (None, None) => (text, false, ""),
+        };
+        let Some(&(_, figure)) = FIGURES.iter().find(|(known, _)| *known == name) else {
+            let names = FIGURES.map(|(name, _)| name);
+            let remedy = suggest::remedy(name, names, &format!("the figures are {}", names.join(", ")));
+            return wrong(format!("\"{name}\" cannot be bounded"), &remedy);
+        };
+        let constraint = |bound| Ok(Self { figure, at_least, bound, text: text.to_owned() });
+        if figure == Figure::Memory {
+            if !bound.is_empty() {
+                return wrong(
+                    "memory is bounded by the devices".to_owned(),
+                    "write memory, without a number",
+                );
+            }
+            return constraint(0.0);
+        }
+        if bound.is_empty() {
+            return wrong(format!("{text} has no bound"), like);
+        }
+        let value = if figure.is_time() {
+            match bound.parse::<Seconds>() {
+                Ok(time) => time.get(),
+                Err(error) => return wrong(error.reason, &error.remedy),
+            }
+        } else {
+            match bound.parse::<f64>() {
+                Ok(number) => number,
+                Err(_) => return wrong(format!("\"{bound}\" is no number"), like),
+            }
+        };
+        if !(value.is_finite() && value >= 0.0) {
+            return wrong(format!("the bound must be zero or more, and is {bound}"), like);
+        }
+        constraint(value)
+    }
+
+    /// Refuses bounds that nothing can keep.
+    pub fn check_all(constraints: &[Self]) -> Result<(), Invalid> {
+        for low in constraints.iter().filter(|constraint| constraint.at_least) {
+            let contradicts =
+                |high: &&Self| !high.at_least && high.figure == low.figure && high.bound < low.bound;
+            if let Some(high) = constraints.iter().find(contradicts) {
+                let reason = format!("{low} and {high} contradict each other: nothing keeps both");
+                return Err(Invalid::new(KeyPath::root(), reason, "relax one of the two"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether figures keep to it; those that are not known do not.
+    pub(super) fn holds(&self, figures: &Figures) -> bool {
+        self.figure.of(figures).is_some_and(|value| self.admits(value))
+    }
+
+    pub(super) fn admits(&self, value: f64) -> bool {
+        if self.at_least { value >= self.bound } else { value <= self.bound }
+    }
+
+    /// By what share of the bound figures miss it; 0 if they keep to it.
+    pub(super) fn excess(&self, figures: &Figures) -> f64 {
+        match self.figure.of(figures) {
+            Some(value) if self.admits(value) => 0.0,
+            Some(value) => (value - self.bound).abs() / self.bound.max(1e-9),
+            None => f64::INFINITY,
+        }
+    }
+}
+
+impl fmt::Display for Constraint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// What one constraint excludes.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct Excluded {
+    /// The constraint as it was written.
+    pub constraint: String,
+    /// Configurations that do not keep to it.
+    pub excluded: u64,
+    /// Those of them that keep to all others.
+    pub alone: u64,
+    /// The nearest figure among those that are excluded, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<String>,
+}
+
+/// Counts for one constraint.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Tally {
+    pub(super) excluded: u64,
+    pub(super) alone: u64,
+    nearest: Option<f64>,
+    /// Whether some were never predicted: then a nearer one may be among them.
+    unseen: bool,
+}
+
+impl Tally {
+    /// Counts what a bound has shown to be excluded.
+    pub(super) fn exclude_unseen(&mut self, points: u64) {
+        self.excluded = self.excluded.saturating_add(points);
+        self.unseen = true;
+    }
+
+    pub(super) fn exclude(&mut self, constraint: &Constraint, figures: &Figures, alone: bool) {
+        self.excluded += 1;
+        self.alone += u64::from(alone);
+        if let Some(value) = constraint.figure.of(figures) {
+            self.nearer(constraint, value);
+        }
+    }
+
+    fn nearer(&mut self, constraint: &Constraint, value: f64) {
+        let old = self.nearest.unwrap_or(value);
+        self.nearest = Some(if constraint.at_least { old.max(value) } else { old.min(value) });
+    }
+
+    pub(super) fn merge(&mut self, constraint: &Constraint, other: Self) {
+        self.excluded += other.excluded;
+        self.alone += other.alone;
+        self.unseen |= other.unseen;
+        if let Some(value) = other.nearest {
+            self.nearer(constraint, value);
+        }
+    }
+
+    pub(super) fn report(&self, constraint: &Constraint) -> Excluded {
+        let figure = constraint.figure;
+        let near = |value: f64| {
+            let end = if constraint.at_least { "largest" } else { "smallest" };
+            format!("the {end} {} among them is {}", figure.words(), figure.human(value))
+        };
+        Excluded {
+            constraint: constraint.to_string(),
+            excluded: self.excluded,
+            alone: self.alone,
+            nearest: self.nearest.filter(|_| figure != Figure::Memory && !self.unseen).map(near),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_read_with_their_units() {
+        let bound = |text: &str| Constraint::parse(text).unwrap();
+        assert!((bound("deadline<=2h").bound - 7200.0).abs() < 1e-9);
+        assert!((bound("iteration <= 50 ms").bound - 0.05).abs() < 1e-12);
+        assert!(bound("throughput>=100").at_least);
+        assert_eq!(bound("memory").figure, Figure::Memory);
+        let reason = |text: &str| Constraint::parse(text).unwrap_err().reason;
+        assert!(reason("").contains("empty"));
+        assert!(reason("deadline<=2").contains("no unit"));
+        assert!(reason("minibatch").contains("no bound"));
+        assert!(reason("minibatch<=many").contains("no number"));
+        assert!(reason("minibatch<=-1").contains("zero or more"));
+        assert!(reason("colour<=1").contains("cannot be bounded"));
+        assert!(reason("memory<=1").contains("by the devices"));
+    }
+
+    #[test]
+    fn contradictions_are_found_before_anything_is_tried() {
+        let parse = |texts: &[&str]| -> Vec<Constraint> {
+            texts.iter().map(|text| Constraint::parse(text).unwrap()).collect()
+        };
+        let error = Constraint::check_all(&parse(&["minibatch>=512", "nodes<=4", "minibatch<=256"]));
+        assert!(error.unwrap_err().reason.contains("minibatch>=512 and minibatch<=256"));
+        assert!(Constraint::check_all(&parse(&["minibatch>=256", "minibatch<=256"])).is_ok());
+    }
+}

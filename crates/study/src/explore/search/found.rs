@@ -1,0 +1,151 @@
+//! What a search has seen: the best, the front, and what was excluded by what.
+
+use super::constraint::{Constraint, Tally};
+use super::objective::Objective;
+use super::pareto::Front;
+use crate::explore::sweep::{Figures, Refused};
+
+/// Configurations that are shown.
+pub(super) const SHOWN: usize = 10;
+
+/// What is asked of a configuration.
+#[derive(Debug, Clone)]
+pub struct Aim {
+    /// What is to be small.
+    pub objective: Objective,
+    /// What it has to keep to.
+    pub constraints: Vec<Constraint>,
+}
+
+/// A configuration with its figures.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Candidate {
+    pub(super) index: u64,
+    pub(super) value: f64,
+    pub(super) figures: Figures,
+}
+
+/// All that was seen; the same for the same configurations, in whichever order and parts they came.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    /// Ascending, ties by index; at most [`SHOWN`].
+    pub(super) best: Vec<Candidate>,
+    /// Of training time and cost; all that were tried and keep to the constraints.
+    pub(super) front: Front<Candidate>,
+    /// The best if there were no constraints.
+    pub(super) unbound: Option<Candidate>,
+    pub(super) evaluated: u64,
+    pub(super) admitted: u64,
+    pub(super) refused: u64,
+    /// The first refusal.
+    pub(super) refusal: Option<(u64, String)>,
+    pub(super) tallies: Vec<Tally>,
+}
+
+fn before(a: &Candidate, b: &Candidate) -> bool {
+    a.value.total_cmp(&b.value).then(a.index.cmp(&b.index)).is_lt()
+}
+
+impl Found {
+    pub(super) fn new(aim: &Aim) -> Self {
+        Self {
+            best: Vec::new(),
+            front: Front::new(),
+            unbound: None,
+            evaluated: 0,
+            admitted: 0,
+            refused: 0,
+            refusal: None,
+            tallies: vec![Tally::default(); aim.constraints.len()],
+        }
+    }
+
+    /// The value that has to be beaten to be shown.
+    pub(super) fn threshold(&self) -> f64 {
+        self.best.get(SHOWN - 1).map_or(f64::INFINITY, |worst| worst.value)
+    }
+
+    pub(super) fn see(&mut self, aim: &Aim, index: u64, answer: Result<Figures, Refused>) {
+        self.evaluated += 1;
+        let valued = answer.map(|figures| aim.objective.value(&figures).map(|value| (value, figures)));
+        let (value, figures) = match valued {
+            Ok(Some(valued)) => valued,
+            Ok(None) => return self.refuse(index, "it has no such figure".to_owned()),
+            Err(why) => return self.refuse(index, why.refused),
+        };
+        let broken = aim.constraints.iter().filter(|constraint| !constraint.holds(&figures)).count();
+        if broken > 0 {
+            for (constraint, tally) in aim.constraints.iter().zip(&mut self.tallies) {
+                if !constraint.holds(&figures) {
+                    tally.exclude(constraint, &figures, broken == 1);
+                }
+            }
+            self.offer_unbound(index, value, &figures);
+            return;
+        }
+        self.admitted += 1;
+        self.offer_unbound(index, value, &figures);
+        if let (Some(time), Some(cost)) = (figures.training, figures.cost) {
+            let candidate = || Candidate { index, value, figures: figures.clone() };
+            self.front.add(time.get(), cost, index, candidate);
+        }
+        if value <= self.threshold() {
+            self.offer(Candidate { index, value, figures });
+        }
+    }
+
+    /// Many that a bound has shown to be refused.
+    pub(super) fn refuse_all(&mut self, points: u128, reason: String) {
+        self.refused = self.refused.saturating_add(u64::try_from(points).unwrap_or(u64::MAX));
+        self.refusal.get_or_insert((u64::MAX, reason));
+    }
+
+    /// Many that a bound has shown to break a constraint.
+    pub(super) fn exclude_all(&mut self, constraint: usize, points: u128) {
+        self.tallies[constraint].exclude_unseen(u64::try_from(points).unwrap_or(u64::MAX));
+    }
+
+    fn refuse(&mut self, index: u64, reason: String) {
+        self.refused += 1;
+        if self.refusal.as_ref().is_none_or(|(first, _)| index < *first) {
+            self.refusal = Some((index, reason));
+        }
+    }
+
+    fn offer_unbound(&mut self, index: u64, value: f64, figures: &Figures) {
+        let better = |old: &Candidate| value < old.value || (value <= old.value && index < old.index);
+        if self.unbound.as_ref().is_none_or(better) {
+            self.unbound = Some(Candidate { index, value, figures: figures.clone() });
+        }
+    }
+
+    fn offer(&mut self, candidate: Candidate) {
+        let place = self.best.partition_point(|other| before(other, &candidate));
+        // Searches that jump about may come by twice.
+        if place < SHOWN && self.best.get(place).is_none_or(|other| other.index != candidate.index) {
+            self.best.insert(place, candidate);
+            self.best.truncate(SHOWN);
+        }
+    }
+
+    pub(super) fn merge(&mut self, aim: &Aim, other: Self) {
+        self.evaluated += other.evaluated;
+        self.admitted += other.admitted;
+        self.refused += other.refused;
+        if let Some((index, reason)) = other.refusal
+            && self.refusal.as_ref().is_none_or(|(first, _)| index < *first)
+        {
+            self.refusal = Some((index, reason));
+        }
+        if let Some(unbound) = other.unbound {
+            self.offer_unbound(unbound.index, unbound.value, &unbound.figures);
+        }
+        self.front.merge(other.front);
+        for candidate in other.best {
+            self.offer(candidate);
+        }
+        for ((constraint, tally), other) in aim.constraints.iter().zip(&mut self.tallies).zip(other.tallies) {
+            tally.merge(constraint, other);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Local search from many starting points, for simulations and for spaces that have neither bounds nor an end.
+//!
+//! From a point one goes to the best of its neighbours while that is better: one step, an eighth of the way, or any value
+//! of a short axis, along one axis at a time. Then one begins again, from the best point with some values changed or
+//! from anywhere. Neighbours are tried in parallel and compared in their order, so the way is the same on any number of
+//! threads. Configurations that break constraints are steps on the way: fewer and smaller violations are better.
+
+use super::found::{Aim, Found};
+use super::{Ended, Seen, Watch, ideal};
+use crate::explore::sweep::{Asked, Figures, Refused, Variants};
+use rand_core::Rng;
+use rand_pcg::Pcg64Mcg;
+use rayon::prelude::*;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+/// Axes so short are tried value by value.
+const SHORT: u64 = 8;
+
+/// Beginnings without anything better after which nothing better is expected.
+const PATIENCE: u32 = 24;
+
+/// How good a point is: refused or not, by how much it breaks constraints, its value, its index.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Score {
+    excess: f64,
+    value: f64,
+    index: u64,
+}
+
+impl Score {
+    fn of(aim: &Aim, index: u64, answer: &Result<Figures, Refused>) -> Self {
+        let valued = answer.as_ref().ok().and_then(|figures| {
+            let excess = aim.constraints.iter().map(|constraint| constraint.excess(figures)).sum();
+            Some((excess, aim.objective.value(figures)?))
+        });
+        let (excess, value) = valued.unwrap_or((f64::INFINITY, f64::INFINITY));
+        Self { excess, value, index }
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        let by_excess = self.excess.total_cmp(&other.excess);
+        by_excess.then(self.value.total_cmp(&other.value)).then(self.index.cmp(&other.index))
+    }
+
+    fn is_better_than(&self, other: &Self) -> bool {
+        self.excess < other.excess || (self.excess <= other.excess && self.value < other.value)
+    }
+}
+
+struct Climb<'a> {
+    variants: &'a Variants<'a>,
+    asked: Asked,
+    aim: &'a Aim,
+    known: HashMap<u64, Score>,
+    found: Found,
+}
+
+impl Climb<'_> {
+    /// Tries those points that are new; the best of all of them.
+    fn best_of(&mut self, points: &[u64]) -> Option<Score> {
+        let mut new: Vec<u64> =
+            points.iter().copied().filter(|index| !self.known.contains_key(index)).collect();
+        new.sort_unstable();
+        new.dedup();
+        let answers: Vec<(u64, Result<Figures, Refused>)> = new
+            .into_par_iter()
+            .map(|index| {
+                let mut digits = Vec::new();
+                self.variants.grid().digits(index, &mut digits);
+                let answer = self.variants.walker().look(&digits, |scenario| self.asked.figures(scenario));
+                (index, answer.map_err(Refused::from).and_then(|answer| answer))
+            })
+            .collect();
+        for (index, answer) in answers {
+            self.known.insert(index, Score::of(self.aim, index, &answer));
+            self.found.see(self.aim, index, answer);
+        }
+        let scores = points.iter().filter_map(|index| self.known.get(index)).copied();
+        scores.min_by(Score::order)
+    }
+
+    fn neighbours(&self, index: u64) -> Vec<u64> {
+        let grid = self.variants.grid();
+        let mut digits = Vec::new();
+        grid.digits(index, &mut digits);
+        let mut all = Vec::new();
+        for (axis, &length) in grid.lengths().iter().enumerate() {
+            let here = digits[axis];
+            let places: Vec<u64> = match length {
+                0..=SHORT => (0..length).collect(),
+                _ => {
+                    let far = (length / 8).max(2);
+                    let down = [here.checked_sub(1), here.checked_sub(far)].into_iter().flatten();
+                    down.chain([here + 1, here + far].into_iter().filter(|place| *place < length)).collect()
+                }
+            };
+            for place in places.into_iter().filter(|place| *place != here) {
+                digits[axis] = place;
+                all.push(grid.index(&digits));
+            }
+            digits[axis] = here;
+        }
+        all
+    }
+}
+
+pub(super) fn search(
+    variants: &Variants<'_>,
+    asked: Asked,
+    aim: &Aim,
+    (budget, seed): (u64, u64),
+    watch: &mut Watch<'_>,
+) -> (Found, Ended) {
+    let points = u64::try_from(variants.grid().points()).unwrap_or(u64::MAX);
+    let mut random = Pcg64Mcg::new(u128::from(seed) << 64 | 0x9e37_79b9_7f4a_7c15);
+    let mut climb = Climb { variants, asked, aim, known: HashMap::new(), found: Found::new(aim) };
+    let least = ideal::lowest(variants, asked, aim.objective);
+    let mut best: Option<Score> = None;
+    let mut idle = 0;
+    let ended = |why: String| Ended { why, complete: false, least };
+    loop {
+        if climb.found.evaluated >= points {
+            return (
+                climb.found,
+                Ended { complete: true, ..ended("every configuration was tried".to_owned()) },
+            );
+        }
+        if idle >= PATIENCE {
+            let why = format!("{PATIENCE} new beginnings in a row found nothing better");
+            return (climb.found, ended(why));
+        }
+        let start = start(variants, &mut random, best.filter(|_| idle % 2 == 1), points);
+        let Some(mut here) = climb.best_of(&[start]) else { return (climb.found, ended(String::new())) };
+        loop {
+            if climb.found.evaluated >= budget {
+                return (climb.found, ended(format!("{budget} configurations were tried")));
+            }
+            if watch(Seen { done: climb.found.evaluated, variants, found: &climb.found }).is_break() {
+                return (climb.found, ended("it was interrupted".to_owned()));
+            }
+            let neighbours = climb.neighbours(here.index);
+            match climb.best_of(&neighbours).filter(|next| next.is_better_than(&here)) {
+                Some(next) => here = next,
+                None => break,
+            }
+        }
+        idle += 1;
+        if best.is_none_or(|best| here.is_better_than(&best)) {
+            best = Some(here);
+            idle = 0;
+        }
+    }
+}
+
+/// Somewhere; or near the best point, about a third of its values changed.
+fn start(variants: &Variants<'_>, random: &mut Pcg64Mcg, near: Option<Score>, points: u64) -> u64 {
+    let Some(best) = near else { return random.next_u64() % points };
+    let mut digits = Vec::new();
+    variants.grid().digits(best.index, &mut digits);
+    for (digit, length) in digits.iter_mut().zip(variants.grid().lengths()) {
+        if random.next_u64().is_multiple_of(3) {
+            *digit = random.next_u64() % length;
+        }
+    }
+    variants.grid().index(&digits)
+}

@@ -1,0 +1,107 @@
+//! What no configuration can beat, whatever the network: workers that compute all the time.
+//!
+//! A bound for `layerwise`, `liu2022` and `simulate`, whose computing times are those of `core::compute`: nobody waits,
+//! nothing is sent, and of every axis that makes computing faster the best value is taken. Larger batches spread the work
+//! on the weights over more samples, so the largest is the fastest per sample. A simulation may seem faster than this by
+//! its noise.
+
+use super::objective::Objective;
+use crate::explore::sweep::{Asked, Setting, Variants};
+use stepcast_core::compute::Speed;
+use stepcast_core::quantity::Seconds;
+use stepcast_core::scenario::Scenario;
+
+/// Methods whose computing times these are.
+const METHODS: [&str; 3] = ["layerwise", "liu2022", "simulate"];
+
+/// Most combinations of values that have to be looked at one by one.
+const MOST_COMBINATIONS: u128 = 4096;
+
+/// Which value of an axis computes fastest.
+enum Best {
+    Largest,
+    /// It does not matter.
+    Any,
+    /// Each has to be looked at.
+    Unknown,
+}
+
+fn best(setting: Option<&Setting>) -> (Best, f64) {
+    match setting {
+        Some(Setting::Count(_, count)) => (Best::Largest, f64::from(*count)),
+        Some(Setting::Batch(batch) | Setting::GroupBatch(_, Some(batch))) => {
+            (Best::Largest, f64::from(*batch))
+        }
+        Some(Setting::Speed(_, factor) | Setting::Efficiency(_, Some(factor))) => (Best::Largest, *factor),
+        Some(Setting::Device(..) | Setting::Precision(_) | Setting::Price(..)) | None => (Best::Unknown, 0.0),
+        Some(_) => (Best::Any, 0.0),
+    }
+}
+
+/// A value that the objective cannot fall below; none where no such bound is known.
+pub(super) fn lowest(variants: &Variants<'_>, asked: Asked, objective: Objective) -> Option<f64> {
+    let Asked::One(method) = asked else { return None };
+    let fitted = variants.first().cluster.groups.iter().any(|group| group.device.fitted.is_some());
+    if !METHODS.contains(&method.name()) || variants.first().profile().is_some() || fitted {
+        return None;
+    }
+    let lengths = variants.grid().lengths();
+    let mut choices: Vec<Vec<u64>> = Vec::with_capacity(lengths.len());
+    for (axis, &length) in lengths.iter().enumerate() {
+        let sized = |place: u64| best(variants.setting(axis, place).as_ref()).1;
+        choices.push(match best(variants.setting(axis, 0).as_ref()).0 {
+            Best::Any => vec![0],
+            Best::Unknown => (0..length.min(MOST_COMBINATIONS as u64 + 1)).collect(),
+            Best::Largest if variants.axes()[axis].values.number(0).is_some() => vec![length - 1],
+            Best::Largest => vec![(0..length).max_by(|&a, &b| sized(a).total_cmp(&sized(b)))?],
+        });
+    }
+    let combinations = choices.iter().fold(1_u128, |all, some| all.saturating_mul(some.len() as u128));
+    if combinations > MOST_COMBINATIONS {
+        return None;
+    }
+    // A step is shortest with the smallest batch, which this does not look for.
+    if objective == Objective::Iteration {
+        return None;
+    }
+    let mut walker = variants.walker();
+    let mut lowest = f64::INFINITY;
+    for combination in 0..combinations as u64 {
+        let mut rest = combination;
+        let digits: Vec<u64> = choices
+            .iter()
+            .map(|some| {
+                let place = some[(rest % some.len() as u64) as usize];
+                rest /= some.len() as u64;
+                place
+            })
+            .collect();
+        // A combination that does not go together at this corner may do so elsewhere.
+        lowest = lowest.min(walker.look(&digits, |scenario| value(scenario, objective)).ok()??);
+    }
+    Some(lowest)
+}
+
+fn value(scenario: &Scenario, objective: Objective) -> Option<f64> {
+    let data = scenario.data?;
+    let (mut rate, mut cheapest) = (0.0, f64::INFINITY);
+    for (index, group) in scenario.cluster.groups.iter().enumerate() {
+        let speed = Speed::of(scenario, index);
+        let layers = scenario.workload.layers.iter();
+        let step: Seconds = layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum();
+        let each = f64::from(scenario.batch(index)) / step.get();
+        rate += each * f64::from(group.count);
+        let price = group.price.or(scenario.price.as_ref().map(|price| price.worker_hour));
+        cheapest = f64::min(cheapest, price.unwrap_or(0.0) / 3600.0 / each);
+    }
+    let epoch = data.samples as f64 / rate;
+    let time = epoch * data.epochs as f64;
+    let cost = cheapest * data.samples as f64 * data.epochs as f64;
+    Some(match objective {
+        Objective::Iteration => 0.0,
+        Objective::Epoch => epoch,
+        Objective::Time => time,
+        Objective::Cost => cost,
+        Objective::CostTime => cost * time,
+    })
+}

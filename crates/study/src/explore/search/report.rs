@@ -1,0 +1,236 @@
+//! What a search has to say: the best, the front, what was excluded, and why the second best is not the best.
+
+use super::constraint::Excluded;
+use super::found::{Aim, Candidate, Found};
+use super::objective::Objective;
+use super::{Ended, How};
+use crate::explore::sweep::{Figures, Variants};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+use stepcast_core::invalid::{Invalid, KeyPath};
+
+/// One configuration.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct Entry {
+    /// Its number among all.
+    pub index: u64,
+    /// What was varied: keys and values.
+    #[serde(serialize_with = "as_map")]
+    #[schemars(with = "std::collections::BTreeMap<String, String>")]
+    pub values: Vec<(String, String)>,
+    /// What was minimised, in seconds and units of currency.
+    pub value: f64,
+    /// Its figures.
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+fn as_map<S: Serializer>(pairs: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().map(|(key, value)| (key, value)))
+}
+
+/// The answer of a search.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct Report {
+    /// What was minimised.
+    pub objective: Objective,
+    /// The currency of costs.
+    pub currency: String,
+    /// How it was searched.
+    pub how: How,
+    /// Why it stopped.
+    pub stopped: String,
+    /// By what share of its value the best may be above the optimum: 0 where nothing better exists, none where that is
+    /// not known.
+    pub gap: Option<f64>,
+    /// Configurations in all.
+    pub configurations: u64,
+    /// Those that were predicted.
+    pub evaluated: u64,
+    /// Those that keep to all constraints, as far as they were predicted.
+    pub admitted: u64,
+    /// Those that no method models or whose values do not go together.
+    pub refused: u64,
+    /// Why the first of them is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
+    /// What every constraint excludes.
+    pub constraints: Vec<Excluded>,
+    /// The best, in order.
+    pub best: Vec<Entry>,
+    /// Those of which none is both faster and cheaper, the fastest first; without prices there are none.
+    pub front: Vec<Entry>,
+    /// Why the second is not the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runner_up: Option<String>,
+    /// What the constraints cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub without_constraints: Option<String>,
+}
+
+pub(super) fn report(
+    variants: &Variants<'_>,
+    aim: &Aim,
+    how: How,
+    points: u64,
+    found: Found,
+    ended: Ended,
+) -> Result<Report, Invalid> {
+    let Some(best) = found.best.first() else { return Err(nothing(aim, &found, points, &ended)) };
+    let gap = match (ended.complete, ended.least) {
+        (true, _) => Some(0.0),
+        (false, Some(least)) => Some(((best.value - least) / best.value).max(0.0)),
+        (false, None) => None,
+    };
+    let runner_up = found.best.get(1).map(|second| runner_up(variants, aim.objective, best, second));
+    let unbound = found.unbound.as_ref().filter(|unbound| unbound.value < best.value);
+    let without_constraints = unbound.map(|unbound| without(variants, aim, best, unbound));
+    let tallies = aim.constraints.iter().zip(&found.tallies);
+    Ok(Report {
+        objective: aim.objective,
+        currency: variants.first().currency().to_owned(),
+        how,
+        stopped: ended.why,
+        gap,
+        configurations: points,
+        evaluated: found.evaluated,
+        admitted: found.admitted,
+        refused: found.refused,
+        refusal: found.refusal.map(|(_, reason)| reason),
+        constraints: tallies.map(|(constraint, tally)| tally.report(constraint)).collect(),
+        runner_up,
+        without_constraints,
+        best: found.best.into_iter().map(|candidate| entry(variants, candidate)).collect(),
+        front: found.front.into_entries().map(|candidate| entry(variants, candidate)).collect(),
+    })
+}
+
+pub(super) fn entry(variants: &Variants<'_>, candidate: Candidate) -> Entry {
+    let Candidate { index, value, figures } = candidate;
+    Entry { index, values: values(variants, index), value, figures }
+}
+
+fn values(variants: &Variants<'_>, index: u64) -> Vec<(String, String)> {
+    let mut digits = Vec::new();
+    variants.grid().digits(index, &mut digits);
+    let axes = variants.axes().iter().zip(digits);
+    axes.map(|(axis, digit)| (axis.key.clone(), axis.value(digit))).collect()
+}
+
+/// "12 % more", "as much".
+fn compared(new: f64, old: f64) -> String {
+    let percent = 100.0 * (new / old - 1.0);
+    let size = match percent.abs() {
+        small if small < 0.05 => return "as much".to_owned(),
+        small if small < 9.95 => format!("{small:.1} %"),
+        large => format!("{large:.0} %"),
+    };
+    format!("{size} {}", if percent > 0.0 { "more" } else { "less" })
+}
+
+/// What differs: "strategy.batch is 64 instead of 32".
+fn differences(variants: &Variants<'_>, of: u64, from: u64) -> String {
+    let pairs = values(variants, of).into_iter().zip(values(variants, from));
+    let differ = pairs.filter(|(new, old)| new != old);
+    let words: Vec<String> =
+        differ.map(|((key, new), (_, old))| format!("{key} is {new} instead of {old}")).collect();
+    words.join(", ")
+}
+
+fn runner_up(variants: &Variants<'_>, objective: Objective, best: &Candidate, second: &Candidate) -> String {
+    let differs = differences(variants, second.index, best.index);
+    if second.value <= best.value {
+        return format!("The runner-up is as good and only comes later: {differs}.");
+    }
+    let (new, old) = (&second.figures, &best.figures);
+    let ratio = |of: fn(&Figures) -> f64| compared(of(new), of(old));
+    let step = ratio(|figures| figures.iteration.get());
+    let samples = ratio(|figures| figures.throughput.get() * figures.iteration.get());
+    let steps = format!("a step takes {step} time and has {samples} samples");
+    let because = match objective {
+        Objective::Iteration => format!("where {} was", limit(old)),
+        Objective::Epoch | Objective::Time => steps,
+        Objective::Cost | Objective::CostTime => {
+            let time = ratio(|figures| figures.throughput.get().recip());
+            let hourly = ratio(|figures| {
+                figures.cost.unwrap_or(0.0) / figures.training.map_or(1.0, |time| time.get())
+            });
+            format!("training takes {time} time ({steps}), and an hour costs {hourly}")
+        }
+    };
+    let more = compared(second.value, best.value);
+    format!(
+        "The runner-up has {more} {}: {because}. Its limit is {}. There, {differs}.",
+        what(objective),
+        limit(new)
+    )
+}
+
+fn what(objective: Objective) -> &'static str {
+    match objective {
+        Objective::Iteration => "step time",
+        Objective::Epoch => "epoch time",
+        Objective::Time => "training time",
+        Objective::Cost => "cost",
+        Objective::CostTime => "cost times time",
+    }
+}
+
+fn limit(figures: &Figures) -> &'static str {
+    use stepcast_core::prediction::Bottleneck;
+    match figures.bottleneck {
+        Bottleneck::Compute => "computing",
+        Bottleneck::ServerLink => "the servers' links",
+        Bottleneck::WorkerLink => "the workers' links",
+        Bottleneck::FixedCost => "start-up and latency",
+        Bottleneck::HostCopy => "copying on the hosts",
+        Bottleneck::Server => "updating at the servers",
+    }
+}
+
+fn without(variants: &Variants<'_>, aim: &Aim, best: &Candidate, unbound: &Candidate) -> String {
+    let broken = aim.constraints.iter().filter(|constraint| !constraint.holds(&unbound.figures));
+    let broken: Vec<String> = broken.map(ToString::to_string).collect();
+    format!(
+        "Without {} there would be {} {}: {}.",
+        broken.join(" and "),
+        compared(unbound.value, best.value),
+        what(aim.objective),
+        differences(variants, unbound.index, best.index)
+    )
+}
+
+/// Nothing keeps to all constraints: which excludes what.
+fn nothing(aim: &Aim, found: &Found, points: u64, ended: &Ended) -> Invalid {
+    let tried = if ended.complete { points } else { found.evaluated };
+    if found.refused >= tried {
+        let why = found.refusal.as_ref().map_or("", |(_, reason)| reason);
+        let reason = format!("all {tried} configurations are refused, the first because {why}");
+        return Invalid::new(KeyPath::root(), reason, "vary other values, or choose another method");
+    }
+    let mut excluded: Vec<Excluded> = aim
+        .constraints
+        .iter()
+        .zip(&found.tallies)
+        .map(|(constraint, tally)| tally.report(constraint))
+        .collect();
+    excluded.sort_by_key(|excluded| std::cmp::Reverse(excluded.excluded));
+    let words: Vec<String> = excluded
+        .iter()
+        .filter(|excluded| excluded.excluded > 0)
+        .map(|Excluded { constraint, excluded, nearest, .. }| {
+            let nearest = nearest.as_ref().map_or(String::new(), |nearest| format!(" ({nearest})"));
+            format!("{constraint} excludes {excluded}{nearest}")
+        })
+        .collect();
+    let refused = match found.refused {
+        0 => String::new(),
+        refused => format!("; {refused} are refused"),
+    };
+    let reason =
+        format!("none of {tried} configurations keeps to all constraints: {}{refused}", words.join(", "));
+    let remedy = excluded.first().map_or("vary other values".to_owned(), |first| {
+        format!("relax {}, or vary other values", first.constraint)
+    });
+    Invalid::new(KeyPath::root(), reason, remedy)
+}

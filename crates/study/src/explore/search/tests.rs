@@ -1,0 +1,167 @@
+use super::*;
+use crate::predict::methods;
+use crate::explore::sweep::Axis;
+use proptest::prelude::*;
+use stepcast_core::scenario::{Document, NoFiles};
+
+const TEXT: &str = "\
+[model]
+zoo = \"alexnet\"
+[[cluster.workers]]
+count = 2
+device = \"tesla-t4\"
+price = 0.5
+[[cluster.workers]]
+count = 3
+device = \"tesla-v100-sxm2-16gb\"
+price = 2.5
+[cluster.network]
+base = \"10gbe\"
+[data]
+samples = 1_281_167
+epochs = 3
+[price]
+server-hour = 0.2
+";
+
+const EFFORT: Effort = Effort { how: None, budget: None, seed: 1 };
+
+fn ask(
+    vary: &[&str],
+    method: &str,
+    objective: &str,
+    constraints: &[&str],
+    effort: Effort,
+) -> Result<Report, Invalid> {
+    let document = Document::new("test", TEXT);
+    let axes = vary.iter().map(|text| Axis::parse(text).unwrap()).collect();
+    let variants = Variants::new(&document, &NoFiles, &[], axes).unwrap();
+    let asked = match method {
+        "auto" => Asked::Auto,
+        name => Asked::One(methods::find(name).unwrap()),
+    };
+    let constraints = constraints.iter().map(|text| Constraint::parse(text).unwrap()).collect();
+    let aim = Aim { objective: objective.parse().unwrap(), constraints };
+    search(&variants, asked, &aim, effort, &mut |_| ControlFlow::Continue(()))
+}
+
+fn by(how: How) -> Effort {
+    Effort { how: Some(how), ..EFFORT }
+}
+
+const SPACE: [&str; 5] = [
+    "cluster.workers.0.count=0..6",
+    "cluster.workers.1.count=0..5",
+    "cluster.servers.count=1..4",
+    "network.bandwidth=25Gbit/s,1Gbit/s,10Gbit/s",
+    "batch=8..64:x2",
+];
+
+fn best(report: &Report) -> Vec<(u64, f64)> {
+    report.best.iter().map(|entry| (entry.index, entry.value)).collect()
+}
+
+#[test]
+fn the_best_is_the_best_of_all() {
+    let report = ask(&SPACE, "zeng2023", "cost", &["deadline<=10d"], EFFORT).unwrap();
+    assert_eq!((report.how, report.gap, report.best.len()), (How::Exhaustive, Some(0.0), 10));
+    assert_eq!(report.evaluated, 7 * 6 * 4 * 3 * 4);
+    // Without any worker there is nothing to predict.
+    assert_eq!(report.refused, 4 * 3 * 4);
+    assert_eq!(report.evaluated, report.refused + report.admitted + report.constraints[0].excluded);
+    assert!(report.best.windows(2).all(|pair| pair[0].value <= pair[1].value));
+    let cheapest = report.front.last().unwrap();
+    assert_eq!(cheapest.index, report.best[0].index);
+    assert!(report.front.windows(2).all(|pair| pair[0].figures.training < pair[1].figures.training
+        && pair[0].figures.cost > pair[1].figures.cost));
+    assert!(report.runner_up.unwrap().contains("instead of"));
+}
+
+#[test]
+fn the_number_of_threads_does_not_matter() {
+    let on = |threads, effort| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| ask(&SPACE, "layerwise", "cost-time", &["nodes<=6"], effort).unwrap())
+    };
+    assert_eq!(on(1, EFFORT), on(3, EFFORT));
+    assert_eq!(on(1, by(How::Heuristic)), on(3, by(How::Heuristic)));
+}
+
+#[test]
+fn a_heuristic_says_how_far_off_it_may_be() {
+    let all = ask(&SPACE, "layerwise", "time", &["memory"], EFFORT).unwrap();
+    let quick = ask(&SPACE, "layerwise", "time", &["memory"], by(How::Heuristic)).unwrap();
+    assert!(quick.evaluated < all.evaluated && !quick.stopped.is_empty(), "{quick:?}");
+    let gap = quick.gap.unwrap();
+    // The optimum lies within the gap.
+    assert!(quick.best[0].value * (1.0 - gap) <= all.best[0].value, "{gap}");
+    assert!((quick.best[0].value / all.best[0].value - 1.0).abs() < 1e-12, "{quick:?}");
+}
+
+#[test]
+fn a_search_that_is_cut_short_states_its_gap() {
+    let vary = ["cluster.workers.0.count=0..400", "cluster.workers.1.count=0..400", "batch=1..512"];
+    let short = Effort { how: Some(How::Bound), budget: Some(1000), seed: 1 };
+    let report = ask(&vary, "zeng2023", "time", &["nodes<=300"], short).unwrap();
+    let gap = report.gap.unwrap();
+    assert!(report.stopped.contains("1000 predictions") && gap > 0.0 && gap <= 1.0, "{report:?}");
+}
+
+#[test]
+fn what_excludes_everything_is_named() {
+    let wrong =
+        |constraints: &[&str]| ask(&SPACE, "zeng2023", "time", constraints, EFFORT).unwrap_err().reason;
+    let reason = wrong(&["minibatch<=4", "nodes<=3"]);
+    assert!(
+        reason.contains("minibatch<=4 excludes 1968 (the smallest minibatch among them is 8)"),
+        "{reason}"
+    );
+    assert!(wrong(&["staleness>=1"]).contains("staleness>=1 excludes"));
+    assert!(wrong(&["nodes<=3", "nodes>=5"]).contains("contradict"));
+    let nothing = ask(&["batch=8"], "zeng2023", "time", &[], EFFORT).unwrap_err().reason;
+    assert!(nothing.contains("nothing to choose"));
+    let refused = ask(&["batch=8,16"], "liu2022", "time", &[], EFFORT).unwrap_err().reason;
+    assert!(refused.contains("all 2 configurations are refused"), "{refused}");
+    let huge =
+        ["batch=1..100000000", "cluster.workers.0.count=1..1000000", "cluster.workers.1.count=1..1000000"];
+    assert!(ask(&huge, "zeng2023", "time", &[], EFFORT).unwrap_err().reason.contains("numbered"));
+}
+
+#[test]
+fn a_constraint_costs_what_it_says() {
+    let free = ask(&SPACE, "zeng2023", "time", &[], EFFORT).unwrap();
+    let bound = ask(&SPACE, "zeng2023", "time", &["nodes<=3"], EFFORT).unwrap();
+    assert!(free.without_constraints.is_none());
+    let words = bound.without_constraints.unwrap();
+    assert!(words.starts_with("Without nodes<=3 there would be"), "{words}");
+    assert!(bound.best[0].value > free.best[0].value);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// The slow twin of branch and bound is trying everything.
+    #[test]
+    fn branch_and_bound_finds_the_best_ten(
+        method in prop_oneof![Just("zeng2023"), Just("layerwise")],
+        objective in prop_oneof![Just("iteration"), Just("epoch"), Just("time"), Just("cost"), Just("cost-time")],
+        constraints in proptest::sample::subsequence(
+            vec!["nodes<=7", "minibatch>=100", "minibatch<=300", "budget<=30", "memory", "throughput>=200"], 0..4),
+        low in 0u32..3, length in 1u32..9, step in 1u32..4,
+    ) {
+        let counts = format!("cluster.workers.1.count={low}..{}:{step}", low + length * step);
+        let space = ["cluster.workers.0.count=0..8", &counts, "cluster.servers.count=1..3",
+            "synchronisation=bsp,local-sgd(4)", "network.latency=100 us,10 us", "batch=4..40:6"];
+        let all = ask(&space, method, objective, &constraints, by(How::Exhaustive));
+        let bound = ask(&space, method, objective, &constraints, by(How::Bound));
+        match (all, bound) {
+            (Ok(all), Ok(bound)) => {
+                prop_assert_eq!(bound.gap, Some(0.0));
+                prop_assert_eq!(best(&all), best(&bound));
+                prop_assert!(bound.evaluated <= all.evaluated);
+            }
+            (Err(_), Err(_)) => {}
+            (all, bound) => prop_assert!(false, "{:?} {:?}", all.is_ok(), bound.is_ok()),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What is told about one point: the figures of a prediction that can be compared, or why there are none.
+
+use crate::predict::memory;
+use crate::predict::methods;
+use schemars::JsonSchema;
+use serde::Serialize;
+use stepcast_core::invalid::Invalid;
+use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::prediction::{Bottleneck, Prediction};
+use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::{Architecture, Synchronisation};
+
+/// Who predicts.
+#[derive(Clone, Copy)]
+pub enum Asked {
+    /// At every point the first method that applies.
+    Auto,
+    /// Always the same.
+    One(&'static dyn Method),
+}
+
+/// Figures of one point.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct Figures {
+    /// The method that was asked.
+    pub method: &'static str,
+    /// Number of workers.
+    pub workers: u64,
+    /// Machines: nodes with workers, and servers.
+    pub nodes: u64,
+    /// Time of one step.
+    #[serde(rename = "iteration_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
+    pub iteration: Seconds,
+    /// Samples per second of the whole cluster.
+    #[serde(rename = "throughput_samples_per_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
+    pub throughput: SamplesPerSec,
+    /// Throughput against the sum of what all workers would do alone.
+    pub scaling_factor: f64,
+    /// One pass over the data, where a data set is given.
+    #[serde(rename = "epoch_s", serialize_with = "seconds", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
+    pub epoch: Option<Seconds>,
+    /// All passes.
+    #[serde(rename = "training_s", serialize_with = "seconds", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
+    pub training: Option<Seconds>,
+    /// What all passes cost, where prices are given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Updates between the one whose weights a gradient was computed with and the one it enters, on average; none
+    /// where the method does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staleness: Option<f64>,
+    /// Samples that enter one update, on average; none where the method does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minibatch: Option<f64>,
+    /// Whether the model's state and a batch's activations fit into every device.
+    pub fits: bool,
+    /// What limits the step.
+    pub bottleneck: Bottleneck,
+    /// Codes of the method's warnings.
+    pub warnings: Vec<&'static str>,
+}
+
+/// Why a point has no figures.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct Refused {
+    /// What stands against it.
+    pub refused: String,
+}
+
+/// One point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Its number.
+    pub index: u64,
+    /// Places on the axes.
+    pub digits: Vec<u64>,
+    /// What is told about it.
+    pub answer: Result<Figures, Refused>,
+}
+
+fn seconds<S: serde::Serializer>(time: &Option<Seconds>, serializer: S) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => number(time, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+impl From<Invalid> for Refused {
+    fn from(invalid: Invalid) -> Self {
+        Self { refused: invalid.reason }
+    }
+}
+
+impl From<Inapplicable> for Refused {
+    fn from(why: Inapplicable) -> Self {
+        Self { refused: why.reason }
+    }
+}
+
+impl Asked {
+    /// The method called `name`, or `auto`.
+    pub fn named(name: &str) -> Result<Self, Invalid> {
+        Ok(if name == "auto" { Self::Auto } else { Self::One(methods::named(name)?) })
+    }
+
+    /// The method for a scenario.
+    pub fn method(self, scenario: &Scenario) -> Result<&'static dyn Method, Inapplicable> {
+        match self {
+            Self::Auto => methods::choose(scenario),
+            Self::One(method) => Ok(method),
+        }
+    }
+
+    /// The figures of a scenario.
+    pub fn figures(self, scenario: &Scenario) -> Result<Figures, Refused> {
+        let prediction = self.method(scenario)?.predict(scenario)?;
+        Ok(Figures::of(scenario, &prediction))
+    }
+}
+
+impl Figures {
+    fn of(scenario: &Scenario, prediction: &Prediction) -> Self {
+        let epoch = scenario.data.map(|data| prediction.throughput.time_for(data.samples as f64));
+        let training = epoch.zip(scenario.data).map(|(epoch, data)| epoch * data.epochs as f64);
+        let hours = training.map(|time| time / Seconds::new(3600.0));
+        Self {
+            method: prediction.method,
+            workers: prediction.workers,
+            nodes: nodes(scenario),
+            iteration: prediction.iteration,
+            throughput: prediction.throughput,
+            scaling_factor: prediction.scaling_factor,
+            epoch,
+            training,
+            cost: hours.zip(scenario.hourly_cost()).map(|(hours, hourly)| hours * hourly),
+            staleness: staleness(scenario, prediction),
+            minibatch: minibatch(scenario, prediction),
+            fits: fits(scenario),
+            bottleneck: prediction.bottleneck,
+            warnings: prediction.warnings.iter().map(|warning| warning.code).collect(),
+        }
+    }
+}
+
+/// Machines: nodes that workers fill, and servers.
+pub(crate) fn nodes(scenario: &Scenario) -> u64 {
+    let servers = match scenario.strategy.architecture {
+        Architecture::ParameterServer => u64::from(scenario.cluster.servers.count),
+        _ => 0,
+    };
+    scenario.cluster.workers().div_ceil(u64::from(scenario.cluster.workers_per_node())) + servers
+}
+
+/// Whether every update takes gradients of the weights it changes, from all workers.
+fn is_synchronous(scenario: &Scenario) -> bool {
+    matches!(scenario.strategy.synchronisation, Synchronisation::Bsp | Synchronisation::LocalSgd(_))
+}
+
+fn staleness(scenario: &Scenario, prediction: &Prediction) -> Option<f64> {
+    if is_synchronous(scenario) {
+        return Some(0.0);
+    }
+    let updating = prediction.updating.as_ref().map(|updating| updating.staleness);
+    updating.or(prediction.simulation.as_ref().map(|simulation| simulation.mean_staleness))
+}
+
+fn minibatch(scenario: &Scenario, prediction: &Prediction) -> Option<f64> {
+    if is_synchronous(scenario) {
+        return Some(prediction.samples as f64);
+    }
+    let updating = prediction.updating.as_ref().map(|updating| updating.minibatch);
+    updating.or(prediction.simulation.as_ref().map(|simulation| simulation.effective_minibatch))
+}
+
+/// Whether the model's state and every group's batch fit into its devices; nothing is known of a profile's.
+pub(crate) fn fits(scenario: &Scenario) -> bool {
+    let groups = scenario.cluster.groups.iter().enumerate();
+    groups
+        .into_iter()
+        .all(|(index, group)| memory::needed(scenario, scenario.batch(index)) <= group.device.memory)
+}

@@ -1,0 +1,316 @@
+//! The scenario at every point of a grid.
+//!
+//! The document can be resolved at any point, which takes a tenth of a millisecond or more. Most keys change one field
+//! of the result: their values are resolved once each, the field is kept (`knob`), and going from point to point copies
+//! fields. A key is taken for such a one only if, for each of its values, the copied field makes of the first point
+//! exactly what the document does. All other keys go through the document at every change.
+
+use super::axis::{Axis, Values};
+use super::grid::Grid;
+use super::knob::Setting;
+use std::mem;
+use stepcast_core::invalid::{Invalid, KeyPath};
+use stepcast_core::scenario::{Document, DocumentError, Files, Override, Scenario};
+
+/// Simulated runs of a point where nothing else is asked: there are many points.
+const RUNS: &str = "methods.simulate.runs";
+const FEW: u32 = 3;
+
+/// The overrides behind one that says how many runs there are, unless the document does.
+fn with_runs(document: &Document, overrides: &[Override]) -> Result<Vec<Override>, DocumentError> {
+    let mut all = Vec::with_capacity(overrides.len() + 1);
+    if !document.sets(RUNS) {
+        all.push(Override::parse(&format!("{RUNS}={FEW}"))?);
+    }
+    all.extend_from_slice(overrides);
+    Ok(all)
+}
+
+/// Why there is no grid.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum VaryError {
+    /// A key or its values are wrong.
+    #[error("{axis}: {invalid}")]
+    Axis {
+        /// The axis as it was written.
+        axis: String,
+        /// What is wrong with it.
+        invalid: Invalid,
+    },
+    /// The document is.
+    #[error(transparent)]
+    Document(DocumentError),
+}
+
+/// What a value of an axis does to a scenario.
+#[derive(Debug)]
+enum Reach {
+    /// It sets one field: one setting for every value.
+    Listed(Vec<Setting>),
+    /// It sets one field to a whole number.
+    Counted(Setting),
+    /// Only the document tells.
+    Document,
+}
+
+/// A document, and the axes along which it varies.
+pub struct Variants<'a> {
+    document: &'a Document,
+    files: &'a (dyn Files + Sync),
+    overrides: Vec<Override>,
+    axes: Vec<Axis>,
+    reach: Vec<Reach>,
+    grid: Grid,
+    first: Scenario,
+}
+
+impl<'a> Variants<'a> {
+    /// Resolves the first point and every value of every axis; of ranges, both ends.
+    pub fn new(
+        document: &'a Document,
+        files: &'a (dyn Files + Sync),
+        overrides: &[Override],
+        axes: Vec<Axis>,
+    ) -> Result<Self, VaryError> {
+        for (place, axis) in axes.iter().enumerate() {
+            if let Some(later) = axes[place + 1..].iter().find(|later| later.hides(axis)) {
+                let reason = format!("it hides what `{}` sets before it", axis.key);
+                let remedy = "vary each key once, the more general before the more particular";
+                let invalid = Invalid::new(KeyPath::of(&later.key), reason, remedy);
+                return Err(VaryError::Axis { axis: later.text().to_owned(), invalid });
+            }
+        }
+        let grid = Grid::new(axes.iter().map(|axis| axis.values.len()).collect());
+        let digits = vec![0; axes.len()];
+        let overrides = with_runs(document, overrides).map_err(VaryError::Document)?;
+        let first = resolve(document, files, &overrides, &axes, &digits)
+            .map_err(|error| blamed(error, &axes, &digits))?;
+        let document_only = axes.iter().map(|_| Reach::Document).collect();
+        let mut variants = Self { document, files, overrides, reach: document_only, grid, first, axes };
+        let reach: Result<Vec<Reach>, VaryError> =
+            (0..variants.axes.len()).map(|place| variants.reach(place)).collect();
+        variants.reach = reach?;
+        variants.demote();
+        Ok(variants)
+    }
+
+    /// The axes.
+    pub fn axes(&self) -> &[Axis] {
+        &self.axes
+    }
+
+    /// All points.
+    pub fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    /// The scenario at the first point; its values may not go together.
+    pub fn first(&self) -> &Scenario {
+        &self.first
+    }
+
+    /// A place to go from point to point.
+    pub fn walker(&self) -> Walker<'_> {
+        Walker {
+            variants: self,
+            digits: vec![0; self.axes.len()],
+            scenario: Some(self.first.clone()),
+            parked: Vec::new(),
+        }
+    }
+
+    /// How often the document is resolved on the way through all points in order.
+    pub(crate) fn resolutions(&self) -> u128 {
+        let last = self.reach.iter().rposition(|reach| matches!(reach, Reach::Document));
+        let lengths = &self.grid.lengths()[..last.map_or(0, |last| last + 1)];
+        Grid::new(lengths.to_vec()).points()
+    }
+
+    /// The setting of the value at `place` of the axis; none if only the document can tell.
+    pub(crate) fn setting(&self, axis: usize, place: u64) -> Option<Setting> {
+        match &self.reach[axis] {
+            Reach::Listed(settings) => settings.get(place as usize).cloned(),
+            Reach::Counted(setting) => setting.with_number(self.axes[axis].values.number(place)?),
+            Reach::Document => None,
+        }
+    }
+
+    /// The scenario at a point as the document has it, groups without workers included.
+    fn resolve(&self, digits: &[u64]) -> Result<Scenario, DocumentError> {
+        resolve(self.document, self.files, &self.overrides, &self.axes, digits)
+    }
+
+    fn reach(&self, axis: usize) -> Result<Reach, VaryError> {
+        let last = self.axes[axis].values.len() - 1;
+        let setting = |place: u64| {
+            let mut digits = vec![0; self.axes.len()];
+            digits[axis] = place;
+            let resolved = self.resolve(&digits).map_err(|error| blamed(error, &self.axes, &digits))?;
+            let Some(setting) = Setting::of(&self.axes[axis], &resolved) else { return Ok(None) };
+            let mut copy = self.first.clone();
+            setting.apply(&mut copy);
+            Ok((copy == resolved).then_some(setting))
+        };
+        Ok(match &self.axes[axis].values {
+            Values::Listed(_) => {
+                let settings: Result<Vec<Option<Setting>>, VaryError> = (0..=last).map(setting).collect();
+                match settings?.into_iter().collect() {
+                    Some(settings) => Reach::Listed(settings),
+                    None => Reach::Document,
+                }
+            }
+            Values::Range { first, .. } => match (setting(0)?, setting(last)?) {
+                (Some(lowest), Some(_)) if lowest.with_number(*first).as_ref() == Some(&lowest) => {
+                    Reach::Counted(lowest)
+                }
+                _ => Reach::Document,
+            },
+        })
+    }
+
+    /// Fields that another axis may change in its own way are left to the document.
+    fn demote(&mut self) {
+        let below = |axis: &Axis, key: &str| axis.key == key || axis.key.starts_with(&format!("{key}."));
+        let mut demoted = true;
+        while mem::take(&mut demoted) {
+            for place in 0..self.axes.len() {
+                let axis = &self.axes[place];
+                let others = || (0..self.axes.len()).filter(|&other| other != place);
+                // Which sizes a fusion has depends on its rule, and which gradients on the model.
+                let fusion = below(axis, "strategy.fusion")
+                    && others().any(|other| {
+                        below(&self.axes[other], "strategy.fusion") || below(&self.axes[other], "model")
+                    });
+                let refined = others().any(|other| {
+                    matches!(self.reach[other], Reach::Document) && self.axes[other].is_below(axis)
+                });
+                if !matches!(self.reach[place], Reach::Document) && (fusion || refined) {
+                    self.reach[place] = Reach::Document;
+                    demoted = true;
+                }
+            }
+        }
+    }
+}
+
+/// The scenario at a point. A group of no workers is no group in a document: it is resolved with one worker, who is
+/// then sent away.
+fn resolve(
+    document: &Document,
+    files: &dyn Files,
+    overrides: &[Override],
+    axes: &[Axis],
+    digits: &[u64],
+) -> Result<Scenario, DocumentError> {
+    let mut changes = overrides.to_vec();
+    let mut without = Vec::new();
+    for (axis, &digit) in axes.iter().zip(digits) {
+        let value = axis.value(digit);
+        let group = group_counted(axis).filter(|_| value == "0");
+        without.extend(group);
+        let change = axis.change_to(if group.is_some() { "1" } else { &value });
+        changes.push(change.map_err(|invalid| document.explain_invalid(invalid, &[]))?);
+    }
+    let mut scenario = document.scenario_of_each_with(files, &changes)?;
+    for group in without {
+        if let Some(group) = scenario.cluster.groups.get_mut(group) {
+            group.count = 0;
+        }
+    }
+    Ok(scenario)
+}
+
+/// The group whose workers the axis counts, if it is one group.
+fn group_counted(axis: &Axis) -> Option<usize> {
+    match axis.parts().collect::<Vec<_>>()[..] {
+        ["cluster", "workers", index, "count"] => index.parse().ok(),
+        _ => None,
+    }
+}
+
+/// An error that a value of an axis brought in is told as the axis's.
+fn blamed(error: DocumentError, axes: &[Axis], digits: &[u64]) -> VaryError {
+    let sets =
+        |(axis, digit): &(&Axis, &u64)| error.origin == format!("{}={}", axis.key, axis.value(**digit));
+    match axes.iter().zip(digits).find(sets) {
+        Some((axis, _)) => {
+            let reason = format!("{}: {}", error.origin, error.reason);
+            let invalid = Invalid::new(error.path, reason, error.remedy);
+            VaryError::Axis { axis: axis.text().to_owned(), invalid }
+        }
+        None => VaryError::Document(error),
+    }
+}
+
+/// Goes from point to point; what stays the same is not set again.
+pub struct Walker<'a> {
+    variants: &'a Variants<'a>,
+    digits: Vec<u64>,
+    /// The scenario at `digits`, groups without workers included; none if the document has none there.
+    scenario: Option<Scenario>,
+    /// Groups without workers while somebody looks at the scenario.
+    parked: Vec<(usize, stepcast_core::machine::WorkerGroup)>,
+}
+
+impl Walker<'_> {
+    /// Shows the scenario at a point to `look`, or says why there is none.
+    pub fn look<T>(&mut self, digits: &[u64], look: impl FnOnce(&Scenario) -> T) -> Result<T, Invalid> {
+        self.go(digits)?;
+        let Some(scenario) = &mut self.scenario else { return Err(nowhere()) };
+        let groups = &mut scenario.cluster.groups;
+        for place in (0..groups.len()).rev() {
+            if groups[place].count == 0 {
+                self.parked.push((place, groups.remove(place)));
+            }
+        }
+        let seen = scenario.check_together().map(|()| look(scenario));
+        while let Some((place, group)) = self.parked.pop() {
+            scenario.cluster.groups.insert(place, group);
+        }
+        seen
+    }
+
+    fn go(&mut self, digits: &[u64]) -> Result<(), Invalid> {
+        let changed = self.digits.iter().zip(digits).position(|(old, new)| old != new);
+        let reach = &self.variants.reach;
+        let told_by_document = self.digits.iter().zip(digits).zip(reach);
+        let again = told_by_document.into_iter().any(|((old, new), reach)| match reach {
+            Reach::Document => old != new,
+            _ => false,
+        });
+        self.digits.clear();
+        self.digits.extend_from_slice(digits);
+        let Some(scenario) = self.scenario.as_mut().filter(|_| !again) else {
+            self.scenario = None;
+            let resolved = self.variants.resolve(digits);
+            let wrong = |error: DocumentError| Invalid::new(error.path, error.reason, error.remedy);
+            self.scenario = Some(resolved.map_err(wrong)?);
+            return Ok(());
+        };
+        // What a later axis sets may lie within what an earlier one does.
+        for axis in changed.unwrap_or(digits.len())..digits.len() {
+            match &reach[axis] {
+                Reach::Listed(settings) => {
+                    if let Some(setting) = settings.get(digits[axis] as usize) {
+                        setting.apply(scenario);
+                    }
+                }
+                Reach::Counted(setting) => {
+                    let number = self.variants.axes[axis].values.number(digits[axis]);
+                    if let Some(setting) = number.and_then(|number| setting.with_number(number)) {
+                        setting.apply(scenario);
+                    }
+                }
+                Reach::Document => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn nowhere() -> Invalid {
+    Invalid::new(KeyPath::root(), "there is no scenario at this point", "vary other values")
+}
+
+#[cfg(test)]
+mod tests;

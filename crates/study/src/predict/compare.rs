@@ -1,0 +1,275 @@
+//! Every method on one scenario: answers side by side, by which effect they differ, and why some methods have none.
+
+use crate::predict::advice::{with_bandwidth, with_startup};
+use crate::predict::methods;
+use schemars::JsonSchema;
+use serde::Serialize;
+use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::prediction::{Bottleneck, Prediction};
+use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
+use stepcast_core::scenario::{Scenario, ScenarioFile};
+use stepcast_core::strategy::Architecture;
+
+/// Links so much faster that they no longer matter.
+const FAST: f64 = 1e6;
+
+/// Steps that differ by less than this share agree.
+const AGREE: f64 = 0.01;
+
+/// One scenario, all methods.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct Comparison {
+    /// The question, every default filled in.
+    pub scenario: ScenarioFile,
+    /// The method that is taken if none is named; none where no method applies.
+    pub chosen: Option<&'static str>,
+    /// The methods, the one to prefer first.
+    pub rows: Vec<Row>,
+    /// Where the others part from the one that is taken, in words.
+    pub differences: Vec<String>,
+}
+
+/// What one method says.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct Row {
+    /// The method's name.
+    pub method: &'static str,
+    /// Its answer.
+    #[serde(flatten)]
+    pub answer: Answer,
+}
+
+/// An answer, or why there is none.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+#[serde(untagged)]
+pub enum Answer {
+    /// The method applies.
+    Predicted(Figures),
+    /// It does not.
+    Refused(Refusal),
+}
+
+/// What can be compared.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct Figures {
+    /// Time of one step.
+    #[serde(rename = "iteration_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
+    pub iteration: Seconds,
+    /// Samples per second of the whole cluster.
+    #[serde(rename = "throughput_samples_per_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
+    pub throughput: SamplesPerSec,
+    /// Throughput against the sum of what all workers would do alone.
+    pub scaling_factor: f64,
+    /// What limits the step.
+    pub bottleneck: Bottleneck,
+    /// What the step is made of in this method's eyes; none where its answer does not change with the network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effects: Option<Effects>,
+}
+
+/// A step by the effects that methods model differently: found by asking the same method again without them. They sum up to
+/// the step.
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
+pub struct Effects {
+    /// What is left when transfers take no time.
+    #[serde(rename = "computing_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
+    pub computing: Seconds,
+    /// Transfers of the smallest cluster that computing does not hide.
+    #[serde(rename = "not_overlapped_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
+    pub not_overlapped: Seconds,
+    /// What more workers add to them: sharing links, waiting for each other.
+    #[serde(rename = "contention_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
+    pub contention: Seconds,
+    /// What transfers cost whatever their size.
+    #[serde(rename = "startup_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
+    pub startup: Seconds,
+}
+
+impl Effects {
+    /// Asks `method` about the scenario without start-up costs, with links that take no time, and both again for the
+    /// smallest cluster that communicates.
+    fn of(scenario: &Scenario, method: &dyn Method, step: Seconds) -> Option<Self> {
+        let smallest = match scenario.strategy.architecture {
+            Architecture::ParameterServer => 1,
+            Architecture::AllReduce => 2,
+            Architecture::StandAlone => return None,
+        };
+        if scenario.strategy.exchange.curve.is_some() {
+            return None;
+        }
+        let smooth = scenario.on(with_startup(&scenario.cluster, 0.0));
+        let ask = |scenario: &Scenario| Some(method.predict(scenario).ok()?.iteration);
+        let both = |scenario: &Scenario| {
+            Some((ask(scenario)?, ask(&scenario.on(with_bandwidth(&scenario.cluster, FAST)))?))
+        };
+        let (without_startup, computing) = both(&smooth)?;
+        let (small, small_computing) = both(&smooth.on(smooth.cluster.resized(smallest)))?;
+        let not_overlapped = small - small_computing;
+        Some(Self {
+            computing,
+            not_overlapped,
+            contention: without_startup - computing - not_overlapped,
+            startup: step - without_startup,
+        })
+    }
+
+    /// The effects with their names.
+    pub fn named(&self) -> [(&'static str, Seconds); 4] {
+        [
+            ("computing", self.computing),
+            ("transfers that are not overlapped", self.not_overlapped),
+            ("contention", self.contention),
+            ("start-up", self.startup),
+        ]
+    }
+}
+
+/// Why a method has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct Refusal {
+    /// The key of the scenario that asks what the method does not model.
+    pub key: &'static str,
+    /// What that is.
+    pub reason: String,
+    /// What to change.
+    pub remedy: String,
+}
+
+impl Figures {
+    fn of(prediction: &Prediction, effects: Option<Effects>) -> Self {
+        Self {
+            iteration: prediction.iteration,
+            throughput: prediction.throughput,
+            scaling_factor: prediction.scaling_factor,
+            bottleneck: prediction.bottleneck,
+            effects,
+        }
+    }
+}
+
+impl From<Inapplicable> for Refusal {
+    fn from(Inapplicable { key, reason, remedy }: Inapplicable) -> Self {
+        Self { key, reason, remedy }
+    }
+}
+
+impl Comparison {
+    /// Asks every method.
+    pub fn new(scenario: &Scenario) -> Self {
+        let row = |method: &&'static dyn Method| Row {
+            method: method.name(),
+            answer: match method.predict(scenario) {
+                Ok(prediction) => {
+                    let effects = Effects::of(scenario, *method, prediction.iteration);
+                    Answer::Predicted(Figures::of(&prediction, effects))
+                }
+                Err(why) => Answer::Refused(why.into()),
+            },
+        };
+        let chosen = methods::choose(scenario).ok().map(|method| method.name());
+        let rows: Vec<Row> = methods::all().iter().map(row).collect();
+        Self { scenario: scenario.to_file(), chosen, differences: differences(&rows, chosen), rows }
+    }
+}
+
+/// One sentence for each method that answers otherwise than the chosen one.
+fn differences(rows: &[Row], chosen: Option<&str>) -> Vec<String> {
+    let predicted = |row: &Row| match &row.answer {
+        Answer::Predicted(figures) => Some((row.method, figures.clone())),
+        Answer::Refused(_) => None,
+    };
+    let answers: Vec<(&str, Figures)> = rows.iter().filter_map(predicted).collect();
+    let Some((reference, own)) = answers.iter().find(|(method, _)| Some(*method) == chosen) else {
+        return Vec::new();
+    };
+    let others = answers.iter().filter(|(method, _)| method != reference);
+    others.map(|(method, other)| difference((reference, own), (method, other))).collect()
+}
+
+fn difference((reference, own): (&str, &Figures), (method, other): (&str, &Figures)) -> String {
+    let ratio = other.iteration / own.iteration - 1.0;
+    if ratio.abs() < AGREE {
+        return format!("{method} agrees with {reference}.");
+    }
+    let how = if ratio > 0.0 { "longer" } else { "shorter" };
+    let step = format!("{method}: a step {:.0} % {how} than by {reference}", 100.0 * ratio.abs());
+    let (Some(own), Some(other)) = (&own.effects, &other.effects) else { return step + "." };
+    let pairs = other.named().into_iter().zip(own.named());
+    let most = pairs.max_by(|(a, b), (c, d)| (a.1 - b.1).get().abs().total_cmp(&(c.1 - d.1).get().abs()));
+    most.map_or(step.clone(), |((effect, theirs), (_, ours))| {
+        format!("{step}, mostly by {effect}: {} instead of {}.", theirs.human(), ours.human())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepcast_core::scenario::Document;
+
+    fn compare(synchronisation: &str) -> Comparison {
+        let text = format!(
+            "[model]\nzoo = \"alexnet\"\n[strategy]\nsynchronisation = \"{synchronisation}\"\n\
+             [methods.simulate]\nruns = 2\nsteps = 20\nwarm-up = 2\n"
+        );
+        Comparison::new(&Document::new("test", text).scenario(&[]).unwrap())
+    }
+
+    fn answering(comparison: &Comparison) -> Vec<&str> {
+        let predicted = comparison.rows.iter().filter(|row| matches!(row.answer, Answer::Predicted(_)));
+        predicted.map(|row| row.method).collect()
+    }
+
+    #[test]
+    fn every_method_answers_or_says_why_not() {
+        let bulk = compare("bsp");
+        assert_eq!(bulk.rows.len(), methods::all().len());
+        assert_eq!(answering(&bulk), ["layerwise", "zeng2023", "simulate"]);
+        assert_eq!(bulk.chosen, Some("layerwise"));
+        let asynchronous = compare("async");
+        assert_eq!(answering(&asynchronous), ["simulate", "cynthia2019", "cynthia2019-half", "lin2018"]);
+        assert_eq!(asynchronous.chosen, Some("simulate"));
+        for row in bulk.rows.iter().chain(&asynchronous.rows) {
+            match &row.answer {
+                Answer::Predicted(figures) => {
+                    let product = figures.throughput.get() * figures.iteration.get();
+                    assert!((product / 128.0 - 1.0).abs() < 1e-9, "{row:?}");
+                    let parts = figures.effects.unwrap().named();
+                    let sum: f64 = parts.iter().map(|(_, time)| time.get()).sum();
+                    assert!((sum / figures.iteration.get() - 1.0).abs() < 1e-9, "{row:?}");
+                    assert!(parts[0].1.get() > 0.0 && parts[1].1.get() >= 0.0, "{row:?}");
+                }
+                Answer::Refused(why) => assert!(!why.reason.is_empty() && !why.remedy.is_empty(), "{row:?}"),
+            }
+        }
+    }
+
+    /// Zeng 2023 sends all gradients after the backward pass; layer by layer, all but the first layer's are hidden.
+    #[test]
+    fn what_differs_is_told() {
+        let text = "[model]\nzoo = \"resnet50\"\n[cluster]\nnetwork = \"100gbe\"\n[[cluster.workers]]\ncount = 1\n\
+                    [methods.simulate]\nruns = 2\nsteps = 20\nwarm-up = 2\njitter = 0\n";
+        let comparison = Comparison::new(&Document::new("test", text).scenario(&[]).unwrap());
+        let told = comparison.differences.join("\n");
+        assert_eq!(comparison.differences.len(), 2, "{told}");
+        for row in &comparison.rows {
+            if let Answer::Predicted(Figures { effects: Some(effects), .. }) = &row.answer {
+                assert!(effects.contention.get().abs() < 1e-9, "nobody to contend with: {row:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_flat_for_programs() {
+        let value = serde_json::to_value(compare("async")).unwrap();
+        assert_eq!(value["rows"][0]["key"], "strategy.synchronisation");
+        let rows = value["rows"].as_array().unwrap();
+        let simulated = rows.iter().find(|row| row["method"] == "simulate").unwrap();
+        assert!(simulated["iteration_s"].as_f64().unwrap() > 0.0);
+    }
+}

@@ -1,0 +1,126 @@
+//! A prediction with everything a reader needs to use it: the question, the reasons, the scaling curve.
+
+use crate::predict::advice::{self, Advice};
+use crate::predict::interval::{Interval, Intervals};
+use crate::predict::memory;
+use crate::predict::scaling::{self, ScalingPoint};
+use crate::predict::slack;
+use schemars::JsonSchema;
+use serde::Serialize;
+use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::prediction::{Prediction, Warning};
+use stepcast_core::quantity::{Seconds, number};
+use stepcast_core::scenario::{Scenario, ScenarioFile};
+use stepcast_core::strategy::Architecture;
+
+/// What training the whole data set takes.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct Training {
+    /// One pass over the data.
+    #[serde(rename = "epoch_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
+    pub epoch: Seconds,
+    /// All passes.
+    #[serde(rename = "total_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
+    pub total: Seconds,
+    /// Cost of all passes, where prices are given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Currency of the cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
+}
+
+/// A prediction with its question and its reasons.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct Forecast {
+    /// The question, every default filled in.
+    pub scenario: ScenarioFile,
+    /// The answer.
+    pub prediction: Prediction,
+    /// Between what measurements should lie.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
+    /// What limits the step and what would help.
+    pub advice: Advice,
+    /// The same for other numbers of workers.
+    pub scaling: Vec<ScalingPoint>,
+    /// The number of workers beyond which more of them are not worth it; none where they still are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saturates_at: Option<u32>,
+    /// The gain in throughput from which on more workers are worth it: 0.05 is 5 %.
+    pub worth: f64,
+    /// Epoch time and cost, where a data set is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub training: Option<Training>,
+}
+
+impl Forecast {
+    /// Predicts `scenario` by `method`, for its own cluster and for every number of `workers`; more of them have to bring
+    /// `worth` more throughput to be worth it.
+    pub fn new(
+        scenario: &Scenario,
+        method: &dyn Method,
+        workers: &[u32],
+        worth: f64,
+    ) -> Result<Self, Inapplicable> {
+        let mut prediction = method.predict(scenario)?;
+        slack::fill(scenario, method, &mut prediction)?;
+        prediction.warnings.extend(memory_warnings(scenario));
+        let intervals = Intervals::new(scenario, method);
+        let interval =
+            intervals.interval(scenario, &prediction, &Scenario::clone)?.map(|(interval, warnings)| {
+                prediction.warnings.extend(warnings);
+                interval
+            });
+        let scaling = match scenario.strategy.architecture {
+            Architecture::StandAlone => Vec::new(),
+            _ => scaling::scaling(scenario, method, &intervals, workers)?,
+        };
+        Ok(Self {
+            saturates_at: scaling::saturation(scenario, method, &scaling, worth),
+            worth,
+            advice: advice::advise(scenario, method, &prediction),
+            scaling,
+            training: training(scenario, &prediction),
+            scenario: scenario.to_file(),
+            prediction,
+            interval,
+        })
+    }
+}
+
+fn training(scenario: &Scenario, prediction: &Prediction) -> Option<Training> {
+    let data = scenario.data?;
+    let epoch = prediction.throughput.time_for(data.samples as f64);
+    let total = epoch * data.epochs as f64;
+    let cost = scenario.hourly_cost().map(|hourly| hourly * (total / Seconds::new(3600.0)));
+    Some(Training { epoch, total, cost, currency: cost.map(|_| scenario.currency().to_owned()) })
+}
+
+/// Says which devices are too small for the model's state and activations.
+fn memory_warnings(scenario: &Scenario) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> = Vec::new();
+    if scenario.profile().is_some() {
+        return warnings;
+    }
+    for (index, group) in scenario.cluster.groups.iter().enumerate() {
+        let batch = scenario.batch(index);
+        let needed = memory::needed(scenario, batch);
+        if needed <= group.device.memory {
+            continue;
+        }
+        let message = format!(
+            "a batch of {batch} needs about {} and the {} has {}: it may not fit",
+            needed.human(),
+            group.device.name,
+            group.device.memory.human()
+        );
+        let warning = Warning { code: "memory", message };
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    warnings
+}

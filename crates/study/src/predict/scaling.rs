@@ -1,0 +1,139 @@
+//! The same question for other numbers of workers.
+
+use crate::predict::interval::Intervals;
+use schemars::JsonSchema;
+use serde::Serialize;
+use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::prediction::Bottleneck;
+use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
+use stepcast_core::scenario::{MAX_WORKERS, Scenario};
+
+/// Scaling tables go at least this far.
+const SCALING_TO: u64 = 16;
+
+/// One number of workers.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct ScalingPoint {
+    /// How many workers.
+    pub workers: u32,
+    /// Time of one step.
+    #[serde(rename = "iteration_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
+    pub iteration: Seconds,
+    /// Samples per second of the whole cluster.
+    #[serde(rename = "throughput_samples_per_s", serialize_with = "number")]
+    #[schemars(with = "f64")]
+    pub throughput: SamplesPerSec,
+    /// Between what a measured throughput should lie.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval_samples_per_s: Option<[f64; 2]>,
+    /// Throughput against the fastest single worker, alone.
+    pub speedup: f64,
+    /// Throughput against the sum of what all workers would do alone.
+    pub scaling_factor: f64,
+    /// What limits the step.
+    pub bottleneck: Bottleneck,
+}
+
+/// Predicts the scenario for every number of workers, groups keeping their proportions.
+pub(crate) fn scaling(
+    scenario: &Scenario,
+    method: &dyn Method,
+    intervals: &Intervals<'_>,
+    workers: &[u32],
+) -> Result<Vec<ScalingPoint>, Inapplicable> {
+    let point = |&workers: &u32| {
+        let resized = |scenario: &Scenario| scenario.on(scenario.cluster.resized(workers));
+        let asked = resized(scenario);
+        let prediction = method.predict(&asked)?;
+        let interval = intervals.interval(&asked, &prediction, &resized)?;
+        Ok(ScalingPoint {
+            workers,
+            iteration: prediction.iteration,
+            throughput: prediction.throughput,
+            interval_samples_per_s: interval
+                .map(|(interval, _)| interval.throughput_samples_per_s.map(SamplesPerSec::get)),
+            speedup: prediction.speedup,
+            scaling_factor: prediction.scaling_factor,
+            bottleneck: prediction.bottleneck,
+        })
+    };
+    workers.iter().map(point).collect()
+}
+
+/// Powers of two up to 16, or up to twice the cluster, and the cluster itself: those that the method models.
+pub fn usual_workers(scenario: &Scenario, method: &dyn Method) -> Vec<u32> {
+    let own = scenario.cluster.workers();
+    let last = (2 * own).clamp(SCALING_TO, MAX_WORKERS);
+    let powers = (0..u32::BITS).map(|exponent| 1_u32 << exponent);
+    let mut workers: Vec<u32> = powers.take_while(|workers| u64::from(*workers) <= last).collect();
+    workers.extend(u32::try_from(own));
+    workers.sort_unstable();
+    workers.dedup();
+    workers.retain(|&workers| method.applies(&scenario.on(scenario.cluster.resized(workers))).is_ok());
+    workers
+}
+
+/// Gain in throughput below which more workers are not worth it, unless somebody says otherwise.
+pub const WORTH: f64 = 0.05;
+
+/// Numbers of workers that closed forms are asked for to see where more of them stop to pay: all of them up to the first,
+/// then ever farther apart up to the second.
+const EVERY: u32 = 64;
+const FARTHEST: u32 = 4096;
+
+/// The smallest number of workers beyond which no larger one that was tried brings `worth` more throughput; none where the
+/// largest ones still do.
+pub(crate) fn saturation(
+    scenario: &Scenario,
+    method: &dyn Method,
+    points: &[ScalingPoint],
+    worth: f64,
+) -> Option<u32> {
+    let mut tried: Vec<(u32, f64)> =
+        points.iter().map(|point| (point.workers, point.throughput.get())).collect();
+    if method.is_quick() && !points.is_empty() {
+        let rate = |workers: u32| {
+            let asked = scenario.on(scenario.cluster.resized(workers));
+            Some((workers, method.predict(&asked).ok()?.throughput.get()))
+        };
+        let farther = std::iter::successors(Some(EVERY), |workers| Some(workers + workers / 16));
+        tried.extend((1..EVERY).chain(farther.take_while(|workers| *workers <= FARTHEST)).filter_map(rate));
+    }
+    enough(&mut tried, worth)
+}
+
+/// The smallest number beyond which no larger one brings `worth` more, if twice as many were tried.
+fn enough(tried: &mut [(u32, f64)], worth: f64) -> Option<u32> {
+    tried.sort_by_key(|(workers, _)| *workers);
+    let (largest, _) = *tried.last()?;
+    let mut best_beyond = 0.0_f64;
+    let mut enough = None;
+    for &(workers, rate) in tried.iter().rev() {
+        if best_beyond > rate * (1.0 + worth) {
+            break;
+        }
+        enough = Some(workers);
+        best_beyond = best_beyond.max(rate);
+    }
+    enough.filter(|workers| 2 * *workers <= largest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_workers_pay_until_the_rest_brings_too_little() {
+        let of =
+            |worth| enough(&mut [(8, 79.0), (1, 10.0), (2, 20.0), (4, 38.0), (16, 82.0), (32, 81.0)], worth);
+        assert_eq!(of(0.05), Some(8));
+        assert_eq!(of(0.01), Some(16));
+        assert_eq!(enough(&mut [(1, 10.0), (9, 89.0), (10, 90.0)], 0.05), None);
+        assert_eq!(of(1.2), Some(4));
+        assert_eq!(enough(&mut [(1, 1.0), (2, 2.0)], 0.05), None);
+        assert_eq!(enough(&mut [], 0.05), None);
+        // Too many may be slower than fewer.
+        assert_eq!(enough(&mut [(1, 5.0), (2, 3.0)], 0.05), Some(1));
+    }
+}

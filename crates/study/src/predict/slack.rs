@@ -1,0 +1,101 @@
+//! How much slower a worker may be at no cost, for methods that do not tell by themselves.
+
+use stepcast_core::machine::WorkerGroup;
+use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::prediction::Prediction;
+use stepcast_core::scenario::Scenario;
+
+/// A search per group: beyond this many groups it is left out.
+const MAX_GROUPS: usize = 64;
+
+/// Halvings of the interval in which the slack is sought.
+const HALVINGS: usize = 20;
+
+/// Fills in the slack of every group that has none.
+pub(crate) fn fill(
+    scenario: &Scenario,
+    method: &dyn Method,
+    prediction: &mut Prediction,
+) -> Result<(), Inapplicable> {
+    if prediction.groups.len() > MAX_GROUPS || !method.is_quick() {
+        return Ok(());
+    }
+    for index in 0..prediction.groups.len() {
+        if prediction.groups[index].slack.is_none() {
+            prediction.groups[index].slack = Some(search(scenario, method, prediction, index)?);
+        }
+    }
+    Ok(())
+}
+
+/// The largest share by which one worker of a group can slow down without lengthening the step, by
+/// bisection: a step never shrinks when a worker slows down.
+pub(crate) fn search(
+    scenario: &Scenario,
+    method: &dyn Method,
+    prediction: &Prediction,
+    index: usize,
+) -> Result<f64, Inapplicable> {
+    let limit = prediction.iteration.get() * (1.0 + 1e-12);
+    let free = |slower: f64| -> Result<bool, Inapplicable> {
+        let changed = method.predict(&scenario.on(with_slow_worker(scenario, index, 1.0 + slower)))?;
+        Ok(changed.iteration.get() <= limit)
+    };
+    // A worker whose computing alone outlasts the step always costs something.
+    let (mut low, mut high) = (0.0, prediction.iteration / prediction.groups[index].compute + 1.0);
+    for _ in 0..HALVINGS {
+        let middle = 0.5 * (low + high);
+        if free(middle)? { low = middle } else { high = middle }
+    }
+    Ok(low)
+}
+
+/// The cluster with one worker of a group `factor` times as slow.
+fn with_slow_worker(scenario: &Scenario, index: usize, factor: f64) -> stepcast_core::machine::Cluster {
+    let mut cluster = scenario.cluster.clone();
+    let group = &cluster.groups[index];
+    let slow = WorkerGroup { count: 1, speed: group.speed / factor, ..group.clone() };
+    cluster.groups[index].count -= 1;
+    cluster.groups.push(slow);
+    cluster.groups.retain(|group| group.count > 0);
+    cluster
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepcast_analytic::zeng2023::Zeng2023;
+    use stepcast_core::scenario::Document;
+
+    #[test]
+    fn the_search_finds_what_the_queue_knows() {
+        // A wide range of speeds, so that some workers have slack and one has none.
+        let text = r#"
+            [model]
+            zoo = "alexnet"
+            [[cluster.workers]]
+            count = 2
+            device = "xeon-e5-2620"
+            [[cluster.workers]]
+            count = 3
+            device = "xeon-e5-2660"
+            batch = 48
+            [[cluster.workers]]
+            count = 1
+            device = "xeon-e5-2660"
+            batch = 8
+            [cluster.network]
+            bandwidth = "2 Gbit/s"
+        "#;
+        let scenario = Document::new("test", text).scenario(&[]).unwrap();
+        let prediction = Zeng2023.predict(&scenario).unwrap();
+        let mut differing = 0;
+        for (index, report) in prediction.groups.iter().enumerate() {
+            let found = search(&scenario, &Zeng2023, &prediction, index).unwrap();
+            let known = report.slack.unwrap();
+            differing += usize::from(known > 0.01);
+            assert!((found - known).abs() < 1e-4 * (1.0 + known), "group {index}: {found} against {known}");
+        }
+        assert!(differing > 0, "{prediction:#?}");
+    }
+}

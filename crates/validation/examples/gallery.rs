@@ -1,0 +1,68 @@
+//! Draws the plots of docs/plots.md that no command draws:
+//! `cargo run --release -p stepcast-validation --example gallery -- docs/plots`.
+
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+use stepcast_core::prediction::Prediction;
+use stepcast_core::quantity::Seconds;
+use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_report::of;
+use stepcast_report::plots::predicted_measured::{Pair, PredictedMeasured, Set};
+use stepcast_study::predict::methods;
+use stepcast_validation::zeng2023;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| ".".to_owned()));
+    fs::write(folder.join("breakdown.svg"), breakdown()?)?;
+    fs::write(folder.join("staleness.svg"), staleness()?)?;
+    fs::write(folder.join("predicted-measured.svg"), predicted_measured()?)?;
+    Ok(())
+}
+
+/// The built-in example with some changes.
+fn quick_start(changes: &[&str]) -> Result<Scenario, Box<dyn Error>> {
+    let text = include_str!("../../../examples/quickstart.toml");
+    let changes: Result<Vec<Override>, _> = changes.iter().map(|change| Override::parse(change)).collect();
+    let changes = changes.map_err(|error| error.reason)?;
+    Ok(Document::new("quickstart.toml", text).scenario(&changes).map_err(|error| error.reason)?)
+}
+
+/// Refusals are told by their reason.
+fn predicted(scenario: &Scenario) -> Result<Prediction, Box<dyn Error>> {
+    let method = methods::choose(scenario).map_err(|why| why.reason)?;
+    Ok(method.predict(scenario).map_err(|why| why.reason)?)
+}
+
+fn breakdown() -> Result<String, Box<dyn Error>> {
+    let scenario = quick_start(&[])?;
+    let on = |workers| predicted(&scenario.on(scenario.cluster.resized(workers)));
+    let predictions: Vec<Prediction> = [1, 2, 3, 4, 6, 8].into_iter().map(on).collect::<Result<_, _>>()?;
+    Ok(of::breakdown(&predictions, scenario.name()).svg())
+}
+
+fn staleness() -> Result<String, Box<dyn Error>> {
+    let scenario = quick_start(&["strategy.synchronisation=async", "cluster.network=100gbe"])?;
+    let drawn = of::staleness(&predicted(&scenario)?, scenario.name());
+    Ok(drawn.ok_or("no simulation was asked")?.svg())
+}
+
+/// Each network is predicted by figures that were fitted without it.
+fn predicted_measured() -> Result<String, Box<dyn Error>> {
+    let report = zeng2023::run().map_err(|error| error.to_string())?;
+    let set = |table: u8| {
+        let cells = report.cells.iter().filter(|cell| cell.table == table);
+        let pair = |cell: &zeng2023::CellRow| Pair::<Seconds> {
+            name: format!("{}, batch {}", cell.model, cell.batch),
+            measured: cell.measured,
+            predicted: cell.calibrated,
+        };
+        Set { name: format!("Table {table}"), pairs: cells.map(pair).collect() }
+    };
+    let drawn = PredictedMeasured {
+        title: "Step times of Zeng 2023, predicted and measured".to_owned(),
+        quantity: "step time".to_owned(),
+        sets: (4..=7).map(set).collect(),
+    };
+    Ok(drawn.svg())
+}
