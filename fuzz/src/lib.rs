@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use stepcast_core::model::ModelFile;
 use stepcast_core::pass::Recorded;
 use stepcast_core::profile::Profile;
-use stepcast_trace::{Format, Found, Options, TraceError};
+use stepcast_trace::{Format, Found, Options, Fault};
 
 /// Imports a file that is of this format, as far as its beginning tells.
 pub fn import(format: Format, data: &[u8]) {
@@ -56,7 +56,7 @@ fn hold(profile: &Profile) {
     assert!(again == *profile, "a profile is the same after being written and read");
 }
 
-fn complete(error: &TraceError) {
+fn complete(error: &Fault) {
     assert!(!error.place.is_empty() && !error.reason.is_empty() && !error.remedy.is_empty(), "{error:?}");
 }
 

@@ -5,12 +5,12 @@
 use divan::{Bencher, black_box};
 use stepcast_analytic::collectives::{AllReduce, Fabric};
 use stepcast_analytic::liu2022::{Buffer, Layer, Liu2022, Pass, Schedule, optimum, osf, plan};
+use stepcast_core::fitted::transfer::{Curve, LogLinear};
 use stepcast_core::method::Method;
 use stepcast_core::model::zoo;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use stepcast_core::scenario::Document;
 use stepcast_core::strategy::PYTORCH_CAP;
-use stepcast_core::fitted::transfer::{Curve, LogLinear};
 
 fn main() {
     divan::main();

@@ -5,9 +5,10 @@
 
 use crate::phases::Phases;
 use crate::{cynthia2019, lin2018};
-use stepcast_core::machine::Cluster;
 use stepcast_core::compute;
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::fault::Fault;
+use stepcast_core::machine::Cluster;
+use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction};
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::Seconds;
@@ -42,11 +43,11 @@ impl Method for Cynthia2019 {
         "Zheng et al. 2019 (Cynthia), as quoted by Li et al. 2020, section 4.4"
     }
 
-    fn applies(&self, scenario: &Scenario) -> Result<(), Inapplicable> {
+    fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
         only_asynchronous("Cynthia", scenario)
     }
 
-    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable> {
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
         self.applies(scenario)?;
         let rate = |phases: &Phases, workers| cynthia2019::from_phases(phases, workers, self.half);
         Ok(prediction(self.name(), scenario, rate))
@@ -66,20 +67,19 @@ impl Method for Lin2018 {
         "Lin et al. 2018, as described by Li et al. 2020, section 4.4"
     }
 
-    fn applies(&self, scenario: &Scenario) -> Result<(), Inapplicable> {
+    fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
         only_asynchronous("Lin 2018", scenario)
     }
 
-    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable> {
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
         self.applies(scenario)?;
         Ok(prediction(self.name(), scenario, lin2018::steps_per_second))
     }
 }
 
 /// Refuses what is not asynchronous training with one parameter server.
-fn only_asynchronous(who: &str, scenario: &Scenario) -> Result<(), Inapplicable> {
-    let refuse =
-        |key, reason: String, remedy: &str| Err(Inapplicable { key, reason, remedy: remedy.to_owned() });
+fn only_asynchronous(who: &str, scenario: &Scenario) -> Result<(), Fault> {
+    let refuse = |key, reason: String, remedy: &str| Err(Fault::in_key(key, reason, remedy));
     if scenario.strategy.architecture != Architecture::ParameterServer {
         let reason = format!("{who} models only parameter servers");
         return refuse("strategy.architecture", reason, "use `architecture = \"parameter-server\"`");

@@ -14,9 +14,10 @@
 use crate::placement;
 use crate::queue::{self, Arrival};
 use crate::step::{self, Round, TransferCost};
-use stepcast_core::machine::Placement;
 use stepcast_core::compute::{self, Speed};
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::fault::Fault;
+use stepcast_core::machine::Placement;
+use stepcast_core::method::Method;
 use stepcast_core::prediction::{GroupReport, Prediction};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
@@ -39,11 +40,11 @@ impl Method for Layerwise {
         "Stepcast, docs/methods/layerwise.md"
     }
 
-    fn applies(&self, scenario: &Scenario) -> Result<(), Inapplicable> {
+    fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
         step::only_bulk_synchronous("the layer-wise model", scenario)
     }
 
-    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable> {
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
         self.applies(scenario)?;
         let workers: Vec<Worker> =
             (0..scenario.cluster.groups.len()).map(|index| Worker::of(scenario, index)).collect();

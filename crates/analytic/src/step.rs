@@ -1,8 +1,8 @@
 //! What the closed forms for bulk-synchronous parameter servers share: one round of compute, push and
 //! pull, told apart by cause, and the prediction made from it.
 
+use stepcast_core::fault::Fault;
 use stepcast_core::machine::{Cluster, WorkerGroup};
-use stepcast_core::method::Inapplicable;
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Warning};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -108,16 +108,16 @@ pub(crate) fn prediction(
 }
 
 /// Refuses what only an asynchronous or all-reduce method models.
-pub(crate) fn only_bulk_synchronous(who: &str, scenario: &Scenario) -> Result<(), Inapplicable> {
+pub(crate) fn only_bulk_synchronous(who: &str, scenario: &Scenario) -> Result<(), Fault> {
     let refuse = |key, what: &str, remedy: &str| {
-        Err(Inapplicable { key, reason: format!("{who} does not model {what}"), remedy: remedy.to_owned() })
+        Err(Fault::in_key(key, format!("{who} does not model {what}"), remedy))
     };
     if scenario.profile().is_some() {
-        return Err(Inapplicable {
-            key: "model.profile",
-            reason: format!("{who} needs operation counts, and a profile has none"),
-            remedy: "use `--method simulate`, or name a model with `zoo`".to_owned(),
-        });
+        return Err(Fault::in_key(
+            "model.profile",
+            format!("{who} needs operation counts, and a profile has none"),
+            "use `--method simulate`, or name a model with `zoo`",
+        ));
     }
     match (scenario.strategy.architecture, scenario.strategy.synchronisation) {
         (Architecture::AllReduce, _) => {

@@ -7,10 +7,10 @@ mod common;
 use common::{curves, line, pass, passes};
 use proptest::prelude::*;
 use stepcast_analytic::liu2022::{Outcome, Pass, Schedule, optimum, osf, plan};
+use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::model::zoo;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::strategy::{PYTORCH_CAP, PYTORCH_FIRST};
-use stepcast_core::fitted::transfer::Curve;
 
 fn sizes(pass: &Pass, curve: &Curve, schedule: &Schedule) -> Vec<f64> {
     plan(pass, curve, schedule).flushes.iter().map(|flush| flush.size.get()).collect()

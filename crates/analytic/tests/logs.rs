@@ -8,9 +8,9 @@ use std::fs;
 use std::path::PathBuf;
 use stepcast_analytic::collectives::{Fabric, ring_update};
 use stepcast_analytic::liu2022::{Buffer, Layer, Pass, Schedule, csf, optimum, osf};
+use stepcast_core::fitted::transfer::{Curve, Measured};
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use stepcast_core::strategy::{HOROVOD_CYCLE, HOROVOD_THRESHOLD, PYTORCH_CAP, PYTORCH_FIRST};
-use stepcast_core::fitted::transfer::{Curve, Measured};
 
 fn log(name: &str) -> Option<String> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/external").join(name);

@@ -9,9 +9,9 @@ mod render;
 
 use clap::Parser;
 use render::Screen;
-use render::error::Complaint;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use stepcast_core::fault::Fault;
 
 /// What a command has to say.
 struct Answer {
@@ -77,7 +77,7 @@ fn write(answer: &Answer) -> anyhow::Result<()> {
     match stdout.write_all(answer.text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             let remedy = "make room, or write somewhere else";
-            Err(Complaint::new(format!("cannot write the answer: {error}"), remedy).into())
+            Err(Fault::new(format!("cannot write the answer: {error}"), remedy).into())
         }
         _ => Ok(()),
     }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use std::cell::RefCell;
-use stepcast_core::invalid::{Invalid, KeyPath};
+use stepcast_core::fault::{Excerpt, Fault};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::Profile;
 use stepcast_core::scenario::{Document, Files, NoFiles, Scenario};
@@ -191,11 +191,11 @@ fn answers(mut scenario: Scenario) -> Result<(), TestCaseError> {
 struct Only(RefCell<Option<Profile>>);
 
 impl Files for Only {
-    fn profile(&self, path: &str) -> Result<Profile, Invalid> {
-        self.0.take().ok_or_else(|| Invalid::new(KeyPath::root(), format!("no {path}"), "none"))
+    fn profile(&self, path: &str) -> Result<Profile, Fault> {
+        self.0.take().ok_or_else(|| Fault::new(format!("no {path}"), "none"))
     }
 
-    fn text(&self, path: &str) -> Result<String, Invalid> {
+    fn text(&self, path: &str) -> Result<String, Fault> {
         NoFiles.text(path)
     }
 }
@@ -222,7 +222,7 @@ proptest! {
         match Document::new("mutated.toml", text).scenario(&[]) {
             Err(error) => {
                 prop_assert!(!error.reason.is_empty() && !error.remedy.is_empty(), "{error:?}");
-                if let Some((text, span)) = error.place {
+                if let Some(Excerpt { text, span }) = error.excerpt().cloned() {
                     prop_assert!(text.get(span).is_some());
                 }
             }

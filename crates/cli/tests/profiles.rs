@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use stepcast_core::invalid::Invalid;
+use stepcast_core::fault::Fault;
 use stepcast_core::profile::{Profile, Step};
 use stepcast_core::scenario::{Document, Files, NoFiles};
 use stepcast_study::simulate;
@@ -280,11 +280,11 @@ fn methods_stand_side_by_side() {
 struct Examples;
 
 impl Files for Examples {
-    fn profile(&self, path: &str) -> Result<Profile, Invalid> {
+    fn profile(&self, path: &str) -> Result<Profile, Fault> {
         Ok(stepcast_trace::read_profile(Path::new(&example(path))).unwrap())
     }
 
-    fn text(&self, path: &str) -> Result<String, Invalid> {
+    fn text(&self, path: &str) -> Result<String, Fault> {
         NoFiles.text(path)
     }
 }

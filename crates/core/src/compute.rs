@@ -4,11 +4,11 @@
 //! once a step, at a share of the memory rate. Shares are measured, given in the scenario, or assumed with a warning.
 //! A device whose steps were fitted takes what the fit says for each layer at the batch.
 
+use crate::fitted::steps::{LayerTimes, StepLayers};
 use crate::machine::WorkerGroup;
 use crate::prediction::Warning;
 use crate::quantity::{Bytes, Seconds};
 use crate::scenario::Scenario;
-use crate::fitted::steps::{LayerTimes, StepLayers};
 use crate::workload::LayerWork;
 use std::collections::BTreeMap;
 

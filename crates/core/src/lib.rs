@@ -2,8 +2,9 @@
 //! predictions. No input or output, no clock, no threads, no logging: text in, values out.
 
 pub mod compute;
+pub mod fault;
 pub mod fitted;
-pub mod invalid;
+
 pub mod machine;
 pub mod method;
 pub mod model;

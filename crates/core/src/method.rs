@@ -1,19 +1,8 @@
 //! One way to predict. Every method answers the same [`Scenario`] with the same [`Prediction`].
 
+use crate::fault::Fault;
 use crate::prediction::Prediction;
 use crate::scenario::Scenario;
-
-/// Why a method has no answer to a scenario.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}")]
-pub struct Inapplicable {
-    /// The key of the scenario that asks it: "strategy.architecture".
-    pub key: &'static str,
-    /// What the scenario asks that the method does not model.
-    pub reason: String,
-    /// What to change, or which method to take instead.
-    pub remedy: String,
-}
 
 /// One way to predict.
 pub trait Method: Sync {
@@ -31,9 +20,9 @@ pub trait Method: Sync {
         true
     }
 
-    /// Whether the method models what the scenario asks.
-    fn applies(&self, scenario: &Scenario) -> Result<(), Inapplicable>;
+    /// Whether the method models what the scenario asks; the key of a fault is that of what it does not model.
+    fn applies(&self, scenario: &Scenario) -> Result<(), Fault>;
 
     /// The answer; the same scenario always gives the same one.
-    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable>;
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault>;
 }

@@ -1,8 +1,8 @@
 //! Speed of fitting and predicting matrix products: 11,859 products like those of a measured grid.
 
 use divan::{Bencher, black_box};
-use stepcast_core::precision::Precision;
 use stepcast_core::fitted::gemm::{Shape, Transposition, Variant};
+use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
 use stepcast_fit::gemm::{Sample, fit as fit_products};
 

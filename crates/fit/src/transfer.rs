@@ -3,8 +3,8 @@
 use crate::artefact::{self, Errors, Provenance};
 use crate::{FitError, Quality, nnls};
 use stepcast_core::fitted::artefact::Kind;
-use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 use stepcast_core::fitted::transfer::{LogLinear, TransferCurve, TransferModel};
+use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 
 const FORMULA: &str = "line: time = startup + size / bandwidth; log-linear (Liu 2022, eq. 18): \
 time = below + per_doubling * log2(size) below threshold, overhead + size / bandwidth from there on";

@@ -9,12 +9,11 @@ use serde::Serialize;
 use stepcast_core::scenario::Document;
 use stepcast_report::of;
 use stepcast_study::Forecast;
-use stepcast_study::predict::compare::Comparison;
+use stepcast_study::explore::search::Report;
 use stepcast_study::fit::Fitted;
 use stepcast_study::fuse::FusionReport;
+use stepcast_study::predict::compare::Comparison;
 use stepcast_study::request::{Folder, Question};
-use stepcast_study::explore::search::Report;
-use stepcast_validation;
 use stepcast_trace::{Found, Imported, Overview};
 
 /// One of the answers.
@@ -25,8 +24,8 @@ pub(crate) enum Told {
     Search(Report),
     Fit { fitted: Fitted, written: Option<String> },
     Import { imported: Imported, written: Option<String> },
-    Validation { set: &'static str, report: validate::Report },
-    Validations(validate::table::Table),
+    Validation { set: &'static str, report: stepcast_validation::Report },
+    Validations(stepcast_validation::table::Table),
 }
 
 /// An answer.

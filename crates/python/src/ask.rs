@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use stepcast_core::invalid::Invalid;
+use stepcast_core::fault::Fault;
 use stepcast_core::scenario::MAX_WORKERS;
-use stepcast_study::predict::compare::Comparison;
-use stepcast_study::fit::{efficiency, gemm, kernels, steps, today, transfer};
+use stepcast_study::explore::search as searching;
 use stepcast_study::explore::search::{Aim, Constraint, Effort};
 use stepcast_study::explore::sweep::Asked;
-use stepcast_study::{Forecast, fuse as fusion, search as searching, usual_workers, validate as validation};
+use stepcast_study::fit::{efficiency, gemm, kernels, steps, today, transfer};
+use stepcast_study::predict::compare::Comparison;
+use stepcast_study::{Forecast, fuse as fusion, usual_workers};
 use stepcast_trace::{Options, usual_name};
 
 /// Most numbers of workers that one scaling table may have.
@@ -106,7 +107,7 @@ pub(crate) fn search(
     let objective = minimize.parse().map_err(|reason: String| unknown("minimize", reason))?;
     let how = how.map(str::parse).transpose().map_err(|reason: String| unknown("how", reason))?;
     let constraint = |text: &String| {
-        let wrong = |invalid: Invalid| Problem::from(invalid).at(format!("subject_to: {text}"));
+        let wrong = |fault: Fault| Problem::from(fault).at(format!("subject_to: {text}"));
         Constraint::parse(text).map_err(wrong)
     };
     let constraints = subject_to.iter().map(constraint).collect::<Result<_, _>>()?;
@@ -209,14 +210,15 @@ pub(crate) fn validate(
     let data = data.as_deref();
     let told = match set {
         Some(name) => {
-            let set = validation::set(name).map_err(|invalid| Problem::from(invalid).in_argument("set"))?;
-            let options = validation::Options { data, held_out, gemm: gemm.as_deref() };
-            let run = || validation::run(set, options, &|_, _| ());
+            let set =
+                stepcast_validation::set(name).map_err(|fault| Problem::from(fault).in_argument("set"))?;
+            let options = stepcast_validation::Options { data, held_out, gemm: gemm.as_deref() };
+            let run = || stepcast_validation::run(set, options, &|_, _| ());
             Told::Validation { set, report: released(py, || Ok(on_pool(None, run)?))? }
         }
         None => {
             let folder = data.unwrap_or(Path::new("validation"));
-            let run = || validation::table::run(folder, &|_, _| ());
+            let run = || stepcast_validation::table::run(folder, &|_, _| ());
             Told::Validations(released(py, || Ok(on_pool(None, run)?))?)
         }
     };

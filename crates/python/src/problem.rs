@@ -3,12 +3,9 @@
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::any::Any;
-use stepcast_core::invalid::Invalid;
-use stepcast_core::scenario::DocumentError;
-use stepcast_study::fit::DataError;
-use stepcast_study::explore::sweep::{Unusable, VaryError};
+use stepcast_core::fault::{Excerpt, Fault};
+use stepcast_study::explore::sweep::VaryError;
 use stepcast_validation::ValidationError;
-use stepcast_trace::TraceError;
 
 /// The exceptions of `stepcast.errors`.
 #[derive(Debug, Clone, Copy)]
@@ -60,55 +57,29 @@ impl Problem {
     }
 }
 
-impl From<Invalid> for Problem {
-    fn from(invalid: Invalid) -> Self {
-        Self::input(invalid.reason, invalid.remedy).at_key(invalid.path.to_string())
-    }
-}
-
-impl From<DocumentError> for Problem {
-    fn from(error: DocumentError) -> Self {
-        let place = match error.line_and_column() {
-            Some((line, column)) => format!("{}:{line}:{column}", error.origin),
-            None => error.origin,
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        let place = match fault.excerpt().and_then(Excerpt::line_and_column) {
+            Some((line, column)) => format!("{}:{line}:{column}", fault.origin()),
+            None => fault.origin().to_owned(),
         };
-        Self::input(error.reason, error.remedy).at_key(error.path.to_string()).at(place)
+        Self::input(fault.reason, fault.remedy).at_key(fault.key.to_string()).at(place)
     }
 }
 
 impl From<VaryError> for Problem {
     fn from(error: VaryError) -> Self {
         match error {
-            VaryError::Axis { axis, invalid } => Self::from(invalid).at(format!("vary: {axis}")),
+            VaryError::Axis { axis, fault } => Self::from(fault).at(format!("vary: {axis}")),
             VaryError::Document(error) => error.into(),
         }
-    }
-}
-
-impl From<TraceError> for Problem {
-    fn from(error: TraceError) -> Self {
-        Self::input(error.reason, error.remedy).at(error.place)
-    }
-}
-
-impl From<DataError> for Problem {
-    fn from(error: DataError) -> Self {
-        Self::input(error.reason, error.remedy).at(error.place)
-    }
-}
-
-impl From<Unusable> for Problem {
-    fn from(error: Unusable) -> Self {
-        Self::input(error.reason, error.remedy)
     }
 }
 
 impl From<ValidationError> for Problem {
     fn from(error: ValidationError) -> Self {
         match error {
-            ValidationError::Scenario(invalid) => invalid.into(),
-            ValidationError::Runs(error) => error.into(),
-            ValidationError::Measurements(error) => error.into(),
+            ValidationError::Fault(fault) => fault.into(),
             error => Self::internal(error.to_string()),
         }
     }

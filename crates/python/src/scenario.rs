@@ -13,8 +13,8 @@ use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use stepcast_core::scenario::{Document, Override};
-use stepcast_study::request::{Folder, Question};
 use stepcast_study::explore::sweep::Asked;
+use stepcast_study::request::{Folder, Question};
 
 /// A model, a cluster and a strategy.
 #[pyclass(frozen, module = "stepcast._stepcast")]

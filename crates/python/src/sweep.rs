@@ -13,8 +13,8 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use stepcast_core::quantity::SamplesPerSec;
 use stepcast_report::of::Swept;
-use stepcast_study::request::Question;
 use stepcast_study::explore::sweep::{Asked, Axis, Format, Output, Variants, fingerprint, rows};
+use stepcast_study::request::Question;
 
 self_cell!(
     struct Varied {
@@ -35,9 +35,8 @@ pub(crate) struct Sweep {
 
 /// The axes that texts such as `batch=16,32` name.
 pub(crate) fn axes(vary: &[String]) -> Result<Vec<Axis>, Problem> {
-    let axis = |text: &String| {
-        Axis::parse(text).map_err(|invalid| Problem::from(invalid).at(format!("vary: {text}")))
-    };
+    let axis =
+        |text: &String| Axis::parse(text).map_err(|fault| Problem::from(fault).at(format!("vary: {text}")));
     vary.iter().map(axis).collect()
 }
 

@@ -113,6 +113,6 @@ pub(crate) fn changes(
 }
 
 fn change(key: &str, item: &Bound<'_, PyAny>) -> PyResult<Override> {
-    let key = full_key(key).map_err(|invalid| Problem::from(invalid).at_key(key))?;
+    let key = full_key(key).map_err(|fault| Problem::from(fault).at_key(key))?;
     Ok(Override::new(key.clone(), value(item, &key)?))
 }

@@ -10,6 +10,7 @@ mod draw;
 pub mod of;
 pub mod page;
 pub mod plots;
+pub mod table;
 pub mod tell;
 pub mod words;
 

@@ -9,10 +9,10 @@ use crate::gather::{GatheringSpec, Launch};
 use crate::graph::{GraphError, LocalLane, OpSpec, StepGraph};
 use crate::lane::{Discipline, LaneSpec, Station};
 use crate::program::{Coupling, PoolSpec, Program, StepWork};
+use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::Pass;
 use stepcast_core::profile::{Operation, Resource};
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::fitted::transfer::Curve;
 
 /// Gradients that travel together.
 #[derive(Debug, Clone, Copy, PartialEq)]

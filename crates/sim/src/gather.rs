@@ -6,8 +6,8 @@
 
 use crate::graph::OpId;
 use std::collections::VecDeque;
-use stepcast_core::quantity::Bytes;
 use stepcast_core::fitted::transfer::Curve;
+use stepcast_core::quantity::Bytes;
 
 /// When ready operations are served.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -8,9 +8,9 @@ mod common;
 use common::{curves, line, pass, passes};
 use proptest::prelude::*;
 use stepcast_analytic::liu2022::{Buffer, Flush, Schedule, plan};
+use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::{Layer, Pass};
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::fitted::transfer::Curve;
 use stepcast_sim::{AllReduce, Bucket, End, Interference, Limits, Messages, Steps, run};
 
 fn training(passes: Vec<Pass>, workers: usize, messages: Messages, curve: Curve) -> AllReduce {

@@ -8,4 +8,6 @@ pub mod replace;
 pub mod request;
 pub mod simulate;
 
-pub use predict::{Advice, CriticalPath, Forecast, ScalingPoint, Share, Training, WORTH, WhatIf, usual_workers};
+pub use predict::{
+    Advice, CriticalPath, Forecast, ScalingPoint, Share, Training, WORTH, WhatIf, usual_workers,
+};

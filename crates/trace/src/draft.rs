@@ -1,7 +1,8 @@
 //! A profile in the making: operations in the order in which they start, with their times in every step.
 
-use crate::TraceError;
+use crate::error::profile_fault;
 use std::collections::HashMap;
+use stepcast_core::fault::Fault;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
 
 /// Operations that are added one after the other.
@@ -94,7 +95,7 @@ impl Draft {
     }
 
     /// The profile: checked, every step as long as what happens in it.
-    pub(crate) fn finish(self, label: &Label) -> Result<Profile, TraceError> {
+    pub(crate) fn finish(self, label: &Label) -> Result<Profile, Fault> {
         let file = label.place.rsplit(['/', '\\']).next().unwrap_or(&label.place);
         let profile = Profile {
             format: FORMAT.to_owned(),
@@ -104,7 +105,7 @@ impl Draft {
             operations: self.operations,
             steps: self.steps,
         };
-        profile.check().map_err(|error| TraceError::profile(&label.place, error))?;
+        profile.check().map_err(|error| profile_fault(&label.place, error))?;
         Ok(profile)
     }
 }

@@ -4,9 +4,10 @@
 
 use crate::import::{Found, Imported, Options};
 use crate::source::{self, Limits};
-use crate::{TraceError, chakra, horovod, kineto, layers, onnx, tensorflow, timeline};
+use crate::{chakra, horovod, kineto, layers, onnx, tensorflow, timeline};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use stepcast_core::fault::Fault;
 
 /// A kind of recording or model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +72,7 @@ impl Format {
     }
 
     /// Imports recordings of this format.
-    pub(crate) fn import(self, paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, TraceError> {
+    pub(crate) fn import(self, paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
         match self {
             Self::Onnx => Ok(onnx::of_paths(paths, options)?.map(|model| Found::Model(Box::new(model)))),
             Self::Timeline => Ok(timeline::of_paths(paths, options)?.map(Found::Profile)),
@@ -92,7 +93,7 @@ impl Format {
     }
 
     /// The format of the file at `path`, or of the first file of a folder or archive that has one.
-    pub fn detect(path: &Path) -> Result<Self, TraceError> {
+    pub fn detect(path: &Path) -> Result<Self, Fault> {
         let mut found = None;
         source::visit(path, Limits::STREAMED, &|_| (), &mut |source| {
             found = Self::of(source.head());
@@ -101,7 +102,7 @@ impl Format {
         found.ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|format| format.name()).collect();
             let remedy = format!("import reads: {}", names.join(", "));
-            TraceError::new(path.display().to_string(), "it is in no format that is known here", remedy)
+            Fault::in_file(path.display().to_string(), "it is in no format that is known here", remedy)
         })
     }
 }

@@ -1,8 +1,9 @@
 //! What an import found, under a name and in a file.
 
 use crate::import::Found;
-use crate::{TraceError, write_model, write_profile};
+use crate::{write_model, write_profile};
 use std::path::Path;
+use stepcast_core::fault::Fault;
 
 /// Whether a profile may be called so.
 pub fn is_profile(path: &Path) -> bool {
@@ -29,9 +30,9 @@ impl Found {
     }
 
     /// Writes it under a name that tells what it is.
-    pub fn write(&self, output: &Path) -> Result<(), TraceError> {
+    pub fn write(&self, output: &Path) -> Result<(), Fault> {
         let wrong =
-            |reason: &str, remedy: &str| Err(TraceError::new(output.display().to_string(), reason, remedy));
+            |reason: &str, remedy: &str| Err(Fault::in_file(output.display().to_string(), reason, remedy));
         match self {
             Self::Profile(_) if !is_profile(output) => {
                 wrong("the name of a profile ends in .json or .json.gz", "use a name such as profile.json")

@@ -1,10 +1,11 @@
 //! Importing whatever lies at a path: options in, a profile or a model out, with what was found on the way.
 
+use crate::Summary;
 use crate::format::Format;
 use crate::source::Watch;
-use crate::{Summary, TraceError};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use stepcast_core::fault::Fault;
 use stepcast_core::model::Model;
 use stepcast_core::profile::Profile;
 
@@ -57,22 +58,22 @@ impl<T> Imported<T> {
 
 /// Imports the recordings at `paths`, whose format their content tells: files, folders or archives. Several paths are
 /// several workers of one job.
-pub fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, TraceError> {
+pub fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
     let Some(first) = paths.first() else {
-        return Err(TraceError::new("import", "no file was named", "name a recording"));
+        return Err(Fault::in_file("import", "no file was named", "name a recording"));
     };
     let format = Format::detect(first)?;
     for path in &paths[1..] {
         let other = Format::detect(path)?;
         if other != format {
             let reason = format!("it is a {}, the first file a {}", other.name(), format.name());
-            return Err(TraceError::new(path.display().to_string(), reason, "import one format at a time"));
+            return Err(Fault::in_file(path.display().to_string(), reason, "import one format at a time"));
         }
     }
     format.import(paths, options)
 }
 
 /// What to say when a step's number of samples is missing.
-pub(crate) fn needs_batch(place: &str) -> TraceError {
-    TraceError::new(place, "it does not tell how many samples a step has", "say it: --batch 32")
+pub(crate) fn needs_batch(place: &str) -> Fault {
+    Fault::in_file(place, "it does not tell how many samples a step has", "say it: --batch 32")
 }

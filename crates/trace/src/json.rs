@@ -1,18 +1,20 @@
 //! Profiles as JSON files, plain or gzip: one line per operation and per step.
 
+use crate::error::profile_fault;
 use crate::write::write_whole;
-use crate::{MAX_UNPACKED, TraceError, read};
+use crate::{MAX_UNPACKED, read};
 use std::io::Write;
 use std::path::Path;
+use stepcast_core::fault::Fault;
 use stepcast_core::profile::Profile;
 
 /// Reads and checks the profile at `path`, compressed with gzip or not.
-pub fn read_profile(path: &Path) -> Result<Profile, TraceError> {
+pub fn read_profile(path: &Path) -> Result<Profile, Fault> {
     parse_profile(&read::content(path, MAX_UNPACKED)?, &path.display().to_string())
 }
 
 /// Reads and checks a profile; `name` is what errors call it.
-pub fn parse_profile(json: &[u8], name: &str) -> Result<Profile, TraceError> {
+pub fn parse_profile(json: &[u8], name: &str) -> Result<Profile, Fault> {
     let profile: Profile = serde_json::from_slice(json).map_err(|error| {
         let place = format!("{name}:{}:{}", error.line(), error.column());
         let text = error.to_string();
@@ -22,15 +24,15 @@ pub fn parse_profile(json: &[u8], name: &str) -> Result<Profile, TraceError> {
         } else {
             "see docs/profile.md for the format, or import the recording again"
         };
-        TraceError::new(place, reason, remedy)
+        Fault::in_file(place, reason, remedy)
     })?;
-    profile.check().map_err(|error| TraceError::profile(name, error))?;
+    profile.check().map_err(|error| profile_fault(name, error))?;
     Ok(profile)
 }
 
 /// Checks `profile` and writes it to `path`, compressed if the name ends in `.gz`; whole or not at all.
-pub fn write_profile(path: &Path, profile: &Profile) -> Result<(), TraceError> {
-    profile.check().map_err(|error| TraceError::profile(&path.display().to_string(), error))?;
+pub fn write_profile(path: &Path, profile: &Profile) -> Result<(), Fault> {
+    profile.check().map_err(|error| profile_fault(&path.display().to_string(), error))?;
     write_whole(path, |mut out| print_profile(profile, &mut out))
 }
 
@@ -109,14 +111,14 @@ mod tests {
     fn errors_name_the_place() {
         let fails = |json: &str| parse_profile(json.as_bytes(), "p.json").unwrap_err();
         let error = fails("{\n\"format\": 3}");
-        assert!(error.place.starts_with("p.json:2:"), "{error}");
+        assert!(error.origin().starts_with("p.json:2:"), "{error}");
         assert!(!error.reason.contains("line"), "{error}");
         assert!(fails("{\"format\"").remedy.contains("too early"));
         let mut text = Vec::new();
         print_profile(&sample(), &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
-        assert_eq!(fails(&text.replace("\"batch\": 8", "\"batch\": 0")).place, "p.json, batch");
-        assert!(fails(&text.replace("[0]}", "[7]}")).place.contains("forward"));
+        assert_eq!(fails(&text.replace("\"batch\": 8", "\"batch\": 0")).origin(), "p.json, batch");
+        assert!(fails(&text.replace("[0]}", "[7]}")).origin().contains("forward"));
         assert!(fails(&text.replace("\"batch\"", "\"size\"")).reason.contains("size"));
     }
 

@@ -2,7 +2,7 @@
 //!
 //! [`import`] recognises what a file is. [`tensorflow()`] reads the `RunMetadata` of a TensorFlow parameter-server
 //! job, [`onnx`](mod@onnx) the graph of an ONNX file, without its weights. What a recording lacks is repaired where that
-//! is honest and said in [`Imported::notes`]; what cannot be repaired is a [`TraceError`]. Nothing read from a file can
+//! is honest and said in [`Imported::notes`]; what cannot be repaired is a [`Fault`]. Nothing read from a file can
 //! make this crate panic, and what it holds in memory is bounded.
 
 mod chakra;
@@ -26,7 +26,6 @@ mod tensorflow;
 pub mod timeline;
 mod write;
 
-pub use error::TraceError;
 pub use format::Format;
 pub use found::{is_profile, is_scenario, usual_name};
 pub use import::{Found, Imported, Options, import};
@@ -40,8 +39,9 @@ pub use tensorflow::{from_run_metadata, tensorflow};
 pub use write::write_text;
 
 use std::path::Path;
+use stepcast_core::fault::Fault;
 
 /// The content of a file, unpacked if it is compressed, at most [`MAX_UNPACKED`] bytes.
-pub fn unpacked(path: &Path) -> Result<Vec<u8>, TraceError> {
+pub fn unpacked(path: &Path) -> Result<Vec<u8>, Fault> {
     read::content(path, MAX_UNPACKED)
 }

@@ -1,15 +1,15 @@
 //! Models as scenario files: `[model.custom]`, one line for each layer.
 
-use crate::TraceError;
 use crate::write::write_whole;
 use std::fmt::Display;
 use std::io::{Error, Result, Write};
 use std::path::Path;
+use stepcast_core::fault::Fault;
 use stepcast_core::model::{Model, ModelFile};
 use toml::Value;
 
 /// Writes `model` to `path` as a scenario that names nothing but a model: `stepcast predict` reads it as it is.
-pub fn write_model(path: &Path, model: &Model) -> std::result::Result<(), TraceError> {
+pub fn write_model(path: &Path, model: &Model) -> std::result::Result<(), Fault> {
     write_whole(path, |mut out| print_model(model, &mut out))
 }
 

@@ -3,13 +3,14 @@
 //! Everything is read through [`Bounded`], so a small file that unpacks to a huge one ends in an error, not in exhausted
 //! memory.
 
-use crate::TraceError;
+use crate::error::system_fault;
 use crate::source::{Bounded, Excess, Limits, decompress, is_tar, unreadable};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::Path;
 use std::rc::Rc;
+use stepcast_core::fault::Fault;
 
 /// Most bytes that are taken from one file, folder or archive after decompression: 2 GiB.
 pub const MAX_UNPACKED: u64 = 2 << 30;
@@ -26,28 +27,28 @@ pub(crate) struct Blob {
 }
 
 /// The recordings at `path`: a file, an archive of files, or a folder of files.
-pub(crate) fn recordings(path: &Path, limit: u64) -> Result<Vec<Blob>, TraceError> {
+pub(crate) fn recordings(path: &Path, limit: u64) -> Result<Vec<Blob>, Fault> {
     let mut left = limit;
     let mut blobs = if path.is_dir() { folder(path, &mut left)? } else { file(path, &mut left)? };
     blobs.sort_by(|a, b| a.name.cmp(&b.name));
     if blobs.is_empty() {
         let remedy = "name the files step_0000.pb, step_0001.pb, and so on";
-        return Err(TraceError::new(path.display().to_string(), "it holds no recorded steps", remedy));
+        return Err(Fault::in_file(path.display().to_string(), "it holds no recorded steps", remedy));
     }
     Ok(blobs)
 }
 
 /// The only content of the file at `path`, decompressed.
-pub(crate) fn single(path: &Path, limit: u64) -> Result<Blob, TraceError> {
+pub(crate) fn single(path: &Path, limit: u64) -> Result<Blob, Fault> {
     let mut blobs = file(path, &mut { limit })?;
     match (blobs.pop(), blobs.is_empty()) {
         (Some(blob), true) => Ok(blob),
-        _ => Err(TraceError::new(path.display().to_string(), "it is an archive", "give one file of it")),
+        _ => Err(Fault::in_file(path.display().to_string(), "it is an archive", "give one file of it")),
     }
 }
 
-fn folder(path: &Path, left: &mut u64) -> Result<Vec<Blob>, TraceError> {
-    let fail = |error| TraceError::system(path, &error, "check the path and its permissions");
+fn folder(path: &Path, left: &mut u64) -> Result<Vec<Blob>, Fault> {
+    let fail = |error| system_fault(path, &error, "check the path and its permissions");
     let mut names = Vec::new();
     for entry in std::fs::read_dir(path).map_err(fail)? {
         let entry = entry.map_err(fail)?;
@@ -84,13 +85,13 @@ fn is_step(name: &str) -> bool {
     is_recording(name) && last_part(name).starts_with("step")
 }
 
-fn file(path: &Path, left: &mut u64) -> Result<Vec<Blob>, TraceError> {
-    let opened = File::open(path).map_err(|error| TraceError::system(path, &error, "check the path"))?;
+fn file(path: &Path, left: &mut u64) -> Result<Vec<Blob>, Fault> {
+    let opened = File::open(path).map_err(|error| system_fault(path, &error, "check the path"))?;
     open(Box::new(opened), &path.display().to_string(), left)
 }
 
 /// One blob, or those of an archive.
-fn open<'a>(reader: Box<dyn Read + 'a>, place: &str, left: &mut u64) -> Result<Vec<Blob>, TraceError> {
+fn open<'a>(reader: Box<dyn Read + 'a>, place: &str, left: &mut u64) -> Result<Vec<Blob>, Fault> {
     let excess = Rc::new(Cell::new(None));
     let fail = |error: &std::io::Error| unreadable(place, error, excess.get());
     let unpacked = decompress(reader).map_err(|error| fail(&error))?;
@@ -133,9 +134,9 @@ fn bounded<R: Read>(reader: R, most: u64, excess: &Rc<Cell<Option<Excess>>>) -> 
 }
 
 /// All of a file, decompressed; for text.
-pub(crate) fn content(path: &Path, limit: u64) -> Result<Vec<u8>, TraceError> {
+pub(crate) fn content(path: &Path, limit: u64) -> Result<Vec<u8>, Fault> {
     let excess = Rc::new(Cell::new(None));
-    let opened = File::open(path).map_err(|error| TraceError::system(path, &error, "check the path"))?;
+    let opened = File::open(path).map_err(|error| system_fault(path, &error, "check the path"))?;
     decompress(Box::new(opened))
         .and_then(|reader| drain(reader, &mut { limit }, &excess))
         .map_err(|error| unreadable(&path.display().to_string(), &error, excess.get()))
@@ -162,7 +163,7 @@ mod tests {
         builder.into_inner().unwrap()
     }
 
-    fn names(bytes: &[u8], limit: u64) -> Result<Vec<(String, Vec<u8>)>, TraceError> {
+    fn names(bytes: &[u8], limit: u64) -> Result<Vec<(String, Vec<u8>)>, Fault> {
         let blobs = open(Box::new(bytes), "x", &mut { limit })?;
         Ok(blobs.into_iter().map(|blob| (blob.name, blob.bytes)).collect())
     }

@@ -9,13 +9,14 @@ mod unpack;
 pub(crate) use bounded::{Bounded, Excess, Limits};
 pub(crate) use unpack::{decompress, is_tar};
 
-use crate::TraceError;
+use crate::error::system_fault;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use stepcast_core::fault::Fault;
 
 /// Bytes that a format is recognised by.
 const HEAD: u64 = 64 << 10;
@@ -65,7 +66,7 @@ impl<'a> Source<'a> {
     }
 
     /// What to say when reading has failed.
-    pub(crate) fn complaint(&self, error: &io::Error) -> TraceError {
+    pub(crate) fn complaint(&self, error: &io::Error) -> Fault {
         unreadable(&self.name, error, self.excess.get())
     }
 }
@@ -83,10 +84,10 @@ impl Read for Source<'_> {
 }
 
 /// What to say when `place` could not be read to its end.
-pub(crate) fn unreadable(place: &str, error: &io::Error, excess: Option<Excess>) -> TraceError {
+pub(crate) fn unreadable(place: &str, error: &io::Error, excess: Option<Excess>) -> Fault {
     match excess {
-        Some(excess) => TraceError::new(place, excess.to_string(), "import fewer steps at a time"),
-        None => TraceError::new(
+        Some(excess) => Fault::in_file(place, excess.to_string(), "import fewer steps at a time"),
+        None => Fault::in_file(
             place,
             format!("it cannot be unpacked: {error}"),
             "copy the file again; it may be cut short",
@@ -100,8 +101,8 @@ pub(crate) fn visit(
     path: &Path,
     limits: Limits,
     watch: Watch<'_>,
-    visit: &mut dyn FnMut(Source<'_>) -> Result<ControlFlow<()>, TraceError>,
-) -> Result<(), TraceError> {
+    visit: &mut dyn FnMut(Source<'_>) -> Result<ControlFlow<()>, Fault>,
+) -> Result<(), Fault> {
     for file in files(path)? {
         if visit_file(&file, limits, watch, visit)?.is_break() {
             break;
@@ -116,8 +117,8 @@ pub(crate) fn first<T>(
     watch: Watch<'_>,
     recognises: fn(&[u8]) -> bool,
     notes: &mut Vec<String>,
-    mut read: impl FnMut(&mut Source<'_>) -> Result<T, TraceError>,
-) -> Result<T, TraceError> {
+    mut read: impl FnMut(&mut Source<'_>) -> Result<T, Fault>,
+) -> Result<T, Fault> {
     let mut found: Option<(String, T)> = None;
     let mut others = 0_usize;
     let visited = visit(path, Limits::STREAMED, watch, &mut |mut source| {
@@ -131,7 +132,7 @@ pub(crate) fn first<T>(
     });
     let Some((name, value)) = found else {
         visited?;
-        return Err(TraceError::new(path.display().to_string(), "it holds no recording", "name a recording"));
+        return Err(Fault::in_file(path.display().to_string(), "it holds no recording", "name a recording"));
     };
     if let Err(error) = visited {
         notes.push(format!("what comes after {name} is lost: {}", error.reason));
@@ -143,22 +144,22 @@ pub(crate) fn first<T>(
 }
 
 /// The only one of `paths`, for formats that are imported one file at a time.
-pub(crate) fn only<'a>(paths: &'a [PathBuf], what: &str) -> Result<&'a Path, TraceError> {
+pub(crate) fn only<'a>(paths: &'a [PathBuf], what: &str) -> Result<&'a Path, Fault> {
     match paths {
         [path] => Ok(path),
         _ => {
             let place = paths.last().map(|path| path.display().to_string()).unwrap_or_default();
-            Err(TraceError::new(place, format!("{what} are imported one at a time"), "name one of them"))
+            Err(Fault::in_file(place, format!("{what} are imported one at a time"), "name one of them"))
         }
     }
 }
 
 /// The file itself, or the files of a folder that are not hidden.
-fn files(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
+fn files(path: &Path) -> Result<Vec<PathBuf>, Fault> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let fail = |error| TraceError::system(path, &error, "check the path and its permissions");
+    let fail = |error| system_fault(path, &error, "check the path and its permissions");
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).map_err(fail)? {
         let entry = entry.map_err(fail)?;
@@ -174,9 +175,9 @@ fn visit_file(
     path: &Path,
     limits: Limits,
     watch: Watch<'_>,
-    visit: &mut dyn FnMut(Source<'_>) -> Result<ControlFlow<()>, TraceError>,
-) -> Result<ControlFlow<()>, TraceError> {
-    let cannot = |error: &io::Error| TraceError::system(path, error, "check the path");
+    visit: &mut dyn FnMut(Source<'_>) -> Result<ControlFlow<()>, Fault>,
+) -> Result<ControlFlow<()>, Fault> {
+    let cannot = |error: &io::Error| system_fault(path, error, "check the path");
     let file = File::open(path).map_err(|error| cannot(&error))?;
     let of = file.metadata().map_err(|error| cannot(&error))?.len();
     let read = Rc::new(Cell::new(0));
@@ -240,7 +241,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    fn all(path: &Path) -> Result<Vec<(String, Vec<u8>)>, TraceError> {
+    fn all(path: &Path) -> Result<Vec<(String, Vec<u8>)>, Fault> {
         let mut found = Vec::new();
         visit(path, LIMITS, &|_| (), &mut |mut source| {
             let mut bytes = Vec::new();

@@ -1,13 +1,14 @@
 //! Files that are there whole or not at all.
 
-use crate::TraceError;
+use crate::error::system_fault;
 use flate2::{Compression, write::GzEncoder};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use stepcast_core::fault::Fault;
 
 /// Writes `text` to `path`.
-pub fn write_text(path: &Path, text: &str) -> Result<(), TraceError> {
+pub fn write_text(path: &Path, text: &str) -> Result<(), Fault> {
     write_whole(path, |file| file.write_all(text.as_bytes()))
 }
 
@@ -16,10 +17,10 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), TraceError> {
 pub(crate) fn write_whole(
     path: &Path,
     print: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<(), TraceError> {
+) -> Result<(), Fault> {
     let Some(name) = path.file_name() else {
         let remedy = "give the name of a file";
-        return Err(TraceError::new(path.display().to_string(), "it is not the name of a file", remedy));
+        return Err(Fault::in_file(path.display().to_string(), "it is not the name of a file", remedy));
     };
     let name = name.to_string_lossy();
     let beside = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
@@ -28,7 +29,7 @@ pub(crate) fn write_whole(
     written.map_err(|error| {
         // The reason is what counts; that the rest could not be removed would hide it.
         let _ = std::fs::remove_file(&beside);
-        TraceError::system(path, &error, "check that the folder exists and can be written to")
+        system_fault(path, &error, "check that the folder exists and can be written to")
     })
 }
 

@@ -7,8 +7,9 @@
 use proptest::prelude::*;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use stepcast_core::fault::Fault;
 use stepcast_core::profile::Profile;
-use stepcast_trace::{Imported, TraceError, tensorflow};
+use stepcast_trace::{Imported, tensorflow};
 
 const STEPS: &[u8] = include_bytes!("fixtures/steps.tar.xz");
 const GRAPHS: &[u8] = include_bytes!("fixtures/graphs.pb.gz");
@@ -46,12 +47,12 @@ impl Folder {
         Self { folder, steps }
     }
 
-    fn import(&self, steps: &Path) -> Result<Imported<Profile>, TraceError> {
+    fn import(&self, steps: &Path) -> Result<Imported<Profile>, Fault> {
         tensorflow(steps, Some(&self.folder.path().join("graphs.pb.gz")), 8)
     }
 }
 
-fn import(name: &str, bytes: &[u8]) -> Result<Imported<Profile>, TraceError> {
+fn import(name: &str, bytes: &[u8]) -> Result<Imported<Profile>, Fault> {
     let folder = Folder::new(name, bytes);
     folder.import(&folder.steps)
 }
@@ -90,12 +91,12 @@ fn every_kind_of_file_gives_the_same_profile() {
 fn errors_name_the_file() {
     let folder = Folder::new("job.tar.xz", STEPS);
     let absent = folder.folder.path().join("absent.tar.xz");
-    assert!(folder.import(&absent).unwrap_err().place.ends_with("absent.tar.xz"));
+    assert!(folder.import(&absent).unwrap_err().origin().ends_with("absent.tar.xz"));
     let error = tensorflow(&folder.steps, Some(&folder.steps), 8).unwrap_err();
     assert_eq!(error.reason, "it is an archive");
     let error = tensorflow(&folder.steps, None, 8).unwrap_err();
     assert!(
-        error.place.ends_with("job.tar.xz") && error.remedy.contains("output_partition_graphs"),
+        error.origin().ends_with("job.tar.xz") && error.remedy.contains("output_partition_graphs"),
         "{error}"
     );
     let error = import("job.tar.xz", &STEPS[..STEPS.len() / 2]).unwrap_err();
@@ -105,7 +106,7 @@ fn errors_name_the_file() {
     let mut broken = archive.clone();
     broken[first - 2] = 0xff;
     let error = import("job.tar", &broken).unwrap_err();
-    assert!(error.place.ends_with("job.tar, step_0000.pb"), "{error}");
+    assert!(error.origin().ends_with("job.tar, step_0000.pb"), "{error}");
     assert!(import("empty.pb", b"").unwrap_err().remedy.contains("FULL_TRACE"));
     assert!(import("empty.tar", &[0; 1024]).is_err());
 }

@@ -9,10 +9,11 @@ use made::Job;
 use proptest::prelude::*;
 use std::io::Write;
 use std::path::PathBuf;
+use stepcast_core::fault::Fault;
 use stepcast_core::pass::Recorded;
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::Seconds;
-use stepcast_trace::{Format, Found, Imported, Options, TraceError, Value, import};
+use stepcast_trace::{Format, Found, Imported, Options, Value, import};
 
 fn write(files: &[(&str, &[u8])]) -> (tempfile::TempDir, Vec<PathBuf>) {
     let folder = tempfile::tempdir().unwrap();
@@ -23,11 +24,11 @@ fn write(files: &[(&str, &[u8])]) -> (tempfile::TempDir, Vec<PathBuf>) {
     (folder, paths)
 }
 
-fn read(bytes: &[u8]) -> Result<Imported, TraceError> {
+fn read(bytes: &[u8]) -> Result<Imported, Fault> {
     read_with(bytes, Some(8))
 }
 
-fn read_with(bytes: &[u8], batch: Option<u32>) -> Result<Imported, TraceError> {
+fn read_with(bytes: &[u8], batch: Option<u32>) -> Result<Imported, Fault> {
     let (_folder, paths) = write(&[("job.json", bytes)]);
     import(&paths, &Options { batch, ..Options::default() })
 }

@@ -8,9 +8,10 @@
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use stepcast_core::fault::Fault;
 use stepcast_core::model::{Cost, Layer, Model, Op, zoo};
 use stepcast_trace::onnx::{ImportedModel, Options, onnx};
-use stepcast_trace::{TraceError, print_model};
+use stepcast_trace::print_model;
 
 /// The files: zoo's name, how it was exported.
 const FILES: &[(&str, &str)] = &[
@@ -41,7 +42,7 @@ fn path(name: &str, how: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/onnx").join(format!("{name}.{how}.onnx.gz"))
 }
 
-fn read(name: &str, how: &str, sizes: &[(&str, u64)]) -> Result<ImportedModel, TraceError> {
+fn read(name: &str, how: &str, sizes: &[(&str, u64)]) -> Result<ImportedModel, Fault> {
     let sizes = sizes.iter().map(|(name, size)| ((*name).to_owned(), *size)).collect();
     onnx(&path(name, how), &Options { sizes, name: None })
 }
@@ -185,6 +186,6 @@ fn files_that_are_cut_short_are_refused() {
     for length in (0..bytes.len()).step_by(97) {
         let read = stepcast_trace::onnx::from_onnx(&bytes[..length], "vgg16.onnx", &Options::default());
         let error = read.err().unwrap_or_else(|| panic!("{length} bytes were enough"));
-        assert!(error.place.starts_with("vgg16.onnx") && !error.remedy.is_empty(), "{error}");
+        assert!(error.origin().starts_with("vgg16.onnx") && !error.remedy.is_empty(), "{error}");
     }
 }

@@ -27,7 +27,7 @@ fn import(path: &Path) -> Result<Found, String> {
             Ok(imported.found)
         }
         Err(error) => {
-            assert!(!error.place.is_empty() && !error.reason.is_empty() && !error.remedy.is_empty());
+            assert!(!error.origin().is_empty() && !error.reason.is_empty() && !error.remedy.is_empty());
             Err(error.to_string())
         }
     }

@@ -4,10 +4,10 @@
 use super::one_worker::OneWorker;
 use super::published::{About, Report, Row};
 use super::{ValidationError, bounds, rows};
-use stepcast_study::predict::interval::Case;
 use serde::Deserialize;
 use stepcast_core::model::zoo;
 use stepcast_core::quantity::{Bytes, SamplesPerSec, Seconds};
+use stepcast_study::predict::interval::Case;
 
 pub(super) const SET: &str = "cakelab";
 

@@ -3,8 +3,8 @@
 //! Where no other set validates the method, groups of the case's own set take that part, all but its own: a weaker test,
 //! which is told apart.
 
-use stepcast_study::predict::interval::{Case, Pool, Residuals, residuals};
 use serde::Serialize;
+use stepcast_study::predict::interval::{Case, Pool, Residuals, residuals};
 
 /// Standard normal quantile of 95 %.
 const NORMAL_95: f64 = 1.645;
@@ -102,9 +102,9 @@ impl Coverage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepcast_study::predict::interval::{Limit, Machines, Pace, Regime};
     use stepcast_core::quantity::SamplesPerSec;
     use stepcast_core::strategy::Architecture;
+    use stepcast_study::predict::interval::{Limit, Machines, Pace, Regime};
 
     fn case(set: &'static str, group: &str, method: &str, residual: f64) -> Case {
         Case {

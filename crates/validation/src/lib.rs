@@ -23,6 +23,7 @@ pub use report::{Options, Report, run, set, sets};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use stepcast_core::fault::Fault;
 
 /// Why the validation could not run.
 #[derive(Debug, thiserror::Error)]
@@ -33,18 +34,9 @@ pub enum ValidationError {
     /// A fit did not succeed.
     #[error("calibration: {0}")]
     Fit(#[from] stepcast_fit::FitError),
-    /// A scenario of the validation is invalid.
-    #[error("scenario: {0}")]
-    Scenario(#[from] stepcast_core::invalid::Invalid),
-    /// Measured runs cannot be read.
+    /// Measured runs cannot be read, or a scenario made of them is refused.
     #[error("{0}")]
-    Runs(#[from] stepcast_trace::TraceError),
-    /// Measurements cannot be read.
-    #[error("{0}")]
-    Measurements(#[from] stepcast_study::fit::DataError),
-    /// A method refused a scenario of the validation.
-    #[error("method: {0}")]
-    Method(#[from] stepcast_core::method::Inapplicable),
+    Fault(#[from] Fault),
 }
 
 /// One bound and whether it is kept.

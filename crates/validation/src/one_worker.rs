@@ -1,9 +1,7 @@
 //! Profiles of a few operations, made from published throughputs, and what the engine says of many such workers.
 
 use super::ValidationError;
-use stepcast_study::predict::interval::Regime;
-use stepcast_study::simulate::Simulate;
-use stepcast_core::invalid::Invalid;
+use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
@@ -13,6 +11,8 @@ use stepcast_core::scenario::{
     StrategySection, WorkersSection,
 };
 use stepcast_core::strategy::Synchronisation;
+use stepcast_study::predict::interval::Regime;
+use stepcast_study::simulate::Simulate;
 
 /// A step of one worker: pulling, then computing. What servers spend on a step is told by the bytes of the pull and the
 /// rate of their ports, whatever it is that takes the time; workers' own links are as good as infinite.
@@ -65,7 +65,7 @@ impl OneWorker {
     ) -> Result<(Prediction, Regime), ValidationError> {
         struct Made(Profile);
         impl Files for Made {
-            fn profile(&self, _: &str) -> Result<Profile, Invalid> {
+            fn profile(&self, _: &str) -> Result<Profile, Fault> {
                 Ok(self.0.clone())
             }
         }

@@ -1,8 +1,8 @@
 //! Published throughput of training with parameter servers, predicted from that of one worker: one report for all sources.
 
 use super::{ErrorBounds, Errors, ValidationError, cakelab, tf_k80, tf_saturation};
-use stepcast_study::predict::interval::Case;
 use serde::Serialize;
+use stepcast_study::predict::interval::Case;
 
 /// One published figure and its prediction.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -1,11 +1,11 @@
 //! All sets of validation data by their names, and what comes of each.
 
 use super::{ValidationError, ddp_gloo, hkbu, liu2022, published, steps, tf_ps, zeng2023};
-use stepcast_study::predict::interval::Case;
 use serde::Serialize;
 use std::path::Path;
-use stepcast_core::invalid::{Invalid, KeyPath};
+use stepcast_core::fault::Fault;
 use stepcast_core::suggest;
+use stepcast_study::predict::interval::Case;
 
 /// Figures in the binary.
 const ZENG2023: &str = "zeng2023";
@@ -86,12 +86,12 @@ pub fn sets() -> Vec<&'static str> {
 }
 
 /// The set called `name`, or what to say instead.
-pub fn set(name: &str) -> Result<&'static str, Invalid> {
+pub fn set(name: &str) -> Result<&'static str, Fault> {
     let sets = sets();
     sets.iter().copied().find(|known| *known == name).ok_or_else(|| {
         let list = format!("the sets are {}", sets.join(", "));
         let remedy = suggest::remedy(name, sets.iter().copied(), &list);
-        Invalid::new(KeyPath::root(), format!("there is no validation set \"{name}\""), remedy)
+        Fault::new(format!("there is no validation set \"{name}\""), remedy)
     })
 }
 
@@ -106,7 +106,7 @@ pub fn run(
         options.data.ok_or_else(|| {
             let what = if set == TF_PS { "FOLDER" } else { "FILE" };
             let remedy = format!("add --data {what}; docs/validation.md says what is in it");
-            Invalid::new(KeyPath::root(), format!("the measurements of {set} are not in the binary"), remedy)
+            Fault::new(format!("the measurements of {set} are not in the binary"), remedy)
         })
     };
     Ok(match set {

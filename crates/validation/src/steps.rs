@@ -1,18 +1,18 @@
 //! Validation of fitted step times: every model predicted by what fits the others, and every family.
 
 use super::ErrorBounds;
-use stepcast_study::fit::DataError;
+use serde::Serialize;
+use std::path::Path;
+use stepcast_core::fault::Fault;
+use stepcast_core::model::zoo;
+use stepcast_core::precision::Precision;
+use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
+use stepcast_core::strategy::Architecture;
+use stepcast_fit::steps::{Group, Moment};
 use stepcast_study::fit::steps::{
     Fold, LeftOut, Prediction, Steps, predictions, products, read, several_models, summary, untold,
 };
 use stepcast_study::predict::interval::{Case, FITTED_STEPS, Limit, Machines, Pace, Regime};
-use serde::Serialize;
-use std::path::Path;
-use stepcast_core::precision::Precision;
-use stepcast_core::model::zoo;
-use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
-use stepcast_core::strategy::Architecture;
-use stepcast_fit::steps::{Group, Moment};
 
 /// One time of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -98,12 +98,9 @@ impl Report {
 
 /// Predicts every step of the file at `path` by what fits the other models' steps; `gemm` is an artefact of matrix
 /// products.
-pub fn run(path: &Path, gemm: Option<&Path>) -> Result<Report, DataError> {
-    let unreadable = |error: super::ValidationError| DataError {
-        place: "validation".to_owned(),
-        reason: error.to_string(),
-        remedy: "correct the file".to_owned(),
-    };
+pub fn run(path: &Path, gemm: Option<&Path>) -> Result<Report, Fault> {
+    let unreadable =
+        |error: super::ValidationError| Fault::in_file("validation", error.to_string(), "correct the file");
     let bounds = super::bounds::read().map_err(unreadable)?.steps;
     let Steps { steps, notes } = read(path)?;
     several_models(path, &steps)?;

@@ -5,9 +5,9 @@ use super::{
     CoverageBound, ErrorBounds, Errors, ValidationError, bounds, ddp_gloo, hkbu, liu2022, published, steps,
     tf_ps, zeng2023,
 };
-use stepcast_study::predict::interval::{Case, Residuals, residuals};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use stepcast_study::predict::interval::{Case, Residuals, residuals};
 
 /// What a set found.
 #[derive(Debug, Clone)]

@@ -2,7 +2,6 @@
 
 use super::published::{About, Report, Row};
 use super::{ValidationError, bounds, rows};
-use stepcast_study::predict::interval::{Case, Regime};
 use serde::Deserialize;
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_core::method::Method;
@@ -12,6 +11,7 @@ use stepcast_core::scenario::{
     WorkersSection,
 };
 use stepcast_core::strategy::Architecture;
+use stepcast_study::predict::interval::{Case, Regime};
 
 pub(super) const SET: &str = "tf-k80";
 

@@ -6,10 +6,8 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
-use stepcast_core::invalid::Invalid;
-use stepcast_core::scenario::DocumentError;
+use stepcast_core::fault::{Excerpt, Fault};
 use stepcast_study::explore::sweep::VaryError;
-use stepcast_trace::TraceError;
 
 /// What went wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -67,6 +65,11 @@ impl Problem {
         Self { key: Some(key.into()), ..self }
     }
 
+    /// An upload that cannot be used. Its place may be a path of this machine, which is nobody's business.
+    pub(crate) fn upload(fault: Fault) -> Self {
+        Self::invalid("upload", fault.reason, fault.remedy)
+    }
+
     /// The server has enough to do.
     pub(crate) fn busy() -> Self {
         let reason = "the server has as much to do as it takes on";
@@ -92,36 +95,27 @@ impl Problem {
     }
 }
 
-impl From<DocumentError> for Problem {
-    fn from(error: DocumentError) -> Self {
-        let place = error.line_and_column();
-        let mut problem = Self::invalid(&error.path.to_string(), error.reason, error.remedy);
-        problem.kind = "urn:stepcast:invalid-scenario".to_owned();
-        problem.title = "invalid scenario".to_owned();
-        (problem.line, problem.column) = place.unzip();
+impl From<Fault> for Problem {
+    /// A fault with a place is one of the scenario, another one of the request.
+    fn from(fault: Fault) -> Self {
+        let excerpt = fault.excerpt().and_then(Excerpt::line_and_column);
+        let in_scenario = fault.place.is_some();
+        let mut problem = Self::invalid(&fault.key.to_string(), fault.reason, fault.remedy);
+        if in_scenario {
+            problem.kind = "urn:stepcast:invalid-scenario".to_owned();
+            problem.title = "invalid scenario".to_owned();
+            (problem.line, problem.column) = excerpt.unzip();
+        }
         problem
-    }
-}
-
-impl From<Invalid> for Problem {
-    fn from(invalid: Invalid) -> Self {
-        Self::invalid(&invalid.path.to_string(), invalid.reason, invalid.remedy)
     }
 }
 
 impl From<VaryError> for Problem {
     fn from(error: VaryError) -> Self {
         match error {
-            VaryError::Axis { axis, invalid } => Self::from(invalid).at(format!("vary: {axis}")),
+            VaryError::Axis { axis, fault } => Self::from(fault).at(format!("vary: {axis}")),
             VaryError::Document(error) => error.into(),
         }
-    }
-}
-
-impl From<TraceError> for Problem {
-    fn from(error: TraceError) -> Self {
-        // The place may be a path of this machine, which is nobody's business.
-        Self::invalid("upload", error.reason, error.remedy)
     }
 }
 

@@ -4,11 +4,12 @@ use crate::problem::Problem;
 use crate::uploads::Uploads;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
 use stepcast_core::scenario::{Document, Override, Scenario};
 use stepcast_core::suggest;
-use stepcast_study::predict::methods;
 use stepcast_study::explore::sweep::{Axis, Variants};
+use stepcast_study::predict::methods;
 
 /// A scenario, and what is changed in it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -45,11 +46,11 @@ impl Question {
     }
 
     /// What a method's refusal is.
-    pub(crate) fn refused(&self, why: Inapplicable) -> Problem {
-        if why.key.is_empty() {
+    pub(crate) fn refused(&self, why: Fault) -> Problem {
+        if why.key.steps().is_empty() {
             return Problem::stopped();
         }
-        self.document.refused(why, &self.overrides).into()
+        self.document.located(why, &self.overrides).into()
     }
 
     /// The method called `name`, or the first that applies.

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Cursor};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use stepcast_core::fault::Fault;
 use stepcast_core::fitted::artefact::Artefact;
-use stepcast_core::invalid::{Invalid, KeyPath};
 use stepcast_core::model::ModelFile;
 use stepcast_core::profile::Profile;
 use stepcast_core::scenario::Files;
@@ -87,7 +87,7 @@ impl Uploads {
 
     /// Makes something that scenarios can name of the file at `place`.
     pub(crate) fn take(&self, place: PathBuf, name: &str, batch: Option<u32>) -> Result<Taken, Problem> {
-        let bytes = stepcast_trace::unpacked(&place)?;
+        let bytes = stepcast_trace::unpacked(&place).map_err(Problem::upload)?;
         if let Some(text) = std::str::from_utf8(&bytes).ok().filter(|text| Artefact::from_toml(text).is_ok())
         {
             let file = self.keep(".toml", bytes.len(), Kept::Artefact(text.into()))?;
@@ -101,8 +101,10 @@ impl Uploads {
                 Imported { found: Found::Profile(profile), summary: Default::default(), notes: Vec::new() };
             return self.imported(imported, None);
         }
-        let onnx = stepcast_trace::Format::detect(&place)? == stepcast_trace::Format::Onnx;
-        let mut imported = stepcast_trace::import(&[place], &Options { batch, ..Options::default() })?;
+        let onnx =
+            stepcast_trace::Format::detect(&place).map_err(Problem::upload)? == stepcast_trace::Format::Onnx;
+        let mut imported = stepcast_trace::import(&[place], &Options { batch, ..Options::default() })
+            .map_err(Problem::upload)?;
         let name = shown(name);
         if !name.is_empty() {
             match &mut imported.found {
@@ -173,35 +175,31 @@ fn shown(name: &str) -> String {
     stem.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
-fn absent(what: &str, name: &str) -> Invalid {
+fn absent(what: &str, name: &str) -> Fault {
     let name: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
     let reason = format!("there is no {what} \"{name}\" among the uploads");
-    Invalid::new(
-        KeyPath::root(),
-        reason,
-        "upload it, and use the name that it gets; other files are not read",
-    )
+    Fault::new(reason, "upload it, and use the name that it gets; other files are not read")
 }
 
 impl Files for Uploads {
-    fn profile(&self, path: &str) -> Result<Profile, Invalid> {
+    fn profile(&self, path: &str) -> Result<Profile, Fault> {
         match self.find(path) {
             Some(Kept::Profile(profile)) => Ok(Profile::clone(&profile)),
             _ if path == EXAMPLE.0 => parse_profile(EXAMPLE.1.as_bytes(), EXAMPLE.0)
-                .map_err(|error| Invalid::new(KeyPath::root(), error.reason, error.remedy)),
+                .map_err(|error| Fault::new(error.reason, error.remedy)),
             _ => Err(absent("profile", path)),
         }
     }
 
-    fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Invalid> {
+    fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Fault> {
         let Some(Kept::Onnx(bytes)) = self.find(path) else { return Err(absent("ONNX file", path)) };
         let options = onnx::Options { sizes: sizes.clone(), name: None };
         let imported = onnx::from_onnx(Cursor::new(bytes), "upload", &options)
-            .map_err(|error| Invalid::new(KeyPath::root(), error.reason, error.remedy))?;
+            .map_err(|error| Fault::new(error.reason, error.remedy))?;
         Ok(ModelFile::of(&imported.model))
     }
 
-    fn text(&self, path: &str) -> Result<String, Invalid> {
+    fn text(&self, path: &str) -> Result<String, Fault> {
         match self.find(path) {
             Some(Kept::Artefact(text)) => Ok(text.to_string()),
             _ => Err(absent("artefact", path)),

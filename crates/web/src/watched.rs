@@ -1,7 +1,8 @@
 //! A method that tells how far it is, and stops answering when nobody listens.
 
 use std::sync::Mutex;
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::scenario::Scenario;
 use tokio_util::sync::CancellationToken;
@@ -39,14 +40,14 @@ impl Method for Watched<'_> {
         self.method.is_quick()
     }
 
-    fn applies(&self, scenario: &Scenario) -> Result<(), Inapplicable> {
+    fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
         self.method.applies(scenario)
     }
 
-    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable> {
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
         if self.token.is_cancelled() {
             let (reason, remedy) = ("it was stopped before it was done".to_owned(), "ask again".to_owned());
-            return Err(Inapplicable { key: "", reason, remedy });
+            return Err(Fault::new(reason, remedy));
         }
         let prediction = self.method.predict(scenario)?;
         if let Ok(mut tell) = self.tell.lock() {

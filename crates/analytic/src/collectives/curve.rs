@@ -1,11 +1,11 @@
 //! How long an all-reduce takes by its size, on the machines of a scenario.
 
 use super::{AllReduce, Cost, Fabric, Hierarchy};
+use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::machine::{Cluster, Network, WorkerGroup};
 use stepcast_core::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Algorithm;
-use stepcast_core::fitted::transfer::Curve;
 
 /// s: gradients travel as 32-bit numbers.
 const ELEMENT: Bytes = Bytes::new(4.0);

@@ -16,8 +16,8 @@ mod curve;
 
 pub use curve::{curve, ring_update, scenario_cost};
 
-use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
 use stepcast_core::fitted::transfer::Curve;
+use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
 
 /// What joins workers, and how fast they combine what arrives.
 #[derive(Debug, Clone, Copy, PartialEq)]

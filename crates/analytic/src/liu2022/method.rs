@@ -4,14 +4,14 @@ use super::run::plan;
 use super::schedule::{Buffer, Flush, Schedule};
 use crate::collectives::{curve, scenario_cost};
 use stepcast_core::compute::{self, Speed};
-use stepcast_core::invalid::Invalid;
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::fault::Fault;
+use stepcast_core::fitted::transfer::Curve;
+use stepcast_core::method::Method;
 use stepcast_core::pass::{Pass, Recorded};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Warning};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Fusion, Synchronisation};
-use stepcast_core::fitted::transfer::Curve;
 
 /// Liu 2022: bulk-synchronous all-reduce that overlaps the backward pass.
 ///
@@ -35,10 +35,9 @@ impl Method for Liu2022 {
         "Liu et al. 2022, doi 10.1145/3485447.3511981"
     }
 
-    fn applies(&self, scenario: &Scenario) -> Result<(), Inapplicable> {
-        let refuse = |key, reason: &str, remedy: &str| {
-            Err(Inapplicable { key, reason: format!("Liu 2022 {reason}"), remedy: remedy.to_owned() })
-        };
+    fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
+        let refuse =
+            |key, reason: &str, remedy: &str| Err(Fault::in_key(key, format!("Liu 2022 {reason}"), remedy));
         if scenario.strategy.architecture != Architecture::AllReduce {
             return refuse(
                 "strategy.architecture",
@@ -87,15 +86,15 @@ impl Method for Liu2022 {
         Ok(())
     }
 
-    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable> {
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
         self.applies(scenario)?;
         let passes = passes(scenario).map_err(inapplicable)?;
         let Some(pass) = Pass::slowest(&passes) else {
-            return Err(Inapplicable {
-                key: "cluster.workers",
-                reason: "Liu 2022 needs workers, and there are none".to_owned(),
-                remedy: "add a group of workers".to_owned(),
-            });
+            return Err(Fault::in_key(
+                "cluster.workers",
+                "Liu 2022 needs workers, and there are none",
+                "add a group of workers",
+            ));
         };
         let update = curve(scenario);
         let plan = plan(&pass, &update, &schedule(scenario, &scenario.strategy.exchange.fusion, &update));
@@ -133,8 +132,8 @@ impl Method for Liu2022 {
     }
 }
 
-fn inapplicable(invalid: Invalid) -> Inapplicable {
-    Inapplicable { key: "model.profile", reason: invalid.reason, remedy: invalid.remedy }
+fn inapplicable(fault: Fault) -> Fault {
+    Fault::in_key("model.profile", fault.reason, fault.remedy)
 }
 
 /// What is assumed about devices, and whether messages of such sizes were measured.
@@ -159,7 +158,7 @@ pub fn assumptions(scenario: &Scenario, update: &Curve, flushes: &[Flush]) -> Ve
 }
 
 /// What a worker of every group computes in a mean step, and what it waits for before.
-pub fn passes(scenario: &Scenario) -> Result<Vec<(Seconds, Pass)>, Invalid> {
+pub fn passes(scenario: &Scenario) -> Result<Vec<(Seconds, Pass)>, Fault> {
     let recorded = scenario.profile().map(Recorded::new).transpose()?;
     let pass = |index: usize| match &recorded {
         Some(recorded) => (Seconds::ZERO, recorded.mean(scenario.slowness(index))),

@@ -22,8 +22,8 @@ pub use run::{osf, plan};
 pub use schedule::{Buffer, Flush, Outcome, Plan, Reading, Schedule};
 pub use stepcast_core::pass::{Layer, Pass};
 
-use stepcast_core::quantity::Seconds;
 use stepcast_core::fitted::transfer::Curve;
+use stepcast_core::quantity::Seconds;
 
 /// Eq. 1: time of one worker against N times that of N workers for the same job.
 pub fn sf(one: Seconds, many: Seconds, workers: u32) -> f64 {

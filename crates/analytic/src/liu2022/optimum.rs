@@ -10,9 +10,9 @@
 //!
 //! for any t. Exact; O(n²) evaluations of t.
 
+use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::Pass;
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::fitted::transfer::Curve;
 
 /// How many gradients each message of the best plan has; of equally fast plans one with few messages.
 pub fn optimum(pass: &Pass, update: &Curve) -> Vec<u32> {

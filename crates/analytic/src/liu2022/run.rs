@@ -4,9 +4,9 @@
 //! the order of the backward pass.
 
 use super::schedule::{Buffer, Flush, Outcome, Plan, Reading, Schedule};
+use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::{Layer, Pass};
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::fitted::transfer::Curve;
 
 /// The times of one step; nothing is allocated.
 pub fn osf(pass: &Pass, update: &Curve, schedule: &Schedule) -> Outcome {

@@ -8,7 +8,7 @@ use super::structure::Structure;
 use super::threads::Threads;
 use crate::collectives::{AllReduce, Fabric};
 use stepcast_core::compute::{Speed, host_to_device, memory_efficiency};
-use stepcast_core::method::Inapplicable;
+use stepcast_core::fault::Fault;
 use stepcast_core::model::{Model, zoo};
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use stepcast_core::scenario::{ASSUMED_HOST_MEMORY_RATE, KernelTimes, ModelSource, Scenario};
@@ -28,7 +28,7 @@ pub struct Assumed {
 }
 
 /// SPRINT's threads for a scenario with one group of workers.
-pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Inapplicable> {
+pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Fault> {
     let cluster = &scenario.cluster;
     let group = &cluster.groups[0];
     let options = &scenario.oyama2016;
@@ -118,16 +118,13 @@ pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Inapplicable> 
 }
 
 /// Eq. 4 for the scenario's model.
-fn by_kernels(
-    scenario: &Scenario,
-    times: &KernelTimes,
-    batch: u32,
-) -> Result<(Seconds, Outside), Inapplicable> {
-    let refuse = |reason: String| Inapplicable {
-        key: "methods.oyama2016.kernels",
-        reason: format!("the kernels of Oyama 2016 do not make up this model: {reason}"),
-        remedy: "give `compute-gradient` instead, or a chain of convolutions, pooling and linear layers"
-            .to_owned(),
+fn by_kernels(scenario: &Scenario, times: &KernelTimes, batch: u32) -> Result<(Seconds, Outside), Fault> {
+    let refuse = |reason: String| {
+        Fault::in_key(
+            "methods.oyama2016.kernels",
+            format!("the kernels of Oyama 2016 do not make up this model: {reason}"),
+            "give `compute-gradient` instead, or a chain of convolutions, pooling and linear layers",
+        )
     };
     let model: Model = match &scenario.source {
         ModelSource::Zoo(name) => zoo::build(name).map_err(|error| refuse(error.to_string()))?,

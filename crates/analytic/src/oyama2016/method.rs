@@ -3,7 +3,8 @@
 use super::estimate::{Assumed, threads};
 use super::steady::{SHORT, Steady};
 use stepcast_core::compute;
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, GroupReport, Prediction, Updating, Warning};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
@@ -29,9 +30,9 @@ impl Method for Oyama2016 {
         "Oyama et al. 2016 (SPRINT), in Japanese"
     }
 
-    fn applies(&self, scenario: &Scenario) -> Result<(), Inapplicable> {
+    fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
         let refuse = |key, reason: String, remedy: &str| {
-            Err(Inapplicable { key, reason: format!("Oyama 2016 {reason}"), remedy: remedy.to_owned() })
+            Err(Fault::in_key(key, format!("Oyama 2016 {reason}"), remedy))
         };
         if scenario.profile().is_some() {
             return refuse(
@@ -77,14 +78,15 @@ impl Method for Oyama2016 {
         Ok(())
     }
 
-    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable> {
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
         self.applies(scenario)?;
         let (threads, assumed) = threads(scenario)?;
-        let steady = threads.steady().ok_or_else(|| Inapplicable {
-            key: "methods.oyama2016",
-            reason: "Oyama 2016 finds no steady state: a thread takes no time, or too much to count"
-                .to_owned(),
-            remedy: "give the threads times such as \"1 ns\" for each parameter".to_owned(),
+        let steady = threads.steady().ok_or_else(|| {
+            Fault::in_key(
+                "methods.oyama2016",
+                "Oyama 2016 finds no steady state: a thread takes no time, or too much to count",
+                "give the threads times such as \"1 ns\" for each parameter",
+            )
         })?;
         let computing = threads.load_images + threads.deform_images + threads.compute;
         let group = GroupReport {

@@ -4,9 +4,10 @@ use super::formulas::{Operations, cpu_rate, gpu_rate};
 use crate::placement;
 use crate::queue::{self, Arrival};
 use crate::step::{self, Round, TransferCost};
-use stepcast_core::machine::{DeviceKind, WorkerGroup};
 use stepcast_core::compute;
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::fault::Fault;
+use stepcast_core::machine::{DeviceKind, WorkerGroup};
+use stepcast_core::method::Method;
 use stepcast_core::prediction::{GroupReport, Prediction, Warning};
 use stepcast_core::quantity::{FlopsPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -29,11 +30,11 @@ impl Method for Zeng2023 {
         "Zeng et al. 2023, doi 10.1155/2023/2663115"
     }
 
-    fn applies(&self, scenario: &Scenario) -> Result<(), Inapplicable> {
+    fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
         step::only_bulk_synchronous("Zeng 2023", scenario)
     }
 
-    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable> {
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
         self.applies(scenario)?;
         let workers = workers(scenario);
         let (round, slack) = match scenario.strategy.architecture {

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
+use stepcast_core::fitted::transfer::{Curve, LogLinear, Measured};
 use stepcast_core::pass::{Layer, Pass};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
-use stepcast_core::fitted::transfer::{Curve, LogLinear, Measured};
 
 /// Layers with the time of their backward pass and the size of their gradients.
 pub(crate) fn pass(layers: &[(f64, f64)]) -> Pass {

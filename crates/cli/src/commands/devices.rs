@@ -3,7 +3,6 @@
 use super::json;
 use crate::Answer;
 use crate::render::Screen;
-use crate::render::error::Complaint;
 use crate::render::table::{Column, Table};
 use stepcast_core::machine::catalog;
 use stepcast_core::machine::{Device, DeviceKind};
@@ -14,7 +13,7 @@ pub(super) fn run(name: Option<&str>, as_json: bool, screen: &Screen) -> anyhow:
         None if as_json => json(catalog::devices()?),
         None => list(screen),
         Some(name) => {
-            let device = catalog::device(name).map_err(Complaint::in_argument)?;
+            let device = catalog::device(name)?;
             if as_json { json(&device) } else { Ok(show(name, &device, screen).into()) }
         }
     }

@@ -3,11 +3,11 @@
 use super::json;
 use crate::Answer;
 use crate::args::{Fit, FitFiles};
-use crate::render::error::Complaint;
 use crate::render::{Screen, fit as text};
 use indicatif::ProgressBar;
 use std::time::Duration;
-use stepcast_study::fit::{DataError, efficiency, gemm, kernels, steps, today, transfer};
+use stepcast_core::fault::Fault;
+use stepcast_study::fit::{efficiency, gemm, kernels, steps, today, transfer};
 
 pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     let (Fit::Efficiency { files, .. }
@@ -19,7 +19,7 @@ pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<
     let written = output.display().to_string();
     if output.exists() && !force {
         let remedy = "choose another name, or add --force to write over it";
-        return Err(Complaint::new("it exists already", remedy).at(format!("-o {written}")).into());
+        return Err(Fault::new("it exists already", remedy).at(format!("-o {written}")).into());
     }
     let progress = ProgressBar::new_spinner().with_message("fitting");
     progress.enable_steady_tick(Duration::from_millis(100));
@@ -32,11 +32,10 @@ pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<
         Fit::Transfer { .. } => transfer::run(data, test, date),
     };
     progress.finish_and_clear();
-    let fitted =
-        fitted.map_err(|DataError { place, reason, remedy }| Complaint::new(reason, remedy).at(place))?;
+    let fitted = fitted?;
     fitted
         .write(output)
-        .map_err(|error| Complaint::new(error.reason, error.remedy).at(format!("-o {written}")))?;
+        .map_err(|error| Fault::new(error.reason, error.remedy).at(format!("-o {written}")))?;
     if as_json {
         return json(&fitted.told(Some(&written)));
     }

@@ -5,11 +5,11 @@ mod progress;
 use super::json;
 use crate::Answer;
 use crate::args::{Import, Size};
-use crate::render::error::Complaint;
 use crate::render::{Screen, import};
 use progress::Bar;
 use std::path::Path;
-use stepcast_trace::{Options, Overview, TraceError, is_profile, is_scenario, usual_name};
+use stepcast_core::fault::Fault;
+use stepcast_trace::{Options, Overview, is_profile, is_scenario, usual_name};
 
 pub(super) fn run(flags: &Import, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     if let Some(output) = &flags.output {
@@ -22,16 +22,15 @@ pub(super) fn run(flags: &Import, as_json: bool, screen: &Screen) -> anyhow::Res
         sizes: &flags.sizes.iter().map(|Size(name, length)| (name.clone(), *length)).collect(),
         watch: &|progress| bar.show(progress),
     };
-    let mut imported = stepcast_trace::import(&flags.traces, &options).map_err(Complaint::in_trace)?;
+    let mut imported = stepcast_trace::import(&flags.traces, &options)?;
     bar.finish();
     let name = flags.name.clone().or_else(|| flags.traces.first().and_then(|trace| usual_name(trace)));
     if let Some(name) = name {
         imported.found.rename(name);
     }
     if let Some(output) = &flags.output {
-        let wrong = |error: TraceError| {
-            Complaint::new(error.reason, error.remedy).at(format!("-o {}", output.display()))
-        };
+        let wrong =
+            |error: Fault| Fault::new(error.reason, error.remedy).at(format!("-o {}", output.display()));
         imported.found.write(output).map_err(wrong)?;
     }
     let written = flags.output.as_ref().map(|path| path.display().to_string());
@@ -40,10 +39,10 @@ pub(super) fn run(flags: &Import, as_json: bool, screen: &Screen) -> anyhow::Res
 }
 
 /// Whether anything could be written under this name, before a large file is read.
-fn check_name(output: &Path) -> Result<(), Complaint> {
+fn check_name(output: &Path) -> Result<(), Fault> {
     if is_profile(output) || is_scenario(output) {
         return Ok(());
     }
     let reason = "the name of a profile ends in .json or .json.gz, that of a scenario with a model in .toml";
-    Err(Complaint::new(reason, "use a name such as profile.json").at(format!("-o {}", output.display())))
+    Err(Fault::new(reason, "use a name such as profile.json").at(format!("-o {}", output.display())))
 }

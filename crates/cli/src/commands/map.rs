@@ -5,8 +5,8 @@ use super::question::Question;
 use super::{json, plot};
 use crate::Answer;
 use crate::args::Map as Flags;
-use crate::render::error::Complaint;
 use crate::render::{Screen, map};
+use stepcast_core::fault::Fault;
 use stepcast_study::explore::map::{Extent, Map, MinibatchRange};
 use stepcast_study::predict::methods;
 
@@ -31,7 +31,7 @@ pub(super) fn run(flags: &Flags, as_json: bool, screen: &Screen) -> anyhow::Resu
     if count(&extent.nodes) * count(&extent.batches) > MAX_CELLS {
         let reason = format!("the map would have more than {MAX_CELLS} cells");
         let remedy = "give fewer nodes or batches, such as 1,2,4,8";
-        return Err(Complaint::new(reason, remedy).at("--nodes, --batches").into());
+        return Err(Fault::new(reason, remedy).at("--nodes, --batches").into());
     }
     let drawn = Map::new(&scenario, method, extent).map_err(refused)?;
     if let Some(path) = &flags.plot {

@@ -3,10 +3,10 @@
 use super::json;
 use crate::Answer;
 use crate::args::Models;
-use crate::render::error::Complaint;
 use crate::render::{Screen, model};
 use anyhow::Context;
 use serde::Serialize;
+use stepcast_core::fault::Fault;
 use stepcast_core::model::zoo::{self, Entry};
 use stepcast_core::model::{Counting, Layer, Model};
 use stepcast_core::suggest;
@@ -38,7 +38,7 @@ fn show(name: &str, layers: bool, as_json: bool, screen: &Screen) -> anyhow::Res
         let known =
             zoo::entries().flat_map(|entry| std::iter::once(entry.name).chain(entry.aliases.iter().copied()));
         let remedy = suggest::remedy(name, known, "run `stepcast models` for the list");
-        Complaint::new(format!("there is no model \"{name}\" in the zoo"), remedy)
+        Fault::new(format!("there is no model \"{name}\" in the zoo"), remedy)
     })?;
     let built = entry.build().with_context(|| format!("the zoo's {} is broken", entry.name))?;
     if as_json {

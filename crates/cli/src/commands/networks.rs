@@ -3,17 +3,16 @@
 use super::json;
 use crate::Answer;
 use crate::render::Screen;
-use crate::render::error::Complaint;
 use crate::render::table::{Column, Table};
-use stepcast_core::machine::catalog;
 use stepcast_core::machine::Network;
+use stepcast_core::machine::catalog;
 
 pub(super) fn run(name: Option<&str>, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     match name {
         None if as_json => json(catalog::networks()?),
         None => list(screen),
         Some(name) => {
-            let network = catalog::network(name).map_err(Complaint::in_argument)?;
+            let network = catalog::network(name)?;
             if as_json { json(&network) } else { Ok(show(name, &network, screen).into()) }
         }
     }

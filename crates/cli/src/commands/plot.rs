@@ -1,8 +1,8 @@
 //! `--plot`: an answer as a drawing.
 
-use crate::render::error::Complaint;
 use crate::render::{Screen, name};
 use std::path::Path;
+use stepcast_core::fault::Fault;
 use stepcast_trace::write_text;
 
 /// Whether a path names a drawing.
@@ -11,19 +11,19 @@ pub(super) fn is_drawing(path: &Path) -> bool {
 }
 
 /// Whether a drawing can have this name: better to know before anything is computed.
-pub(super) fn check(path: &Path) -> Result<(), Complaint> {
+pub(super) fn check(path: &Path) -> Result<(), Fault> {
     if is_drawing(path) {
         return Ok(());
     }
     let reason = "a plot is an SVG file, and its name ends in .svg";
-    Err(Complaint::new(reason, "use a name such as plot.svg").at(format!("--plot {}", path.display())))
+    Err(Fault::new(reason, "use a name such as plot.svg").at(format!("--plot {}", path.display())))
 }
 
 /// Writes a drawing, whole or not at all.
-pub(super) fn write(path: &Path, svg: &str) -> Result<(), Complaint> {
+pub(super) fn write(path: &Path, svg: &str) -> Result<(), Fault> {
     write_text(path, svg).map_err(|error| {
         let reason = format!("cannot write the plot: {}", error.reason);
-        Complaint::new(reason, error.remedy).at(format!("--plot {}", path.display()))
+        Fault::new(reason, error.remedy).at(format!("--plot {}", path.display()))
     })
 }
 

@@ -4,11 +4,12 @@ use super::question::Question;
 use super::{json, plot, timeline};
 use crate::Answer;
 use crate::args::Predict;
-use crate::render::error::Complaint;
 use crate::render::{Screen, forecast};
+use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_report::of;
-use stepcast_study::{Forecast, methods, usual_workers};
+use stepcast_study::predict::methods;
+use stepcast_study::{Forecast, usual_workers};
 
 pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     let question = Question::of(&flags.about)?;
@@ -45,6 +46,6 @@ pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Re
 }
 
 /// The method of that name.
-pub(super) fn method(name: &str) -> Result<&'static dyn Method, Complaint> {
-    methods::named(name).map_err(|invalid| Complaint::in_argument(invalid).at(format!("--method {name}")))
+pub(super) fn method(name: &str) -> Result<&'static dyn Method, Fault> {
+    methods::named(name).map_err(|fault| fault.at(format!("--method {name}")))
 }

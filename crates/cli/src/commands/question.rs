@@ -1,67 +1,68 @@
 //! What is asked: a scenario from a file, from standard input or built in, or a profile alone.
 
 use crate::args::ScenarioFlags;
-use crate::render::error::Complaint;
+use crate::render::error::in_scenario;
 use std::io::{self, Write};
-use stepcast_core::method::Inapplicable;
-use stepcast_core::scenario::{DocumentError, Override, Scenario};
-use stepcast_study::request;
+use stepcast_core::fault::Fault;
+use stepcast_core::scenario::{Override, Scenario};
 use stepcast_study::explore::sweep::{Axis, Variants, VaryError};
+use stepcast_study::request;
 
 /// What a user asks, with the flags that ask it.
 pub(super) struct Question {
-    asked: question::Question,
+    asked: request::Question,
     /// The overrides as they were written.
     flags: Vec<String>,
 }
 
 impl Question {
     /// What the flags of a command ask.
-    pub(super) fn of(flags: &ScenarioFlags) -> Result<Self, Complaint> {
+    pub(super) fn of(flags: &ScenarioFlags) -> Result<Self, Fault> {
         Self::read(flags.scenario.as_deref(), &flags.overrides)
     }
 
     /// Reads the text and the overrides.
-    pub(super) fn read(path: Option<&str>, flags: &[String]) -> Result<Self, Complaint> {
-        let complaint = |error| Complaint::in_document(error, flags);
-        let overrides: Result<Vec<Override>, DocumentError> =
+    pub(super) fn read(path: Option<&str>, flags: &[String]) -> Result<Self, Fault> {
+        let complaint = |error| in_scenario(error, flags);
+        let overrides: Result<Vec<Override>, Fault> =
             flags.iter().map(|text| Override::parse(text)).collect();
         let overrides = overrides.map_err(complaint)?;
         let asked = match path {
-            None => question::Question::quick_start(overrides),
-            Some("-") => question::Question::from_reader("<stdin>", io::stdin().lock(), overrides)
-                .map_err(complaint)?,
-            Some(path) => question::Question::open(path, overrides).map_err(complaint)?,
+            None => request::Question::quick_start(overrides),
+            Some("-") => {
+                request::Question::from_reader("<stdin>", io::stdin().lock(), overrides).map_err(complaint)?
+            }
+            Some(path) => request::Question::open(path, overrides).map_err(complaint)?,
         };
         Ok(Self { asked, flags: flags.to_vec() })
     }
 
     /// The scenario, or what is wrong with it.
-    pub(super) fn scenario(&self) -> Result<Scenario, Complaint> {
+    pub(super) fn scenario(&self) -> Result<Scenario, Fault> {
         let scenario = self.asked.scenario();
         self.tell_notes();
         scenario.map_err(|error| self.complaint(error))
     }
 
     /// The scenario at every combination of the axes' values; `flag` is what names an axis.
-    pub(super) fn variants(&self, axes: Vec<Axis>, flag: &str) -> Result<Variants<'_>, Complaint> {
+    pub(super) fn variants(&self, axes: Vec<Axis>, flag: &str) -> Result<Variants<'_>, Fault> {
         let variants = self.asked.variants(axes);
         self.tell_notes();
         variants.map_err(|error| match error {
-            VaryError::Axis { axis, invalid } => {
-                Complaint::new(invalid.reason, invalid.remedy).at(format!("{flag} {axis}"))
+            VaryError::Axis { axis, fault } => {
+                Fault::new(fault.reason, fault.remedy).at(format!("{flag} {axis}"))
             }
             VaryError::Document(error) => self.complaint(error),
         })
     }
 
     /// What a method's refusal is, with the place of what it refuses.
-    pub(super) fn refused(&self, why: Inapplicable) -> Complaint {
+    pub(super) fn refused(&self, why: Fault) -> Fault {
         self.complaint(self.asked.refused(why))
     }
 
-    fn complaint(&self, error: DocumentError) -> Complaint {
-        Complaint::in_document(error, &self.flags)
+    fn complaint(&self, error: Fault) -> Fault {
+        in_scenario(error, &self.flags)
     }
 
     fn tell_notes(&self) {

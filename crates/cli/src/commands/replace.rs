@@ -4,10 +4,11 @@ use super::json;
 use super::question::Question;
 use crate::Answer;
 use crate::args::Replace;
-use crate::render::error::Complaint;
+use crate::render::error::in_scenario;
 use crate::render::{Screen, replacement};
 use std::fs;
 use std::path::Path;
+use stepcast_core::fault::Fault;
 use stepcast_core::scenario::Document;
 use stepcast_study::replace::{Refusal, Request, replace};
 
@@ -16,15 +17,13 @@ pub(super) fn run(flags: &Replace, as_json: bool, screen: &Screen) -> anyhow::Re
     let scenario = question.scenario()?;
     let layers = flags.with.as_deref().map(document).transpose()?;
     let with = layers.as_ref().map(Document::layers).transpose();
-    let with = with.map_err(|error| Complaint::in_document(error, &[]))?;
+    let with = with.map_err(|error| in_scenario(error, &[]))?;
     let request = Request { from: flags.from.clone(), with };
     let report = replace(&scenario, request).map_err(|refusal| match (refusal, &layers) {
         (Refusal::Scenario(why), _) => question.refused(why),
-        (Refusal::Layers(invalid), Some(layers)) => {
-            Complaint::in_document(layers.explain_invalid(invalid, &[]), &[])
-        }
-        (Refusal::Cut(invalid) | Refusal::Layers(invalid), _) => {
-            let complaint = Complaint::in_argument(invalid);
+        (Refusal::Layers(fault), Some(layers)) => in_scenario(layers.located(fault, &[]), &[]),
+        (Refusal::Cut(fault) | Refusal::Layers(fault), _) => {
+            let complaint = fault;
             match &flags.from {
                 Some(layer) => complaint.at(format!("--from {layer}")),
                 None => complaint.at(&flags.scenario),
@@ -38,11 +37,11 @@ pub(super) fn run(flags: &Replace, as_json: bool, screen: &Screen) -> anyhow::Re
 }
 
 /// The file with new layers.
-fn document(path: &Path) -> Result<Document, Complaint> {
+fn document(path: &Path) -> Result<Document, Fault> {
     let name = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|error| {
         let remedy = "check the path; the file has a list `layers = [{ op = \"conv2d\", … }]`";
-        Complaint::new(format!("cannot read the layers: {error}"), remedy).at(&name)
+        Fault::new(format!("cannot read the layers: {error}"), remedy).at(&name)
     })?;
     Ok(Document::new(name, text))
 }

@@ -6,10 +6,11 @@ use super::question::Question;
 use crate::Answer;
 use crate::args::Report;
 use crate::render::Screen;
-use crate::render::error::Complaint;
 use serde::Serialize;
+use stepcast_core::fault::Fault;
 use stepcast_report::page;
-use stepcast_study::{Forecast, WORTH, methods, usual_workers};
+use stepcast_study::predict::methods;
+use stepcast_study::{Forecast, WORTH, usual_workers};
 use stepcast_trace::write_text;
 
 /// What was written, for programs.
@@ -23,7 +24,7 @@ pub(super) fn run(flags: &Report, as_json: bool, screen: &Screen) -> anyhow::Res
     let place = || format!("-o {}", flags.output.display());
     if flags.output.extension().is_none_or(|extension| extension != "html") {
         let reason = "a report is an HTML file, and its name ends in .html";
-        return Err(Complaint::new(reason, "use a name such as report.html").at(place()).into());
+        return Err(Fault::new(reason, "use a name such as report.html").at(place()).into());
     }
     let question = Question::of(&flags.about)?;
     let scenario = question.scenario()?;
@@ -37,7 +38,7 @@ pub(super) fn run(flags: &Report, as_json: bool, screen: &Screen) -> anyhow::Res
     let inputs = toml::to_string(&forecast.scenario)?;
     let html = page::document(&scenario, method, &forecast, inputs, &command(flags))?;
     write_text(&flags.output, &html).map_err(|error| {
-        Complaint::new(format!("cannot write the report: {}", error.reason), error.remedy).at(place())
+        Fault::new(format!("cannot write the report: {}", error.reason), error.remedy).at(place())
     })?;
     let path = flags.output.display().to_string();
     if as_json {

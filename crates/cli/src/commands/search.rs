@@ -4,13 +4,12 @@ use super::question::Question;
 use super::sweep::{asked, axes, progress};
 use super::{json, plot, signal};
 use crate::args::{ScenarioFlags, Search};
-use crate::render::error::Complaint;
 use crate::render::{Screen, name, search as text};
 use crate::{Answer, End};
 use std::ops::ControlFlow;
 use std::path::Path;
+use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::machine::catalog;
-use stepcast_core::invalid::{Invalid, KeyPath};
 use stepcast_core::scenario::Scenario;
 use stepcast_report::of;
 use stepcast_study::explore::search::{Aim, Constraint, Effort, search};
@@ -19,7 +18,7 @@ use stepcast_study::explore::sweep::on_threads;
 pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     flags.plot.as_deref().map(plot::check).transpose()?;
     let constraint = |text: &String| {
-        Constraint::parse(text).map_err(|invalid| complaint(invalid).at(format!("--subject-to {text}")))
+        Constraint::parse(text).map_err(|fault| complaint(fault).at(format!("--subject-to {text}")))
     };
     let constraints: Vec<Constraint> = flags.subject_to.iter().map(constraint).collect::<Result<_, _>>()?;
     let mut vary = Vec::new();
@@ -49,7 +48,7 @@ pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Res
         })
     });
     bar.finish_and_clear();
-    let report = report.map_err(|invalid| refused(invalid, flags.about.scenario.as_deref()))?;
+    let report = report.map_err(|fault| refused(fault, flags.about.scenario.as_deref()))?;
     let end = if signal::asked() && report.gap != Some(0.0) { End::Interrupted } else { End::Done };
     let mut note = String::new();
     if let Some(path) = &flags.plot {
@@ -63,25 +62,25 @@ pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Res
 }
 
 /// Whether there is a front of time and cost to draw.
-fn has_costs(scenario: &Scenario, path: &Path) -> Result<(), Complaint> {
+fn has_costs(scenario: &Scenario, path: &Path) -> Result<(), Fault> {
     if scenario.data.is_some() && scenario.hourly_cost().is_some() {
         return Ok(());
     }
     let reason = "the plot shows time against cost of training, and the scenario has no costs";
     let remedy = "add --set data.samples=1281167 and --set price.worker-hour=2.5, with your own figures";
-    Err(Complaint::new(reason, remedy).at(format!("--plot {}", path.display())))
+    Err(Fault::new(reason, remedy).at(format!("--plot {}", path.display())))
 }
 
-fn complaint(invalid: Invalid) -> Complaint {
-    let path = invalid.path.to_string();
-    let reason = if path.is_empty() { invalid.reason } else { format!("{path}: {}", invalid.reason) };
-    Complaint::new(reason, invalid.remedy)
+fn complaint(fault: Fault) -> Fault {
+    let path = fault.key.to_string();
+    let reason = if path.is_empty() { fault.reason } else { format!("{path}: {}", fault.reason) };
+    Fault::new(reason, fault.remedy)
 }
 
 /// What the whole search complains about: the scenario, or what is asked of it.
-fn refused(invalid: Invalid, scenario: Option<&str>) -> Complaint {
-    let root = invalid.path == KeyPath::root();
-    complaint(invalid).at(if root {
+fn refused(fault: Fault, scenario: Option<&str>) -> Fault {
+    let root = fault.key == KeyPath::root();
+    complaint(fault).at(if root {
         "--vary, --subject-to"
     } else {
         scenario.unwrap_or("quickstart.toml (built in)")
@@ -89,11 +88,11 @@ fn refused(invalid: Invalid, scenario: Option<&str>) -> Complaint {
 }
 
 /// The override that makes a group of workers of every device.
-fn groups(flags: &Search) -> Result<String, Complaint> {
+fn groups(flags: &Search) -> Result<String, Fault> {
     let mut prices = Vec::new();
     for text in &flags.price {
         let wrong =
-            |reason: String, remedy: &str| Err(Complaint::new(reason, remedy).at(format!("--price {text}")));
+            |reason: String, remedy: &str| Err(Fault::new(reason, remedy).at(format!("--price {text}")));
         let Some((device, price)) = text.split_once('=') else {
             return wrong("there is no \"=\"".to_owned(), "write DEVICE=PRICE, such as tesla-t4=0.4");
         };
@@ -109,7 +108,7 @@ fn groups(flags: &Search) -> Result<String, Complaint> {
     }
     let mut groups = Vec::new();
     for device in &flags.devices {
-        catalog::device(device).map_err(|invalid| complaint(invalid).at(format!("--devices {device}")))?;
+        catalog::device(device).map_err(|fault| complaint(fault).at(format!("--devices {device}")))?;
         let price = prices.iter().find(|(name, _)| name == device);
         let price = price.map_or(String::new(), |(_, price)| format!(", price = {price:?}"));
         groups.push(format!("{{ device = {device:?}{price} }}"));

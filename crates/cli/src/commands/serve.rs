@@ -1,11 +1,11 @@
 //! `stepcast serve`: the page and the API, until Ctrl-C.
 
 use crate::args::Serve;
-use crate::render::error::Complaint;
 use crate::{Answer, End};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
+use stepcast_core::fault::Fault;
 use stepcast_web::{Access, Ended, Options, serve};
 
 pub(super) fn run(flags: &Serve, as_json: bool) -> anyhow::Result<Answer> {
@@ -26,7 +26,7 @@ pub(super) fn run(flags: &Serve, as_json: bool) -> anyhow::Result<Answer> {
         Err(error) => {
             let remedy = "choose another port with --port, or 0 for any that is free";
             let place = format!("--bind {} --port {}", flags.bind, flags.port);
-            Err(Complaint::new(format!("cannot listen: {error}"), remedy).at(place).into())
+            Err(Fault::new(format!("cannot listen: {error}"), remedy).at(place).into())
         }
     }
 }

@@ -3,7 +3,6 @@
 use super::question::Question;
 use super::{plot, signal};
 use crate::args::Sweep;
-use crate::render::error::Complaint;
 use crate::render::{Screen, count, duration, name, sweep as text};
 use crate::{Answer, End};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -11,9 +10,12 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 use stepcast_report::of::{MOST_ACROSS, MOST_CELLS, Swept};
-use stepcast_study::explore::sweep::{Asked, Axis, Format, Output, Row, Variants, fingerprint, on_threads, rows};
+use stepcast_study::explore::sweep::{
+    Asked, Axis, Format, Output, Row, Variants, fingerprint, on_threads, rows,
+};
 
 /// More points than this need a limit.
 const MOST_POINTS: u128 = 10_000_000;
@@ -38,7 +40,7 @@ pub(super) fn run(flags: &Sweep, as_json: bool, screen: &Screen) -> anyhow::Resu
         (Some(path), Some(format)) => {
             let print = fingerprint(&variants, &flags.method)?;
             let output = Output::open(path, format, &variants, &print, (flags.resume, flags.force)).map_err(
-                |error| Complaint::new(error.reason, error.remedy).at(format!("-o {}", path.display())),
+                |error| Fault::new(error.reason, error.remedy).at(format!("-o {}", path.display())),
             )?;
             into_file(&variants, asked, points, output, &bar, &mut drawn, (as_json, screen))
         }
@@ -54,7 +56,7 @@ pub(super) fn run(flags: &Sweep, as_json: bool, screen: &Screen) -> anyhow::Resu
 }
 
 /// What a plot of these axes is made of, if it can be drawn.
-fn drawable(path: &Path, axes: &[Axis]) -> Result<Swept, Complaint> {
+fn drawable(path: &Path, axes: &[Axis]) -> Result<Swept, Fault> {
     plot::check(path)?;
     Swept::new(axes).ok_or_else(|| {
         let reason = format!(
@@ -63,15 +65,15 @@ fn drawable(path: &Path, axes: &[Axis]) -> Result<Swept, Complaint> {
             count(MOST_CELLS)
         );
         let remedy = "vary one or two keys, with fewer values such as 1..512:x2, or leave --plot out";
-        Complaint::new(reason, remedy).at(format!("--plot {}", path.display()))
+        Fault::new(reason, remedy).at(format!("--plot {}", path.display()))
     })
 }
 
 /// The axes that `--vary` names.
-pub(super) fn axes(vary: &[String]) -> Result<Vec<Axis>, Complaint> {
+pub(super) fn axes(vary: &[String]) -> Result<Vec<Axis>, Fault> {
     let axis = |text: &String| {
-        let wrong = |invalid: stepcast_core::invalid::Invalid| {
-            Complaint::new(invalid.reason, invalid.remedy).at(format!("--vary {text}"))
+        let wrong = |fault: stepcast_core::fault::Fault| {
+            Fault::new(fault.reason, fault.remedy).at(format!("--vary {text}"))
         };
         Axis::parse(text).map_err(wrong)
     };
@@ -79,15 +81,15 @@ pub(super) fn axes(vary: &[String]) -> Result<Vec<Axis>, Complaint> {
 }
 
 /// Who is asked.
-pub(super) fn asked(name: &str) -> Result<Asked, Complaint> {
-    Asked::named(name).map_err(|invalid| Complaint::in_argument(invalid).at(format!("--method {name}")))
+pub(super) fn asked(name: &str) -> Result<Asked, Fault> {
+    Asked::named(name).map_err(|fault| fault.at(format!("--method {name}")))
 }
 
 /// What rows are written as under this name.
-fn format(path: &Path) -> Result<Format, Complaint> {
+fn format(path: &Path) -> Result<Format, Fault> {
     Format::of(path).ok_or_else(|| {
         let remedy = "use a name such as sweep.csv or sweep.jsonl";
-        Complaint::new("rows are written as .csv or .jsonl", remedy).at(format!("-o {}", path.display()))
+        Fault::new("rows are written as .csv or .jsonl", remedy).at(format!("-o {}", path.display()))
     })
 }
 
@@ -101,7 +103,7 @@ pub(super) fn progress(points: u64) -> ProgressBar {
 }
 
 /// How many points there are to predict.
-fn limited(flags: &Sweep, variants: &Variants<'_>, asked: Asked) -> Result<u64, Complaint> {
+fn limited(flags: &Sweep, variants: &Variants<'_>, asked: Asked) -> Result<u64, Fault> {
     let all = variants.grid().points();
     if let Some(limit) = flags.limit {
         return Ok(u64::try_from(all).map_or(limit, |all| all.min(limit)));
@@ -112,11 +114,11 @@ fn limited(flags: &Sweep, variants: &Variants<'_>, asked: Asked) -> Result<u64, 
         let number = u64::try_from(all).map_or_else(|_| format!("{:.1e}", all as f64), count);
         let reason = format!("the sweep has {number} points, which would take about {long}");
         let remedy = "vary fewer values, or add --limit 1000000 for the first so many";
-        return Err(Complaint::new(reason, remedy).at("--vary"));
+        return Err(Fault::new(reason, remedy).at("--vary"));
     }
     if flags.output.is_none() && all > u128::from(MOST_PRINTED) {
         let reason = format!("{} rows are too many for the screen", count(all as u64));
-        return Err(Complaint::new(reason, "write them to a file: -o sweep.csv").at("--vary"));
+        return Err(Fault::new(reason, "write them to a file: -o sweep.csv").at("--vary"));
     }
     Ok(all as u64)
 }
@@ -171,7 +173,7 @@ fn into_file(
     if let Some(error) = failed {
         let remedy = "make room; the rows so far are kept, and --resume goes on from there";
         let place = format!("-o {}", output.path.display());
-        return Err(Complaint::new(format!("cannot write: {error}"), remedy).at(place).into());
+        return Err(Fault::new(format!("cannot write: {error}"), remedy).at(place).into());
     }
     let told = text::Written { path: &output.path, begun, rows: writer.rows, points };
     let end = if ended.is_break() && writer.rows < points { End::Interrupted } else { End::Done };

@@ -2,46 +2,41 @@
 
 use super::plot::is_drawing;
 use super::question::Question;
-use crate::render::error::Complaint;
 use crate::render::{Screen, name, several};
 use std::path::Path;
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
 use stepcast_core::scenario::Scenario;
 use stepcast_report::of;
 use stepcast_study::simulate;
 use stepcast_trace::timeline::{is_perfetto, write_timeline};
-use stepcast_trace::{TraceError, write_text};
+use stepcast_trace::write_text;
 
 /// Viewers give up on much larger files.
 const MAX_EVENTS: u64 = 2_000_000;
 
 /// Why a timeline could not be written.
 pub(super) enum Failure {
-    Refused(Inapplicable),
-    Unwritten(TraceError),
+    Refused(Fault),
+    Unwritten(Fault),
 }
 
 impl Failure {
-    pub(super) fn complaint(self, question: &Question) -> Complaint {
+    pub(super) fn complaint(self, question: &Question) -> Fault {
         match self {
             Self::Refused(why) => question.refused(why),
-            Self::Unwritten(error) => Complaint::in_trace(error),
+            Self::Unwritten(error) => error,
         }
     }
 }
 
 /// Whether there is a timeline to write, and not too long a one.
-pub(super) fn check(
-    path: &Path,
-    steps: u32,
-    method: &dyn Method,
-    scenario: &Scenario,
-) -> Result<(), Complaint> {
+pub(super) fn check(path: &Path, steps: u32, method: &dyn Method, scenario: &Scenario) -> Result<(), Fault> {
     if method.name() != "simulate" {
         let reason =
             format!("{} is a closed form: it has no timeline, only the simulation has one", method.name());
         let flag = format!("--timeline {}", path.display());
-        return Err(Complaint::new(reason, "add `--method simulate`").at(flag));
+        return Err(Fault::new(reason, "add `--method simulate`").at(flag));
     }
     let each = simulate::events_per_step(scenario);
     if each.saturating_mul(u64::from(steps)) > MAX_EVENTS {
@@ -54,7 +49,7 @@ pub(super) fn check(
             0 => "use fewer workers".to_owned(),
             most => format!("use at most {most}"),
         };
-        return Err(Complaint::new(reason, remedy).at(format!("--timeline-steps {steps}")));
+        return Err(Fault::new(reason, remedy).at(format!("--timeline-steps {steps}")));
     }
     Ok(())
 }

@@ -4,7 +4,6 @@
 
 use super::{json, plot};
 use crate::args::Validate;
-use crate::render::error::Complaint;
 use crate::render::{
     Screen, ddp_gloo as ddp_gloo_text, hkbu as hkbu_text, liu2022 as liu2022_text,
     published as published_text, steps as steps_text, tf_ps as tf_ps_text, validation,
@@ -14,12 +13,11 @@ use crate::{Answer, End};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
-use stepcast_core::invalid::KeyPath;
+use stepcast_core::fault::Fault;
+use stepcast_core::fault::KeyPath;
 use stepcast_report::of;
-use stepcast_study::fit::DataError;
 use stepcast_study::predict::interval::Case;
-use stepcast_validation::{self, Options, Report, ValidationError, table};
-use stepcast_trace::TraceError;
+use stepcast_validation::{Options, Report, ValidationError, table};
 
 /// Where measurements lie that are not in the binary, unless `--data` says otherwise.
 const DATA: &str = "validation";
@@ -27,16 +25,11 @@ const DATA: &str = "validation";
 pub(super) fn run(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     flags.plot.as_deref().map(plot::check).transpose()?;
     let Some(name) = flags.set.as_deref() else { return all(flags, as_json, screen) };
-    let name = validate::set(name).map_err(Complaint::in_argument)?;
+    let name = stepcast_validation::set(name)?;
     let options =
         Options { data: flags.data.as_deref(), held_out: flags.held_out, gemm: flags.gemm.as_deref() };
     let report =
-        with_progress(|progress| validate::run(name, options, progress))?.map_err(|error| match error {
-            ValidationError::Scenario(invalid) if invalid.path == KeyPath::root() => {
-                Complaint::in_argument(invalid).into()
-            }
-            error => failed(error),
-        })?;
+        with_progress(|progress| stepcast_validation::run(name, options, progress))?.map_err(failed)?;
     let cases = if flags.plot.is_some() { report.cases().map_err(failed)? } else { Vec::new() };
     let note = draw(flags, &cases, screen)?;
     let text = match as_json {
@@ -60,8 +53,7 @@ fn render(report: &Report, screen: &Screen) -> String {
 
 fn failed(error: ValidationError) -> anyhow::Error {
     match error {
-        ValidationError::Runs(error) => unreadable(error).into(),
-        ValidationError::Measurements(error) => wrong(error).into(),
+        ValidationError::Fault(fault) if fault.key == KeyPath::root() => fault.into(),
         error => anyhow::Error::new(error).context(FAILED),
     }
 }
@@ -82,11 +74,11 @@ fn all(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::Result<Answe
 }
 
 /// Draws the runs if that is asked for, and says so.
-fn draw(flags: &Validate, cases: &[Case], screen: &Screen) -> Result<String, Complaint> {
+fn draw(flags: &Validate, cases: &[Case], screen: &Screen) -> Result<String, Fault> {
     let Some(path) = &flags.plot else { return Ok(String::new()) };
     if cases.is_empty() {
         let remedy = "draw another set, or leave --plot out";
-        return Err(Complaint::new("nothing of this set was measured: there is nothing to draw", remedy)
+        return Err(Fault::new("nothing of this set was measured: there is nothing to draw", remedy)
             .at(format!("--plot {}", path.display())));
     }
     plot::write(path, &of::predicted_measured(cases).svg())?;
@@ -112,17 +104,9 @@ const ERRORS_HEADER: &str = "\
 # every interval comes from here (docs/intervals.md). square: mean square, less that of what simulated runs differ by.
 ";
 
-fn write(path: &Path, flag: &str, text: &str) -> Result<(), Complaint> {
+fn write(path: &Path, flag: &str, text: &str) -> Result<(), Fault> {
     stepcast_trace::write_text(path, text)
-        .map_err(|error| Complaint::new(error.reason, error.remedy).at(format!("{flag} {}", path.display())))
-}
-
-fn unreadable(error: TraceError) -> Complaint {
-    Complaint::new(error.reason, error.remedy).at(error.place)
-}
-
-fn wrong(error: DataError) -> Complaint {
-    Complaint::new(error.reason, error.remedy).at(error.place)
+        .map_err(|error| Fault::new(error.reason, error.remedy).at(format!("{flag} {}", path.display())))
 }
 
 /// Shows how many points of the longest set are done.

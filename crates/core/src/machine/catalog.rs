@@ -3,8 +3,8 @@
 //! Both lists are part of the program (`catalog/*.toml`), and each is parsed on first use and kept.
 //! They hold data sheets, not measurements: what software reaches of a device is up to the scenario.
 
+use crate::fault::Fault;
 use crate::machine::{Device, Network};
-use crate::invalid::{Invalid, KeyPath};
 use crate::suggest;
 use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
@@ -40,12 +40,12 @@ pub fn networks() -> Result<&'static Entries<Network>, CatalogError> {
 }
 
 /// The device called `id`; the error's path is the root, for the caller to place.
-pub fn device(id: &str) -> Result<Device, Invalid> {
+pub fn device(id: &str) -> Result<Device, Fault> {
     find(devices(), "device", id, |_| "run `stepcast devices` for the list".to_owned())
 }
 
 /// The network called `id`; the error's path is the root, for the caller to place.
-pub fn network(id: &str) -> Result<Network, Invalid> {
+pub fn network(id: &str) -> Result<Network, Fault> {
     find(networks(), "network", id, |known| {
         let names: Vec<&str> = known.keys().map(String::as_str).collect();
         format!("the networks are {}", names.join(", "))
@@ -61,21 +61,21 @@ fn find<T: Clone>(
     kind: &str,
     id: &str,
     list: impl FnOnce(&Entries<T>) -> String,
-) -> Result<T, Invalid> {
-    let entries = entries.map_err(|error| {
-        Invalid::new(KeyPath::root(), error.to_string(), "this copy of stepcast is damaged; build it again")
-    })?;
+) -> Result<T, Fault> {
+    let entries = entries
+        .map_err(|error| Fault::new(error.to_string(), "this copy of stepcast is damaged; build it again"))?;
     entries.get(id).cloned().ok_or_else(|| {
         let names = entries.keys().map(String::as_str);
         let remedy = suggest::remedy(id, names, &list(entries));
-        Invalid::new(KeyPath::root(), format!("\"{id}\" is not a {kind} of the catalog"), remedy)
+        Fault::new(format!("\"{id}\" is not a {kind} of the catalog"), remedy)
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{DeviceKind, Precision};
+    use crate::machine::DeviceKind;
+    use crate::precision::Precision;
 
     /// Single-precision peaks in TFLOP/s as the makers print them. For Intel's processors: twice the
     /// double-precision figure of its export compliance metrics; for the others of the CPUs, cores × clock
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_mistyped_name_gets_the_nearest_one() {
         let error = device("Quadro RTX4000").unwrap_err();
-        assert_eq!(error.path, KeyPath::root());
+        assert_eq!(error.key, crate::fault::KeyPath::root());
         assert_eq!(error.reason, "\"Quadro RTX4000\" is not a device of the catalog");
         assert_eq!(error.remedy, "did you mean \"quadro-rtx-4000\"? run `stepcast devices` for the list");
         assert_eq!(device("abacus").unwrap_err().remedy, "run `stepcast devices` for the list");

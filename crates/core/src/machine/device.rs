@@ -1,9 +1,9 @@
 //! What computes: a CPU or a GPU, by its data sheet and by how much of it training reaches.
 
 use crate::fitted::efficiency::{EfficiencyModel, Shares};
+use crate::fitted::steps::StepModel;
 use crate::precision::Precision;
 use crate::quantity::{Bytes, BytesPerSec, FlopsPerSec, Hertz};
-use crate::fitted::steps::StepModel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -23,7 +23,7 @@ use super::cost::Cost;
 use super::op::{Activation, Conv2d, Norm, Op, Padding, Pool};
 use super::shape::{Misfit, ShapeError};
 use super::{Builder, LayerId, Model};
-use crate::invalid::{Invalid, KeyPath};
+use crate::fault::{Fault, KeyPath};
 use crate::suggest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -164,9 +164,9 @@ const OPS: &[(&str, &[&str])] = &[
 
 impl ModelFile {
     /// Checks the layers and counts them. The paths of errors are relative to the table it stands in.
-    pub fn build(&self) -> Result<Model, Invalid> {
+    pub fn build(&self) -> Result<Model, Fault> {
         let mut builder = Builder::new(&self.name, "the scenario");
-        let at_input = |error: ShapeError| Invalid::new(KeyPath::of("input"), error.reason, error.remedy);
+        let at_input = |error: ShapeError| Fault::in_key("input", error.reason, error.remedy);
         let input = builder.input("input", &self.input).map_err(at_input)?;
         let mut ids = HashMap::from([("input".to_owned(), input)]);
         let mut last = input;
@@ -178,18 +178,18 @@ impl ModelFile {
                     Some(field) if layer.gives(field) => path.key(field),
                     _ => path,
                 };
-                Invalid::new(path, format!("layer \"{name}\": {}", misfit.reason), misfit.remedy)
+                Fault::in_key(path, format!("layer \"{name}\": {}", misfit.reason), misfit.remedy)
             })?;
             ids.insert(name, last);
         }
         if self.layers.is_empty() {
-            return Err(Invalid::new(
-                KeyPath::of("layers"),
+            return Err(Fault::in_key(
+                "layers",
                 "the model has no layers",
                 "list at least one, such as { op = \"linear\", out = 10 }",
             ));
         }
-        builder.finish().map_err(|error| Invalid::new(KeyPath::of("layers"), error.reason, error.remedy))
+        builder.finish().map_err(|error| Fault::in_key("layers", error.reason, error.remedy))
     }
 
     /// What the layer at `index` is called.

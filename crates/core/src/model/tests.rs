@@ -232,7 +232,7 @@ proptest! {
         let file = ModelFile { name: "random".to_owned(), input, layers };
         match file.build() {
             Ok(model) => check(&model),
-            Err(invalid) => prop_assert!(!invalid.reason.is_empty() && !invalid.remedy.is_empty()),
+            Err(fault) => prop_assert!(!fault.reason.is_empty() && !fault.remedy.is_empty()),
         }
     }
 

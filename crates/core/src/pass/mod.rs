@@ -5,7 +5,7 @@ mod recorded;
 pub use recorded::Recorded;
 
 use crate::compute::Speed;
-use crate::invalid::{Invalid, KeyPath};
+use crate::fault::Fault;
 use crate::quantity::{Bytes, FlopsPerSec, Seconds};
 use crate::workload::{LayerWork, Workload};
 
@@ -55,10 +55,9 @@ impl Pass {
         backward: Seconds,
         ready: &[(Seconds, Bytes)],
         update: Seconds,
-    ) -> Result<Self, Invalid> {
-        let wrong = |reason: String| {
-            Invalid::new(KeyPath::root(), reason, "give every gradient the time when it was ready, in order")
-        };
+    ) -> Result<Self, Fault> {
+        let wrong =
+            |reason: String| Fault::new(reason, "give every gradient the time when it was ready, in order");
         if ready.is_empty() {
             return Err(wrong("no gradient has a time".to_owned()));
         }

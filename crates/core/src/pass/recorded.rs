@@ -5,7 +5,7 @@
 //! step that made a gradient earlier than one that goes before it, it therefore counts as ready with that one.
 
 use super::{Gradient, Layer, Pass};
-use crate::invalid::{Invalid, KeyPath};
+use crate::fault::Fault;
 use crate::profile::{Operation, Profile, Resource, Step};
 use crate::quantity::Seconds;
 
@@ -21,9 +21,8 @@ pub struct Recorded<'a> {
 
 impl<'a> Recorded<'a> {
     /// Puts the gradients of a profile (its uplinks) in order.
-    pub fn new(profile: &'a Profile) -> Result<Self, Invalid> {
-        let wrong =
-            |reason: String, remedy: &str| Err(Invalid::new(KeyPath::of("model.profile"), reason, remedy));
+    pub fn new(profile: &'a Profile) -> Result<Self, Fault> {
+        let wrong = |reason: String, remedy: &str| Err(Fault::in_key("model.profile", reason, remedy));
         let operations = &profile.operations;
         let on_worker = |&before: &u32| operations[before as usize].resource == Resource::Worker;
         let mut order: Vec<usize> = (0..operations.len()).filter(|&op| sends(&operations[op])).collect();

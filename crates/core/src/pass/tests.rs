@@ -1,6 +1,7 @@
 use super::*;
+use crate::fault::Fault;
 use crate::profile::{FORMAT, Operation, Profile, Resource, Step};
-use crate::scenario::{Document, DocumentError, Files, Scenario};
+use crate::scenario::{Document, Files, Scenario};
 
 /// One second of forward pass, then `b` in 2 s and `a` in 3 s. The gradients stand the other way round, with `c`, which is
 /// ready with `b`, between them.
@@ -75,12 +76,12 @@ fn all_steps_keep_the_order_of_the_mean_one() {
 struct Made(Profile);
 
 impl Files for Made {
-    fn profile(&self, _: &str) -> Result<Profile, Invalid> {
+    fn profile(&self, _: &str) -> Result<Profile, Fault> {
         Ok(self.0.clone())
     }
 }
 
-fn with_buckets(buckets: &str) -> Result<Scenario, DocumentError> {
+fn with_buckets(buckets: &str) -> Result<Scenario, Fault> {
     let text = format!(
         "[model]\nprofile = \"p.json\"\n[strategy]\narchitecture = \"all-reduce\"\n[strategy.fusion]\nbuckets = {buckets}\n"
     );

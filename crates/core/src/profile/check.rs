@@ -1,6 +1,7 @@
 //! What a profile must fulfil before it can be replayed.
 
 use super::{FORMAT, Profile};
+use crate::fault::Fault;
 
 /// Seconds beyond which a time is a mistake.
 const MOST_SECONDS: f64 = 1e9;
@@ -12,49 +13,31 @@ fn is_plausible(time: f64) -> bool {
     time.abs() <= MOST_SECONDS
 }
 
-/// Why a profile cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {reason}; {remedy}")]
-pub struct ProfileError {
-    /// `operations[3]`, `steps[0].end[7]`.
-    pub place: String,
-    /// What is wrong.
-    pub reason: String,
-    /// What to do about it.
-    pub remedy: String,
-}
-
-impl ProfileError {
-    fn new(place: impl Into<String>, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { place: place.into(), reason: reason.into(), remedy: remedy.into() }
-    }
-}
-
 impl Profile {
     /// Checks names, dependencies, times and sizes.
-    pub fn check(&self) -> Result<(), ProfileError> {
+    pub fn check(&self) -> Result<(), Fault> {
         if self.format != FORMAT {
             let reason = format!("\"{}\" is not a format that this version reads", self.format);
-            return Err(ProfileError::new("format", reason, format!("write \"{FORMAT}\"")));
+            return Err(Fault::in_file("format", reason, format!("write \"{FORMAT}\"")));
         }
         if self.batch == 0 {
-            return Err(ProfileError::new("batch", "a step has at least one sample", "give the batch size"));
+            return Err(Fault::in_file("batch", "a step has at least one sample", "give the batch size"));
         }
         if self.operations.is_empty() || self.steps.is_empty() {
             let remedy = "record at least one step with at least one operation";
-            return Err(ProfileError::new("profile", "it has no operations or no steps", remedy));
+            return Err(Fault::in_file("profile", "it has no operations or no steps", remedy));
         }
         self.check_operations()?;
         self.check_cycles()?;
         self.check_steps()
     }
 
-    fn check_operations(&self) -> Result<(), ProfileError> {
+    fn check_operations(&self) -> Result<(), Fault> {
         let mut names: Vec<&str> = self.operations.iter().map(|op| op.name.as_str()).collect();
         names.sort_unstable();
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             let reason = format!("two operations are called \"{}\"", twice[0]);
-            return Err(ProfileError::new("operations", reason, "give every operation its own name"));
+            return Err(Fault::in_file("operations", reason, "give every operation its own name"));
         }
         for (index, operation) in self.operations.iter().enumerate() {
             let place = || format!("operations[{index}] (\"{}\")", operation.name);
@@ -62,22 +45,22 @@ impl Profile {
                 operation.after.iter().find(|after| **after as usize >= self.operations.len())
             {
                 let reason = format!("it waits for operation {missing}, which does not exist");
-                return Err(ProfileError::new(place(), reason, "use indices of this profile's operations"));
+                return Err(Fault::in_file(place(), reason, "use indices of this profile's operations"));
             }
             if operation.bytes > MOST_BYTES {
                 let remedy = "give the size in bytes";
-                return Err(ProfileError::new(place(), "it is larger than a petabyte", remedy));
+                return Err(Fault::in_file(place(), "it is larger than a petabyte", remedy));
             }
             if !operation.resource.is_transfer() && operation.bytes > 0 {
                 let remedy = "only downlink and uplink operations have a size";
-                return Err(ProfileError::new(place(), "it computes and yet has bytes", remedy));
+                return Err(Fault::in_file(place(), "it computes and yet has bytes", remedy));
             }
         }
         Ok(())
     }
 
     /// Kahn's algorithm; what is left over waits for itself.
-    fn check_cycles(&self) -> Result<(), ProfileError> {
+    fn check_cycles(&self) -> Result<(), Fault> {
         let mut waiting: Vec<usize> = self.operations.iter().map(|op| op.after.len()).collect();
         let mut followers: Vec<Vec<u32>> = vec![Vec::new(); self.operations.len()];
         for (index, operation) in self.operations.iter().enumerate() {
@@ -103,13 +86,13 @@ impl Profile {
         let names: Vec<String> =
             stuck.take(5).map(|(operation, _)| format!("\"{}\"", operation.name)).collect();
         let reason = format!("operations wait for each other in a circle: {}", names.join(", "));
-        Err(ProfileError::new("operations", reason, "remove one of the dependencies"))
+        Err(Fault::in_file("operations", reason, "remove one of the dependencies"))
     }
 
-    fn check_steps(&self) -> Result<(), ProfileError> {
+    fn check_steps(&self) -> Result<(), Fault> {
         for (index, step) in self.steps.iter().enumerate() {
             let wrong =
-                |place: String, reason: &str, remedy: &str| Err(ProfileError::new(place, reason, remedy));
+                |place: String, reason: &str, remedy: &str| Err(Fault::in_file(place, reason, remedy));
             let count = self.operations.len();
             if step.start.len() != count || step.end.len() != count {
                 let remedy = "give a start and an end for every operation";

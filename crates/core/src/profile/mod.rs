@@ -6,8 +6,6 @@
 
 mod check;
 
-pub use check::ProfileError;
-
 use crate::quantity::{Bytes, Seconds};
 use serde::{Deserialize, Serialize};
 

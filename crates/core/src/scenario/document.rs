@@ -4,8 +4,7 @@
 //! spans, to find the place that a key path names.
 
 use super::{Files, NoFiles, Scenario, ScenarioFile};
-use crate::invalid::{Invalid, KeyPath, Step};
-use crate::method::Inapplicable;
+use crate::fault::{Excerpt, Fault, KeyPath, Place, Step};
 use crate::model::LayerFile;
 use crate::suggest;
 use serde::Deserialize;
@@ -28,42 +27,10 @@ pub struct Override {
     text: String,
 }
 
-/// What is wrong with a document, and where.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{origin}: {reason}; {remedy}")]
-pub struct DocumentError {
-    /// The file's name, or the override that brought the error in.
-    pub origin: String,
-    /// The file's text and the place in it, where the error is in the file.
-    pub place: Option<(String, Range<usize>)>,
-    /// The key path, where one is known.
-    pub path: KeyPath,
-    /// What is wrong.
-    pub reason: String,
-    /// What to do about it.
-    pub remedy: String,
-}
-
-impl DocumentError {
-    /// Line and column of the place in the file, counted from 1.
-    pub fn line_and_column(&self) -> Option<(usize, usize)> {
-        let (text, span) = self.place.as_ref()?;
-        let before = text.get(..span.start)?;
-        let line = 1 + before.matches('\n').count();
-        Some((line, 1 + before.rsplit('\n').next().unwrap_or_default().chars().count()))
-    }
-}
-
 impl Override {
     /// Reads `key=value`. The value is TOML, or else a string: `cluster.network=10gbe`.
-    pub fn parse(text: &str) -> Result<Self, DocumentError> {
-        let wrong = |reason: &str| DocumentError {
-            origin: text.to_owned(),
-            place: None,
-            path: KeyPath::root(),
-            reason: reason.to_owned(),
-            remedy: "write key=value, such as strategy.batch=64".to_owned(),
-        };
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let wrong = |reason: &str| Fault::in_file(text, reason, "write key=value, such as strategy.batch=64");
         let (key, value) = text.split_once('=').ok_or_else(|| wrong("there is no \"=\""))?;
         let key = key.trim();
         if key.is_empty() || key.split('.').any(|part| part.trim().is_empty()) {
@@ -97,17 +64,13 @@ impl Document {
     }
 
     /// The scenario it describes, after the overrides.
-    pub fn scenario(&self, overrides: &[Override]) -> Result<Scenario, DocumentError> {
+    pub fn scenario(&self, overrides: &[Override]) -> Result<Scenario, Fault> {
         self.scenario_with(&NoFiles, overrides)
     }
 
     /// As [`scenario`](Self::scenario); files that the scenario names are taken from `files`.
-    pub fn scenario_with(
-        &self,
-        files: &dyn Files,
-        overrides: &[Override],
-    ) -> Result<Scenario, DocumentError> {
-        self.file(overrides)?.resolve_with(files).map_err(|invalid| self.explain_invalid(invalid, overrides))
+    pub fn scenario_with(&self, files: &dyn Files, overrides: &[Override]) -> Result<Scenario, Fault> {
+        self.file(overrides)?.resolve_with(files).map_err(|fault| self.located(fault, overrides))
     }
 
     /// As [`scenario_with`](Self::scenario_with), without asking whether the values go together
@@ -116,18 +79,13 @@ impl Document {
         &self,
         files: &dyn Files,
         overrides: &[Override],
-    ) -> Result<Scenario, DocumentError> {
+    ) -> Result<Scenario, Fault> {
         let scenario = self.file(overrides)?.resolve_each_with(files);
-        scenario.map_err(|invalid| self.explain_invalid(invalid, overrides))
-    }
-
-    /// The error that a method's refusal is, with the place of what it refuses.
-    pub fn refused(&self, why: Inapplicable, overrides: &[Override]) -> DocumentError {
-        self.explain_invalid(Invalid::new(KeyPath::of(why.key), why.reason, why.remedy), overrides)
+        scenario.map_err(|fault| self.located(fault, overrides))
     }
 
     /// The layers in a file that has nothing else: `layers = [{ op = "relu" }]`.
-    pub fn layers(&self) -> Result<Vec<LayerFile>, DocumentError> {
+    pub fn layers(&self) -> Result<Vec<LayerFile>, Fault> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Layers {
@@ -145,19 +103,15 @@ impl Document {
     }
 
     /// What is written, after the overrides.
-    pub fn file(&self, overrides: &[Override]) -> Result<ScenarioFile, DocumentError> {
+    pub fn file(&self, overrides: &[Override]) -> Result<ScenarioFile, Fault> {
         let mut file: ScenarioFile = toml::from_str(&self.text).map_err(|error| self.explain_toml(&error))?;
         if overrides.is_empty() {
             return Ok(file);
         }
         let mut table: toml::Table = toml::from_str(&self.text).map_err(|error| self.explain_toml(&error))?;
         for change in overrides {
-            let wrong = |(reason, remedy)| DocumentError {
-                origin: change.text.clone(),
-                place: None,
-                path: KeyPath::of(&change.key),
-                reason,
-                remedy,
+            let wrong = |(reason, remedy): (String, String)| {
+                Fault::in_key(change.key.as_str(), reason, remedy).at(change.text.clone())
             };
             let wrong_place = |reason| wrong((reason, "check the key against the scenario".to_owned()));
             change.apply(&mut table).map_err(wrong_place)?;
@@ -167,28 +121,31 @@ impl Document {
         Ok(file)
     }
 
-    fn explain_toml(&self, error: &toml::de::Error) -> DocumentError {
+    fn explain_toml(&self, error: &toml::de::Error) -> Fault {
         let (reason, remedy) = explain(error.message());
         let span = error.span().unwrap_or(0..0);
-        let place = Some((self.text.clone(), clamp(&self.text, span)));
-        DocumentError { origin: self.name.clone(), place, path: KeyPath::root(), reason, remedy }
+        self.placed(Fault::new(reason, remedy), Some(clamp(&self.text, span)))
     }
 
-    /// The error that an invalid value is, with its place.
-    pub fn explain_invalid(&self, invalid: Invalid, overrides: &[Override]) -> DocumentError {
-        let Invalid { path, reason, remedy } = invalid;
-        let keys: Vec<&str> = path.steps().iter().filter_map(key_of).collect();
+    /// The fault of a value with its place: the override that set the value, or where it stands in the text.
+    pub fn located(&self, fault: Fault, overrides: &[Override]) -> Fault {
+        let keys: Vec<&str> = fault.key.steps().iter().filter_map(key_of).collect();
         let blamed = overrides.iter().rev().find(|change| {
             let parts = change.key.split('.').map(str::trim).filter(|part| part.parse::<usize>().is_err());
             parts.zip(&keys).all(|(set, wrong)| set == *wrong)
         });
         match blamed {
-            Some(change) => DocumentError { origin: change.text.clone(), place: None, path, reason, remedy },
+            Some(change) => fault.at(change.text.clone()),
             None => {
-                let place = locate(&self.text, &path).map(|span| (self.text.clone(), span));
-                DocumentError { origin: self.name.clone(), place, path, reason, remedy }
+                let span = locate(&self.text, &fault.key);
+                self.placed(fault, span)
             }
         }
+    }
+
+    fn placed(&self, fault: Fault, span: Option<Range<usize>>) -> Fault {
+        let excerpt = span.map(|span| Excerpt { text: self.text.as_str().into(), span });
+        Fault { place: Some(Place { origin: self.name.clone(), excerpt }), ..fault }
     }
 }
 

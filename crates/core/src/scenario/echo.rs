@@ -6,10 +6,10 @@ use super::sections::{
     ServersSection, SimulateSection, StrategySection, WorkersSection, ZengSection,
 };
 use super::{ModelSource, Scenario, ScenarioFile, uncertain};
+use crate::fitted::transfer::Curve;
 use crate::machine::{Device, Network, WorkerGroup};
 use crate::model::Counting;
 use crate::strategy::{Architecture, Exchange, Fusion};
-use crate::fitted::transfer::Curve;
 use crate::uncertain::Uncertain;
 
 impl Scenario {

@@ -12,7 +12,7 @@ mod resolve;
 mod sections;
 mod uncertain;
 
-pub use document::{Document, DocumentError, Override};
+pub use document::{Document, Override};
 pub use file::ScenarioFile;
 pub use oyama2016::{
     ASSUMED_HOST_MEMORY_RATE, KernelTime, KernelTimes, KernelsSection, Line, LineSection, OyamaOptions,
@@ -25,8 +25,8 @@ pub use sections::{
 };
 pub use uncertain::UncertainInput;
 
+use crate::fault::Fault;
 use crate::machine::Cluster;
-use crate::invalid::{Invalid, KeyPath};
 use crate::model::{Activation, Counting, ModelFile};
 use crate::pass::{Gradient, Recorded};
 use crate::profile::Profile;
@@ -78,7 +78,7 @@ impl ModelSource {
 
     /// The gradients that workers sum, in the order in which they are ready: those of `workload` in the order of the
     /// backward pass, those of a profile as in its mean step.
-    pub fn gradients(&self, workload: &Workload) -> Result<Vec<Gradient>, Invalid> {
+    pub fn gradients(&self, workload: &Workload) -> Result<Vec<Gradient>, Fault> {
         match self.profile() {
             Some(profile) => Ok(Recorded::new(profile)?.gradients()),
             None => Ok(workload.gradients()),
@@ -89,19 +89,19 @@ impl ModelSource {
 /// Where the files that a scenario names come from. Reading them is for others: this crate does no input.
 pub trait Files {
     /// The profile called `path` in the scenario.
-    fn profile(&self, path: &str) -> Result<Profile, Invalid>;
+    fn profile(&self, path: &str) -> Result<Profile, Fault>;
 
     /// The layers of the ONNX file called `path` in the scenario, open dimensions having these lengths.
-    fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Invalid> {
+    fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Fault> {
         let _ = sizes;
         let reason = format!("the ONNX file \"{path}\" cannot be read from here");
-        Err(Invalid::new(KeyPath::root(), reason, "give the scenario as a file"))
+        Err(Fault::new(reason, "give the scenario as a file"))
     }
 
     /// The text of the fitted artefact called `path` in the scenario.
-    fn text(&self, path: &str) -> Result<String, Invalid> {
+    fn text(&self, path: &str) -> Result<String, Fault> {
         let reason = format!("the artefact \"{path}\" cannot be read from here");
-        Err(Invalid::new(KeyPath::root(), reason, "give the scenario as a file"))
+        Err(Fault::new(reason, "give the scenario as a file"))
     }
 }
 
@@ -110,9 +110,9 @@ pub trait Files {
 pub struct NoFiles;
 
 impl Files for NoFiles {
-    fn profile(&self, path: &str) -> Result<Profile, Invalid> {
+    fn profile(&self, path: &str) -> Result<Profile, Fault> {
         let reason = format!("the profile \"{path}\" cannot be read from here");
-        Err(Invalid::new(KeyPath::root(), reason, "give the scenario as a file"))
+        Err(Fault::new(reason, "give the scenario as a file"))
     }
 }
 
@@ -295,7 +295,7 @@ impl Scenario {
     }
 
     /// The gradients that workers sum, in the order in which they are ready.
-    pub fn gradients(&self) -> Result<Vec<Gradient>, Invalid> {
+    pub fn gradients(&self) -> Result<Vec<Gradient>, Fault> {
         self.source.gradients(&self.workload)
     }
 

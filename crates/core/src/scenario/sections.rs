@@ -2,8 +2,8 @@
 //! those lose the place of an error.
 
 use crate::machine::{DeviceKind, Placement};
-use crate::precision::Precision;
 use crate::model::{Activation, ModelFile};
+use crate::precision::Precision;
 use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, Seconds};
 use crate::scenario::oyama2016::OyamaSection;
 use crate::scenario::{TransferOrder, Transport};

@@ -3,7 +3,7 @@
 use super::resolve::positive;
 use super::sections::{ClusterSection, DeviceSection, NameOr, NetworkSection, WorkersSection};
 use super::{Scenario, ScenarioFile};
-use crate::invalid::{Invalid, KeyPath};
+use crate::fault::{Fault, KeyPath};
 use crate::machine::Network;
 use crate::quantity::{BitsPerSec, BytesPerSec, Seconds};
 use crate::uncertain::{Measure, Uncertain};
@@ -95,7 +95,7 @@ impl Figure {
 }
 
 /// All ranges of a cluster, in the order in which they are resolved.
-pub(super) fn of(section: &ClusterSection) -> Result<Vec<UncertainInput>, Invalid> {
+pub(super) fn of(section: &ClusterSection) -> Result<Vec<UncertainInput>, Fault> {
     let mut found = Vec::new();
     network(section.network.as_ref(), Place::Network, &mut found);
     if let Some(nodes) = &section.nodes {
@@ -115,16 +115,16 @@ pub(super) fn of(section: &ClusterSection) -> Result<Vec<UncertainInput>, Invali
 
 impl UncertainInput {
     /// Both ends must be figures that could stand by themselves.
-    fn check(&self) -> Result<(), Invalid> {
+    fn check(&self) -> Result<(), Fault> {
         for end in self.ends {
             positive("", end, "a range of plausible figures")
-                .map_err(|invalid| Invalid { path: self.key(), ..invalid })?;
+                .map_err(|fault| Fault { key: self.key(), ..fault })?;
         }
         let is_share =
             matches!(self.place, Place::Network(Link::Efficiency) | Place::Nodes(Link::Efficiency));
         if is_share && self.ends[1] > 1.0 {
             let reason = format!("{} is more than the whole of the bandwidth", self.ends[1]);
-            return Err(Invalid::new(self.key(), reason, "use shares of at most 1"));
+            return Err(Fault::in_key(self.key(), reason, "use shares of at most 1"));
         }
         Ok(())
     }
@@ -245,7 +245,7 @@ fn write_workers(input: &UncertainInput, figure: Figure, section: &mut WorkersSe
 mod tests {
     use super::*;
 
-    fn scenario(cluster: &str) -> Result<Scenario, Invalid> {
+    fn scenario(cluster: &str) -> Result<Scenario, Fault> {
         let file: ScenarioFile = toml::from_str(&format!("[model]\nzoo = \"vgg16\"\n{cluster}")).unwrap();
         file.resolve()
     }
@@ -295,7 +295,7 @@ mod tests {
     fn every_end_must_be_possible() {
         let network = |keys: &str| format!("[cluster.network]\nbase = \"10gbe\"\n{keys}");
         let wrong = scenario(&network("efficiency = \"0.9..1.1\"")).unwrap_err();
-        assert_eq!(wrong.path.to_string(), "cluster.network.efficiency");
+        assert_eq!(wrong.key.to_string(), "cluster.network.efficiency");
         let wrong = scenario(&network("bandwidth = \"1e-90..1e90 Gbit/s\"")).unwrap_err();
         assert!(wrong.reason.contains("too small to be meant"), "{wrong:?}");
     }

@@ -1,8 +1,8 @@
 //! How workers sum their gradients among themselves.
 
 use super::fusion::Fusion;
-use crate::quantity::{BytesPerSec, Seconds};
 use crate::fitted::transfer::Curve;
+use crate::quantity::{BytesPerSec, Seconds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -6,9 +6,9 @@ use super::learn::{STRONG_PULL, Timed, WEAK_PULL, best_rate, largest_first, lear
 use super::smooth::smooth;
 use super::{GemmError, Sample, timing};
 use std::collections::{BTreeMap, BTreeSet};
-use stepcast_core::precision::Precision;
 use stepcast_core::fitted::gemm::costs::Costs;
 use stepcast_core::fitted::gemm::{Alignment, Family, GemmModel, Machine, Shape, Variant};
+use stepcast_core::precision::Precision;
 use stepcast_core::quantity::{Flops, Seconds};
 
 /// Fewest products of one variant and family of kernels that tell their coefficients.

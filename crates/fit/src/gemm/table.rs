@@ -102,8 +102,8 @@ mod tests {
     use super::*;
     use crate::least_squares;
     use proptest::prelude::*;
-    use stepcast_core::machine::Precision;
     use stepcast_core::fitted::gemm::Transposition;
+    use stepcast_core::machine::Precision;
 
     const VARIANT: Variant = Variant { precision: Precision::Fp32, transposition: Transposition::Nn };
 

@@ -3,8 +3,8 @@ use crate::Quality;
 use crate::artefact::Errors;
 use std::collections::BTreeMap;
 use stepcast_core::fitted::artefact::Artefact;
-use stepcast_core::precision::Precision;
 use stepcast_core::fitted::gemm::{Coverage, GemmModel, Transposition};
+use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Flops;
 
 const VARIANT: Variant = Variant { precision: Precision::Fp32, transposition: Transposition::Nn };

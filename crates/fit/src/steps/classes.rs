@@ -4,8 +4,8 @@ use super::guess::guess;
 use super::row::{Interval, Key, Row};
 use crate::{FitError, nnls};
 use std::collections::BTreeMap;
-use stepcast_core::precision::Precision;
 use stepcast_core::fitted::steps::{Class, Phase};
+use stepcast_core::precision::Precision;
 
 /// Rounds in which the weights follow the errors.
 const ROUNDS: usize = 15;

@@ -2,8 +2,8 @@
 //! data cannot tell stays where physics puts it.
 
 use super::row::Key;
-use stepcast_core::precision::Precision;
 use stepcast_core::fitted::steps::{Class, Feature, Phase};
+use stepcast_core::precision::Precision;
 
 /// Multiples of the features of a class, in their order.
 pub(super) fn guess(key: Key, precision: Precision, products: bool) -> Vec<f64> {

@@ -3,9 +3,9 @@
 
 use super::classes::Table;
 use super::row::Row;
+use stepcast_core::fitted::steps::{Lanes, LaunchCosts, Nominal, Phase, lanes};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
-use stepcast_core::fitted::steps::{Lanes, LaunchCosts, Nominal, Phase, lanes};
 
 /// Launches in µs as profilers of this framework show them; phases as long as their layers.
 const START: [f64; 9] = [38.0, 35.0, 15.0, 30.0, 20.0, 1.0, 1.0, 1.0, 1.0];

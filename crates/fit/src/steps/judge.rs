@@ -4,9 +4,9 @@ use super::MeasuredStep;
 use crate::Quality;
 use serde::Serialize;
 use std::fmt;
+use stepcast_core::fitted::steps::{StepModel, StepTimes};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
-use stepcast_core::fitted::steps::{StepModel, StepTimes};
 
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -21,11 +21,13 @@ use host::Host;
 use row::Row;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use stepcast_core::precision::Precision;
 use stepcast_core::fitted::gemm::GemmModel;
+use stepcast_core::fitted::steps::{
+    Class, Coefficients, Nominal, Phase, PhaseModel, PrecisionModel, StepModel,
+};
 use stepcast_core::model::Model;
+use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
-use stepcast_core::fitted::steps::{Class, Coefficients, Nominal, Phase, PhaseModel, PrecisionModel, StepModel};
 
 /// One measured step.
 #[derive(Debug, Clone)]

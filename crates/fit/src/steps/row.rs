@@ -6,9 +6,9 @@
 use super::MeasuredStep;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use stepcast_core::precision::Precision;
 use stepcast_core::fitted::gemm::GemmModel;
 use stepcast_core::fitted::steps::{Class, Nominal, Phase, Setting, StepOp};
+use stepcast_core::precision::Precision;
 
 /// What shares coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,6 @@
 use super::*;
-use stepcast_core::model::zoo;
 use stepcast_core::fitted::steps::LaunchCosts;
+use stepcast_core::model::zoo;
 
 /// Steps as a device would take them whose coefficients are the guesses, half of them `slower` times as long.
 fn made_up(slower: f64) -> Vec<MeasuredStep> {
@@ -19,9 +19,10 @@ fn made_up(slower: f64) -> Vec<MeasuredStep> {
                     ready.push((layer.name.clone(), now));
                 }
             }
-            let leaf = |(layer, own): (&stepcast_core::model::Layer, &stepcast_core::fitted::steps::LayerTimes)| {
-                (own.forward > Seconds::ZERO).then(|| (layer.name.clone(), own.forward * slower))
-            };
+            let leaf =
+                |(layer, own): (&stepcast_core::model::Layer, &stepcast_core::fitted::steps::LayerTimes)| {
+                    (own.forward > Seconds::ZERO).then(|| (layer.name.clone(), own.forward * slower))
+                };
             steps.push(MeasuredStep {
                 model: Arc::clone(&network),
                 precision: Precision::Fp32,

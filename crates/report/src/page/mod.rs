@@ -124,7 +124,8 @@ pub fn document(
 mod tests {
     use super::*;
     use stepcast_core::scenario::Document as Text;
-    use stepcast_study::{WORTH, methods};
+    use stepcast_study::WORTH;
+    use stepcast_study::predict::methods;
 
     fn made(text: &str, command: &str) -> String {
         let scenario = Text::new("test", text).scenario(&[]).unwrap();

@@ -3,8 +3,9 @@
 
 use crate::predict::memory;
 use serde::Serialize;
+use stepcast_core::fault::Fault;
 use stepcast_core::machine::{Cluster, WorkerGroup};
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::method::Method;
 use stepcast_core::prediction::{Prediction, Warning};
 use stepcast_core::quantity::{Seconds, number};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
@@ -86,10 +87,8 @@ pub struct Extent {
 
 impl Map {
     /// Predicts every number of nodes with every batch.
-    pub fn new(scenario: &Scenario, method: &dyn Method, extent: Extent) -> Result<Self, Inapplicable> {
-        let refuse = |key, reason: &str, remedy: &str| {
-            Err(Inapplicable { key, reason: reason.to_owned(), remedy: remedy.to_owned() })
-        };
+    pub fn new(scenario: &Scenario, method: &dyn Method, extent: Extent) -> Result<Self, Fault> {
+        let refuse = |key, reason: &str, remedy: &str| Err(Fault::in_key(key, reason, remedy));
         let Some(data) = scenario.data else {
             return refuse(
                 "data",

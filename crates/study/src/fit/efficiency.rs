@@ -1,17 +1,17 @@
 //! Measured steps to shares of a device's rates: the file of [`steps`], or columns model, batch and a time.
 
 use super::measured::{Line, Table};
-use super::{DataError, Fitted, Row, gemm, source, steps};
+use super::{Fault, Fitted, Row, gemm, source, steps};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use stepcast_analytic::zeng2023::formulas::{Operations, cpu_rate, gpu_rate};
-use stepcast_core::machine::catalog;
 use stepcast_core::compute::{BYTES_PER_WEIGHT, FLOPS_PER_FORWARD};
-use stepcast_core::machine::{Device, DeviceKind};
-use stepcast_core::precision::Precision;
 use stepcast_core::fitted::efficiency::{EfficiencyModel, Shares};
+use stepcast_core::machine::catalog;
+use stepcast_core::machine::{Device, DeviceKind};
 use stepcast_core::model::{Counting, Model, zoo};
+use stepcast_core::precision::Precision;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::ZengOptions;
 use stepcast_fit::artefact::Errors;
@@ -43,9 +43,9 @@ struct Work {
 
 /// Fits the steps of `data` measured on the device called `name`; those of `test`, if given, are tested with instead of
 /// its held rows.
-pub fn run(data: &Path, test: Option<&Path>, name: &str, date: String) -> Result<Fitted, DataError> {
+pub fn run(data: &Path, test: Option<&Path>, name: &str, date: String) -> Result<Fitted, Fault> {
     let device = catalog::device(name)
-        .map_err(|invalid| DataError::new(format!("--device {name}"), invalid.reason, invalid.remedy))?;
+        .map_err(|fault| Fault::in_file(format!("--device {name}"), fault.reason, fault.remedy))?;
     let Steps { fit, mut held, mut notes } = read(data)?;
     if let Some(test) = test {
         let other = read(test)?;
@@ -55,13 +55,13 @@ pub fn run(data: &Path, test: Option<&Path>, name: &str, date: String) -> Result
     let measured: BTreeSet<Precision> = fit.iter().map(|step| step.precision).collect();
     let (mut precisions, mut errors) = (BTreeMap::new(), BTreeMap::new());
     for precision in measured {
-        let of = |steps: &[Measured]| -> Result<Vec<Work>, DataError> {
+        let of = |steps: &[Measured]| -> Result<Vec<Work>, Fault> {
             let own = steps.iter().filter(|step| step.precision == precision);
             own.map(|step| work(data, name, &device, step)).collect()
         };
         let (fit, held) = (of(&fit)?, of(&held)?);
         let untold =
-            |error: FitError| DataError::untold(data, &format!("{precision} steps"), &error, &COEFFICIENTS);
+            |error: FitError| super::undetermined(data, &format!("{precision} steps"), &error, &COEFFICIENTS);
         let two = |works: &[Work]| works.iter().map(|work| work.two).collect::<Vec<_>>();
         let shares = TwoShares::fit(&two(&fit)).map_err(untold)?;
         let pairs: Vec<(Seconds, Seconds)> =
@@ -92,15 +92,15 @@ pub fn run(data: &Path, test: Option<&Path>, name: &str, date: String) -> Result
     let model = EfficiencyModel { device: device.name, precision: precisions };
     let rows = errors.iter().flat_map(|(what, errors)| Row::of(what, errors)).collect();
     let artefact = to_toml(&model, &errors, source(data, fit.len()), date)
-        .map_err(|error| DataError::unprintable(data, &error))?;
+        .map_err(|error| super::unprintable(data, &error))?;
     Ok(Fitted { rows, left_out: Vec::new(), notes, artefact })
 }
 
 /// What a step would take at the full rates; data are taken to lie on the device.
-fn work(data: &Path, name: &str, device: &Device, step: &Measured) -> Result<Work, DataError> {
+fn work(data: &Path, name: &str, device: &Device, step: &Measured) -> Result<Work, Fault> {
     let peak = device.peak(step.precision).ok_or_else(|| {
         let reason = format!("steps in {} were measured, and {name} has no rate for it", step.precision);
-        DataError::new(data.display().to_string(), reason, "name the device they were measured on")
+        Fault::in_file(data.display().to_string(), reason, "name the device they were measured on")
     })?;
     let (forward, batch) = (step.model.forward(Counting::default()), f64::from(step.batch));
     let options = ZengOptions::default();
@@ -119,7 +119,7 @@ fn work(data: &Path, name: &str, device: &Device, step: &Measured) -> Result<Wor
 }
 
 /// Lines of JSON begin with a brace, a line of titles does not.
-fn read(path: &Path) -> Result<Steps, DataError> {
+fn read(path: &Path) -> Result<Steps, Fault> {
     let bytes = stepcast_trace::unpacked(path)?;
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return table(path);
@@ -134,7 +134,7 @@ fn read(path: &Path) -> Result<Steps, DataError> {
     Ok(Steps { fit: steps.into_iter().map(measured).collect(), held: Vec::new(), notes })
 }
 
-fn table(path: &Path) -> Result<Steps, DataError> {
+fn table(path: &Path) -> Result<Steps, Fault> {
     let table = Table::read(path)?;
     let (model, batch) = (table.column("model")?, table.column("batch")?);
     let (times, set, dtype) = (table.times()?, table.optional("set"), table.optional("dtype"));
@@ -153,7 +153,7 @@ fn table(path: &Path) -> Result<Steps, DataError> {
     Ok(steps)
 }
 
-fn network(line: Line<'_>, column: usize) -> Result<Arc<Model>, DataError> {
+fn network(line: Line<'_>, column: usize) -> Result<Arc<Model>, Fault> {
     zoo::build(line.text(column)).map(Arc::new).map_err(|error| {
         let list = "run `stepcast models` for the list";
         let remedy = match error.suggestion {

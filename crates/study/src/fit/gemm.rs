@@ -1,11 +1,11 @@
 //! Measured matrix products: columns dtype, trans, m, n, k and a time.
 
 use super::measured::{Line, Table};
-use super::{DataError, Fitted, Row, source};
+use super::{Fault, Fitted, Row, source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use stepcast_core::precision::Precision;
 use stepcast_core::fitted::gemm::{Coverage, GemmModel, Shape, Transposition, Variant};
+use stepcast_core::precision::Precision;
 use stepcast_fit::Quality;
 use stepcast_fit::artefact::Errors;
 use stepcast_fit::gemm::{GemmError, GemmTable, Sample, fit as fit_products, to_toml};
@@ -32,7 +32,7 @@ pub struct Products {
 }
 
 /// Reads measured products.
-pub fn read(path: &Path) -> Result<Products, DataError> {
+pub fn read(path: &Path) -> Result<Products, Fault> {
     let table = Table::read(path)?;
     let [dtype, trans] = [table.column("dtype")?, table.column("trans")?];
     let sizes = [table.column("m")?, table.column("n")?, table.column("k")?];
@@ -54,14 +54,14 @@ pub fn read(path: &Path) -> Result<Products, DataError> {
     Ok(products)
 }
 
-pub(super) fn precision(line: Line<'_>, column: usize) -> Result<Precision, DataError> {
+pub(super) fn precision(line: Line<'_>, column: usize) -> Result<Precision, Fault> {
     let known = PRECISIONS.iter().find(|(name, _)| *name == line.text(column));
     known
         .map(|(_, precision)| *precision)
         .ok_or_else(|| line.wrong(column, "is no number format", "use f32, tf32, f16 or bf16"))
 }
 
-fn transposition(line: Line<'_>, column: usize) -> Result<Transposition, DataError> {
+fn transposition(line: Line<'_>, column: usize) -> Result<Transposition, Fault> {
     line.text(column).parse().map_err(|_| line.wrong(column, "is no transposition", "use nn, nt, tn or tt"))
 }
 
@@ -71,7 +71,7 @@ pub fn run(
     test: Option<&Path>,
     multiprocessors: Option<u32>,
     date: String,
-) -> Result<Fitted, DataError> {
+) -> Result<Fitted, Fault> {
     let Products { fit, mut held } = read(data)?;
     if let Some(test) = test {
         let other = read(test)?;
@@ -97,7 +97,7 @@ pub fn run(
         errors.insert(variant, own);
     }
     let artefact = to_toml(&model, &errors, source(data, fit.len()), date)
-        .map_err(|error| DataError::unprintable(data, &error))?;
+        .map_err(|error| super::unprintable(data, &error))?;
     let notes = notes(&model, multiprocessors.is_some(), &held);
     Ok(Fitted { rows, left_out: Vec::new(), notes, artefact })
 }
@@ -129,7 +129,7 @@ fn notes(model: &GemmModel, given: bool, held: &[Sample]) -> Vec<String> {
     notes
 }
 
-fn complaint(data: &Path, error: &GemmError) -> DataError {
+fn complaint(data: &Path, error: &GemmError) -> Fault {
     let remedy = match error {
         GemmError::TooFew { .. } => "measure more sizes: a grid of four sizes of m, n and k has 64 products",
         GemmError::BadTime { .. } => "use positive times, or leave the line out",
@@ -137,5 +137,5 @@ fn complaint(data: &Path, error: &GemmError) -> DataError {
         GemmError::Hole { .. } => "measure it",
         GemmError::Linear(_) => "measure sizes that differ more",
     };
-    DataError::new(data.display().to_string(), error.to_string(), remedy)
+    Fault::in_file(data.display().to_string(), error.to_string(), remedy)
 }

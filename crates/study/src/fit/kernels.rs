@@ -1,7 +1,7 @@
 //! Measured kernels: columns kernel, elements and a time.
 
 use super::measured::Table;
-use super::{DataError, Fitted, Row, source};
+use super::{Fault, Fitted, Row, source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use stepcast_core::fitted::kernel::LinearKernel;
@@ -14,7 +14,7 @@ struct Runs {
     held: Vec<KernelRun>,
 }
 
-fn read(path: &Path) -> Result<BTreeMap<String, Runs>, DataError> {
+fn read(path: &Path) -> Result<BTreeMap<String, Runs>, Fault> {
     let table = Table::read(path)?;
     let (kernel, elements) = (table.column("kernel")?, table.column("elements")?);
     let (times, set) = (table.times()?, table.optional("set"));
@@ -33,14 +33,14 @@ fn read(path: &Path) -> Result<BTreeMap<String, Runs>, DataError> {
 }
 
 /// Fits the kernels of `data`; the runs of `test`, if given, are tested with instead of its held rows.
-pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, DataError> {
+pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, Fault> {
     let kernels = read(data)?;
     let mut tests = test.map(read).transpose()?;
     let (mut fitted, mut errors) = (BTreeMap::new(), BTreeMap::new());
     let mut measurements = 0;
     for (name, Runs { fit, held }) in kernels {
         let kernel = fit_kernel(&fit)
-            .map_err(|error| DataError::untold(data, &format!("kernel {name}"), &error, &COEFFICIENTS))?;
+            .map_err(|error| super::undetermined(data, &format!("kernel {name}"), &error, &COEFFICIENTS))?;
         let held = match &mut tests {
             Some(tests) => tests.remove(&name).map(|runs| [runs.fit, runs.held].concat()).unwrap_or_default(),
             None => held,
@@ -57,6 +57,6 @@ pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, Dat
     };
     let notes = fitted.iter().map(line).collect();
     let artefact = to_toml(&fitted, &errors, source(data, measurements), date)
-        .map_err(|error| DataError::unprintable(data, &error))?;
+        .map_err(|error| super::unprintable(data, &error))?;
     Ok(Fitted { rows, left_out: Vec::new(), notes, artefact })
 }

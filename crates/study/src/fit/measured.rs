@@ -3,8 +3,8 @@
 //! A column of times is called after its unit: `mean_us`, `time_ms`. A column `set` splits the rows: `fit` rows
 //! are fitted, `held` rows only tested; without it all are fitted.
 
-use super::DataError;
 use std::path::Path;
+use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::suggest;
 
@@ -35,7 +35,7 @@ pub(super) struct Times {
 }
 
 impl Table {
-    pub(super) fn read(path: &Path) -> Result<Self, DataError> {
+    pub(super) fn read(path: &Path) -> Result<Self, Fault> {
         let name = path.display().to_string();
         let bytes = stepcast_trace::unpacked(path)?;
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes.as_slice());
@@ -48,7 +48,7 @@ impl Table {
                 csv::ErrorKind::Utf8 { .. } => "this line is not UTF-8 text".to_owned(),
                 _ => "this is no CSV".to_owned(),
             };
-            DataError::new(format!("{name}:{line}"), reason, "give every line one cell for each title")
+            Fault::in_file(format!("{name}:{line}"), reason, "give every line one cell for each title")
         };
         let titles = reader.headers().map_err(bad)?.iter().map(str::to_owned).collect();
         let mut rows = Vec::new();
@@ -59,7 +59,7 @@ impl Table {
         }
         if rows.is_empty() {
             let remedy = "give a CSV file with a line of titles and a line for each measurement";
-            return Err(DataError::new(name, "it holds no measurements", remedy));
+            return Err(Fault::in_file(name, "it holds no measurements", remedy));
         }
         Ok(Self { name, titles, rows })
     }
@@ -69,7 +69,7 @@ impl Table {
     }
 
     /// The place of a column that must be there.
-    pub(super) fn column(&self, title: &str) -> Result<usize, DataError> {
+    pub(super) fn column(&self, title: &str) -> Result<usize, Fault> {
         self.optional(title).ok_or_else(|| self.missing(&format!("there is no column {title}"), title))
     }
 
@@ -78,7 +78,7 @@ impl Table {
     }
 
     /// The column of times, with the unit in its title.
-    pub(super) fn times(&self) -> Result<Times, DataError> {
+    pub(super) fn times(&self) -> Result<Times, Fault> {
         for kind in TIMES {
             for (column, title) in self.titles.iter().enumerate() {
                 let Some(unit) = title.strip_prefix(kind).and_then(|rest| rest.strip_prefix('_')) else {
@@ -87,7 +87,7 @@ impl Table {
                 let known = UNITS.iter().find(|(name, _)| *name == unit);
                 let factor = known.map(|(_, factor)| *factor).ok_or_else(|| {
                     let reason = format!("the column {title} has the unknown unit \"{unit}\"");
-                    DataError::new(self.head(), reason, "call it _s, _ms, _us or _ns")
+                    Fault::in_file(self.head(), reason, "call it _s, _ms, _us or _ns")
                 })?;
                 return Ok(Times { column, unit: factor });
             }
@@ -95,10 +95,10 @@ impl Table {
         Err(self.missing("there is no column of times with its unit", "mean_us or time_us"))
     }
 
-    fn missing(&self, reason: &str, title: &str) -> DataError {
+    fn missing(&self, reason: &str, title: &str) -> Fault {
         let list = format!("the columns are {}; add {title}", self.titles.join(", "));
         let remedy = suggest::remedy(title, self.titles.iter().map(String::as_str), &list);
-        DataError::new(self.head(), reason, remedy)
+        Fault::in_file(self.head(), reason, remedy)
     }
 
     fn head(&self) -> String {
@@ -112,19 +112,19 @@ impl Line<'_> {
     }
 
     /// A positive whole number.
-    pub(super) fn count(&self, column: usize) -> Result<u32, DataError> {
+    pub(super) fn count(&self, column: usize) -> Result<u32, Fault> {
         let parsed = self.text(column).parse().ok().filter(|count| *count > 0);
         parsed.ok_or_else(|| self.wrong(column, "is no size", "use a whole number from 1 on"))
     }
 
     /// A positive number.
-    pub(super) fn amount(&self, column: usize) -> Result<f64, DataError> {
+    pub(super) fn amount(&self, column: usize) -> Result<f64, Fault> {
         let parsed = self.text(column).parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0);
         parsed.ok_or_else(|| self.wrong(column, "is no amount", "use a positive number"))
     }
 
     /// A time above zero.
-    pub(super) fn time(&self, times: Times) -> Result<Seconds, DataError> {
+    pub(super) fn time(&self, times: Times) -> Result<Seconds, Fault> {
         let parsed =
             self.text(times.column).parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0);
         let time = parsed.map(|value| Seconds::new(value * times.unit));
@@ -134,7 +134,7 @@ impl Line<'_> {
     }
 
     /// Whether the row is to be tested only.
-    pub(super) fn is_held(&self, set: Option<usize>) -> Result<bool, DataError> {
+    pub(super) fn is_held(&self, set: Option<usize>) -> Result<bool, Fault> {
         match set.map(|column| (column, self.text(column))) {
             None | Some((_, "fit")) => Ok(false),
             Some((_, "held" | "test")) => Ok(true),
@@ -142,15 +142,15 @@ impl Line<'_> {
         }
     }
 
-    pub(super) fn wrong(&self, column: usize, what: &str, remedy: &str) -> DataError {
+    pub(super) fn wrong(&self, column: usize, what: &str, remedy: &str) -> Fault {
         let reason = format!("{} \"{}\" {what}", self.table.titles[column], self.text(column));
-        DataError::new(self.place(), reason, remedy)
+        Fault::in_file(self.place(), reason, remedy)
     }
 
     /// The complaint about a measurement that an earlier line holds too.
-    pub(super) fn again(&self, what: &str) -> DataError {
+    pub(super) fn again(&self, what: &str) -> Fault {
         let reason = format!("{what} was measured before");
-        DataError::new(self.place(), reason, "keep one line, with the mean time")
+        Fault::in_file(self.place(), reason, "keep one line, with the mean time")
     }
 
     fn place(&self) -> String {

@@ -12,21 +12,9 @@ pub use date::today;
 
 use serde::Serialize;
 use std::path::Path;
+use stepcast_core::fault::Fault;
 use stepcast_fit::artefact::Errors;
 use stepcast_fit::{FitError, Quality};
-use stepcast_trace::TraceError;
-
-/// What is wrong with measurements, and what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {reason}; {remedy}")]
-pub struct DataError {
-    /// File, with the line where there is one: "gemm.csv:12".
-    pub place: String,
-    /// What is wrong.
-    pub reason: String,
-    /// What to do about it.
-    pub remedy: String,
-}
 
 /// A fit, told to people and kept in a file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -55,7 +43,7 @@ pub struct Told<'a> {
 
 impl Fitted {
     /// Writes the artefact, whole or not at all.
-    pub fn write(&self, path: &Path) -> Result<(), TraceError> {
+    pub fn write(&self, path: &Path) -> Result<(), Fault> {
         stepcast_trace::write_text(path, &self.artefact)
     }
 
@@ -85,45 +73,31 @@ impl Row {
     }
 }
 
-impl DataError {
-    fn new(place: impl Into<String>, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { place: place.into(), reason: reason.into(), remedy: remedy.into() }
-    }
-
-    /// Measurements that do not tell the coefficients called `names`.
-    fn untold(path: &Path, what: &str, error: &FitError, names: &[&str]) -> Self {
-        let place = path.display().to_string();
-        match error {
-            FitError::TooFew { rows, .. } => Self::new(
-                place,
-                format!("{what} has {rows} measurements, too few to tell {}", names.join(" and ")),
-                format!("measure at least {} different sizes", names.len() + 1),
-            ),
-            FitError::Collinear { undetermined, .. } => {
-                let untold: Vec<&str> =
-                    undetermined.iter().filter_map(|&place| names.get(place).copied()).collect();
-                Self::new(
-                    place,
-                    format!("the measurements of {what} cannot tell {}", untold.join(" from ")),
-                    "measure sizes that differ by a factor of ten or more",
-                )
-            }
-            FitError::BadRow { row } => {
-                Self::new(place, format!("measurement {row} of {what} is not finite"), "check its numbers")
-            }
+/// Measurements that do not determine the coefficients called `names`.
+fn undetermined(path: &Path, what: &str, error: &FitError, names: &[&str]) -> Fault {
+    let (reason, remedy) = match error {
+        FitError::TooFew { rows, .. } => (
+            format!("{what} has {rows} measurements, too few to tell {}", names.join(" and ")),
+            format!("measure at least {} different sizes", names.len() + 1),
+        ),
+        FitError::Collinear { undetermined, .. } => {
+            let confused: Vec<&str> =
+                undetermined.iter().filter_map(|&place| names.get(place).copied()).collect();
+            (
+                format!("the measurements of {what} cannot tell {}", confused.join(" from ")),
+                "measure sizes that differ by a factor of ten or more".to_owned(),
+            )
         }
-    }
-
-    /// The system has no more room for numbers: never seen, but not to be hidden.
-    fn unprintable(path: &Path, error: &dyn std::error::Error) -> Self {
-        Self::new(path.display().to_string(), format!("the fit cannot be written: {error}"), "report this")
-    }
+        FitError::BadRow { row } => {
+            (format!("measurement {row} of {what} is not finite"), "check its numbers".to_owned())
+        }
+    };
+    Fault::in_file(path.display().to_string(), reason, remedy)
 }
 
-impl From<TraceError> for DataError {
-    fn from(error: TraceError) -> Self {
-        Self { place: error.place, reason: error.reason, remedy: error.remedy }
-    }
+/// The artefact cannot be printed: never seen, but not to be hidden.
+fn unprintable(path: &Path, error: &dyn std::error::Error) -> Fault {
+    Fault::in_file(path.display().to_string(), format!("the fit cannot be written: {error}"), "report this")
 }
 
 /// "gemm.csv: 1,000 measurements" without the folder, so that artefacts do not depend on where data lie.

@@ -1,11 +1,11 @@
 //! Measured transfers: columns bytes and a time.
 
 use super::measured::Table;
-use super::{DataError, Fitted, Row, source};
+use super::{Fault, Fitted, Row, source};
 use std::collections::BTreeSet;
 use std::path::Path;
-use stepcast_core::quantity::Bytes;
 use stepcast_core::fitted::transfer::{TransferCurve, TransferModel};
+use stepcast_core::quantity::Bytes;
 use stepcast_fit::artefact::Errors;
 use stepcast_fit::transfer::{COEFFICIENTS, Transfer, fit as fit_curve, quality, to_toml};
 
@@ -15,7 +15,7 @@ struct Transfers {
     held: Vec<Transfer>,
 }
 
-fn read(path: &Path) -> Result<Transfers, DataError> {
+fn read(path: &Path) -> Result<Transfers, Fault> {
     let table = Table::read(path)?;
     let bytes = table.column("bytes")?;
     let (times, set) = (table.times()?, table.optional("set"));
@@ -33,18 +33,18 @@ fn read(path: &Path) -> Result<Transfers, DataError> {
 }
 
 /// Fits the transfers of `data`; those of `test`, if given, are tested with instead of its held rows.
-pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, DataError> {
+pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, Fault> {
     let Transfers { fit, mut held } = read(data)?;
     if let Some(test) = test {
         let other = read(test)?;
         held = [other.fit, other.held].concat();
     }
-    let untold = |error| DataError::untold(data, "the transfer", &error, &COEFFICIENTS);
+    let untold = |error| super::undetermined(data, "the transfer", &error, &COEFFICIENTS);
     let curve = fit_curve(&fit).map_err(untold)?;
     let extreme = |pick: fn(Bytes, Bytes) -> Bytes| fit.iter().map(|(size, _)| *size).reduce(pick);
     let (least, most) = (extreme(Bytes::min), extreme(Bytes::max));
     let (Some(on_fit), Some(least), Some(most)) = (quality(&curve, &fit), least, most) else {
-        return Err(DataError::new(
+        return Err(Fault::in_file(
             data.display().to_string(),
             "it holds no transfers to fit",
             "add fit rows",
@@ -63,7 +63,7 @@ pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, Dat
     }
     let model = TransferModel { least, most, curve };
     let artefact = to_toml(&model, &errors, source(data, fit.len()), date)
-        .map_err(|error| DataError::unprintable(data, &error))?;
+        .map_err(|error| super::unprintable(data, &error))?;
     let rows = Row::of("transfer", &errors).collect();
     Ok(Fitted { rows, left_out: Vec::new(), notes, artefact })
 }

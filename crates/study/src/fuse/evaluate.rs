@@ -4,14 +4,13 @@ use crate::simulate::exchange;
 use crate::simulate::observe_exchanges;
 use stepcast_analytic::collectives::curve;
 use stepcast_analytic::liu2022::{Plan, passes, plan, schedule};
-use stepcast_core::invalid::Invalid;
-use stepcast_core::method::Inapplicable;
+use stepcast_core::fault::Fault;
+use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::Pass;
 use stepcast_core::prediction::Communication;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Fusion;
-use stepcast_core::fitted::transfer::Curve;
 use stepcast_sim::measure::quantile;
 use stepcast_sim::{AllReduce, Messages};
 
@@ -41,7 +40,7 @@ pub(super) struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn new(scenario: &'a Scenario) -> Result<Self, Invalid> {
+    pub(super) fn new(scenario: &'a Scenario) -> Result<Self, Fault> {
         let passes = passes(scenario)?;
         let pass = Pass::slowest(&passes).unwrap_or_else(|| Pass::new(Vec::new()));
         let exchange = &scenario.strategy.exchange;
@@ -76,7 +75,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// A step under a rule.
-    pub(super) fn evaluate(&self, fusion: &Fusion) -> Result<Found, Inapplicable> {
+    pub(super) fn evaluate(&self, fusion: &Fusion) -> Result<Found, Fault> {
         let rule = schedule(self.scenario, fusion, &self.update);
         let plan = plan(&self.pass, &self.update, &rule);
         let buckets = self.buckets(&plan);
@@ -95,15 +94,11 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Time of a step with these messages.
-    pub(super) fn time(&self, counts: &[u32]) -> Result<Seconds, Inapplicable> {
+    pub(super) fn time(&self, counts: &[u32]) -> Result<Seconds, Fault> {
         Ok(self.evaluate(&Fusion::Buckets(counts.into()))?.iteration)
     }
 
-    fn simulate(
-        &self,
-        engine: &AllReduce,
-        messages: Messages,
-    ) -> Result<(Seconds, Communication), Inapplicable> {
+    fn simulate(&self, engine: &AllReduce, messages: Messages) -> Result<(Seconds, Communication), Fault> {
         observe_exchanges(&AllReduce { messages, ..engine.clone() })
     }
 
@@ -117,7 +112,7 @@ impl<'a> Evaluator<'a> {
 
     /// The gain of the plan `counts` over `fusion` in 5 % and in 95 % of steps, as computing times spread: the slowest of
     /// all workers decides.
-    pub(super) fn gain_interval(&self, fusion: &Fusion, counts: &[u32]) -> Result<[f64; 2], Inapplicable> {
+    pub(super) fn gain_interval(&self, fusion: &Fusion, counts: &[u32]) -> Result<[f64; 2], Fault> {
         let workers = self.scenario.cluster.workers().min(SAMPLED_WORKERS) as usize;
         let mut gains = Vec::with_capacity(REPLICAS as usize);
         let mut factors = (0..).flat_map(|round| {

@@ -12,7 +12,7 @@ use crate::simulate::exchange;
 use candidates::{Candidate, candidates};
 use evaluate::Evaluator;
 use serde::Serialize;
-use stepcast_core::method::Inapplicable;
+use stepcast_core::fault::Fault;
 use stepcast_core::pass::Gradient;
 use stepcast_core::prediction::{Communication, Warning};
 use stepcast_core::quantity::{Bytes, Seconds, number};
@@ -119,13 +119,10 @@ impl FusionReport {
 }
 
 /// Compares all rules on `scenario` and finds the best plan.
-pub fn fuse(scenario: &Scenario) -> Result<FusionReport, Inapplicable> {
+pub fn fuse(scenario: &Scenario) -> Result<FusionReport, Fault> {
     applies(scenario)?;
-    let wrong = |invalid: stepcast_core::invalid::Invalid| Inapplicable {
-        key: "model.profile",
-        reason: invalid.reason,
-        remedy: invalid.remedy,
-    };
+    let wrong =
+        |fault: stepcast_core::fault::Fault| Fault::in_key("model.profile", fault.reason, fault.remedy);
     let evaluator = Evaluator::new(scenario).map_err(wrong)?;
     let own = evaluator.evaluate(&scenario.strategy.exchange.fusion)?;
     let mut lines = Vec::new();
@@ -170,10 +167,8 @@ fn line(rule: String, family: Family, fusion: Fusion, found: evaluate::Found, ow
     }
 }
 
-fn applies(scenario: &Scenario) -> Result<(), Inapplicable> {
-    let refuse = |key, reason: &str, remedy: &str| {
-        Err(Inapplicable { key, reason: reason.to_owned(), remedy: remedy.to_owned() })
-    };
+fn applies(scenario: &Scenario) -> Result<(), Fault> {
+    let refuse = |key, reason: &str, remedy: &str| Err(Fault::in_key(key, reason, remedy));
     if scenario.strategy.architecture != Architecture::AllReduce {
         return refuse(
             "strategy.architecture",

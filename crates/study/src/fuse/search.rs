@@ -7,7 +7,7 @@
 use super::Line;
 use super::evaluate::Evaluator;
 use stepcast_analytic::liu2022::optimum;
-use stepcast_core::method::Inapplicable;
+use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 
 /// Gradients up to which all plans are tried.
@@ -26,7 +26,7 @@ pub(super) struct Best {
 }
 
 /// The best plan, never worse than any of `lines`.
-pub(super) fn best(evaluator: &Evaluator<'_>, lines: &[Line]) -> Result<Best, Inapplicable> {
+pub(super) fn best(evaluator: &Evaluator<'_>, lines: &[Line]) -> Result<Best, Fault> {
     let exact = optimum(evaluator.pass(), evaluator.update());
     if evaluator.is_closed() {
         return Ok(Best { counts: exact, how: "exact: no plan is faster".to_owned() });
@@ -38,11 +38,7 @@ pub(super) fn best(evaluator: &Evaluator<'_>, lines: &[Line]) -> Result<Best, In
 }
 
 /// The best of what the rules found and the plan `exact` of the closed form, improved.
-pub(super) fn improved(
-    evaluator: &Evaluator<'_>,
-    exact: Vec<u32>,
-    lines: &[Line],
-) -> Result<Best, Inapplicable> {
+pub(super) fn improved(evaluator: &Evaluator<'_>, exact: Vec<u32>, lines: &[Line]) -> Result<Best, Fault> {
     let mut starts: Vec<(Seconds, Vec<bool>)> = vec![(evaluator.time(&exact)?, cuts(&exact))];
     for line in lines {
         let plan = cuts(&line.buckets);
@@ -71,7 +67,7 @@ struct Search<'a, 'b> {
 
 impl Search<'_, '_> {
     /// The first change that helps is taken, from place to place, until a whole round brings nothing.
-    fn improve(&mut self, mut best: (Seconds, Vec<bool>)) -> Result<(Seconds, Vec<bool>), Inapplicable> {
+    fn improve(&mut self, mut best: (Seconds, Vec<bool>)) -> Result<(Seconds, Vec<bool>), Fault> {
         let places = best.1.len();
         let mut unchanged = 0;
         let mut place = 0;
@@ -105,7 +101,7 @@ impl Search<'_, '_> {
 }
 
 /// Every plan tried.
-pub(super) fn exhaustive(evaluator: &Evaluator<'_>) -> Result<Best, Inapplicable> {
+pub(super) fn exhaustive(evaluator: &Evaluator<'_>) -> Result<Best, Fault> {
     let places = evaluator.pass().tensors().saturating_sub(1);
     let mut best: Option<(Seconds, Vec<u32>)> = None;
     for mask in 0..1_u32 << places {

@@ -1,5 +1,5 @@
 use super::*;
-use stepcast_core::invalid::Invalid;
+use stepcast_core::fault::Fault;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
 use stepcast_core::scenario::{Document, Files, Override};
 
@@ -82,7 +82,7 @@ fn the_search_is_as_good_as_trying_everything() {
 fn a_plan_names_the_gradients_that_it_sends() {
     struct Backwards;
     impl Files for Backwards {
-        fn profile(&self, _: &str) -> Result<Profile, Invalid> {
+        fn profile(&self, _: &str) -> Result<Profile, Fault> {
             let operation = |name: String, resource, bytes, after: Vec<u32>| Operation {
                 name,
                 resource,

@@ -4,7 +4,8 @@ use crate::predict::advice::{with_bandwidth, with_startup};
 use crate::predict::methods;
 use schemars::JsonSchema;
 use serde::Serialize;
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, Prediction};
 use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
@@ -134,7 +135,7 @@ impl Effects {
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Refusal {
     /// The key of the scenario that asks what the method does not model.
-    pub key: &'static str,
+    pub key: String,
     /// What that is.
     pub reason: String,
     /// What to change.
@@ -153,9 +154,9 @@ impl Figures {
     }
 }
 
-impl From<Inapplicable> for Refusal {
-    fn from(Inapplicable { key, reason, remedy }: Inapplicable) -> Self {
-        Self { key, reason, remedy }
+impl From<Fault> for Refusal {
+    fn from(why: Fault) -> Self {
+        Self { key: why.key.to_string(), reason: why.reason, remedy: why.remedy }
     }
 }
 

@@ -7,7 +7,8 @@ use crate::predict::scaling::{self, ScalingPoint};
 use crate::predict::slack;
 use schemars::JsonSchema;
 use serde::Serialize;
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
 use stepcast_core::prediction::{Prediction, Warning};
 use stepcast_core::quantity::{Seconds, number};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
@@ -59,12 +60,7 @@ pub struct Forecast {
 impl Forecast {
     /// Predicts `scenario` by `method`, for its own cluster and for every number of `workers`; more of them have to bring
     /// `worth` more throughput to be worth it.
-    pub fn new(
-        scenario: &Scenario,
-        method: &dyn Method,
-        workers: &[u32],
-        worth: f64,
-    ) -> Result<Self, Inapplicable> {
+    pub fn new(scenario: &Scenario, method: &dyn Method, workers: &[u32], worth: f64) -> Result<Self, Fault> {
         let mut prediction = method.predict(scenario)?;
         slack::fill(scenario, method, &mut prediction)?;
         prediction.warnings.extend(memory_warnings(scenario));

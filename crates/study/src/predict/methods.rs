@@ -7,8 +7,8 @@ use stepcast_analytic::layerwise::Layerwise;
 use stepcast_analytic::liu2022::Liu2022;
 use stepcast_analytic::oyama2016::Oyama2016;
 use stepcast_analytic::zeng2023::Zeng2023;
-use stepcast_core::invalid::{Invalid, KeyPath};
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::suggest;
 
@@ -54,18 +54,18 @@ pub fn find(name: &str) -> Option<&'static dyn Method> {
 }
 
 /// As [`find`], or what to say instead.
-pub fn named(name: &str) -> Result<&'static dyn Method, Invalid> {
+pub fn named(name: &str) -> Result<&'static dyn Method, Fault> {
     find(name).ok_or_else(|| {
         let known: Vec<&str> =
             std::iter::once("auto").chain(all().iter().map(|method| method.name())).collect();
         let list = format!("the methods are {}", known.join(", "));
         let remedy = suggest::remedy(name, known.iter().copied(), &list);
-        Invalid::new(KeyPath::of("method"), format!("there is no method \"{name}\""), remedy)
+        Fault::in_key("method", format!("there is no method \"{name}\""), remedy)
     })
 }
 
 /// The first method that models what the scenario asks, or why the nearest one does not.
-pub fn choose(scenario: &Scenario) -> Result<&'static dyn Method, Inapplicable> {
+pub fn choose(scenario: &Scenario) -> Result<&'static dyn Method, Fault> {
     let mut refusals = Vec::new();
     for method in all() {
         match method.applies(scenario) {
@@ -76,8 +76,8 @@ pub fn choose(scenario: &Scenario) -> Result<&'static dyn Method, Inapplicable> 
     // That closed forms cannot read profiles is no news to one who has a profile; and a method that models the strategy
     // is nearer than one that does not.
     let nearest =
-        |refusal: &Inapplicable| refusal.key != "model.profile" && !refusal.key.starts_with("strategy.");
-    let news = |refusal: &Inapplicable| refusal.key != "model.profile";
+        |refusal: &Fault| refusal.key != "model.profile" && !refusal.key.to_string().starts_with("strategy.");
+    let news = |refusal: &Fault| refusal.key != "model.profile";
     let news = refusals.iter().position(nearest).or_else(|| refusals.iter().position(news)).unwrap_or(0);
     Err(refusals.swap_remove(news))
 }

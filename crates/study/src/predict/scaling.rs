@@ -3,7 +3,8 @@
 use crate::predict::interval::Intervals;
 use schemars::JsonSchema;
 use serde::Serialize;
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
 use stepcast_core::prediction::Bottleneck;
 use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
@@ -41,7 +42,7 @@ pub(crate) fn scaling(
     method: &dyn Method,
     intervals: &Intervals<'_>,
     workers: &[u32],
-) -> Result<Vec<ScalingPoint>, Inapplicable> {
+) -> Result<Vec<ScalingPoint>, Fault> {
     let point = |&workers: &u32| {
         let resized = |scenario: &Scenario| scenario.on(scenario.cluster.resized(workers));
         let asked = resized(scenario);

@@ -1,7 +1,8 @@
 //! How much slower a worker may be at no cost, for methods that do not tell by themselves.
 
+use stepcast_core::fault::Fault;
 use stepcast_core::machine::WorkerGroup;
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::scenario::Scenario;
 
@@ -16,7 +17,7 @@ pub(crate) fn fill(
     scenario: &Scenario,
     method: &dyn Method,
     prediction: &mut Prediction,
-) -> Result<(), Inapplicable> {
+) -> Result<(), Fault> {
     if prediction.groups.len() > MAX_GROUPS || !method.is_quick() {
         return Ok(());
     }
@@ -35,9 +36,9 @@ pub(crate) fn search(
     method: &dyn Method,
     prediction: &Prediction,
     index: usize,
-) -> Result<f64, Inapplicable> {
+) -> Result<f64, Fault> {
     let limit = prediction.iteration.get() * (1.0 + 1e-12);
-    let free = |slower: f64| -> Result<bool, Inapplicable> {
+    let free = |slower: f64| -> Result<bool, Fault> {
         let changed = method.predict(&scenario.on(with_slow_worker(scenario, index, 1.0 + slower)))?;
         Ok(changed.iteration.get() <= limit)
     };

@@ -3,11 +3,11 @@
 use serde::Serialize;
 use stepcast_analytic::collectives::curve;
 use stepcast_analytic::liu2022::{Outcome, Schedule, osf, passes, schedule};
-use stepcast_core::method::Inapplicable;
+use stepcast_core::fault::Fault;
+use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::Pass;
 use stepcast_core::quantity::{Bytes, Seconds, number};
 use stepcast_core::scenario::Scenario;
-use stepcast_core::fitted::transfer::Curve;
 
 /// A layer and what its gradients cost.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -33,12 +33,8 @@ pub(super) struct Step {
 }
 
 impl Step {
-    pub(super) fn of(scenario: &Scenario) -> Result<Self, Inapplicable> {
-        let passes = passes(scenario).map_err(|invalid| Inapplicable {
-            key: "model",
-            reason: invalid.reason,
-            remedy: invalid.remedy,
-        })?;
+    pub(super) fn of(scenario: &Scenario) -> Result<Self, Fault> {
+        let passes = passes(scenario).map_err(|fault| Fault::in_key("model", fault.reason, fault.remedy))?;
         let update = curve(scenario);
         Ok(Self {
             pass: Pass::slowest(&passes).unwrap_or_else(|| Pass::new(Vec::new())),

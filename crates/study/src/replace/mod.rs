@@ -8,8 +8,8 @@ use exposure::Step;
 use serde::Serialize;
 use std::sync::Arc;
 use stepcast_analytic::liu2022::Liu2022;
-use stepcast_core::invalid::{Invalid, KeyPath};
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
 use stepcast_core::model::{Layer, LayerFile, Model, ModelFile, zoo};
 use stepcast_core::prediction::Warning;
 use stepcast_core::quantity::{Bytes, Flops, Seconds, number};
@@ -104,13 +104,13 @@ pub struct ReplacementReport {
 pub enum Refusal {
     /// The scenario is not one for it.
     #[error("{0}")]
-    Scenario(#[from] Inapplicable),
+    Scenario(#[from] Fault),
     /// The place of the cut is at fault.
     #[error("{0}")]
-    Cut(Invalid),
+    Cut(Fault),
     /// The new layers are at fault.
     #[error("{0}")]
-    Layers(Invalid),
+    Layers(Fault),
 }
 
 /// Finds the layers that cost time on the network and replaces what is asked for.
@@ -141,24 +141,20 @@ pub fn replace(scenario: &Scenario, request: Request) -> Result<ReplacementRepor
 }
 
 /// Whether the closed form holds, with remedies that make it hold.
-fn applies(scenario: &Scenario) -> Result<(), Inapplicable> {
+fn applies(scenario: &Scenario) -> Result<(), Fault> {
     Liu2022.applies(scenario).map_err(|why| {
-        let remedy = match why.key {
+        let remedy = match why.key.to_string().as_str() {
             "strategy.architecture" => "use `architecture = \"all-reduce\"`",
             "strategy.synchronisation" => "use `synchronisation = \"bsp\"`",
             _ => "remove it: layers are compared by the closed form",
         };
-        Inapplicable { remedy: remedy.to_owned(), ..why }
+        Fault { remedy: remedy.to_owned(), ..why }
     })
 }
 
 /// The graph behind a scenario.
-fn model(scenario: &Scenario) -> Result<Model, Inapplicable> {
-    let refuse = |key, reason: &str, remedy: &str| Inapplicable {
-        key,
-        reason: reason.to_owned(),
-        remedy: remedy.to_owned(),
-    };
+fn model(scenario: &Scenario) -> Result<Model, Fault> {
+    let refuse = |key, reason: &str, remedy: &str| Fault::in_key(key, reason, remedy);
     if let Fusion::Buckets(_) = scenario.strategy.exchange.fusion {
         let reason = "a list of buckets belongs to one model, and this one is to be changed";
         return Err(refuse("strategy.fusion", reason, "use a rule such as `rule = \"pytorch\"`"));
@@ -187,7 +183,7 @@ fn cut(model: &Model, request: Request) -> Result<Result<(usize, Vec<LayerFile>)
                 let reason =
                     format!("the layer \"{name}\" does not read a feature map of more than one pixel");
                 let remedy = "name a layer that does, or say with --with what to put in place";
-                Refusal::Cut(Invalid::new(KeyPath::root(), reason, remedy))
+                Refusal::Cut(Fault::new(reason, remedy))
             })?;
             Ok(Ok((first, head.convolutions())))
         }
@@ -195,11 +191,7 @@ fn cut(model: &Model, request: Request) -> Result<Result<(usize, Vec<LayerFile>)
             Ok(head) => Ok(Ok((head.first, layers))),
             Err(why) => {
                 let reason = format!("where to cut is not clear: {why}");
-                Err(Refusal::Layers(Invalid::new(
-                    KeyPath::root(),
-                    reason,
-                    "name the first layer to replace with --from",
-                )))
+                Err(Refusal::Layers(Fault::new(reason, "name the first layer to replace with --from")))
             }
         },
         (None, None) => {
@@ -215,7 +207,7 @@ fn find(model: &Model, name: &str) -> Result<usize, Refusal> {
         let reason = format!("there is no layer \"{name}\"");
         let remedy =
             suggest::remedy(name, names, "`stepcast models show NAME --layers` lists those of the zoo");
-        Refusal::Cut(Invalid::new(KeyPath::root(), reason, remedy))
+        Refusal::Cut(Fault::new(reason, remedy))
     })
 }
 
@@ -230,7 +222,7 @@ fn replaced(
     let workload = Workload::of(&new, scenario.counting);
     if workload.parameters == 0 {
         let reason = "the new model has no parameters to train";
-        return Err(Refusal::Layers(Invalid::new(KeyPath::of("layers"), reason, "add a layer with weights")));
+        return Err(Refusal::Layers(Fault::in_key("layers", reason, "add a layer with weights")));
     }
     let changed = Scenario {
         source: ModelSource::Custom(Arc::new(file)),

@@ -95,13 +95,13 @@ fn what_cannot_be_replaced_is_refused() {
         replace(&scenario(sets), request).unwrap_err()
     };
     let why = refused(&[], Some("classifier.7"), None);
-    assert!(matches!(&why, Refusal::Cut(invalid) if invalid.remedy.contains("classifier.")), "{why:?}");
+    assert!(matches!(&why, Refusal::Cut(fault) if fault.remedy.contains("classifier.")), "{why:?}");
     let why = refused(&[], Some("classifier.0"), None);
-    assert!(matches!(&why, Refusal::Cut(invalid) if invalid.reason.contains("feature map")), "{why:?}");
+    assert!(matches!(&why, Refusal::Cut(fault) if fault.reason.contains("feature map")), "{why:?}");
     let why = refused(&[], None, Some(r#"layers = [{ op = "linear", out = 10 }]"#));
-    assert!(matches!(&why, Refusal::Layers(invalid) if invalid.path.to_string() == "layers[0]"), "{why:?}");
+    assert!(matches!(&why, Refusal::Layers(fault) if fault.key == "layers[0]"), "{why:?}");
     let why = refused(&["model.zoo=resnet50"], None, Some(r#"layers = [{ op = "relu" }]"#));
-    assert!(matches!(&why, Refusal::Layers(invalid) if invalid.remedy.contains("--from")), "{why:?}");
+    assert!(matches!(&why, Refusal::Layers(fault) if fault.remedy.contains("--from")), "{why:?}");
     let why = refused(&["strategy.architecture=parameter-server"], None, None);
     assert!(matches!(&why, Refusal::Scenario(why) if why.key == "strategy.architecture"), "{why:?}");
     let one = format!("strategy.fusion.buckets=[{}]", vec!["1"; 32].join(","));

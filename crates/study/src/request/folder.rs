@@ -6,11 +6,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use stepcast_core::invalid::{Invalid, KeyPath};
+use stepcast_core::fault::Fault;
 use stepcast_core::model::ModelFile;
 use stepcast_core::profile::Profile;
 use stepcast_core::scenario::Files;
-use stepcast_trace::{TraceError, onnx};
+use stepcast_trace::onnx;
 
 /// A text beyond this is a mistake.
 pub(super) const MAX_FILE: u64 = 16 << 20;
@@ -37,7 +37,7 @@ pub struct Folder {
     /// What importers said of files and nobody has heard yet.
     notes: Mutex<Vec<String>>,
     /// The last error: it knows the place in the file.
-    failed: Mutex<Option<TraceError>>,
+    failed: Mutex<Option<Fault>>,
 }
 
 impl Folder {
@@ -72,18 +72,14 @@ impl Folder {
         self.notes.lock().map(|mut notes| std::mem::take(&mut *notes)).unwrap_or_default()
     }
 
-    pub(super) fn take_error(&self) -> Option<TraceError> {
+    pub(super) fn take_error(&self) -> Option<Fault> {
         self.failed.lock().ok()?.take()
     }
 
-    fn place(&self, path: &str) -> Result<PathBuf, Invalid> {
+    fn place(&self, path: &str) -> Result<PathBuf, Fault> {
         let folder = self.path.as_ref().ok_or_else(|| {
             let reason = format!("the file \"{path}\" cannot be read from here");
-            Invalid::new(
-                KeyPath::root(),
-                reason,
-                "give the scenario as a file, or name the folder that the file is in",
-            )
+            Fault::new(reason, "give the scenario as a file, or name the folder that the file is in")
         })?;
         Ok(folder.join(path))
     }
@@ -93,8 +89,8 @@ impl Folder {
         &self,
         of: fn(&mut Kept) -> &mut BTreeMap<String, T>,
         name: &str,
-        read: impl FnOnce() -> Result<T, Invalid>,
-    ) -> Result<T, Invalid> {
+        read: impl FnOnce() -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
         let known = self.kept.lock().ok().and_then(|mut kept| of(&mut kept).get(name).cloned());
         if let Some(known) = known {
             return Ok(known);
@@ -108,29 +104,28 @@ impl Folder {
 }
 
 impl Files for Folder {
-    fn profile(&self, path: &str) -> Result<Profile, Invalid> {
+    fn profile(&self, path: &str) -> Result<Profile, Fault> {
         self.once(
             |kept| &mut kept.profiles,
             path,
             || {
                 read_profile(&self.place(path)?).map_err(|error| {
-                    let reason = format!("{}: {}", error.place, error.reason);
-                    let invalid = Invalid::new(KeyPath::root(), reason, error.remedy.clone());
+                    let reason = format!("{}: {}", error.origin(), error.reason);
+                    let fault = Fault::new(reason, error.remedy.clone());
                     if let Ok(mut failed) = self.failed.lock() {
                         *failed = Some(error);
                     }
-                    invalid
+                    fault
                 })
             },
         )
     }
 
-    fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Invalid> {
+    fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Fault> {
         let read = || {
             let options = onnx::Options { sizes: sizes.clone(), name: None };
-            let imported = onnx::onnx(&self.place(path)?, &options).map_err(|error| {
-                Invalid::new(KeyPath::root(), format!("{}: {}", error.place, error.reason), error.remedy)
-            })?;
+            let imported = onnx::onnx(&self.place(path)?, &options)
+                .map_err(|error| Fault::new(format!("{}: {}", error.origin(), error.reason), error.remedy))?;
             if let Ok(mut notes) = self.notes.lock() {
                 for note in imported.notes {
                     let note: String = note.chars().filter(|c| !c.is_control()).collect();
@@ -145,12 +140,12 @@ impl Files for Folder {
         self.once(|kept| &mut kept.models, &format!("{path} {sizes:?}"), read)
     }
 
-    fn text(&self, path: &str) -> Result<String, Invalid> {
+    fn text(&self, path: &str) -> Result<String, Fault> {
         let read = || {
             let path = self.place(path)?;
             let wrong = |error: io::Error| {
                 let reason = format!("{}: {error}", path.display());
-                Invalid::new(KeyPath::root(), reason, "name a file that `stepcast fit` has written")
+                Fault::new(reason, "name a file that `stepcast fit` has written")
             };
             let mut text = String::new();
             File::open(&path)
@@ -162,12 +157,12 @@ impl Files for Folder {
     }
 }
 
-fn read_profile(path: &Path) -> Result<Profile, TraceError> {
+fn read_profile(path: &Path) -> Result<Profile, Fault> {
     if path.is_dir() {
         let (reason, remedy) =
             ("it is a folder", "name a profile; `stepcast import` makes one of recordings");
         let place = path.display().to_string();
-        return Err(TraceError { place, reason: reason.to_owned(), remedy: remedy.to_owned() });
+        return Err(Fault::in_file(place, reason, remedy));
     }
     stepcast_trace::read_profile(path)
 }

@@ -10,14 +10,10 @@ use folder::MAX_FILE;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
-use stepcast_core::invalid::KeyPath;
-use stepcast_core::method::Inapplicable;
+use stepcast_core::fault::Fault;
 use stepcast_core::profile::Profile;
-use stepcast_core::scenario::{
-    Document, DocumentError, ModelSection, Override, Scenario, ScenarioFile, StrategySection,
-};
+use stepcast_core::scenario::{Document, ModelSection, Override, Scenario, ScenarioFile, StrategySection};
 use stepcast_core::strategy::Synchronisation;
-use stepcast_trace::TraceError;
 
 /// The scenario if none is given.
 const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
@@ -51,7 +47,7 @@ impl Question {
     }
 
     /// What lies at `path`: a scenario, or a profile. What a scenario names lies beside it.
-    pub fn open(path: &str, overrides: Vec<Override>) -> Result<Self, DocumentError> {
+    pub fn open(path: &str, overrides: Vec<Override>) -> Result<Self, Fault> {
         if is_profile(path) {
             let document = document_of_profile(path)?;
             let files = Folder::new(Path::new("").to_owned());
@@ -59,10 +55,10 @@ impl Question {
         }
         let cannot = |error: io::Error| {
             let remedy = "check the path; `stepcast predict` alone runs the built-in quick start";
-            wrong(path, format!("cannot read the scenario: {error}"), remedy)
+            Fault::in_file(path, format!("cannot read the scenario: {error}"), remedy)
         };
         if fs::metadata(path).map_err(cannot)?.is_dir() {
-            return Err(wrong(path, "the scenario is a directory", "name a file in it"));
+            return Err(Fault::in_file(path, "the scenario is a directory", "name a file in it"));
         }
         let text = text(path, File::open(path).map_err(cannot)?)?;
         let folder = Path::new(path).parent().map(Path::to_owned).unwrap_or_default();
@@ -70,17 +66,13 @@ impl Question {
     }
 
     /// The scenario that `reader` has, called `name` in errors; what it names is relative to where one is.
-    pub fn from_reader(
-        name: &str,
-        reader: impl Read,
-        overrides: Vec<Override>,
-    ) -> Result<Self, DocumentError> {
+    pub fn from_reader(name: &str, reader: impl Read, overrides: Vec<Override>) -> Result<Self, Fault> {
         let document = Document::new(name, text(name, reader)?);
         Ok(Self::new(document, Folder::new(Path::new("").to_owned()), overrides))
     }
 
     /// A profile alone, as if it lay at `path`.
-    pub fn of_profile(path: &str, profile: Profile, overrides: Vec<Override>) -> Result<Self, DocumentError> {
+    pub fn of_profile(path: &str, profile: Profile, overrides: Vec<Override>) -> Result<Self, Fault> {
         let files = Folder::default().with_profile(path, profile);
         Ok(Self { document: document_of_profile(path)?, files, only_profile: true, overrides })
     }
@@ -96,7 +88,7 @@ impl Question {
     }
 
     /// The question about fusion: a profile alone is trained by all-reduce, unless changes say otherwise.
-    pub fn about_fusion(&self) -> Result<Self, DocumentError> {
+    pub fn about_fusion(&self) -> Result<Self, Fault> {
         let mut question = self.changed([]);
         if self.only_profile {
             let usual: Result<Vec<Override>, _> =
@@ -107,12 +99,12 @@ impl Question {
     }
 
     /// The scenario as it is written, changes made and defaults left out.
-    pub fn file(&self) -> Result<ScenarioFile, DocumentError> {
+    pub fn file(&self) -> Result<ScenarioFile, Fault> {
         self.document.file(&self.overrides)
     }
 
     /// The scenario, or what is wrong with it.
-    pub fn scenario(&self) -> Result<Scenario, DocumentError> {
+    pub fn scenario(&self) -> Result<Scenario, Fault> {
         let scenario = self.document.scenario_with(&self.files, &self.overrides);
         scenario.map_err(|error| self.explained(error))
     }
@@ -126,8 +118,8 @@ impl Question {
     }
 
     /// What a method's refusal is, with the place of what it refuses.
-    pub fn refused(&self, why: Inapplicable) -> DocumentError {
-        self.placed(self.document.refused(why, &self.overrides))
+    pub fn refused(&self, why: Fault) -> Fault {
+        self.placed(self.document.located(why, &self.overrides))
     }
 
     /// What importers said of files that were read since this was last asked.
@@ -136,16 +128,17 @@ impl Question {
     }
 
     /// A profile that cannot be read says itself where.
-    fn explained(&self, error: DocumentError) -> DocumentError {
+    fn explained(&self, error: Fault) -> Fault {
         let failed = self.files.take_error().filter(|_| self.only_profile);
-        failed.map_or_else(
-            || self.placed(error),
-            |TraceError { place, reason, remedy }| wrong(&place, reason, remedy),
-        )
+        failed.unwrap_or_else(|| self.placed(error))
     }
 
-    fn placed(&self, error: DocumentError) -> DocumentError {
-        DocumentError { place: error.place.filter(|_| !self.only_profile), ..error }
+    /// Without the place in the document where nobody wrote one.
+    fn placed(&self, mut fault: Fault) -> Fault {
+        if let Some(place) = fault.place.as_mut().filter(|_| self.only_profile) {
+            place.excerpt = None;
+        }
+        fault
     }
 }
 
@@ -154,18 +147,8 @@ pub fn is_profile(path: &str) -> bool {
     path.ends_with(".json") || path.ends_with(".json.gz")
 }
 
-fn wrong(origin: &str, reason: impl Into<String>, remedy: impl Into<String>) -> DocumentError {
-    DocumentError {
-        origin: origin.to_owned(),
-        place: None,
-        path: KeyPath::root(),
-        reason: reason.into(),
-        remedy: remedy.into(),
-    }
-}
-
 /// A scenario of nothing but a profile: asynchronous training with a parameter server.
-fn document_of_profile(path: &str) -> Result<Document, DocumentError> {
+fn document_of_profile(path: &str) -> Result<Document, Fault> {
     let file = ScenarioFile {
         model: ModelSection { profile: Some(path.to_owned()), ..ModelSection::default() },
         strategy: StrategySection {
@@ -175,23 +158,22 @@ fn document_of_profile(path: &str) -> Result<Document, DocumentError> {
         ..ScenarioFile::default()
     };
     let text = toml::to_string(&file)
-        .map_err(|error| wrong(path, error.to_string(), "give the file another name"))?;
+        .map_err(|error| Fault::in_file(path, error.to_string(), "give the file another name"))?;
     Ok(Document::new(path, text))
 }
 
-fn text(name: &str, reader: impl Read) -> Result<String, DocumentError> {
+fn text(name: &str, reader: impl Read) -> Result<String, Fault> {
     let mut bytes = Vec::new();
-    reader
-        .take(MAX_FILE + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| wrong(name, format!("cannot read the scenario: {error}"), "check the file"))?;
+    reader.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|error| {
+        Fault::in_file(name, format!("cannot read the scenario: {error}"), "check the file")
+    })?;
     if bytes.len() as u64 > MAX_FILE {
         let reason = format!("the scenario is larger than {} MiB", MAX_FILE >> 20);
-        return Err(wrong(name, reason, "a scenario has a few dozen lines: check the file"));
+        return Err(Fault::in_file(name, reason, "a scenario has a few dozen lines: check the file"));
     }
     String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
         let line = 1 + error.as_bytes()[..good].iter().filter(|byte| **byte == b'\n').count();
-        wrong(&format!("{name}:{line}"), "the scenario is not UTF-8 text", "save it as UTF-8")
+        Fault::in_file(format!("{name}:{line}"), "the scenario is not UTF-8 text", "save it as UTF-8")
     })
 }

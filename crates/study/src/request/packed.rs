@@ -1,9 +1,10 @@
 //! A question as one text that asks the same elsewhere: the scenario, and what it named.
 
+use super::Question;
 use super::folder::{Folder, Kept};
-use super::{Question, wrong};
 use serde::{Deserialize, Serialize};
-use stepcast_core::scenario::{Document, DocumentError};
+use stepcast_core::fault::Fault;
+use stepcast_core::scenario::Document;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -24,9 +25,10 @@ struct Label {
 impl Question {
     /// The question as a text: the same for questions that differ in nothing but comments and layout. Files are packed
     /// that were read: ask for the [`scenario`](Self::scenario) or the [`variants`](Self::variants) first.
-    pub fn packed(&self) -> Result<String, DocumentError> {
-        let cannot =
-            |error: String| wrong("scenario", format!("it cannot be packed: {error}"), "report this");
+    pub fn packed(&self) -> Result<String, Fault> {
+        let cannot = |error: String| {
+            Fault::in_file("scenario", format!("it cannot be packed: {error}"), "report this")
+        };
         let packed = Packed {
             stepcast: VERSION.to_owned(),
             scenario: toml::to_string(&self.file()?).map_err(|error| cannot(error.to_string()))?,
@@ -37,15 +39,19 @@ impl Question {
     }
 
     /// The question that [`packed`](Self::packed) made a text of.
-    pub fn unpack(text: &str) -> Result<Self, DocumentError> {
+    pub fn unpack(text: &str) -> Result<Self, Fault> {
         let damaged = |error: serde_json::Error| {
-            wrong("packed scenario", format!("it is damaged: {error}"), "make it again from its file")
+            Fault::in_file(
+                "packed scenario",
+                format!("it is damaged: {error}"),
+                "make it again from its file",
+            )
         };
         let label: Label = serde_json::from_str(text).map_err(damaged)?;
         if label.stepcast != VERSION {
             let reason = format!("it is of version {}, and this is {VERSION}", label.stepcast);
             let remedy = "make it again from its file, or install the same version everywhere";
-            return Err(wrong("packed scenario", reason, remedy));
+            return Err(Fault::in_file("packed scenario", reason, remedy));
         }
         let packed: Packed = serde_json::from_str(text).map_err(damaged)?;
         Ok(Self {

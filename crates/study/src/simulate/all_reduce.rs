@@ -5,9 +5,8 @@ use super::figures::describe;
 use super::replicas::{Length, replicas};
 use super::{Recording, about, broken};
 use crate::simulate::exchange;
+use stepcast_core::fault::Fault;
 use stepcast_core::machine::WorkerGroup;
-use stepcast_core::invalid::Invalid;
-use stepcast_core::method::Inapplicable;
 use stepcast_core::prediction::{
     Bottleneck, Communication, GroupReport, Part, Prediction, Simulation, Spread, Usage, samples_per_step,
 };
@@ -16,12 +15,12 @@ use stepcast_core::scenario::Scenario;
 use stepcast_sim::measure::{Window, mean_and_half_width, quantile, spread_of_logarithms};
 use stepcast_sim::{AllReduce, GraphError, Limits, Program, ProgramError, Timeline, run};
 
-fn inapplicable(invalid: Invalid) -> Inapplicable {
-    Inapplicable { key: "model.profile", reason: invalid.reason, remedy: invalid.remedy }
+fn inapplicable(fault: Fault) -> Fault {
+    Fault::in_key("model.profile", fault.reason, fault.remedy)
 }
 
-fn cyclic(error: GraphError) -> Inapplicable {
-    Inapplicable { key: "model", reason: error.to_string(), remedy: "check the profile".to_owned() }
+fn cyclic(error: GraphError) -> Fault {
+    Fault::in_key("model", error.to_string(), "check the profile")
 }
 
 /// The figures of one run.
@@ -67,7 +66,7 @@ impl Figures {
     }
 }
 
-pub(super) fn predict(scenario: &Scenario) -> Result<Prediction, Inapplicable> {
+pub(super) fn predict(scenario: &Scenario) -> Result<Prediction, Fault> {
     let training = exchange::training(scenario).map_err(inapplicable)?;
     let program = training.program().map_err(cyclic)?;
     let compute = exchange::computing(scenario).map_err(inapplicable)?;
@@ -148,14 +147,14 @@ fn mean(runs: &[Figures]) -> Communication {
 }
 
 /// The first step of a training: its time, and where that of communication goes.
-pub(super) fn first_step(training: &AllReduce) -> Result<(Seconds, Communication), Inapplicable> {
+pub(super) fn first_step(training: &AllReduce) -> Result<(Seconds, Communication), Fault> {
     let program = training.program().map_err(cyclic)?;
     let mut exchanges = Exchanges::new(training.roles(), 0);
     let outcome = run(&program, 0, Limits::steps(1), &mut exchanges).map_err(broken)?;
     Ok((Seconds::new(outcome.time), exchanges.mean()))
 }
 
-pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Inapplicable> {
+pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Fault> {
     let training = exchange::training(scenario).map_err(inapplicable)?;
     let program = training.program().map_err(cyclic)?;
     let mut observed = Timeline::default();

@@ -2,17 +2,17 @@
 
 use stepcast_analytic::collectives::curve;
 use stepcast_analytic::liu2022::{self, Flush, Schedule, passes, plan, schedule};
-use stepcast_core::invalid::Invalid;
+use stepcast_core::fault::Fault;
+use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::{Layer, Pass, Recorded};
 use stepcast_core::prediction::Warning;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Synchronisation;
-use stepcast_core::fitted::transfer::Curve;
 use stepcast_sim::{AllReduce, Bucket, Interference, Messages, jitter_factors};
 
 /// The training of a scenario: steps as measured, or spread around the mean one where there are none to draw from.
-pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Invalid> {
+pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Fault> {
     let update = curve(scenario);
     let mean = passes(scenario)?;
     let slowest = Pass::slowest(&mean).unwrap_or_else(|| Pass::new(Vec::new()));
@@ -44,7 +44,7 @@ pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Invalid> {
 }
 
 /// The steps that a worker of the group at `index` draws from.
-fn steps(scenario: &Scenario, index: usize, mean: &(Seconds, Pass)) -> Result<Vec<Pass>, Invalid> {
+fn steps(scenario: &Scenario, index: usize, mean: &(Seconds, Pass)) -> Result<Vec<Pass>, Fault> {
     match scenario.profile() {
         Some(profile) if profile.steps.len() > 1 => {
             Ok(Recorded::new(profile)?.steps(scenario.slowness(index)).collect())
@@ -80,7 +80,7 @@ pub(crate) fn messages(pass: &Pass, update: &Curve, schedule: &Schedule) -> Mess
 }
 
 /// What the group at `index` computes in a mean step when nothing is exchanged.
-pub(crate) fn computing(scenario: &Scenario) -> Result<Vec<Seconds>, Invalid> {
+pub(crate) fn computing(scenario: &Scenario) -> Result<Vec<Seconds>, Fault> {
     let passes = passes(scenario)?;
     Ok(passes.iter().map(|(delay, pass)| *delay + pass.computing() + pass.update).collect())
 }

@@ -4,8 +4,8 @@
 //! cores.
 
 mod all_reduce;
-pub mod exchange;
 mod communication;
+pub mod exchange;
 mod figures;
 mod parameter_server;
 mod replicas;
@@ -18,7 +18,8 @@ pub use timeline::{Recording, events_per_step};
 use figures::Figures;
 use parameter_server::Question;
 use replicas::replicas;
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
 use stepcast_core::prediction::{Communication, Prediction};
 use stepcast_core::profile::Operation;
 use stepcast_core::quantity::{BitsPerSec, Seconds};
@@ -57,10 +58,8 @@ impl Method for Simulate {
         false
     }
 
-    fn applies(&self, scenario: &Scenario) -> Result<(), Inapplicable> {
-        let refuse = |key, reason: &str, remedy: &str| {
-            Err(Inapplicable { key, reason: reason.to_owned(), remedy: remedy.to_owned() })
-        };
+    fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
+        let refuse = |key, reason: &str, remedy: &str| Err(Fault::in_key(key, reason, remedy));
         match scenario.strategy.architecture {
             Architecture::AllReduce if sprint::asks(scenario) => sprint::applies(scenario),
             Architecture::AllReduce if !waits(scenario.strategy.synchronisation) => refuse(
@@ -92,7 +91,7 @@ impl Method for Simulate {
         }
     }
 
-    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Inapplicable> {
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
         self.applies(scenario)?;
         if sprint::asks(scenario) {
             return sprint::predict(scenario);
@@ -111,13 +110,13 @@ impl Method for Simulate {
 }
 
 /// The first step of all-reduce training: how long it takes, and where the time of communication goes.
-pub(crate) fn observe_exchanges(training: &AllReduce) -> Result<(Seconds, Communication), Inapplicable> {
+pub(crate) fn observe_exchanges(training: &AllReduce) -> Result<(Seconds, Communication), Fault> {
     all_reduce::first_step(training)
 }
 
 /// A program that the engine refuses is a fault of this crate or a profile beyond reason.
-fn broken(error: ProgramError) -> Inapplicable {
-    Inapplicable { key: "model", reason: error.to_string(), remedy: "check the profile".to_owned() }
+fn broken(error: ProgramError) -> Fault {
+    Fault::in_key("model", error.to_string(), "check the profile")
 }
 
 /// Whether workers wait for each other when they exchange.
@@ -134,7 +133,7 @@ fn ports_are_alike(scenario: &Scenario) -> bool {
 }
 
 /// The first `steps` steps of every worker of one run.
-pub fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Inapplicable> {
+pub fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Fault> {
     Simulate.applies(scenario)?;
     if sprint::asks(scenario) {
         return sprint::timeline(scenario, steps);

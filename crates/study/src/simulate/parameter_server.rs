@@ -3,9 +3,9 @@
 use super::figures::Figures;
 use std::borrow::Cow;
 use stepcast_analytic::placement;
-use stepcast_core::machine::WorkerGroup;
 use stepcast_core::compute;
-use stepcast_core::method::Inapplicable;
+use stepcast_core::fault::Fault;
+use stepcast_core::machine::WorkerGroup;
 use stepcast_core::prediction::{
     Bottleneck, GroupReport, Part, Prediction, Simulation, Spread, Usage, Warning, samples_per_step,
 };
@@ -39,7 +39,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    pub(super) fn of(scenario: &Scenario) -> Result<Self, Inapplicable> {
+    pub(super) fn of(scenario: &Scenario) -> Result<Self, Fault> {
         let mut warnings = Vec::new();
         let profile: Cow<'_, Profile> = match scenario.profile() {
             Some(profile) => Cow::Borrowed(profile),
@@ -68,20 +68,17 @@ impl Question {
             _ => profile,
         };
         let replay = replay(scenario, &profile);
-        let cycle = |error: stepcast_sim::GraphError| Inapplicable {
-            key: "model",
-            reason: error.to_string(),
-            remedy: "check the profile".to_owned(),
-        };
+        let cycle =
+            |error: stepcast_sim::GraphError| Fault::in_key("model", error.to_string(), "check the profile");
         let program = replay.program(&profile).map_err(cycle)?;
         let lanes = replay.local_lanes(&profile);
         let compute = computing(scenario, &program, lanes);
         if compute.iter().any(|time| time.get() <= 0.0) {
-            return Err(Inapplicable {
-                key: "model",
-                reason: "the profile has no computing".to_owned(),
-                remedy: "record the worker's operations too".to_owned(),
-            });
+            return Err(Fault::in_key(
+                "model",
+                "the profile has no computing",
+                "record the worker's operations too",
+            ));
         }
         let mut batches = Vec::with_capacity(replay.workers.len());
         for (index, group) in scenario.cluster.groups.iter().enumerate() {

@@ -4,7 +4,8 @@ use super::parameter_server::{histogram, spread};
 use super::replicas::{self, replicas};
 use super::{MAX_WORKERS, Recording, about, broken};
 use stepcast_analytic::oyama2016::{GPU_PARTS, Oyama2016, Threads, UPDATE_PARTS, threads};
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Simulation, Updating, Usage};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -19,13 +20,13 @@ pub(crate) fn asks(scenario: &Scenario) -> bool {
     strategy.architecture == Architecture::AllReduce && strategy.synchronisation == Synchronisation::Async
 }
 
-pub(super) fn applies(scenario: &Scenario) -> Result<(), Inapplicable> {
+pub(super) fn applies(scenario: &Scenario) -> Result<(), Fault> {
     if scenario.cluster.workers() > MAX_WORKERS {
-        return Err(Inapplicable {
-            key: "cluster.workers",
-            reason: format!("more than {MAX_WORKERS} workers are too many to simulate"),
-            remedy: "use `--method oyama2016`, or fewer workers".to_owned(),
-        });
+        return Err(Fault::in_key(
+            "cluster.workers",
+            format!("more than {MAX_WORKERS} workers are too many to simulate"),
+            "use `--method oyama2016`, or fewer workers",
+        ));
     }
     Oyama2016.applies(&as_published(scenario))
 }
@@ -71,7 +72,7 @@ fn sprint(threads: &Threads, scenario: &Scenario) -> Sprint {
     }
 }
 
-pub(super) fn predict(scenario: &Scenario) -> Result<Prediction, Inapplicable> {
+pub(super) fn predict(scenario: &Scenario) -> Result<Prediction, Fault> {
     let closed_form = Oyama2016.predict(&as_published(scenario))?;
     let (threads, _) = threads(scenario)?;
     let sprint = sprint(&threads, scenario);
@@ -161,7 +162,7 @@ fn update_parts(threads: &Threads, exchange: Seconds, mean: &Mean<'_>) -> Vec<Pa
 }
 
 /// The first `steps` iterations of every thread of one run.
-pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Inapplicable> {
+pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Fault> {
     let (threads, _) = threads(scenario)?;
     let program = sprint(&threads, scenario).program(scenario.simulate.seed).map_err(broken)?;
     let mut observed = Timeline::default();

@@ -249,7 +249,7 @@ impl Levels {
 mod tests {
     use super::super::timeline;
     use super::*;
-    use stepcast_core::invalid::Invalid;
+    use stepcast_core::fault::Fault;
     use stepcast_core::pass::{Pass, Recorded};
     use stepcast_core::profile::Profile;
     use stepcast_core::scenario::{Document, Files, Override};
@@ -263,7 +263,7 @@ mod tests {
     struct Example;
 
     impl Files for Example {
-        fn profile(&self, path: &str) -> Result<Profile, Invalid> {
+        fn profile(&self, path: &str) -> Result<Profile, Fault> {
             let text = include_bytes!("../../../../examples/one-worker.json");
             Ok(stepcast_trace::parse_profile(text, path).unwrap())
         }

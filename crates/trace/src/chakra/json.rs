@@ -3,10 +3,10 @@
 
 use super::node::{Kind, Node, Nodes};
 use super::operators::Operators;
-use crate::TraceError;
 use crate::objects::{self, Object, number, text};
 use crate::source::Source;
 use serde_json::Value;
+use stepcast_core::fault::Fault;
 
 /// Keys under which nodes are listed.
 const LISTS: [&str; 2] = ["nodes", "workload_graph"];
@@ -21,10 +21,7 @@ pub(super) fn recognises(head: &[u8]) -> bool {
 }
 
 /// The nodes, and the operators of which PyTorch tells the shapes.
-pub(super) fn read(
-    source: &mut Source<'_>,
-    notes: &mut Vec<String>,
-) -> Result<(Nodes, Operators), TraceError> {
+pub(super) fn read(source: &mut Source<'_>, notes: &mut Vec<String>) -> Result<(Nodes, Operators), Fault> {
     let has = |word: &str| source.head().windows(word.len()).any(|bytes| bytes == word.as_bytes());
     let listed = LISTS.iter().any(|list| has(&format!("\"{list}\"")));
     let mut nodes = Nodes::default();

@@ -14,10 +14,11 @@ mod tests;
 
 use crate::draft::{Draft, Label};
 use crate::import::{Found, Imported, Options, needs_batch};
-use crate::{Summary, TraceError, Value, source};
+use crate::{Summary, Value, source};
 use node::{Collective, Kind, Nodes};
 use operators::Operators;
 use std::path::PathBuf;
+use stepcast_core::fault::Fault;
 use stepcast_core::profile::Profile;
 use stepcast_core::quantity::Seconds;
 
@@ -28,7 +29,7 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 }
 
 /// Imports the trace of one rank: a profile if it tells times, a model if it tells shapes only.
-pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, TraceError> {
+pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
     let path = source::only(paths, "Chakra traces")?;
     let mut notes = Vec::new();
     let (nodes, operators, place, read) =
@@ -51,7 +52,7 @@ pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Impor
     operators.model(&place, notes).map(|imported| imported.map(|model| Found::Model(Box::new(model))))
 }
 
-fn profile(nodes: &Nodes, label: &Label, mut notes: Vec<String>) -> Result<Imported<Profile>, TraceError> {
+fn profile(nodes: &Nodes, label: &Label, mut notes: Vec<String>) -> Result<Imported<Profile>, Fault> {
     let replay = replay::replay(nodes);
     let mut say = |count: usize, what: &str| {
         if count > 0 {
@@ -91,7 +92,7 @@ fn profile(nodes: &Nodes, label: &Label, mut notes: Vec<String>) -> Result<Impor
             Seconds::new(end).human()
         );
         let remedy = "import the protobuf trace (.et), whose collectives have comm_type and comm_size";
-        return Err(TraceError::new(&label.place, reason, remedy));
+        return Err(Fault::in_file(&label.place, reason, remedy));
     }
     let mut draft = Draft::new(1);
     let weights: Vec<u32> = (1..)

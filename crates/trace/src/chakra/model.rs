@@ -1,8 +1,8 @@
 //! A network out of calls of PyTorch's operators.
 
 use super::operators::{Argument, Maker, Operator, Tensor};
-use crate::TraceError;
 use std::collections::HashMap;
+use stepcast_core::fault::Fault;
 use stepcast_core::model::{Activation, Builder, Conv2d, LayerId, Model, Norm, Op, Padding, Pool};
 
 /// Operators that are layers, or pass a tensor on.
@@ -35,7 +35,7 @@ pub(super) fn is_layer(name: &str) -> bool {
 }
 
 /// The layers that the last call with parameters needs, and the samples of a batch. What follows is the loss.
-pub(super) fn build(calls: &[Operator], place: &str) -> Result<(Model, u64), TraceError> {
+pub(super) fn build(calls: &[Operator], place: &str) -> Result<(Model, u64), Fault> {
     let needed = needed(calls);
     let mut network = Network {
         builder: Builder::new("network", "a PyTorch execution trace"),
@@ -49,7 +49,7 @@ pub(super) fn build(calls: &[Operator], place: &str) -> Result<(Model, u64), Tra
     }
     let batch = network.input.as_ref().map_or(1, |(_, _, batch)| *batch);
     let misfit = |error: stepcast_core::model::ShapeError| {
-        TraceError::new(place, error.reason, "import the network from ONNX, or list its layers")
+        Fault::in_file(place, error.reason, "import the network from ONNX, or list its layers")
     };
     Ok((network.builder.finish().map_err(misfit)?, batch))
 }
@@ -105,7 +105,7 @@ struct Network<'a> {
 }
 
 impl Network<'_> {
-    fn add(&mut self, index: usize, call: &Operator) -> Result<LayerId, TraceError> {
+    fn add(&mut self, index: usize, call: &Operator) -> Result<LayerId, Fault> {
         let mut inputs = Vec::new();
         for (tensor, shape, maker) in tensors(call) {
             inputs.push(self.source(call, *tensor, shape, maker.as_ref())?);
@@ -124,7 +124,7 @@ impl Network<'_> {
         tensor: Tensor,
         shape: &[u64],
         maker: Option<&Maker>,
-    ) -> Result<LayerId, TraceError> {
+    ) -> Result<LayerId, Fault> {
         if let Some(Maker::Layer(before)) = maker
             && let Some(&id) = self.layers.get(before)
         {
@@ -148,10 +148,10 @@ impl Network<'_> {
         Ok(id)
     }
 
-    fn wrong(&self, call: &Operator, reason: &str) -> TraceError {
+    fn wrong(&self, call: &Operator, reason: &str) -> Fault {
         let place = format!("{}, aten::{}", self.place, call.name);
         let remedy = "it tells no times, and its network cannot be read; import the network from ONNX, or a trace with times";
-        TraceError::new(place, reason, remedy)
+        Fault::in_file(place, reason, remedy)
     }
 }
 

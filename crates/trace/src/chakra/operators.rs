@@ -8,9 +8,10 @@ use super::json::whole;
 use super::model;
 use crate::import::Imported;
 use crate::objects::{Object, text};
-use crate::{Summary, TraceError, Value as Figure};
+use crate::{Summary, Value as Figure};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
+use stepcast_core::fault::Fault;
 use stepcast_core::model::Model;
 
 /// Nodes beyond these are not looked at: a step of training has some thousands.
@@ -126,12 +127,12 @@ impl Operators {
     }
 
     /// The network, if these operators are one.
-    pub(super) fn model(self, place: &str, mut notes: Vec<String>) -> Result<Imported<Model>, TraceError> {
+    pub(super) fn model(self, place: &str, mut notes: Vec<String>) -> Result<Imported<Model>, Fault> {
         let calls = self.calls();
         if calls.is_empty() {
             let remedy = "join it with a profiler's trace (chakra_trace_link, chakra_converter), and import the result; or \
                           import the profiler's trace itself";
-            return Err(TraceError::new(place, "it tells neither times nor the layers of a network", remedy));
+            return Err(Fault::in_file(place, "it tells neither times nor the layers of a network", remedy));
         }
         let (model, batch) = model::build(&calls, place)?;
         notes.push(format!(

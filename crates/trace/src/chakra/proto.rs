@@ -2,11 +2,11 @@
 //! Only the fields that are read are declared (et_def.proto, package ChakraProtoMsg).
 
 use super::node::{Kind, Node, Nodes};
-use crate::TraceError;
 use crate::source::Source;
 use prost::Message;
 use prost::encoding::decode_varint;
 use std::io::{self, BufRead, BufReader, Read};
+use stepcast_core::fault::Fault;
 
 /// Bytes of the largest message.
 const LONGEST: u64 = 64 << 20;
@@ -91,7 +91,7 @@ fn starts_as_node(mut bytes: &[u8]) -> bool {
     text && kind.is_none_or(|kind| (1..=7).contains(&kind))
 }
 
-pub(super) fn read(source: &mut Source<'_>, notes: &mut Vec<String>) -> Result<Nodes, TraceError> {
+pub(super) fn read(source: &mut Source<'_>, notes: &mut Vec<String>) -> Result<Nodes, Fault> {
     let mut nodes = Nodes::default();
     let mut spoilt = 0_usize;
     let mut reader = BufReader::new(source);

@@ -3,7 +3,7 @@ use super::*;
 use stepcast_core::model::zoo;
 use stepcast_core::pass::Recorded;
 
-fn imported(name: &str, bytes: &[u8]) -> Result<Imported, TraceError> {
+fn imported(name: &str, bytes: &[u8]) -> Result<Imported, Fault> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, bytes).unwrap();
@@ -157,7 +157,7 @@ fn shapes_without_times_become_a_network() {
     assert!(notes[0].contains("batches of 8"), "{notes:?}");
     let unknown = text.replace("aten::add", "aten::roll");
     let error = imported("net.json", unknown.as_bytes()).unwrap_err();
-    assert!(error.place.ends_with("aten::flatten") && error.reason.contains("aten::roll"), "{error}");
+    assert!(error.origin().ends_with("aten::flatten") && error.reason.contains("aten::roll"), "{error}");
 }
 
 /// The traces of the Chakra and PARAM projects; not part of this repository.

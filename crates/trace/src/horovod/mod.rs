@@ -12,9 +12,10 @@ mod tests;
 use crate::draft::{Draft, Label};
 use crate::import::{Imported, Options, needs_batch};
 use crate::summary::Table;
-use crate::{Summary, TraceError, Value, objects, source};
+use crate::{Summary, Value, objects, source};
 use record::Recorder;
 use std::path::PathBuf;
+use stepcast_core::fault::Fault;
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::Seconds;
 use steps::Step;
@@ -29,7 +30,7 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 }
 
 /// Imports one timeline.
-pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, TraceError> {
+pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, Fault> {
     let path = source::only(paths, "Horovod's timelines")?;
     let mut notes = Vec::new();
     let (recorder, label, read) = source::first(path, options.watch, recognises, &mut notes, |source| {
@@ -44,11 +45,7 @@ pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Impor
     import(&recorder, &label, notes)
 }
 
-fn import(
-    recorder: &Recorder,
-    label: &Label,
-    mut notes: Vec<String>,
-) -> Result<Imported<Profile>, TraceError> {
+fn import(recorder: &Recorder, label: &Label, mut notes: Vec<String>) -> Result<Imported<Profile>, Fault> {
     recorder.report(&mut notes);
     let found = steps::find(recorder, &label.place, &mut notes)?;
     let names: Vec<&str> =
@@ -63,7 +60,7 @@ fn import(
                 names.len()
             );
             let remedy = "record with a Horovod that writes dtype and shape when a reduction ends";
-            return Err(TraceError::new(&label.place, reason, remedy));
+            return Err(Fault::in_file(&label.place, reason, remedy));
         };
         sizes.push(bytes);
     }

@@ -1,8 +1,8 @@
 //! Steps in a list of reductions: a new one begins when a tensor is reduced again.
 
 use super::record::{Recorder, Reduction};
-use crate::TraceError;
 use std::collections::HashMap;
+use stepcast_core::fault::Fault;
 
 /// Steps beyond these are not used.
 const MOST_STEPS: usize = 500;
@@ -36,8 +36,8 @@ pub(super) struct Steps {
 }
 
 /// Steps that follow another and reduce all that half of the steps reduce.
-pub(super) fn find(recorder: &Recorder, place: &str, notes: &mut Vec<String>) -> Result<Steps, TraceError> {
-    let wrong = |reason: &str, remedy: &str| Err(TraceError::new(place, reason, remedy));
+pub(super) fn find(recorder: &Recorder, place: &str, notes: &mut Vec<String>) -> Result<Steps, Fault> {
+    let wrong = |reason: &str, remedy: &str| Err(Fault::in_file(place, reason, remedy));
     if recorder.reductions.is_empty() {
         return wrong("no reduction of a tensor was recorded to its end", "record some steps of training");
     }

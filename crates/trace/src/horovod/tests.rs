@@ -36,7 +36,7 @@ fn timeline(steps: &[u64]) -> String {
     text
 }
 
-fn imported(text: &str) -> Result<Imported<Profile>, TraceError> {
+fn imported(text: &str) -> Result<Imported<Profile>, Fault> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("timeline.json");
     std::fs::write(&path, text).unwrap();

@@ -25,7 +25,7 @@ mod steps;
 mod tests;
 mod timeline;
 
-use crate::TraceError;
+use crate::error::profile_fault;
 use crate::import::{Imported, Options, needs_batch};
 use crate::objects::split;
 use crate::source::{self, Limits, Source as Stream};
@@ -35,6 +35,7 @@ use records::Span;
 use sizes::Source;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use stepcast_core::fault::Fault;
 use stepcast_core::profile::Profile;
 
 /// Records that are kept of a trace.
@@ -50,7 +51,7 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 }
 
 /// Imports the traces of one or several ranks: files, folders or archives.
-pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, TraceError> {
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, Fault> {
     let mut all = Vec::new();
     for path in paths {
         read_all(path, options, MOST_RECORDS, &mut all)?;
@@ -58,7 +59,7 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
     let place = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
     if all.is_empty() {
         let remedy = "record with ProfilerActivity.CPU and ProfilerActivity.CUDA";
-        return Err(TraceError::new(place, "nothing that computes was recorded", remedy));
+        return Err(Fault::in_file(place, "nothing that computes was recorded", remedy));
     }
     let chosen = ranks::median(&all);
     let rank = &all[chosen];
@@ -84,12 +85,12 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
     }
     let file = crate::read::short(&rank.place).to_owned();
     let profile = profile::profile(rank, batch, &file);
-    profile.check().map_err(|error| TraceError::profile(&rank.place, error))?;
+    profile.check().map_err(|error| profile_fault(&rank.place, error))?;
     Ok(Imported { found: profile, summary, notes })
 }
 
 /// Every trace at a path.
-fn read_all(path: &Path, options: &Options<'_>, most: usize, all: &mut Vec<Rank>) -> Result<(), TraceError> {
+fn read_all(path: &Path, options: &Options<'_>, most: usize, all: &mut Vec<Rank>) -> Result<(), Fault> {
     let mut again: Vec<(String, Part)> = Vec::new();
     source::visit(path, Limits::STREAMED, options.watch, &mut |mut stream| {
         if recognises(stream.head()) {
@@ -119,7 +120,7 @@ fn read_all(path: &Path, options: &Options<'_>, most: usize, all: &mut Vec<Rank>
     })
 }
 
-fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording, Vec<String>), TraceError> {
+fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording, Vec<String>), Fault> {
     let (course, failed) = split(stream, &["traceEvents"], &mut recording);
     let mut notes = Vec::new();
     let Some(course) = course else {
@@ -127,7 +128,7 @@ fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording,
             Some(error) => stream.complaint(&error),
             None => {
                 let remedy = "copy the file again; it may be cut short";
-                TraceError::new(stream.name(), "it has no list of events (traceEvents)", remedy)
+                Fault::in_file(stream.name(), "it has no list of events (traceEvents)", remedy)
             }
         });
     };
@@ -158,7 +159,7 @@ fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording,
 }
 
 /// As many steps, after the first, as can be kept.
-fn part(recording: &Recording, records: usize, most: usize, name: &str) -> Result<Part, TraceError> {
+fn part(recording: &Recording, records: usize, most: usize, name: &str) -> Result<Part, Fault> {
     let marks = steps::marks(recording);
     let per_step = records / marks.len().max(1) + 1;
     let fit = most * 3 / 4 / per_step;
@@ -167,7 +168,7 @@ fn part(recording: &Recording, records: usize, most: usize, name: &str) -> Resul
         (Some(start), Some(end)) if fit > 0 => Ok(recording.part(Span { start: start.start, end: end.end })),
         _ => {
             let reason = format!("it has {records} records, too many to hold, and steps that are no shorter");
-            Err(TraceError::new(name, reason, "record fewer steps, with a schedule that marks them"))
+            Err(Fault::in_file(name, reason, "record fewer steps, with a schedule that marks them"))
         }
     }
 }

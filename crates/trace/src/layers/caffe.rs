@@ -3,7 +3,7 @@
 //! again, and the first may have no times yet: the last one counts.
 
 use super::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
-use crate::TraceError;
+use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 
 /// Bytes of an element.
@@ -33,7 +33,7 @@ pub(super) fn recognises(head: &str) -> bool {
 }
 
 /// In order of the forward pass.
-pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, TraceError> {
+pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
     let mut layers: Vec<Layer> = Vec::new();
     let mut last = f64::NAN;
     while let Some(line) = lines.next()? {

@@ -2,9 +2,9 @@
 //! bytes of its parameters, and a line for each edge between layers.
 
 use super::{Layer, Lines, MOST_BYTES, MOST_LAYERS, MOST_SECONDS};
-use crate::TraceError;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 
 /// What stands between the parts of a line.
@@ -14,7 +14,7 @@ pub(super) fn recognises(head: &str) -> bool {
     head.lines().next().is_some_and(|line| line.contains(DASHES) && line.contains("forward_compute_time="))
 }
 
-pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, TraceError> {
+pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
     let mut layers: Vec<Layer> = Vec::new();
     let mut index: HashMap<String, usize> = HashMap::new();
     let mut edges: Vec<(usize, usize)> = Vec::new();
@@ -62,7 +62,7 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, TraceError> {
     order(&layers, &edges)
         .map(|order| order.into_iter().map(|layer| layers[layer].clone()).collect())
         .ok_or_else(|| {
-            TraceError::new(&lines.place, "its layers wait for each other in a circle", "check the edges")
+            Fault::in_file(&lines.place, "its layers wait for each other in a circle", "check the edges")
         })
 }
 

@@ -11,9 +11,10 @@ mod waits;
 use crate::draft::{Draft, Label};
 use crate::import::{Imported, Options, needs_batch};
 use crate::source::{self, Source};
-use crate::{Summary, TraceError, Value};
+use crate::{Summary, Value};
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
+use stepcast_core::fault::Fault;
 use stepcast_core::profile::Profile;
 use stepcast_core::quantity::{Bytes, Seconds};
 
@@ -73,7 +74,7 @@ fn flavour(head: &[u8]) -> Option<Flavour> {
 }
 
 /// Imports one table.
-pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, TraceError> {
+pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, Fault> {
     let path = source::only(paths, "tables of layers")?;
     let mut notes = Vec::new();
     let found = source::first(path, options.watch, recognises, &mut notes, |source| {
@@ -92,12 +93,8 @@ pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Impor
     import(found.0, &found.1, notes)
 }
 
-fn import(
-    layers: Vec<Layer>,
-    label: &Label,
-    mut notes: Vec<String>,
-) -> Result<Imported<Profile>, TraceError> {
-    let wrong = |reason: &str, remedy: &str| Err(TraceError::new(&label.place, reason, remedy));
+fn import(layers: Vec<Layer>, label: &Label, mut notes: Vec<String>) -> Result<Imported<Profile>, Fault> {
+    let wrong = |reason: &str, remedy: &str| Err(Fault::in_file(&label.place, reason, remedy));
     if layers.is_empty() {
         return wrong("it has no layers", "give one row for each layer");
     }
@@ -167,7 +164,7 @@ impl<'a, 'b> Lines<'a, 'b> {
     }
 
     /// The next line that is not empty, without what ends it.
-    fn next(&mut self) -> Result<Option<String>, TraceError> {
+    fn next(&mut self) -> Result<Option<String>, Fault> {
         loop {
             let mut bytes = Vec::new();
             let read = (&mut self.reader).take(LONGEST_LINE).read_until(b'\n', &mut bytes);
@@ -191,19 +188,19 @@ impl<'a, 'b> Lines<'a, 'b> {
         }
     }
 
-    fn wrong(&self, reason: impl Into<String>, remedy: &str) -> TraceError {
-        TraceError::new(format!("{}:{}", self.place, self.number), reason, remedy)
+    fn wrong(&self, reason: impl Into<String>, remedy: &str) -> Fault {
+        Fault::in_file(format!("{}:{}", self.place, self.number), reason, remedy)
     }
 
     /// A duration or size that makes sense.
-    fn plausible(&self, name: &str, value: f64, most: f64) -> Result<f64, TraceError> {
+    fn plausible(&self, name: &str, value: f64, most: f64) -> Result<f64, Fault> {
         if (0.0..=most).contains(&value) {
             return Ok(value);
         }
         Err(self.wrong(format!("{name} is {value:e}, which cannot be"), "check the value and its unit"))
     }
 
-    fn push(&self, layers: &mut Vec<Layer>, layer: Layer) -> Result<(), TraceError> {
+    fn push(&self, layers: &mut Vec<Layer>, layer: Layer) -> Result<(), Fault> {
         if layers.len() == MOST_LAYERS {
             return Err(
                 self.wrong(format!("there are more than {MOST_LAYERS} layers"), "give one row a layer")

@@ -5,7 +5,7 @@
 //! refused.
 
 use super::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
-use crate::TraceError;
+use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 
 const REMEDY: &str = "write a header such as layer,forward_ms,backward_ms,bytes";
@@ -76,7 +76,7 @@ pub(super) fn recognises(head: &str) -> bool {
     has(Role::Backward) && has(Role::Bytes)
 }
 
-pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, TraceError> {
+pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
     let mut header = None;
     let mut layers = Vec::new();
     while let Some(line) = lines.next()? {
@@ -100,7 +100,7 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, TraceError> {
 }
 
 /// No role twice, and those that must be.
-fn check(columns: Vec<Option<Column>>, lines: &Lines<'_, '_>) -> Result<Vec<Option<Column>>, TraceError> {
+fn check(columns: Vec<Option<Column>>, lines: &Lines<'_, '_>) -> Result<Vec<Option<Column>>, Fault> {
     for (role, name) in [
         (Role::Layer, "layer"),
         (Role::Forward, "forward"),
@@ -139,7 +139,7 @@ fn layer(
     cells: &[String],
     index: usize,
     lines: &Lines<'_, '_>,
-) -> Result<Layer, TraceError> {
+) -> Result<Layer, Fault> {
     let mut layer = Layer {
         name: format!("layer {}", index + 1),
         forward: None,
@@ -162,7 +162,7 @@ fn layer(
     Ok(layer)
 }
 
-fn seconds(name: &str, cell: &str, unit: Option<&str>, lines: &Lines<'_, '_>) -> Result<Seconds, TraceError> {
+fn seconds(name: &str, cell: &str, unit: Option<&str>, lines: &Lines<'_, '_>) -> Result<Seconds, Fault> {
     let time: Seconds = quantity(name, cell, unit, lines)?;
     Ok(Seconds::new(lines.plausible(name, time.get(), MOST_SECONDS)?))
 }
@@ -173,7 +173,7 @@ fn quantity<Q: std::str::FromStr>(
     cell: &str,
     unit: Option<&str>,
     lines: &Lines<'_, '_>,
-) -> Result<Q, TraceError>
+) -> Result<Q, Fault>
 where
     Q::Err: std::fmt::Display,
 {

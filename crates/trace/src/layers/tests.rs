@@ -4,7 +4,7 @@ use crate::{Found, Options};
 use stepcast_core::pass::{Pass, Recorded};
 use stepcast_core::profile::Resource;
 
-fn imported(text: &str) -> Result<Imported<Profile>, TraceError> {
+fn imported(text: &str) -> Result<Imported<Profile>, Fault> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("net.csv");
     std::fs::write(&path, text).unwrap();
@@ -119,7 +119,7 @@ fn what_is_wrong_names_the_line() {
         ("a,1,2 MB,100", 2, "not a unit"),
     ] {
         let error = imported(&format!("{header}{rows}")).unwrap_err();
-        assert!(error.place.ends_with(&format!("net.csv:{line}")), "{error}");
+        assert!(error.origin().ends_with(&format!("net.csv:{line}")), "{error}");
         assert!(error.reason.contains(reason), "{error}");
     }
     assert!(imported("layer,forward,backward,bytes\na,1,2,3").unwrap_err().reason.contains("no unit"));

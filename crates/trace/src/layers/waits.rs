@@ -3,7 +3,7 @@
 //! communication studies look so; the file itself names no unit of time.
 
 use super::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
-use crate::TraceError;
+use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 
 /// Lines before the first gradient.
@@ -22,7 +22,7 @@ pub(super) fn recognises(head: &str) -> bool {
 }
 
 /// In order of the forward pass.
-pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, TraceError> {
+pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
     let mut expected = 0;
     let mut layers = Vec::new();
     for _ in 0..PREAMBLE {
@@ -42,7 +42,7 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, TraceError> {
     }
     if layers.len() != expected {
         let reason = format!("it announces {expected} gradients and has {}", layers.len());
-        return Err(TraceError::new(&lines.place, reason, "copy the file again; it may be cut short"));
+        return Err(Fault::in_file(&lines.place, reason, "copy the file again; it may be cut short"));
     }
     layers.reverse();
     Ok(layers)

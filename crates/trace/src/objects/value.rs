@@ -1,9 +1,9 @@
 //! Objects as a whole, with all their keys.
 
 use super::{Begin, Receive, repair, split};
-use crate::TraceError;
 use crate::source::Source;
 use serde_json::{Deserializer, Map, Value};
+use stepcast_core::fault::Fault;
 
 /// One entry of the list.
 pub(crate) type Object = Map<String, Value>;
@@ -16,7 +16,7 @@ pub(crate) fn each(
     lists: &[&str],
     notes: &mut Vec<String>,
     take: &mut dyn FnMut(Object),
-) -> Result<(), TraceError> {
+) -> Result<(), Fault> {
     let (course, failed) = split(source, lists, &mut Objects { take });
     if let Some(error) = &failed
         && source.exceeded()

@@ -7,8 +7,8 @@ use super::proto::{TensorProto, element};
 use super::size::Size;
 use super::tensor::{Origin, Tensor, stored_content, stored_shape};
 use super::{Options, Samples};
-use crate::TraceError;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use stepcast_core::fault::Fault;
 
 /// Newest version of the standard operators whose rules are those of `operator`.
 const NEWEST_OPSET: i64 = 28;
@@ -22,7 +22,7 @@ pub(super) struct Facts {
     /// By node.
     pub(super) work: Vec<Vec<Work>>,
     /// Nodes that could not be followed, and why. They matter only if the outputs depend on them.
-    pub(super) stopped: HashMap<NodeId, TraceError>,
+    pub(super) stopped: HashMap<NodeId, Fault>,
     pub(super) samples: Samples,
     pub(super) notes: Vec<String>,
 }
@@ -35,13 +35,13 @@ struct Walk<'a> {
     unknown: BTreeMap<String, usize>,
     /// Where a shape was first lost, and why.
     lost: Option<(String, String)>,
-    stopped: HashMap<NodeId, TraceError>,
+    stopped: HashMap<NodeId, Fault>,
     samples: inputs::Binding,
     opset: i64,
 }
 
 /// Follows `graph`, which came from `place`.
-pub(super) fn evaluate(graph: &Graph, options: &Options, place: &str) -> Result<Facts, TraceError> {
+pub(super) fn evaluate(graph: &Graph, options: &Options, place: &str) -> Result<Facts, Fault> {
     let mut notes = Vec::new();
     let binding = inputs::bind(graph, options, place, &mut notes)?;
     match graph.opset {
@@ -83,10 +83,10 @@ pub(super) fn evaluate(graph: &Graph, options: &Options, place: &str) -> Result<
 }
 
 impl Walk<'_> {
-    fn initialiser(&self, index: usize, stored: &TensorProto) -> Result<Tensor, TraceError> {
+    fn initialiser(&self, index: usize, stored: &TensorProto) -> Result<Tensor, Fault> {
         let Some(shape) = stored_shape(stored) else {
             let at = format!("{}, initialiser \"{}\"", self.place, stored.name);
-            return Err(TraceError::new(
+            return Err(Fault::in_file(
                 at,
                 "a dimension is negative, or they are too many",
                 "export the model again",
@@ -135,7 +135,7 @@ impl Walk<'_> {
     }
 
     /// Why work is missing of a node that its rule cannot follow; nothing if it has none.
-    fn stop(&mut self, node: &Node, stop: &Stop, origin: &Origin) -> Option<TraceError> {
+    fn stop(&mut self, node: &Node, stop: &Stop, origin: &Origin) -> Option<Fault> {
         let reason = match stop {
             Stop::Unknown(reason) | Stop::Wrong(reason) => reason.clone(),
         };
@@ -158,7 +158,7 @@ impl Walk<'_> {
                 "check the sizes that were given, or export the model again"
             }
         };
-        Some(TraceError::new(at, cause, remedy))
+        Some(Fault::in_file(at, cause, remedy))
     }
 
     /// An operator without a rule: counted, and its outputs taken as the file declares them.

@@ -2,9 +2,9 @@
 
 use super::functions;
 use super::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfo};
-use crate::TraceError;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
+use stepcast_core::fault::Fault;
 
 /// Index of a tensor in its graph.
 pub(super) type TensorId = usize;
@@ -68,8 +68,8 @@ pub(super) struct Graph {
 
 impl Graph {
     /// The graph of `model`, which came from `place`.
-    pub(super) fn new(mut model: ModelProto, place: &str) -> Result<Self, TraceError> {
-        let fail = |reason: String, remedy: &str| TraceError::new(place, reason, remedy);
+    pub(super) fn new(mut model: ModelProto, place: &str) -> Result<Self, Fault> {
+        let fail = |reason: String, remedy: &str| Fault::in_file(place, reason, remedy);
         let graph = model.graph.take().filter(|graph| !graph.nodes.is_empty());
         let remedy = "give the .onnx file of a model; exporters write one with torch.onnx.export or tf2onnx";
         let mut graph = graph.ok_or_else(|| fail("it holds no graph of operators".to_owned(), remedy))?;
@@ -95,7 +95,7 @@ impl Graph {
         let declared = declared.filter_map(|info| Some((*names.ids.get(&info.name)?, info))).collect();
         let given = known.into_iter().chain(inputs.iter().map(|(id, _)| *id)).collect();
         let nodes = in_order(nodes, given, &names.texts)
-            .map_err(|(at, reason, remedy)| TraceError::new(format!("{place}, {at}"), reason, remedy))?;
+            .map_err(|(at, reason, remedy)| Fault::in_file(format!("{place}, {at}"), reason, remedy))?;
         Ok(Self { names: names.texts, nodes, inputs, outputs, initialisers, declared, opset })
     }
 }

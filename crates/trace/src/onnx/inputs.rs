@@ -5,8 +5,8 @@ use super::proto::{Dimension, ValueInfo};
 use super::size::{Size, elements};
 use super::tensor::MOST_DIMENSIONS;
 use super::{Options, Samples};
-use crate::TraceError;
 use std::collections::BTreeMap;
+use stepcast_core::fault::Fault;
 
 /// The sizes of dimensions that the file leaves open.
 pub(super) struct Binding {
@@ -49,7 +49,7 @@ pub(super) fn bind(
     options: &Options,
     place: &str,
     notes: &mut Vec<String>,
-) -> Result<Binding, TraceError> {
+) -> Result<Binding, Fault> {
     let at = |info: &ValueInfo| format!("{place}, input \"{}\"", info.name);
     let all = || graph.inputs.iter().filter_map(|(_, info)| dims(info));
     let first = all().flatten().find(|dim| says_batch(dim)).or_else(|| all().find_map(<[_]>::first));
@@ -68,7 +68,7 @@ pub(super) fn bind(
     for (id, info) in &graph.inputs {
         let Some(dims) = dims(info) else {
             let remedy = "export the model with shapes of its inputs";
-            return Err(TraceError::new(at(info), "its shape is not given", remedy));
+            return Err(Fault::in_file(at(info), "its shape is not given", remedy));
         };
         let mut shape = Vec::with_capacity(dims.len());
         for (axis, dim) in dims.iter().enumerate() {
@@ -80,16 +80,16 @@ pub(super) fn bind(
                 let name = if dim.name.is_empty() { key } else { dim.name.clone() };
                 let reason = format!("dimension {} is \"{name}\", which has no size", axis + 1);
                 let remedy = format!("give it one: sizes = {{ \"{name}\" = 128 }}");
-                return Err(TraceError::new(at(info), reason, remedy));
+                return Err(Fault::in_file(at(info), reason, remedy));
             };
             shape.push(size);
         }
         if shape.len() > MOST_DIMENSIONS {
-            return Err(TraceError::new(at(info), "it has too many dimensions", "export the model again"));
+            return Err(Fault::in_file(at(info), "it has too many dimensions", "export the model again"));
         }
         if elements(&shape).is_none_or(|count| count == Size::fixed(0)) {
             let reason = "it has no elements, or too many to count";
-            return Err(TraceError::new(at(info), reason, "check the sizes that were given"));
+            return Err(Fault::in_file(at(info), reason, "check the sizes that were given"));
         }
         binding.shapes.push((*id, shape));
     }
@@ -101,7 +101,7 @@ pub(super) fn bind(
     };
     if let Some(name) = options.sizes.keys().find(|name| !known(name)) {
         let reason = format!("no dimension of an input is called \"{name}\"");
-        return Err(TraceError::new(place, reason, format!("the open dimensions are {}", open(graph))));
+        return Err(Fault::in_file(place, reason, format!("the open dimensions are {}", open(graph))));
     }
     Ok(binding)
 }

@@ -17,9 +17,9 @@ mod tensor;
 mod tests;
 mod wire;
 
+use crate::Summary;
 use crate::import::{self, Imported};
 use crate::source::{self, Limits};
-use crate::{Summary, TraceError};
 use graph::Graph;
 use prost::Message;
 use proto::ModelProto;
@@ -27,8 +27,9 @@ use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use stepcast_core::fault::Fault;
 use stepcast_core::model::Model;
-use wire::Fault;
+use wire::WireError;
 
 /// What an ONNX file leaves open.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -65,13 +66,10 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 }
 
 /// Imports one model.
-pub(crate) fn of_paths(
-    paths: &[PathBuf],
-    options: &import::Options<'_>,
-) -> Result<Imported<Model>, TraceError> {
+pub(crate) fn of_paths(paths: &[PathBuf], options: &import::Options<'_>) -> Result<Imported<Model>, Fault> {
     let [path] = paths else {
         let place = paths.last().map(|path| path.display().to_string()).unwrap_or_default();
-        return Err(TraceError::new(place, "models are imported one at a time", "name one file"));
+        return Err(Fault::in_file(place, "models are imported one at a time", "name one file"));
     };
     let options = Options { sizes: options.sizes.clone(), name: None };
     let ImportedModel { model, notes } = onnx(path, &options)?;
@@ -79,13 +77,13 @@ pub(crate) fn of_paths(
 }
 
 /// Reads the ONNX model at `path`, which may be compressed with gzip or xz. Files with external weights are not opened.
-pub fn onnx(path: &Path, options: &Options) -> Result<ImportedModel, TraceError> {
+pub fn onnx(path: &Path, options: &Options) -> Result<ImportedModel, Fault> {
     let named = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let name = named.split(".onnx").next().unwrap_or(&named).to_owned();
     let options = Options { name: options.name.clone().or(Some(name)), ..options.clone() };
     let place = path.display().to_string();
     if path.is_dir() {
-        return Err(TraceError::new(place, "it is a folder", "name the .onnx file in it"));
+        return Err(Fault::in_file(place, "it is a folder", "name the .onnx file in it"));
     }
     let mut imported = None;
     source::visit(path, Limits::STREAMED, &|_| (), &mut |source| {
@@ -93,13 +91,13 @@ pub fn onnx(path: &Path, options: &Options) -> Result<ImportedModel, TraceError>
         imported = Some(from_onnx(BufReader::new(source), &name, &options)?);
         Ok(ControlFlow::Break(()))
     })?;
-    imported.ok_or_else(|| TraceError::new(place, "it is empty", "give the .onnx file of a model"))
+    imported.ok_or_else(|| Fault::in_file(place, "it is empty", "give the .onnx file of a model"))
 }
 
 /// Reads an ONNX model from a stream; `place` is what errors call it.
-pub fn from_onnx(reader: impl Read, place: &str, options: &Options) -> Result<ImportedModel, TraceError> {
-    let lean = wire::lean(reader).map_err(|fault| unreadable(place, fault))?;
-    let no_model = |reason: String| TraceError::new(place, reason, "give the .onnx file of a model");
+pub fn from_onnx(reader: impl Read, place: &str, options: &Options) -> Result<ImportedModel, Fault> {
+    let lean = wire::lean(reader).map_err(|error| unreadable(place, error))?;
+    let no_model = |reason: String| Fault::in_file(place, reason, "give the .onnx file of a model");
     let model = ModelProto::decode(&lean[..])
         .map_err(|error| no_model(format!("it is not an ONNX model: {error}")))?;
     drop(lean);
@@ -115,20 +113,20 @@ pub fn from_onnx(reader: impl Read, place: &str, options: &Options) -> Result<Im
     raise::model(&graph, facts, &name, &source, place)
 }
 
-fn unreadable(place: &str, fault: Fault) -> TraceError {
+fn unreadable(place: &str, error: WireError) -> Fault {
     let again = "copy or export the file again";
-    match fault {
-        Fault::Short(at) => {
-            TraceError::new(place, format!("it ends in the middle of a message, after byte {at}"), again)
+    match error {
+        WireError::Short(at) => {
+            Fault::in_file(place, format!("it ends in the middle of a message, after byte {at}"), again)
         }
-        Fault::Malformed(at) => {
+        WireError::Malformed(at) => {
             let reason = format!("it is not an ONNX model: there is no field of a message at byte {at}");
-            TraceError::new(place, reason, "give the .onnx file of a model")
+            Fault::in_file(place, reason, "give the .onnx file of a model")
         }
-        Fault::TooLarge => {
+        WireError::TooLarge => {
             let reason = "its graph takes more than 1 GiB of memory even without weights";
-            TraceError::new(place, reason, "import a smaller part of the model")
+            Fault::in_file(place, reason, "import a smaller part of the model")
         }
-        Fault::System(error) => TraceError::new(place, format!("it cannot be read: {error}"), again),
+        WireError::System(error) => Fault::in_file(place, format!("it cannot be read: {error}"), again),
     }
 }

@@ -20,7 +20,7 @@ const DEEPEST: u32 = 64;
 
 /// Why a stream is no model; the numbers are bytes from its start.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum WireError {
     /// It ends too early.
     Short(u64),
     /// It does not follow the format.
@@ -75,7 +75,7 @@ impl Message {
 }
 
 /// The model in `reader` without the content of large tensors.
-pub(super) fn lean(reader: impl Read) -> Result<Vec<u8>, Fault> {
+pub(super) fn lean(reader: impl Read) -> Result<Vec<u8>, WireError> {
     Walker { inner: reader, position: 0, kept: 0 }.message(Message::Model, None, 0)
 }
 
@@ -87,9 +87,9 @@ struct Walker<R> {
 
 impl<R: Read> Walker<R> {
     /// A message that ends at byte `end`, or with the stream.
-    fn message(&mut self, kind: Message, end: Option<u64>, depth: u32) -> Result<Vec<u8>, Fault> {
+    fn message(&mut self, kind: Message, end: Option<u64>, depth: u32) -> Result<Vec<u8>, WireError> {
         if depth > DEEPEST {
-            return Err(Fault::Malformed(self.position));
+            return Err(WireError::Malformed(self.position));
         }
         let mut out = Vec::new();
         while end.is_none_or(|end| self.position < end) {
@@ -99,7 +99,7 @@ impl<R: Read> Walker<R> {
             let treatment = kind.field(number);
             let length = match wire {
                 0 => {
-                    let value = self.varint(end)?.ok_or(Fault::Short(self.position))?;
+                    let value = self.varint(end)?.ok_or(WireError::Short(self.position))?;
                     if !matches!(treatment, Treatment::Leave) {
                         self.keep(FIELD)?;
                         put(&mut out, tag);
@@ -108,13 +108,13 @@ impl<R: Read> Walker<R> {
                     continue;
                 }
                 1 => 8,
-                2 => self.varint(end)?.ok_or(Fault::Short(self.position))?,
+                2 => self.varint(end)?.ok_or(WireError::Short(self.position))?,
                 5 => 4,
-                _ => return Err(Fault::Malformed(start)),
+                _ => return Err(WireError::Malformed(start)),
             };
-            let after = self.position.checked_add(length).ok_or(Fault::Malformed(start))?;
+            let after = self.position.checked_add(length).ok_or(WireError::Malformed(start))?;
             if end.is_some_and(|end| after > end) {
-                return Err(Fault::Malformed(start));
+                return Err(WireError::Malformed(start));
             }
             match treatment {
                 Treatment::Descend(inner) if wire == 2 => {
@@ -137,44 +137,45 @@ impl<R: Read> Walker<R> {
         Ok(out)
     }
 
-    fn copy(&mut self, out: &mut Vec<u8>, tag: u64, wire: u64, length: u64) -> Result<(), Fault> {
+    fn copy(&mut self, out: &mut Vec<u8>, tag: u64, wire: u64, length: u64) -> Result<(), WireError> {
         put(out, tag);
         if wire == 2 {
             put(out, length);
         }
-        let copied = (&mut self.inner).take(length).read_to_end(out).map_err(Fault::System)?;
+        let copied = (&mut self.inner).take(length).read_to_end(out).map_err(WireError::System)?;
         self.advance(copied as u64, length)
     }
 
-    fn pass(&mut self, length: u64) -> Result<(), Fault> {
-        let passed = io::copy(&mut (&mut self.inner).take(length), &mut io::sink()).map_err(Fault::System)?;
+    fn pass(&mut self, length: u64) -> Result<(), WireError> {
+        let passed =
+            io::copy(&mut (&mut self.inner).take(length), &mut io::sink()).map_err(WireError::System)?;
         self.advance(passed, length)
     }
 
-    fn advance(&mut self, by: u64, wanted: u64) -> Result<(), Fault> {
+    fn advance(&mut self, by: u64, wanted: u64) -> Result<(), WireError> {
         self.position += by;
-        if by < wanted { Err(Fault::Short(self.position)) } else { Ok(()) }
+        if by < wanted { Err(WireError::Short(self.position)) } else { Ok(()) }
     }
 
-    fn keep(&mut self, bytes: u64) -> Result<(), Fault> {
+    fn keep(&mut self, bytes: u64) -> Result<(), WireError> {
         self.kept = self.kept.saturating_add(bytes);
-        if self.kept > MOST_KEPT { Err(Fault::TooLarge) } else { Ok(()) }
+        if self.kept > MOST_KEPT { Err(WireError::TooLarge) } else { Ok(()) }
     }
 
     /// A number of seven bits a byte; nothing if the stream has ended where it may.
-    fn varint(&mut self, end: Option<u64>) -> Result<Option<u64>, Fault> {
+    fn varint(&mut self, end: Option<u64>) -> Result<Option<u64>, WireError> {
         let start = self.position;
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
             if end.is_some_and(|end| self.position >= end) {
-                return Err(Fault::Malformed(start));
+                return Err(WireError::Malformed(start));
             }
             let mut byte = [0];
             if let Err(error) = self.inner.read_exact(&mut byte) {
                 return match error.kind() {
                     io::ErrorKind::UnexpectedEof if end.is_none() && shift == 0 => Ok(None),
-                    io::ErrorKind::UnexpectedEof => Err(Fault::Short(self.position)),
-                    _ => Err(Fault::System(error)),
+                    io::ErrorKind::UnexpectedEof => Err(WireError::Short(self.position)),
+                    _ => Err(WireError::System(error)),
                 };
             }
             self.position += 1;
@@ -183,7 +184,7 @@ impl<R: Read> Walker<R> {
                 return Ok(Some(value));
             }
         }
-        Err(Fault::Malformed(start))
+        Err(WireError::Malformed(start))
     }
 }
 
@@ -253,7 +254,7 @@ mod tests {
         let whole = model(vec![1; 100_000]).encode_to_vec();
         for length in [1, 3, 10, 50_000, whole.len() - 1] {
             let fault = lean(&whole[..length]).unwrap_err();
-            assert!(matches!(fault, Fault::Short(at) if at <= length as u64), "{length}: {fault:?}");
+            assert!(matches!(fault, WireError::Short(at) if at <= length as u64), "{length}: {fault:?}");
         }
     }
 
@@ -261,11 +262,11 @@ mod tests {
     fn nonsense_is_refused() {
         assert!(matches!(
             lean(&b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"[..]),
-            Err(Fault::Malformed(0))
+            Err(WireError::Malformed(0))
         ));
-        assert!(matches!(lean(&[0x0b][..]), Err(Fault::Malformed(0))), "a group");
+        assert!(matches!(lean(&[0x0b][..]), Err(WireError::Malformed(0))), "a group");
         // a graph of 2 bytes whose node claims 100
-        assert!(matches!(lean(&[0x3a, 2, 0x0a, 100][..]), Err(Fault::Malformed(2))));
+        assert!(matches!(lean(&[0x3a, 2, 0x0a, 100][..]), Err(WireError::Malformed(2))));
         let deep = (0..200).fold(Vec::new(), |inner: Vec<u8>, level| {
             let mut outer = Vec::new();
             put(&mut outer, if level == 199 { 7 } else { [1, 6, 5][level % 3] } << 3 | 2);
@@ -273,6 +274,6 @@ mod tests {
             outer.extend(inner);
             outer
         });
-        assert!(matches!(lean(&deep[..]), Err(Fault::Malformed(_))));
+        assert!(matches!(lean(&deep[..]), Err(WireError::Malformed(_))));
     }
 }

@@ -13,9 +13,10 @@ mod tests;
 pub(crate) mod timeline;
 mod times;
 
+use crate::Summary;
+use crate::error::profile_fault;
 use crate::import::{Imported, Options, needs_batch};
 use crate::read::{self, Blob, MAX_UNPACKED};
-use crate::{Summary, TraceError};
 use graph::{Graph, Vertex};
 use place::Place;
 use prost::Message;
@@ -23,6 +24,7 @@ use proto::{GraphDef, RunMetadata};
 use records::{Key, Recorded, Seen};
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
+use stepcast_core::fault::Fault;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Step};
 
 /// A step that lacks more than this share of what the other steps recorded is left out.
@@ -38,11 +40,11 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 }
 
 /// Does what [`tensorflow`] does, as every format is asked to.
-pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, TraceError> {
+pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, Fault> {
     let [path] = paths else {
         let place = paths.last().map(|path| path.display().to_string()).unwrap_or_default();
         let remedy = "put the steps of one worker into one folder or archive";
-        return Err(TraceError::new(place, "TensorFlow's recordings are imported one at a time", remedy));
+        return Err(Fault::in_file(place, "TensorFlow's recordings are imported one at a time", remedy));
     };
     let batch = options.batch.ok_or_else(|| needs_batch(&path.display().to_string()))?;
     tensorflow(path, options.graphs, batch)
@@ -51,7 +53,7 @@ pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Impor
 /// Reads the steps at `steps`: a `RunMetadata` file, a folder of them, or an archive (`.tar`, `.tar.gz`,
 /// `.tar.xz`). The graphs come from the `RunMetadata` at `graphs`, or from the first step that has them.
 /// `batch` is the number of samples of one step, which a recording does not tell.
-pub fn tensorflow(steps: &Path, graphs: Option<&Path>, batch: u32) -> Result<Imported<Profile>, TraceError> {
+pub fn tensorflow(steps: &Path, graphs: Option<&Path>, batch: u32) -> Result<Imported<Profile>, Fault> {
     let blobs = read::recordings(steps, MAX_UNPACKED)?;
     let graphs = graphs.map(|path| read::single(path, MAX_UNPACKED)).transpose()?;
     let named: Vec<(&str, &[u8])> =
@@ -67,7 +69,7 @@ pub fn from_run_metadata(
     steps: &[&[u8]],
     graphs: Option<&[u8]>,
     batch: u32,
-) -> Result<Imported<Profile>, TraceError> {
+) -> Result<Imported<Profile>, Fault> {
     let names: Vec<String> = (0..steps.len()).map(|index| format!("step {index}")).collect();
     let named: Vec<(&str, &[u8])> = names.iter().map(String::as_str).zip(steps.iter().copied()).collect();
     import(&named, graphs.map(|bytes| ("graphs", bytes)), batch, "steps", "steps")
@@ -80,7 +82,7 @@ fn import(
     batch: u32,
     file: &str,
     place: &str,
-) -> Result<Imported<Profile>, TraceError> {
+) -> Result<Imported<Profile>, Fault> {
     let mut notes = Vec::new();
     let mut seen = Seen::default();
     let mut definitions: Vec<GraphDef> = Vec::new();
@@ -109,7 +111,7 @@ fn import(
     if graph.is_empty() {
         let remedy = "record one step with output_partition_graphs=True and give its file as the graphs";
         let place = graphs.map_or(place, |(name, _)| name);
-        return Err(TraceError::new(place, "it has no partition graphs", remedy));
+        return Err(Fault::in_file(place, "it has no partition graphs", remedy));
     }
     let lengths = times::lengths(&recorded, &mut notes);
     let kept = keep_complete(&recorded, &lengths, place, &mut notes)?;
@@ -126,14 +128,14 @@ fn import(
         operations,
         steps: filled,
     };
-    profile.check().map_err(|error| TraceError::profile(place, error))?;
+    profile.check().map_err(|error| profile_fault(place, error))?;
     Ok(Imported { found: profile, summary: Summary::default(), notes })
 }
 
-fn decode(name: &str, bytes: &[u8]) -> Result<RunMetadata, TraceError> {
+fn decode(name: &str, bytes: &[u8]) -> Result<RunMetadata, Fault> {
     RunMetadata::decode(bytes).map_err(|error| {
         let reason = format!("it is not a whole RunMetadata message ({error})");
-        TraceError::new(name, reason, "check that the file was written completely, or leave it out")
+        Fault::in_file(name, reason, "check that the file was written completely, or leave it out")
     })
 }
 
@@ -143,10 +145,10 @@ fn processes(
     steps: &[Recorded],
     place: &str,
     notes: &mut Vec<String>,
-) -> Result<(Place, BTreeSet<Place>), TraceError> {
+) -> Result<(Place, BTreeSet<Place>), Fault> {
     if steps.is_empty() {
         let remedy = "record steps with trace_level=FULL_TRACE";
-        return Err(TraceError::new(place, "no step has records of a worker or a server", remedy));
+        return Err(Fault::in_file(place, "no step has records of a worker or a server", remedy));
     }
     let mut all = seen.places.clone();
     for key in steps.iter().flat_map(|step| step.records.keys()) {
@@ -157,7 +159,7 @@ fn processes(
     let mut workers = seen.places.iter().filter(|place| matches!(place, Place::Worker(_)));
     let Some(&worker) = workers.next() else {
         let reason = "no operation of a worker was recorded";
-        return Err(TraceError::new(place, reason, "record steps of a job whose devices are in /job:worker"));
+        return Err(Fault::in_file(place, reason, "record steps of a job whose devices are in /job:worker"));
     };
     let others = workers.count();
     if others > 0 {
@@ -172,7 +174,7 @@ fn keep_complete<'a>(
     lengths: &[f64],
     place: &str,
     notes: &mut Vec<String>,
-) -> Result<Vec<(&'a Recorded, f64)>, TraceError> {
+) -> Result<Vec<(&'a Recorded, f64)>, Fault> {
     let usual = usual(steps.iter(), steps.len());
     let mut kept = Vec::new();
     for (step, &length) in steps.iter().zip(lengths) {
@@ -186,7 +188,7 @@ fn keep_complete<'a>(
     }
     if kept.is_empty() {
         let reason = "the steps did different things: none has most of what half of them recorded";
-        return Err(TraceError::new(place, reason, "import steps of one kind at a time"));
+        return Err(Fault::in_file(place, reason, "import steps of one kind at a time"));
     }
     Ok(kept)
 }
@@ -208,7 +210,7 @@ fn operations(
     servers: &BTreeSet<Place>,
     place: &str,
     notes: &mut Vec<String>,
-) -> Result<Vec<Vertex>, TraceError> {
+) -> Result<Vec<Vertex>, Fault> {
     let usual = usual(kept.iter().map(|(step, _)| *step), kept.len());
     let vertices = graph.operations(worker, servers, |key| usual.contains(key));
     let known: HashSet<&Key> = vertices.iter().map(|vertex| &vertex.key).collect();
@@ -228,7 +230,7 @@ fn operations(
     }
     if unmatched > matched {
         let reason = format!("{unmatched} of {} recorded names are not in the graphs", matched + unmatched);
-        return Err(TraceError::new(place, reason, "give the graphs that belong to these steps"));
+        return Err(Fault::in_file(place, reason, "give the graphs that belong to these steps"));
     }
     if unmatched > 0 {
         notes
@@ -241,7 +243,7 @@ fn operations(
     if !vertices.iter().any(|vertex| vertex.resource.is_transfer()) {
         let reason = "no tensor moves between the worker and a server";
         let remedy = "record a job with variables on /job:ps, and give its graphs with _Send and _Recv nodes";
-        return Err(TraceError::new(place, reason, remedy));
+        return Err(Fault::in_file(place, reason, remedy));
     }
     Ok(vertices)
 }

@@ -2,7 +2,7 @@
 
 use super::graph::Vertex;
 use super::records::{Interval, Key, Recorded};
-use crate::TraceError;
+use stepcast_core::fault::Fault;
 use stepcast_core::profile::Step;
 
 /// A gap to the next step longer than this share of the step itself is not the time between two steps.
@@ -66,7 +66,7 @@ pub(super) fn fill(
     vertices: &[Vertex],
     steps: &[(&Recorded, f64)],
     notes: &mut Vec<String>,
-) -> Result<Vec<Step>, TraceError> {
+) -> Result<Vec<Step>, Fault> {
     let order = order(vertices)?;
     let followers = followers(vertices);
     let found: Vec<Vec<Time>> = steps
@@ -199,7 +199,7 @@ fn followers(vertices: &[Vertex]) -> Vec<Vec<usize>> {
 }
 
 /// An order in which everything comes after what it waits for.
-fn order(vertices: &[Vertex]) -> Result<Vec<usize>, TraceError> {
+fn order(vertices: &[Vertex]) -> Result<Vec<usize>, Fault> {
     let mut waiting: Vec<usize> = vertices.iter().map(|vertex| vertex.after.len()).collect();
     let followers = followers(vertices);
     let mut order: Vec<usize> = (0..vertices.len()).filter(|&index| waiting[index] == 0).collect();
@@ -219,5 +219,5 @@ fn order(vertices: &[Vertex]) -> Result<Vec<usize>, TraceError> {
     let stuck = vertices.iter().zip(&waiting).find(|(_, waiting)| **waiting > 0);
     let name = stuck.map_or("", |(vertex, _)| vertex.name.as_str());
     let reason = format!("operations wait for each other in a circle, \"{name}\" among them");
-    Err(TraceError::new("partition graphs", reason, "give the graphs that belong to these steps"))
+    Err(Fault::in_file("partition graphs", reason, "give the graphs that belong to these steps"))
 }

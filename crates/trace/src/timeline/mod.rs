@@ -10,11 +10,11 @@ mod read;
 
 pub(crate) use read::{of_paths, recognises};
 
-use crate::TraceError;
 use crate::write::write_whole;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::Path;
+use stepcast_core::fault::Fault;
 use stepcast_core::profile::Operation;
 use stepcast_core::quantity::Seconds;
 
@@ -149,7 +149,7 @@ pub fn is_perfetto(path: &Path) -> bool {
 
 /// Writes a timeline to `path`, whole or not at all: in Perfetto's format if the name says so (`.pftrace`,
 /// `.perfetto-trace`), as JSON otherwise.
-pub fn write_timeline(path: &Path, timeline: &Timeline<'_>) -> Result<(), TraceError> {
+pub fn write_timeline(path: &Path, timeline: &Timeline<'_>) -> Result<(), Fault> {
     write_whole(path, |mut file| match is_perfetto(path) {
         true => perfetto::print(timeline, &mut file),
         false => chrome::print(timeline, &mut file),

@@ -7,11 +7,12 @@ mod packets;
 use super::{About, FORMAT};
 use crate::import::{Imported, Options};
 use crate::source::{self, Limits};
-use crate::{Summary, TraceError, summary};
+use crate::{Summary, summary};
 use std::collections::HashMap;
 use std::io::BufReader;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use stepcast_core::fault::Fault;
 use stepcast_core::profile::{self, Operation, Profile, Step};
 use stepcast_core::quantity::Seconds;
 
@@ -22,10 +23,10 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 }
 
 /// Imports one timeline.
-pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, TraceError> {
+pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, Fault> {
     let [path] = paths else {
         let place = paths.last().map(|path| path.display().to_string()).unwrap_or_default();
-        return Err(TraceError::new(place, "timelines are imported one at a time", "name one file"));
+        return Err(Fault::in_file(place, "timelines are imported one at a time", "name one file"));
     };
     let mut imported = None;
     source::visit(path, Limits::STREAMED, options.watch, &mut |source| {
@@ -34,11 +35,11 @@ pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Impor
         let reader = BufReader::new(source);
         let read = if is_json { json::read(reader) } else { packets::read(reader) };
         let remedy = "write it again: stepcast predict --timeline";
-        let events = read.map_err(|reason| TraceError::new(name.clone(), reason, remedy))?;
+        let events = read.map_err(|reason| Fault::in_file(name.clone(), reason, remedy))?;
         imported = Some(events.profile(&name, options.batch)?);
         Ok(ControlFlow::Break(()))
     })?;
-    imported.ok_or_else(|| TraceError::new(path.display().to_string(), "it is empty", "name a timeline"))
+    imported.ok_or_else(|| Fault::in_file(path.display().to_string(), "it is empty", "name a timeline"))
 }
 
 /// From when until when, in nanoseconds.
@@ -74,16 +75,15 @@ impl Events {
         }
     }
 
-    fn profile(mut self, place: &str, batch: Option<u32>) -> Result<Imported<Profile>, TraceError> {
+    fn profile(mut self, place: &str, batch: Option<u32>) -> Result<Imported<Profile>, Fault> {
         let operations = std::mem::take(&mut self.about.operations);
         if operations.is_empty() {
             let reason = "no profile can be made of SPRINT's threads: they do not take turns";
             let remedy = "import a timeline of a parameter server or of synchronous all-reduce";
-            return Err(TraceError::new(place, reason, remedy));
+            return Err(Fault::in_file(place, reason, remedy));
         }
-        let wrong = |error: profile::ProfileError| {
-            TraceError::new(format!("{place}, {}", error.place), error.reason, error.remedy)
-        };
+        let wrong =
+            |error: Fault| Fault::in_file(format!("{place}, {}", error.origin()), error.reason, error.remedy);
         let order = order(&operations);
         self.steps.sort_unstable();
         self.chunks.sort_unstable();

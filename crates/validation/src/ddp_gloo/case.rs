@@ -9,9 +9,9 @@
 use super::data::{Data, Job, Place, ProfileRow, mean, rate};
 use super::testbed::{Parameters, Testbed};
 use stepcast_analytic::liu2022::{Schedule, plan};
+use stepcast_core::fitted::transfer::{Curve, Measured};
 use stepcast_core::pass::{Layer, Pass};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
-use stepcast_core::fitted::transfer::{Curve, Measured};
 use stepcast_sim::measure::expected_maximum;
 use stepcast_sim::{AllReduce, Blind, Bucket, Interference, Limits, Messages, run};
 

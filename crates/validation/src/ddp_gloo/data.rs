@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
-use stepcast_core::quantity::{BitsPerSec, Bytes, Seconds};
+use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::Measured;
-use stepcast_trace::TraceError;
+use stepcast_core::quantity::{BitsPerSec, Bytes, Seconds};
 
 /// A file beyond this is a mistake.
 const MAX_FILE: u64 = 256 << 20;
@@ -93,11 +93,13 @@ pub(super) fn rate(text: &str) -> Option<BitsPerSec> {
 }
 
 impl Data {
-    pub(super) fn read(path: &Path) -> Result<Self, TraceError> {
-        let failed = |reason: String| TraceError {
-            place: path.display().to_string(),
-            reason,
-            remedy: "name a file of measured jobs; docs/validation.md says what is in it".to_owned(),
+    pub(super) fn read(path: &Path) -> Result<Self, Fault> {
+        let failed = |reason: String| {
+            Fault::in_file(
+                path.display().to_string(),
+                reason,
+                "name a file of measured jobs; docs/validation.md says what is in it",
+            )
         };
         let length = std::fs::metadata(path).map_err(|error| failed(error.to_string()))?.len();
         if length > MAX_FILE {
@@ -107,11 +109,12 @@ impl Data {
         let mut data = Self::default();
         let mut measured: BTreeMap<Place, BTreeMap<u64, Vec<f64>>> = BTreeMap::new();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let wrong = |reason: String| TraceError {
-                place: format!("{}:{}", path.display(), number + 1),
-                reason,
-                remedy: "every line is a JSON object of kind allreduce, profile or ddp (docs/validation.md)"
-                    .to_owned(),
+            let wrong = |reason: String| {
+                Fault::in_file(
+                    format!("{}:{}", path.display(), number + 1),
+                    reason,
+                    "every line is a JSON object of kind allreduce, profile or ddp (docs/validation.md)",
+                )
             };
             let row: Row = serde_json::from_str(line).map_err(|error| wrong(error.to_string()))?;
             if row.ranks == 0 || row.cores_per_rank == 0 {

@@ -11,15 +11,15 @@ mod testbed;
 pub use testbed::{Parameters, Testbed};
 
 use super::{ErrorBounds, Errors};
-use stepcast_study::predict::interval::{self, Limit, Machines, Pace, Regime};
 use case::Case;
 use data::Data;
 use rayon::prelude::*;
 use serde::Serialize;
 use std::path::Path;
+use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
 use stepcast_core::strategy::Architecture;
-use stepcast_trace::TraceError;
+use stepcast_study::predict::interval::{self, Limit, Machines, Pace, Regime};
 
 /// One job and its predictions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -107,12 +107,9 @@ impl Report {
 }
 
 /// Predicts every job of the file at `path`.
-pub fn run(path: &Path) -> Result<Report, TraceError> {
-    let unreadable = |error: super::ValidationError| TraceError {
-        place: "validation".to_owned(),
-        reason: error.to_string(),
-        remedy: "correct the file".to_owned(),
-    };
+pub fn run(path: &Path) -> Result<Report, Fault> {
+    let unreadable =
+        |error: super::ValidationError| Fault::in_file("validation", error.to_string(), "correct the file");
     let bounds = super::bounds::read().map_err(unreadable)?.ddp_gloo;
     let data = Data::read(path)?;
     let testbed = Testbed::measure(&data);
@@ -201,7 +198,7 @@ mod tests {
             let path = folder.join("jobs.jsonl");
             std::fs::write(&path, text).unwrap();
             let error = run(&path).unwrap_err();
-            format!("{}: {}", error.place, error.reason)
+            format!("{}: {}", error.origin(), error.reason)
         };
         assert!(refused("").contains("no measured job"));
         assert!(refused("{").contains(":1"));

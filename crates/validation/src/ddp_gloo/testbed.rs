@@ -3,8 +3,8 @@
 use super::case::Case;
 use super::data::{Data, Place, ProfileRow, mean};
 use serde::Serialize;
-use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds, number};
 use stepcast_core::fitted::transfer::Curve;
+use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds, number};
 use stepcast_fit::golden_section;
 use stepcast_sim::measure::quantile;
 

@@ -3,10 +3,10 @@
 use super::data::Scheme;
 use super::predict::PER_NODE;
 use super::report::{Report, Row};
-use stepcast_study::predict::interval::{Case, Limit, Machines, Pace, Regime};
 use stepcast_core::machine::catalog;
 use stepcast_core::quantity::{BitsPerSec, SamplesPerSec};
 use stepcast_core::strategy::Architecture;
+use stepcast_study::predict::interval::{Case, Limit, Machines, Pace, Regime};
 
 impl Report {
     /// Every throughput that nothing was fitted on.

@@ -60,9 +60,9 @@ pub(super) struct Published {
 /// The bounds of this set.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(in crate) struct Bounds {
-    pub(in crate) mean: f64,
-    pub(in crate) worst: f64,
+pub(crate) struct Bounds {
+    pub(crate) mean: f64,
+    pub(crate) worst: f64,
     /// Largest mean error in percent, on one node and on several, by scheme.
     pub(super) mean_error: BTreeMap<Scheme, [f64; 2]>,
     pub(super) ranking: RankingBound,

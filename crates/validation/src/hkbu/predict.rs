@@ -4,11 +4,11 @@ use super::super::ValidationError;
 use super::data::{Published, Scheme};
 use stepcast_analytic::collectives::{Fabric, ring_update};
 use stepcast_analytic::liu2022::{Layer, Pass, Schedule, osf};
+use stepcast_core::fitted::transfer::Curve;
+use stepcast_core::machine::Network;
 use stepcast_core::machine::catalog;
 use stepcast_core::model::{Counting, ModelFile, zoo};
-use stepcast_core::machine::Network;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
-use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::workload::Workload;
 
 /// GPUs of one node.

@@ -11,7 +11,7 @@ const TABLES: &str = include_str!("../../../../validation/liu2022/tables2-3.csv"
 /// The bounds of this set.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate) struct Bounds {
+pub(crate) struct Bounds {
     pub(super) deviation: Deviations,
     pub(super) print: Print,
 }

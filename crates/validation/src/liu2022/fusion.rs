@@ -3,8 +3,8 @@
 use super::data::{Fraction, FusionCase, Solution};
 use super::{Check, printed};
 use stepcast_analytic::liu2022::{Buffer, Flush, Layer, Pass, Plan, Reading, Schedule, plan};
-use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 use stepcast_core::fitted::transfer::Curve;
+use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 
 /// One check for each reading.
 pub(super) fn check(cases: &[FusionCase], tolerance: f64) -> Vec<Check> {

@@ -5,8 +5,9 @@ use super::data::{Configuration, wrong};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
+use stepcast_core::fault::Fault;
 use stepcast_sim::measure::quantile;
-use stepcast_trace::{TraceError, unpacked};
+use stepcast_trace::unpacked;
 
 /// Numbers of workers of which steps may be captured.
 const WORKERS: std::ops::RangeInclusive<u32> = 2..=8;
@@ -58,7 +59,7 @@ impl Download {
 pub(super) fn joining_share(
     configurations: &[Configuration],
     established: f64,
-) -> Result<Option<f64>, TraceError> {
+) -> Result<Option<f64>, Fault> {
     let mut shares = Vec::new();
     for configuration in configurations {
         for path in WORKERS.map(|workers| configuration.file(&format!("h2_W{workers}_frames.csv.gz"))) {
@@ -71,7 +72,7 @@ pub(super) fn joining_share(
 }
 
 /// Downloads of every worker, by its address.
-fn downloads(path: &Path) -> Result<BTreeMap<String, Vec<Download>>, TraceError> {
+fn downloads(path: &Path) -> Result<BTreeMap<String, Vec<Download>>, Fault> {
     let bytes = unpacked(path)?;
     let rows = csv::Reader::from_reader(bytes.as_slice()).into_deserialize();
     let frames: Vec<Frame> = rows

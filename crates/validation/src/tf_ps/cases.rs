@@ -1,10 +1,10 @@
 //! Measured points as cases, and the intervals that follow from the errors of other configurations.
 
 use super::{JUDGED_FROM, Report, Row};
-use stepcast_study::predict::interval::{Case, Limit, Machines, Pace, Regime};
 use crate::coverage;
 use stepcast_core::quantity::SamplesPerSec;
 use stepcast_core::strategy::Architecture;
+use stepcast_study::predict::interval::{Case, Limit, Machines, Pace, Regime};
 
 impl Report {
     /// Every point with two workers and more.

@@ -3,9 +3,10 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
+use stepcast_core::fault::Fault;
 use stepcast_core::profile::Profile;
 use stepcast_core::quantity::{BitsPerSec, Seconds};
-use stepcast_trace::{TraceError, read_profile, tensorflow, unpacked};
+use stepcast_trace::{read_profile, tensorflow, unpacked};
 
 /// Steps of the slowest worker after which a run was stopped, where the configuration does not say.
 const USUAL_STEPS: u64 = 40;
@@ -67,17 +68,17 @@ pub struct Measurement {
     pub examples_per_s: f64,
 }
 
-pub(super) fn wrong(path: &Path, reason: impl Into<String>, remedy: &str) -> TraceError {
-    TraceError { place: path.display().to_string(), reason: reason.into(), remedy: remedy.to_owned() }
+pub(super) fn wrong(path: &Path, reason: impl Into<String>, remedy: &str) -> Fault {
+    Fault::in_file(path.display().to_string(), reason, remedy)
 }
 
-pub(super) fn json<T: DeserializeOwned>(path: &Path) -> Result<T, TraceError> {
+pub(super) fn json<T: DeserializeOwned>(path: &Path) -> Result<T, Fault> {
     serde_json::from_slice(&unpacked(path)?).map_err(|error| {
         wrong(path, error.to_string(), "see docs/validation.md for the files of a configuration")
     })
 }
 
-pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, TraceError> {
+pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, Fault> {
     let listed = std::fs::read_dir(folder).and_then(|entries| {
         entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<PathBuf>, _>>()
     });
@@ -87,7 +88,7 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, TraceError> {
 }
 
 /// All configurations below a folder, or the folder itself if it is one.
-pub(super) fn configurations(folder: &Path) -> Result<Vec<Configuration>, TraceError> {
+pub(super) fn configurations(folder: &Path) -> Result<Vec<Configuration>, Fault> {
     let mut candidates = entries(folder)?;
     candidates.push(folder.to_owned());
     let mut found = Vec::new();
@@ -135,7 +136,7 @@ impl Configuration {
     }
 
     /// The one-worker profile, and what had to be repaired in it.
-    pub fn profile(&self) -> Result<(Profile, Vec<String>), TraceError> {
+    pub fn profile(&self) -> Result<(Profile, Vec<String>), Fault> {
         let ready = self.file(PROFILE);
         if ready.is_file() {
             return Ok((Profile { name: self.name.clone(), ..read_profile(&ready)? }, Vec::new()));
@@ -146,7 +147,7 @@ impl Configuration {
     }
 
     /// The measured runs, by number of workers; the first measurement of each.
-    pub fn measurements(&self) -> Result<Vec<Measurement>, TraceError> {
+    pub fn measurements(&self) -> Result<Vec<Measurement>, Fault> {
         let is_run = |path: &PathBuf| {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             name.starts_with("run_W") && name.ends_with(".json.gz")

@@ -6,8 +6,8 @@ use super::predict::{RUNS, mean, throughputs};
 use super::{Row, Testbed};
 use rayon::prelude::*;
 use serde::Serialize;
+use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Seconds, number};
-use stepcast_trace::TraceError;
 
 /// From acknowledgements that pass queues unhindered to ones that wait like all else.
 const ACKNOWLEDGEMENTS_QUEUED: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
@@ -54,7 +54,7 @@ pub(super) fn predict(
     recorded: &[Recorded],
     testbed: &Testbed,
     done: &(dyn Fn() + Sync),
-) -> Result<Vec<Choice>, TraceError> {
+) -> Result<Vec<Choice>, Fault> {
     let throughput = |row: &Row, testbed: &Testbed, runs: u64| {
         let own = recorded.iter().find(|recorded| recorded.configuration.name == row.configuration);
         let rates = own.map(|recorded| throughputs(recorded, testbed, row.workers, runs)).transpose();
@@ -68,7 +68,7 @@ pub(super) fn predict(
             let predicted = throughput(row, &candidate, SEARCH_RUNS)?;
             Ok((predicted / row.measured - 1.0).abs())
         });
-        let errors = errors.collect::<Result<_, TraceError>>()?;
+        let errors = errors.collect::<Result<_, Fault>>()?;
         scored.push((candidate, errors));
     }
     let error_on_others = |errors: &[f64], left_out: &str| {

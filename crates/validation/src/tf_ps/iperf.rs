@@ -3,8 +3,8 @@
 use super::data::{entries, json};
 use serde::Deserialize;
 use std::path::Path;
+use stepcast_core::fault::Fault;
 use stepcast_sim::measure::{deviation, quantile};
-use stepcast_trace::TraceError;
 
 /// One connection, in bits per second and bytes.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ struct Sender {
 }
 
 impl Iperf {
-    pub(super) fn read(folder: &Path) -> Result<Self, TraceError> {
+    pub(super) fn read(folder: &Path) -> Result<Self, Fault> {
         let mut connections = Vec::new();
         if !folder.is_dir() {
             return Ok(Self::default());

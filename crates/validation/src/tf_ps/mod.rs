@@ -25,8 +25,8 @@ use rayon::prelude::*;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{BitsPerSec, number};
-use stepcast_trace::TraceError;
 
 /// Configurations with fewer workers than this are what profiles were taken of.
 const JUDGED_FROM: u32 = 2;
@@ -114,7 +114,7 @@ pub fn run(
     folder: &Path,
     options: Options,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Report, TraceError> {
+) -> Result<Report, Fault> {
     let bounds = super::bounds::read()
         .map_err(|error| data::wrong(Path::new("validation"), error.to_string(), "correct the file"))?
         .tf_ps;
@@ -149,7 +149,7 @@ pub fn run(
             done();
             row
         })
-        .collect::<Result<Vec<Row>, TraceError>>()?;
+        .collect::<Result<Vec<Row>, Fault>>()?;
     cases::widen(&mut rows);
     let choices = match options.held_out {
         true => held_out::predict(&mut rows, &recorded, &testbed, &done)?,

@@ -5,13 +5,13 @@ use super::data::{Recorded, wrong};
 use super::{Row, Testbed};
 use stepcast_analytic::phases::Phases;
 use stepcast_analytic::{cynthia2019, lin2018};
+use stepcast_core::fault::Fault;
 use stepcast_core::profile::Resource;
 use stepcast_sim::measure::{Window, quantile, spread_of_logarithms};
 use stepcast_sim::{
     Coordination, Limits, ParseLane, Parsing, Program, Replay, ReplayWorker, Steps, TransferOrder, Transport,
     run,
 };
-use stepcast_trace::TraceError;
 
 /// Simulated runs of each point.
 pub(super) const RUNS: u64 = 40;
@@ -19,12 +19,7 @@ pub(super) const RUNS: u64 = 40;
 /// Bytes of an HTTP/2 message beside the tensor.
 const HEADER: f64 = 42.0;
 
-pub(super) fn row(
-    recorded: &Recorded,
-    testbed: &Testbed,
-    workers: u32,
-    measured: f64,
-) -> Result<Row, TraceError> {
+pub(super) fn row(recorded: &Recorded, testbed: &Testbed, workers: u32, measured: f64) -> Result<Row, Fault> {
     let configuration = &recorded.configuration;
     let mut rates = throughputs(recorded, testbed, workers, RUNS)?;
     let batch = f64::from(configuration.batch);
@@ -56,7 +51,7 @@ pub(super) fn throughputs(
     testbed: &Testbed,
     workers: u32,
     runs: u64,
-) -> Result<Vec<f64>, TraceError> {
+) -> Result<Vec<f64>, Fault> {
     let configuration = &recorded.configuration;
     let place = configuration.file("runmetadata.tar.xz");
     let broken = |error: String| wrong(&place, error, "record the profile again");

@@ -6,10 +6,11 @@ use super::data::{Configuration, wrong};
 use super::iperf::Iperf;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds, number};
 use stepcast_sim::TcpSpec;
 use stepcast_sim::measure::quantile;
-use stepcast_trace::{TraceError, unpacked};
+use stepcast_trace::unpacked;
 
 /// Transfers below this size cost their receivers the fixed part of parsing only.
 const SMALL: f64 = 10e3;
@@ -62,7 +63,7 @@ struct Overhead {
 
 impl Testbed {
     /// Takes the figures from iperf results and from captured steps.
-    pub(super) fn measure(folder: &Path, configurations: &[Configuration]) -> Result<Self, TraceError> {
+    pub(super) fn measure(folder: &Path, configurations: &[Configuration]) -> Result<Self, Fault> {
         let usual = TcpSpec::linux(1.0, 1.0);
         let iperf = Iperf::read(&folder.join("bandwidth"))?;
         let (parse_fixed, parse_per_byte) = parsing(configurations)?;
@@ -100,7 +101,7 @@ impl Testbed {
 
 /// Cost of parsing from captured steps of one worker: medians of what small transfers take, and of what large ones take
 /// beyond it for each byte.
-fn parsing(configurations: &[Configuration]) -> Result<(Seconds, Seconds), TraceError> {
+fn parsing(configurations: &[Configuration]) -> Result<(Seconds, Seconds), Fault> {
     let mut overheads: Vec<Overhead> = Vec::new();
     for configuration in configurations {
         let path = configuration.file("overhead_W1.csv.gz");

@@ -9,9 +9,9 @@ use stepcast_core::quantity::Seconds;
 /// The bounds of this set.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(in crate) struct Bounds {
-    pub(in crate) mean: f64,
-    pub(in crate) worst: f64,
+pub(crate) struct Bounds {
+    pub(crate) mean: f64,
+    pub(crate) worst: f64,
     table1: Table1Bound,
     pub(super) cells: CellsBound,
     mean_error: BTreeMap<String, BTreeMap<String, [f64; 2]>>,

@@ -3,11 +3,11 @@
 use super::calibrated::layout;
 use super::report::CellRow;
 use super::{Report, ValidationError};
-use stepcast_study::predict::interval::{Case, Limit, Machines, Pace, Regime};
 use stepcast_core::machine::catalog;
 use stepcast_core::model::zoo;
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::strategy::Architecture;
+use stepcast_study::predict::interval::{Case, Limit, Machines, Pace, Regime};
 
 impl Report {
     /// Every cell, predicted by the calibrated model without its own network.

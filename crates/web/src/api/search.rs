@@ -98,12 +98,11 @@ fn found(shared: &Shared, body: &Body, watch: &mut Watch<'_>) -> Result<(Report,
         Problem::invalid("minimize", reason, "use iteration, epoch, time, cost or cost-time")
     })?;
     let constraint = |text: &String| {
-        Constraint::parse(text).map_err(|invalid| Problem::from(invalid).at(format!("subject_to: {text}")))
+        Constraint::parse(text).map_err(|fault| Problem::from(fault).at(format!("subject_to: {text}")))
     };
     let constraints = body.subject_to.iter().map(constraint).collect::<Result<_, _>>()?;
-    let axis = |text: &String| {
-        Axis::parse(text).map_err(|invalid| Problem::from(invalid).at(format!("vary: {text}")))
-    };
+    let axis =
+        |text: &String| Axis::parse(text).map_err(|fault| Problem::from(fault).at(format!("vary: {text}")));
     let axes = body.vary.iter().map(axis).collect::<Result<_, _>>()?;
     let question = Question::new(&body.asked)?;
     let variants = question.variants(&shared.uploads, axes)?;

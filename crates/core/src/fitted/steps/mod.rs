@@ -18,9 +18,9 @@ pub use nominal::Nominal;
 pub use op::{Setting, StepOp};
 pub use queue::{Lanes, StepTimes};
 
-use crate::precision::Precision;
 use crate::fitted::gemm::{GemmModel, Transposition, Variant};
 use crate::model::Model;
+use crate::precision::Precision;
 use crate::quantity::{Bytes, Seconds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

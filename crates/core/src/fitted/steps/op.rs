@@ -3,9 +3,9 @@
 use super::class::{Class, Feature, Phase, WIDE};
 use super::launch::Launches;
 use super::nominal::Nominal;
-use crate::precision::Precision;
 use crate::fitted::gemm::{GemmModel, Shape, Transposition, Variant};
 use crate::model::{Activation, Layer, Model, Norm, Op};
+use crate::precision::Precision;
 use crate::quantity::Seconds;
 
 /// Most channels of an image before its first convolution.

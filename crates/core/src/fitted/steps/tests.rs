@@ -1,6 +1,6 @@
 use super::*;
 use crate::compute::{Speed, assumptions};
-use crate::invalid::Invalid;
+use crate::fault::Fault;
 use crate::model::zoo;
 use crate::profile::Profile;
 use crate::quantity::{BytesPerSec, FlopsPerSec};
@@ -91,11 +91,11 @@ fn the_queue_is_the_longest_way_through_it() {
 struct MadeUp;
 
 impl Files for MadeUp {
-    fn profile(&self, path: &str) -> Result<Profile, Invalid> {
+    fn profile(&self, path: &str) -> Result<Profile, Fault> {
         NoFiles.profile(path)
     }
 
-    fn text(&self, _: &str) -> Result<String, Invalid> {
+    fn text(&self, _: &str) -> Result<String, Fault> {
         let model = toml::Value::try_from(made_up()).unwrap();
         Ok(toml::to_string(&toml::Table::from_iter([
             ("kind".to_owned(), toml::Value::from("steps")),

@@ -1,15 +1,15 @@
 //! Another end for a model.
 
 use super::{LayerFile, ModelFile};
-use crate::invalid::{Invalid, KeyPath, Step};
+use crate::fault::{Fault, KeyPath, Step};
 use crate::model::Model;
 
 impl ModelFile {
     /// This model with `layers` in place of layer `first` and all after it; the input is layer 0. The first of `layers`
     /// reads what layer `first` read, unless it says otherwise. Paths of errors are those of a table that has `layers`
     /// alone.
-    pub fn replaced(&self, first: usize, layers: Vec<LayerFile>) -> Result<(Self, Model), Invalid> {
-        let wrong = |reason: String, remedy: &str| Err(Invalid::new(KeyPath::of("layers"), reason, remedy));
+    pub fn replaced(&self, first: usize, layers: Vec<LayerFile>) -> Result<(Self, Model), Fault> {
+        let wrong = |reason: String, remedy: &str| Err(Fault::in_key("layers", reason, remedy));
         let Some((kept, cut)) = first.checked_sub(1).and_then(|place| self.layers.split_at_checked(place))
         else {
             return wrong("the input cannot be replaced".to_owned(), "cut at a later layer");
@@ -29,7 +29,7 @@ impl ModelFile {
             return wrong(reason, "cut where a single layer leads on");
         }
         let file = Self { layers: kept.iter().cloned().chain(layers).collect(), ..self.clone() };
-        let model = file.build().map_err(|invalid| without(kept.len(), invalid))?;
+        let model = file.build().map_err(|fault| without(kept.len(), fault))?;
         Ok((file, model))
     }
 
@@ -62,12 +62,12 @@ fn head_reads_last(layers: &[LayerFile]) -> bool {
 }
 
 /// The same error, places in `layers` counted without the first `kept`.
-fn without(kept: usize, invalid: Invalid) -> Invalid {
+fn without(kept: usize, fault: Fault) -> Fault {
     let step = |path: KeyPath, step: &Step| match step {
         Step::Key(key) => path.key(key),
         Step::Index(index) => path.index(index.saturating_sub(kept)),
     };
-    Invalid { path: invalid.path.steps().iter().fold(KeyPath::root(), step), ..invalid }
+    Fault { key: fault.key.steps().iter().fold(KeyPath::root(), step), ..fault }
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
             { name = "end", op = "flatten" },
         ]"#;
 
-    fn replaced(first: usize, layers: &str) -> Result<(ModelFile, Model), Invalid> {
+    fn replaced(first: usize, layers: &str) -> Result<(ModelFile, Model), Fault> {
         #[derive(serde::Deserialize)]
         struct Layers {
             layers: Vec<LayerFile>,
@@ -105,7 +105,7 @@ mod tests {
     fn what_cannot_be_put_in_place_is_told_where_it_stands() {
         let wrong = |first, layers| {
             let error = replaced(first, layers).unwrap_err();
-            (error.path.to_string(), error.reason)
+            (error.key.to_string(), error.reason)
         };
         let (path, reason) = wrong(3, r#"layers = [{ op = "relu" }]"#);
         assert_eq!((path.as_str(), reason.contains("the layer \"b\"")), ("layers", true), "{reason}");

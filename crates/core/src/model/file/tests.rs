@@ -8,8 +8,8 @@ fn parse(layers: &str) -> ModelFile {
 
 /// The path, reason and remedy of the error that these layers give.
 fn fault(layers: &str) -> (String, String, String) {
-    let invalid = parse(layers).build().unwrap_err();
-    (invalid.path.to_string(), invalid.reason, invalid.remedy)
+    let fault = parse(layers).build().unwrap_err();
+    (fault.key.to_string(), fault.reason, fault.remedy)
 }
 
 #[test]
@@ -192,8 +192,8 @@ fn what_a_network_cannot_be_is_refused() {
         assert!(!remedy.is_empty());
     }
     let empty: ModelFile = toml::from_str("input = []\nlayers = [{ op = \"relu\" }]").unwrap();
-    let invalid = empty.build().unwrap_err();
-    assert_eq!(invalid.to_string(), "input: [] is not the shape of a tensor");
+    let fault = empty.build().unwrap_err();
+    assert_eq!(fault.to_string(), "input: [] is not the shape of a tensor");
 }
 
 #[test]

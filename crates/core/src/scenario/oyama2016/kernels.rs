@@ -4,11 +4,11 @@ use super::{
     KernelTime, KernelTimes, KernelsSection, Line, LineSection, Products, SgemmSection, SgemmTable,
     optional_line,
 };
+use crate::fault::{Fault, KeyPath};
 use crate::fitted::artefact::{Artefact, Kind};
-use crate::precision::Precision;
 use crate::fitted::gemm::{GemmModel, Transposition, Variant};
-use crate::invalid::{Invalid, KeyPath};
 use crate::fitted::kernel::LinearKernel;
+use crate::precision::Precision;
 use crate::quantity::Seconds;
 use crate::scenario::Files;
 use crate::scenario::resolve::{artefact, below, positive};
@@ -27,12 +27,12 @@ pub(super) fn resolve(
     section: KernelsSection,
     precision: Precision,
     files: &dyn Files,
-) -> Result<KernelTimes, Invalid> {
+) -> Result<KernelTimes, Fault> {
     let Some(products) = section.sgemm else {
         let reason = "kernels without matrix products: most of a gradient is made of them";
         let remedy =
             "add [methods.oyama2016.kernels.sgemm] with `fitted`, or with `sizes`, `nn`, `tn` and `nt`";
-        return Err(Invalid::new(KeyPath::root(), reason, remedy));
+        return Err(Fault::new(reason, remedy));
     };
     let fitted = section.fitted.as_deref().map(|path| fitted_kernels(path, files)).transpose();
     let fitted = fitted.map_err(below("fitted"))?.unwrap_or_default();
@@ -57,7 +57,7 @@ pub(super) fn resolve(
     })
 }
 
-fn fitted_kernels(path: &str, files: &dyn Files) -> Result<BTreeMap<String, LinearKernel>, Invalid> {
+fn fitted_kernels(path: &str, files: &dyn Files) -> Result<BTreeMap<String, LinearKernel>, Fault> {
     let kernels = match artefact::load(path, files)? {
         Artefact::Kernels(kernels) => kernels,
         other => return Err(artefact::unwanted(path, other.kind(), &[Kind::Kernels])),
@@ -65,17 +65,17 @@ fn fitted_kernels(path: &str, files: &dyn Files) -> Result<BTreeMap<String, Line
     if let Some(missing) = KERNELS.iter().find(|name| !kernels.contains_key(**name)) {
         let reason = format!("{path} has no kernel \"{missing}\"");
         let remedy = format!("measure {}", KERNELS.join(", "));
-        return Err(Invalid::new(KeyPath::root(), reason, remedy));
+        return Err(Fault::new(reason, remedy));
     }
     Ok(kernels)
 }
 
-fn products(mut section: SgemmSection, precision: Precision, files: &dyn Files) -> Result<Products, Invalid> {
+fn products(mut section: SgemmSection, precision: Precision, files: &dyn Files) -> Result<Products, Fault> {
     let Some(path) = section.fitted.take() else { return sgemm(section).map(Products::Table) };
-    let at = |invalid: Invalid| invalid.below(KeyPath::of("fitted"));
+    let at = |fault: Fault| fault.below(KeyPath::of("fitted"));
     if section != SgemmSection::default() {
         let reason = "fitted products and measured ones say the same twice";
-        return Err(at(Invalid::new(KeyPath::root(), reason, "keep `fitted`, or `sizes` and the times")));
+        return Err(at(Fault::new(reason, "keep `fitted`, or `sizes` and the times")));
     }
     let model: Arc<GemmModel> = match artefact::load(&path, files).map_err(at)? {
         Artefact::Gemm(model) => Arc::from(model),
@@ -86,22 +86,18 @@ fn products(mut section: SgemmSection, precision: Precision, files: &dyn Files) 
         if !model.variants.contains_key(&variant) {
             let reason = format!("{path} has no products {variant}");
             let remedy = "measure them, or use another `precision`";
-            return Err(at(Invalid::new(KeyPath::root(), reason, remedy)));
+            return Err(at(Fault::new(reason, remedy)));
         }
     }
     Ok(Products::Fitted { path, model, precision })
 }
 
-fn sgemm(section: SgemmSection) -> Result<SgemmTable, Invalid> {
+fn sgemm(section: SgemmSection) -> Result<SgemmTable, Fault> {
     let sizes = section.sizes.unwrap_or_default();
     let ascending = sizes.windows(2).all(|pair| pair[0] < pair[1]);
     if !(2..=MAX_SIZES).contains(&sizes.len()) || sizes[0] == 0 || !ascending {
         let reason = format!("needs 2 to {MAX_SIZES} positive sizes, each larger than the one before");
-        return Err(Invalid::new(
-            KeyPath::of("sizes"),
-            reason,
-            "use sizes such as [1, 2, 3, 4, 6, 8, 11, 16]",
-        ));
+        return Err(Fault::in_key("sizes", reason, "use sizes such as [1, 2, 3, 4, 6, 8, 11, 16]"));
     }
     let wanted = sizes.len().pow(3);
     let times = |key: &'static str, given: Option<Vec<Seconds>>| {
@@ -110,11 +106,11 @@ fn sgemm(section: SgemmSection) -> Result<SgemmTable, Invalid> {
             let reason =
                 format!("has {} times, and {} sizes make {wanted} products", times.len(), sizes.len());
             let remedy = "give the time of every (m, n, k), k changing fastest";
-            return Err(Invalid::new(KeyPath::of(key), reason, remedy));
+            return Err(Fault::in_key(key, reason, remedy));
         }
         for (index, time) in times.iter().enumerate() {
             positive("time", time.get(), "a time such as \"12 us\"")
-                .map_err(|invalid| Invalid { path: KeyPath::of(key).index(index), ..invalid })?;
+                .map_err(|fault| Fault { key: KeyPath::of(key).index(index), ..fault })?;
         }
         Ok(times)
     };

@@ -6,9 +6,9 @@ mod kernels;
 use super::Files;
 use super::resolve::{below, not_negative, positive};
 use super::sections::section;
-use crate::precision::Precision;
+use crate::fault::Fault;
 use crate::fitted::gemm::GemmModel;
-use crate::invalid::{Invalid, KeyPath};
+use crate::precision::Precision;
 use crate::quantity::{BytesPerSec, Seconds};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -242,7 +242,7 @@ pub(super) fn resolve(
     section: OyamaSection,
     precision: Precision,
     files: &dyn Files,
-) -> Result<OyamaOptions, Invalid> {
+) -> Result<OyamaOptions, Fault> {
     let kernels = |section| kernels::resolve(section, precision, files).map_err(below("kernels"));
     if let Some(rate) = section.host_memory_rate {
         positive("host-memory-rate", rate.get(), "a rate such as \"8 GB/s\"")?;
@@ -250,7 +250,7 @@ pub(super) fn resolve(
     let gradient = optional_line("compute-gradient", section.compute_gradient)?;
     if gradient.is_some_and(|line| line.time(1.0) <= Seconds::ZERO) {
         let (reason, remedy) = ("computing a gradient takes time", "use a time such as \"60 ms\" for `each`");
-        return Err(Invalid::new(KeyPath::of("compute-gradient"), reason, remedy));
+        return Err(Fault::in_key("compute-gradient", reason, remedy));
     }
     Ok(OyamaOptions {
         through_servers: section.through_servers.unwrap_or_default(),
@@ -264,24 +264,24 @@ pub(super) fn resolve(
     })
 }
 
-fn time(key: &str, given: Option<Seconds>) -> Result<Option<Seconds>, Invalid> {
+fn time(key: &str, given: Option<Seconds>) -> Result<Option<Seconds>, Fault> {
     if let Some(time) = given {
         not_negative(key, time.get(), "a time such as \"1.2 ns\"")?;
     }
     Ok(given)
 }
 
-fn optional_line(key: &'static str, section: Option<LineSection>) -> Result<Option<Line>, Invalid> {
+fn optional_line(key: &'static str, section: Option<LineSection>) -> Result<Option<Line>, Fault> {
     let Some(section) = section else { return Ok(None) };
     let given = |name, value| time(name, value).map(Option::unwrap_or_default).map_err(below(key));
     Ok(Some(Line { each: given("each", section.each)?, fixed: given("fixed", section.fixed)? }))
 }
 
-fn line(key: &'static str, section: Option<LineSection>) -> Result<Line, Invalid> {
+fn line(key: &'static str, section: Option<LineSection>) -> Result<Line, Fault> {
     optional_line(key, section).map(Option::unwrap_or_default)
 }
 
-fn per_parameter(section: PerParameterSection) -> Result<PerParameter, Invalid> {
+fn per_parameter(section: PerParameterSection) -> Result<PerParameter, Fault> {
     Ok(PerParameter {
         fetch_weights: time("fetch-weights", section.fetch_weights)?,
         compute_update: time("compute-update", section.compute_update)?,

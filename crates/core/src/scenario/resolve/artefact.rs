@@ -1,22 +1,22 @@
 //! Fitted models that a scenario names.
 
+use crate::fault::Fault;
 use crate::fitted::artefact::{Artefact, Kind};
-use crate::invalid::{Invalid, KeyPath};
 use crate::scenario::Files;
 
 /// The artefact called `path`; errors stand at the root, for the caller to place.
-pub(in crate::scenario) fn load(path: &str, files: &dyn Files) -> Result<Artefact, Invalid> {
+pub(in crate::scenario) fn load(path: &str, files: &dyn Files) -> Result<Artefact, Fault> {
     Artefact::from_toml(&files.text(path)?).map_err(|reason| {
         let remedy = "name a file that `stepcast fit` has written";
-        Invalid::new(KeyPath::root(), format!("{path} is no fitted artefact: {reason}"), remedy)
+        Fault::new(format!("{path} is no fitted artefact: {reason}"), remedy)
     })
 }
 
 /// The complaint about an artefact of a kind that is not wanted here.
-pub(in crate::scenario) fn unwanted(path: &str, found: Kind, wanted: &[Kind]) -> Invalid {
+pub(in crate::scenario) fn unwanted(path: &str, found: Kind, wanted: &[Kind]) -> Fault {
     let commands: Vec<String> = wanted.iter().map(|kind| format!("`stepcast fit {kind}`")).collect();
     let reason = format!("{path} was written by `stepcast fit {found}`, which has no use here");
-    Invalid::new(KeyPath::root(), reason, format!("name a file of {}", commands.join(" or ")))
+    Fault::new(reason, format!("name a file of {}", commands.join(" or ")))
 }
 
 #[cfg(test)]
@@ -37,11 +37,11 @@ mod tests {
     struct Text(String);
 
     impl Files for Text {
-        fn profile(&self, path: &str) -> Result<Profile, Invalid> {
+        fn profile(&self, path: &str) -> Result<Profile, Fault> {
             NoFiles.profile(path)
         }
 
-        fn text(&self, _: &str) -> Result<String, Invalid> {
+        fn text(&self, _: &str) -> Result<String, Fault> {
             Ok(self.0.clone())
         }
     }

@@ -2,8 +2,9 @@
 
 use super::check::{not_negative, optional, positive};
 use super::{artefact, below};
+use crate::fault::Fault;
 use crate::fitted::artefact::{Artefact, Kind};
-use crate::invalid::{Invalid, KeyPath};
+use crate::fitted::transfer::{Curve, LogLinear, Measured, TransferModel};
 use crate::pass::Gradient;
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
 use crate::scenario::Files;
@@ -12,7 +13,6 @@ use crate::scenario::sections::{
 };
 use crate::strategy::{Exchange, Fusion, HOROVOD_CYCLE, HOROVOD_THRESHOLD, PYTORCH_CAP, PYTORCH_FIRST};
 use crate::suggest;
-use crate::fitted::transfer::{Curve, LogLinear, Measured, TransferModel};
 
 const MAX_CHANNELS: u32 = 64;
 
@@ -26,7 +26,7 @@ pub(super) fn exchange(
     fusion: FusionSection,
     gradients: &[Gradient],
     files: &dyn Files,
-) -> Result<Exchange, Invalid> {
+) -> Result<Exchange, Fault> {
     let fusion = self::fusion(fusion, gradients).map_err(below("fusion"))?;
     let within = below("all-reduce");
     let default = Exchange::default();
@@ -41,7 +41,7 @@ pub(super) fn exchange(
     };
     if !(1..=MAX_CHANNELS).contains(&exchange.channels) {
         let reason = format!("must be between 1 and {MAX_CHANNELS}, but is {}", exchange.channels);
-        return Err(within(Invalid::new(KeyPath::of("channels"), reason, "use a number such as 2")));
+        return Err(within(Fault::in_key("channels", reason, "use a number such as 2")));
     }
     optional(exchange.overhead, |time| not_negative("overhead", time.get(), "a time such as \"1 ms\""))
         .map_err(&within)?;
@@ -56,12 +56,12 @@ fn curve(
     section: Option<CurveSection>,
     fitted: Option<String>,
     files: &dyn Files,
-) -> Result<Option<Curve>, Invalid> {
+) -> Result<Option<Curve>, Fault> {
     match (measured, section, fitted) {
         (Some(points), None, None) => {
             let remedy = "give at least two sizes, in growing order: `measured = [[\"1 MB\", \"9 ms\"], [\"64 MB\", \"500 ms\"]]`";
             let wrong = |error: crate::fitted::transfer::NoCurve| {
-                Invalid::new(KeyPath::of("measured"), error.to_string(), remedy)
+                Fault::in_key("measured", error.to_string(), remedy)
             };
             Ok(Some(Curve::Measured(Measured::new(&points).map_err(wrong)?)))
         }
@@ -77,22 +77,22 @@ fn curve(
             let first = if measured.is_some() { "measured" } else { "curve" };
             let second = if fitted.is_some() { "fitted" } else { "curve" };
             let reason = format!("both `{first}` and `{second}` say how long an all-reduce takes");
-            Err(Invalid::new(KeyPath::of(second), reason, "keep one of them"))
+            Err(Fault::in_key(second, reason, "keep one of them"))
         }
     }
 }
 
-fn fitted_curve(path: &str, files: &dyn Files) -> Result<TransferModel, Invalid> {
+fn fitted_curve(path: &str, files: &dyn Files) -> Result<TransferModel, Fault> {
     match artefact::load(path, files)? {
         Artefact::Transfer(model) => Ok(model),
         other => Err(artefact::unwanted(path, other.kind(), &[Kind::Transfer])),
     }
 }
 
-fn piecewise(section: CurveSection) -> Result<LogLinear, Invalid> {
+fn piecewise(section: CurveSection) -> Result<LogLinear, Fault> {
     let missing = |key: &str, example: &str| {
         let reason = format!("the curve has no `{key}`");
-        Invalid::new(KeyPath::root(), reason, format!("add `{key} = \"{example}\"`"))
+        Fault::new(reason, format!("add `{key} = \"{example}\"`"))
     };
     let bandwidth: BytesPerSec = section.bandwidth.ok_or_else(|| missing("bandwidth", "2 GB/s"))?;
     let overhead = section.overhead.ok_or_else(|| missing("overhead", "1 ms"))?;
@@ -106,7 +106,7 @@ fn piecewise(section: CurveSection) -> Result<LogLinear, Invalid> {
     Ok(section.one_byte.map_or(curve, |time| curve.with_offset_below(time)))
 }
 
-fn fusion(section: FusionSection, gradients: &[Gradient]) -> Result<Fusion, Invalid> {
+fn fusion(section: FusionSection, gradients: &[Gradient]) -> Result<Fusion, Fault> {
     let named = section.rule.or(section.buckets.as_ref().map(|_| FusionRule::Buckets));
     let rule = named.unwrap_or(FusionRule::Pytorch);
     use FusionRule::{Buckets, Buffer, Horovod, Pytorch};
@@ -119,7 +119,7 @@ fn fusion(section: FusionSection, gradients: &[Gradient]) -> Result<Fusion, Inva
     ];
     if let Some((key, ..)) = keys.iter().find(|(_, given, rules)| *given && !rules.contains(&rule)) {
         let reason = format!("`{key}` has no meaning for this rule");
-        return Err(Invalid::new(KeyPath::of(key), reason, "remove it, or choose another `rule`"));
+        return Err(Fault::in_key(*key, reason, "remove it, or choose another `rule`"));
     }
     optional(section.size, |size| positive("size", size.get(), "a size such as \"25 MiB\""))?;
     optional(section.first, |size| positive("first", size.get(), "a size such as \"1 MiB\""))?;
@@ -147,7 +147,7 @@ fn fusion(section: FusionSection, gradients: &[Gradient]) -> Result<Fusion, Inva
                 Some(list) => counts(list, gradients)?,
                 None => {
                     let remedy = "add `buckets = [3, 2, …]`, the number of gradients in each message";
-                    return Err(Invalid::new(KeyPath::root(), "the list of buckets is missing", remedy));
+                    return Err(Fault::new("the list of buckets is missing", remedy));
                 }
             };
             Fusion::Buckets(counts.into())
@@ -156,9 +156,8 @@ fn fusion(section: FusionSection, gradients: &[Gradient]) -> Result<Fusion, Inva
 }
 
 /// How many gradients each message has; every gradient in one of them.
-fn counts(list: BucketList, gradients: &[Gradient]) -> Result<Vec<u32>, Invalid> {
-    let wrong =
-        |reason: String, remedy: &str| Err(Invalid::new(KeyPath::of("buckets"), reason, remedy.to_owned()));
+fn counts(list: BucketList, gradients: &[Gradient]) -> Result<Vec<u32>, Fault> {
+    let wrong = |reason: String, remedy: &str| Err(Fault::in_key("buckets", reason, remedy.to_owned()));
     let counts = match list {
         BucketList::Counts(counts) => counts,
         BucketList::Names(buckets) => {
@@ -184,8 +183,8 @@ fn counts(list: BucketList, gradients: &[Gradient]) -> Result<Vec<u32>, Invalid>
 }
 
 /// What is wrong about a gradient that stands where another one should.
-fn misplaced(name: &str, position: usize, gradients: &[Gradient]) -> Invalid {
-    let wrong = |reason, remedy| Invalid::new(KeyPath::of("buckets"), reason, remedy);
+fn misplaced(name: &str, position: usize, gradients: &[Gradient]) -> Fault {
+    let wrong = |reason, remedy| Fault::in_key("buckets", reason, remedy);
     let in_order = || "name every gradient once, in the order in which they are ready".to_owned();
     match gradients.iter().position(|gradient| gradient.name == name) {
         None => {

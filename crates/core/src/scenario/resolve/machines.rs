@@ -2,11 +2,11 @@
 
 use super::check::{self, not_negative, optional, positive};
 use super::{artefact, below};
+use crate::fault::{Fault, KeyPath};
 use crate::fitted::artefact::{Artefact, Kind};
 use crate::machine::catalog;
 use crate::machine::{Cluster, Device, FittedDevice, FittedModel, Network, Nodes, Servers, WorkerGroup};
 use crate::precision::Precision;
-use crate::invalid::{Invalid, KeyPath};
 use crate::quantity::Seconds;
 use crate::scenario::Files;
 use crate::scenario::sections::{
@@ -22,17 +22,17 @@ const DEFAULT_WORKERS: u32 = 4;
 const MAX_SERVERS: u32 = 100_000;
 const MAX_WORKERS_PER_NODE: u32 = 512;
 
-pub(super) fn cluster(section: ClusterSection, files: &dyn Files) -> Result<Cluster, Invalid> {
+pub(super) fn cluster(section: ClusterSection, files: &dyn Files) -> Result<Cluster, Fault> {
     let sections = section.workers.unwrap_or_else(|| vec![WorkersSection::default()]);
     if sections.is_empty() {
-        return Err(Invalid::new(
-            KeyPath::of("workers"),
+        return Err(Fault::in_key(
+            "workers",
             "the cluster has no workers",
             "add a [[cluster.workers]] table",
         ));
     }
     let group = |(index, section)| {
-        let at = |invalid: Invalid| invalid.below(KeyPath::of("workers").index(index));
+        let at = |fault: Fault| fault.below(KeyPath::of("workers").index(index));
         workers(section, files).map_err(at)
     };
     Ok(Cluster {
@@ -44,28 +44,24 @@ pub(super) fn cluster(section: ClusterSection, files: &dyn Files) -> Result<Clus
     })
 }
 
-fn nodes(section: NodesSection) -> Result<Nodes, Invalid> {
+fn nodes(section: NodesSection) -> Result<Nodes, Fault> {
     let missing = || {
         let remedy = "add `workers = 8`, the number of workers on one machine";
-        Invalid::new(KeyPath::root(), "the nodes have no number of workers", remedy)
+        Fault::new("the nodes have no number of workers", remedy)
     };
     let workers = section.workers.ok_or_else(missing)?;
     if !(1..=MAX_WORKERS_PER_NODE).contains(&workers) {
         let reason = format!("{workers} workers in a node are outside 1 to {MAX_WORKERS_PER_NODE}");
-        return Err(Invalid::new(KeyPath::of("workers"), reason, "use a number such as 8"));
+        return Err(Fault::in_key("workers", reason, "use a number such as 8"));
     }
     let network = network(section.network.unwrap_or(NameOr::Name(DEFAULT_WITHIN.to_owned())));
     Ok(Nodes { workers, network: network.map_err(below("network"))? })
 }
 
-fn workers(section: WorkersSection, files: &dyn Files) -> Result<WorkerGroup, Invalid> {
+fn workers(section: WorkersSection, files: &dyn Files) -> Result<WorkerGroup, Fault> {
     let count = section.count.unwrap_or(DEFAULT_WORKERS);
     if count == 0 {
-        return Err(Invalid::new(
-            KeyPath::of("count"),
-            "a group without workers",
-            "use at least 1, or remove the group",
-        ));
+        return Err(Fault::in_key("count", "a group without workers", "use at least 1, or remove the group"));
     }
     let group = WorkerGroup {
         count,
@@ -82,7 +78,7 @@ fn workers(section: WorkersSection, files: &dyn Files) -> Result<WorkerGroup, In
     }
     if group.efficiency.is_some() && group.device.fitted.is_some() {
         let reason = "the device is fitted: an efficiency would say the same again";
-        return Err(Invalid::new(KeyPath::of("efficiency"), reason, "keep one of `efficiency` and `fitted`"));
+        return Err(Fault::in_key("efficiency", reason, "keep one of `efficiency` and `fitted`"));
     }
     positive("speed", group.speed, "a factor such as 0.5")?;
     optional(group.efficiency, |value| positive("efficiency", value, "a share such as 0.5"))?;
@@ -91,15 +87,14 @@ fn workers(section: WorkersSection, files: &dyn Files) -> Result<WorkerGroup, In
     Ok(group)
 }
 
-fn device(given: NameOr<DeviceSection>, files: &dyn Files) -> Result<Device, Invalid> {
+fn device(given: NameOr<DeviceSection>, files: &dyn Files) -> Result<Device, Fault> {
     let section = match given {
         NameOr::Name(id) => return catalog::device(&id),
         NameOr::Table(section) => *section,
     };
     let base = section.base.as_deref().map(catalog::device).transpose().map_err(below("base"))?;
     let missing = |key: &str| {
-        Invalid::new(
-            KeyPath::root(),
+        Fault::new(
             format!("the device has neither a `base` nor a `{key}`"),
             format!("add `{key}`, or `base = \"{DEFAULT_DEVICE}\"` to start from a catalog entry"),
         )
@@ -148,7 +143,7 @@ fn device(given: NameOr<DeviceSection>, files: &dyn Files) -> Result<Device, Inv
     Ok(device)
 }
 
-fn fitted(path: String, files: &dyn Files) -> Result<FittedDevice, Invalid> {
+fn fitted(path: String, files: &dyn Files) -> Result<FittedDevice, Fault> {
     let model = match artefact::load(&path, files)? {
         Artefact::Steps(model) => FittedModel::Steps(model.into()),
         Artefact::Efficiency(model) => FittedModel::Efficiency(Arc::new(model)),
@@ -158,8 +153,8 @@ fn fitted(path: String, files: &dyn Files) -> Result<FittedDevice, Invalid> {
 }
 
 /// Whether what was fitted for a device holds for it in `precision`.
-pub(super) fn fits(device: &Device, precision: Precision) -> Result<(), Invalid> {
-    let wrong = |reason: String, remedy: &str| Err(Invalid::new(KeyPath::root(), reason, remedy));
+pub(super) fn fits(device: &Device, precision: Precision) -> Result<(), Fault> {
+    let wrong = |reason: String, remedy: &str| Err(Fault::new(reason, remedy));
     let Some(FittedDevice { model, .. }) = &device.fitted else { return Ok(()) };
     let known = match model {
         FittedModel::Steps(model) => model.precision.contains_key(&precision),
@@ -181,7 +176,7 @@ pub(super) fn fits(device: &Device, precision: Precision) -> Result<(), Invalid>
     Ok(())
 }
 
-fn network(given: NameOr<NetworkSection>) -> Result<Network, Invalid> {
+fn network(given: NameOr<NetworkSection>) -> Result<Network, Fault> {
     let section = match given {
         NameOr::Name(id) => return catalog::network(&id),
         NameOr::Table(section) => *section,
@@ -189,9 +184,7 @@ fn network(given: NameOr<NetworkSection>) -> Result<Network, Invalid> {
     let base = section.base.as_deref().map(catalog::network).transpose().map_err(below("base"))?;
     let base = base.as_ref();
     let bandwidth = section.bandwidth.map(Uncertain::centre).or(base.map(|b| b.bandwidth)).ok_or_else(|| {
-        Invalid::new(
-            KeyPath::root(),
-            "the network has neither a `base` nor a `bandwidth`",
+        Fault::new("the network has neither a `base` nor a `bandwidth`",
             format!("add `bandwidth = \"10 Gbit/s\"`, or `base = \"{DEFAULT_NETWORK}\"` to start from a catalog entry"),
         )
     })?;
@@ -216,17 +209,17 @@ fn network(given: NameOr<NetworkSection>) -> Result<Network, Invalid> {
     positive("efficiency", network.efficiency, "a share such as 0.94")?;
     if network.efficiency > 1.0 {
         let reason = format!("{} is more than the whole of the bandwidth", network.efficiency);
-        return Err(Invalid::new(KeyPath::of("efficiency"), reason, "use a share of at most 1"));
+        return Err(Fault::in_key("efficiency", reason, "use a share of at most 1"));
     }
     optional(network.host_rate, |rate| positive("host-rate", rate.get(), "a rate such as \"8 GB/s\""))?;
     Ok(network)
 }
 
-fn servers(section: ServersSection) -> Result<Servers, Invalid> {
+fn servers(section: ServersSection) -> Result<Servers, Fault> {
     let count = section.count.unwrap_or(1);
     if !(1..=MAX_SERVERS).contains(&count) {
         let reason = format!("{count} servers are outside 1 to {MAX_SERVERS}");
-        return Err(Invalid::new(KeyPath::of("count"), reason, format!("use 1 to {MAX_SERVERS} servers")));
+        return Err(Fault::in_key("count", reason, format!("use 1 to {MAX_SERVERS} servers")));
     }
     let bandwidth = section.bandwidth.map(Uncertain::centre);
     optional(bandwidth, |rate| positive("bandwidth", rate.get(), "a rate such as \"25 Gbit/s\""))?;

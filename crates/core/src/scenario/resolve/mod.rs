@@ -13,7 +13,7 @@ use super::uncertain;
 use super::{
     DataSet, Files, NoFiles, Price, Scenario, ScenarioFile, SimulateOptions, USUAL_CURRENCY, ZengOptions,
 };
-use crate::invalid::{Invalid, KeyPath};
+use crate::fault::{Fault, KeyPath};
 use crate::pass::Gradient;
 use crate::strategy::Strategy;
 pub(super) use check::{not_negative, positive};
@@ -24,12 +24,12 @@ const DEFAULT_BATCH: u32 = 32;
 impl ScenarioFile {
     /// Fills in defaults, looks up names and checks every value. Scenarios that name other files need
     /// [`resolve_with`](Self::resolve_with).
-    pub fn resolve(self) -> Result<Scenario, Invalid> {
+    pub fn resolve(self) -> Result<Scenario, Fault> {
         self.resolve_with(&NoFiles)
     }
 
     /// As [`resolve`](Self::resolve); files that the scenario names are taken from `files`.
-    pub fn resolve_with(self, files: &dyn Files) -> Result<Scenario, Invalid> {
+    pub fn resolve_with(self, files: &dyn Files) -> Result<Scenario, Fault> {
         let scenario = self.resolve_each_with(files)?;
         scenario.check_together()?;
         Ok(scenario)
@@ -37,7 +37,7 @@ impl ScenarioFile {
 
     /// As [`resolve_with`](Self::resolve_with), every value checked by itself only: whether they go together is for
     /// [`Scenario::check_together`].
-    pub fn resolve_each_with(self, files: &dyn Files) -> Result<Scenario, Invalid> {
+    pub fn resolve_each_with(self, files: &dyn Files) -> Result<Scenario, Fault> {
         let model::Trained { source, counting, workload } =
             model::model(self.model, files).map_err(below("model"))?;
         let uncertain = uncertain::of(&self.cluster)?;
@@ -50,7 +50,7 @@ impl ScenarioFile {
         let strategy = strategy(self.strategy, usual_batch, &gradients, files).map_err(below("strategy"))?;
         if workload.parameters == 0 {
             let path = KeyPath::of("model");
-            return Err(Invalid::new(
+            return Err(Fault::in_key(
                 path,
                 "there are no parameters to train",
                 "add a layer with weights; a profile needs downlink transfers",
@@ -77,8 +77,8 @@ impl ScenarioFile {
     }
 }
 
-pub(super) fn below(parent: &'static str) -> impl Fn(Invalid) -> Invalid {
-    move |invalid| invalid.below(KeyPath::of(parent))
+pub(super) fn below(parent: &'static str) -> impl Fn(Fault) -> Fault {
+    move |fault| fault.below(KeyPath::of(parent))
 }
 
 fn strategy(
@@ -86,7 +86,7 @@ fn strategy(
     usual_batch: u32,
     gradients: &[Gradient],
     files: &dyn Files,
-) -> Result<Strategy, Invalid> {
+) -> Result<Strategy, Fault> {
     let batch = section.batch.unwrap_or(usual_batch);
     check::batch(batch)?;
     Ok(Strategy {
@@ -103,20 +103,19 @@ fn strategy(
     })
 }
 
-fn data(section: DataSection) -> Result<DataSet, Invalid> {
-    let missing =
-        || Invalid::new(KeyPath::root(), "the data set has no `samples`", "add `samples = 1281167`");
+fn data(section: DataSection) -> Result<DataSet, Fault> {
+    let missing = || Fault::new("the data set has no `samples`", "add `samples = 1281167`");
     let samples = section.samples.ok_or_else(missing)?;
     let epochs = section.epochs.unwrap_or(1);
     for (key, value) in [("samples", samples), ("epochs", epochs)] {
         if value == 0 {
-            return Err(Invalid::new(KeyPath::of(key), "must be at least 1", "use a positive number"));
+            return Err(Fault::in_key(key, "must be at least 1", "use a positive number"));
         }
     }
     Ok(DataSet { samples, epochs })
 }
 
-fn price(section: PriceSection) -> Result<Price, Invalid> {
+fn price(section: PriceSection) -> Result<Price, Fault> {
     let worker_hour = section.worker_hour.unwrap_or(0.0);
     let server_hour = section.server_hour.unwrap_or(0.0);
     not_negative("worker-hour", worker_hour, "a price such as 0.9")?;
@@ -128,7 +127,7 @@ fn price(section: PriceSection) -> Result<Price, Invalid> {
     })
 }
 
-fn zeng2023(section: ZengSection) -> Result<ZengOptions, Invalid> {
+fn zeng2023(section: ZengSection) -> Result<ZengOptions, Fault> {
     let default = ZengOptions::default();
     let from_activation = section.activation.map(ZengOptions::flops_per_weight_of);
     let options = ZengOptions {
@@ -143,7 +142,7 @@ fn zeng2023(section: ZengSection) -> Result<ZengOptions, Invalid> {
     Ok(options)
 }
 
-fn simulate(section: SimulateSection) -> Result<SimulateOptions, Invalid> {
+fn simulate(section: SimulateSection) -> Result<SimulateOptions, Fault> {
     let default = SimulateOptions::default();
     let options = SimulateOptions {
         runs: section.runs.unwrap_or(default.runs),
@@ -162,12 +161,12 @@ fn simulate(section: SimulateSection) -> Result<SimulateOptions, Invalid> {
     for (key, value, most) in [("runs", options.runs, 1000), ("steps", options.steps, 1_000_000)] {
         if !(1..=most).contains(&value) {
             let reason = format!("must be between 1 and {most}, but is {value}");
-            return Err(Invalid::new(KeyPath::of(key), reason, "use a number such as 10"));
+            return Err(Fault::in_key(key, reason, "use a number such as 10"));
         }
     }
     if options.warm_up >= options.steps {
         let reason = format!("{} of {} steps would not leave any to count", options.warm_up, options.steps);
-        return Err(Invalid::new(KeyPath::of("warm-up"), reason, "use fewer than `steps`"));
+        return Err(Fault::in_key("warm-up", reason, "use fewer than `steps`"));
     }
     if let Some(window) = options.window {
         positive("window", window.get(), "a size such as \"28 MB\"")?;

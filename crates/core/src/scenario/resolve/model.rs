@@ -1,7 +1,7 @@
 //! What is trained: a model of the zoo, an own one, that of an ONNX file, or a profile.
 
 use super::below;
-use crate::invalid::{Invalid, KeyPath};
+use crate::fault::{Fault, KeyPath};
 use crate::model::{Counting, zoo};
 use crate::scenario::sections::ModelSection;
 use crate::scenario::{Files, ModelSource};
@@ -15,12 +15,12 @@ pub(super) struct Trained {
     pub(super) workload: Workload,
 }
 
-pub(super) fn model(section: ModelSection, files: &dyn Files) -> Result<Trained, Invalid> {
+pub(super) fn model(section: ModelSection, files: &dyn Files) -> Result<Trained, Fault> {
     let counting = counting(section.count.unwrap_or_default())?;
     let trained = |source, workload| Ok(Trained { source, counting, workload });
     if let (None, Some(_)) = (&section.onnx, &section.sizes) {
         let reason = "`sizes` are those of an ONNX file, and none is named";
-        return Err(Invalid::new(KeyPath::of("sizes"), reason, "add `onnx`, or remove `sizes`"));
+        return Err(Fault::in_key("sizes", reason, "add `onnx`, or remove `sizes`"));
     }
     match (section.zoo, section.custom, section.profile, section.onnx) {
         (Some(name), None, None, None) => {
@@ -30,7 +30,7 @@ pub(super) fn model(section: ModelSection, files: &dyn Files) -> Result<Trained,
                     Some(suggestion) => format!("did you mean \"{suggestion}\"? {list}"),
                     None => list.to_owned(),
                 };
-                Invalid::new(KeyPath::of("zoo"), error.to_string(), remedy)
+                Fault::in_key("zoo", error.to_string(), remedy)
             })?;
             trained(ModelSource::Zoo(name), Workload::of(&model, counting))
         }
@@ -50,8 +50,7 @@ pub(super) fn model(section: ModelSection, files: &dyn Files) -> Result<Trained,
             let workload = Workload::of_profile(&profile);
             trained(ModelSource::Profile { path, profile: Arc::new(profile) }, workload)
         }
-        (None, None, None, None) => Err(Invalid::new(
-            KeyPath::root(),
+        (None, None, None, None) => Err(Fault::new(
             "no model is named",
             "add `zoo = \"vgg16\"` (run `stepcast models` for the list), a `[model.custom]` table, an `onnx` file or a \
              `profile`",
@@ -60,12 +59,12 @@ pub(super) fn model(section: ModelSection, files: &dyn Files) -> Result<Trained,
             let given = [("custom", zoo.is_some() && custom.is_some()), ("profile", profile.is_some())];
             let second = given.into_iter().find(|(_, is_second)| *is_second).map_or("onnx", |(key, _)| key);
             let reason = "more than one of `zoo`, `custom`, `onnx` and `profile` says what is trained";
-            Err(Invalid::new(KeyPath::of(second), reason, "keep one of them"))
+            Err(Fault::in_key(second, reason, "keep one of them"))
         }
     }
 }
 
-fn counting(names: Vec<String>) -> Result<Counting, Invalid> {
+fn counting(names: Vec<String>) -> Result<Counting, Fault> {
     let mut counting = Counting::default();
     for (index, name) in names.iter().enumerate() {
         let slot = match name.as_str() {
@@ -75,7 +74,7 @@ fn counting(names: Vec<String>) -> Result<Counting, Invalid> {
             "normalisation" => &mut counting.normalisation,
             "elementwise" => &mut counting.elementwise,
             _ => {
-                return Err(Invalid::new(
+                return Err(Fault::in_key(
                     KeyPath::of("count").index(index),
                     format!("\"{name}\" is no kind of operation"),
                     "use \"bias\", \"activation\", \"pooling\", \"normalisation\" or \"elementwise\"",

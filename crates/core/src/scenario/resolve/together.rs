@@ -1,19 +1,19 @@
 //! Whether values that are sound by themselves go together.
 
 use super::machines;
+use crate::fault::{Fault, KeyPath};
 use crate::machine::Device;
-use crate::invalid::{Invalid, KeyPath};
 use crate::scenario::{MAX_WORKERS, Scenario};
 use crate::strategy::{Architecture, Strategy};
 
 impl Scenario {
     /// Checks what no key can tell by itself; [`resolve`](crate::scenario::ScenarioFile::resolve) does it, and so must
     /// whoever changes a scenario.
-    pub fn check_together(&self) -> Result<(), Invalid> {
+    pub fn check_together(&self) -> Result<(), Fault> {
         let Self { cluster, strategy, .. } = self;
         if cluster.groups.is_empty() {
             let reason = "there are no workers";
-            return Err(Invalid::new(KeyPath::of("cluster.workers"), reason, "use at least one"));
+            return Err(Fault::in_key("cluster.workers", reason, "use at least one"));
         }
         let mut total = 0;
         for (index, group) in cluster.groups.iter().enumerate() {
@@ -25,12 +25,12 @@ impl Scenario {
                 return Err(no_such_precision(index, &group.device, strategy));
             }
             machines::fits(&group.device, strategy.precision)
-                .map_err(|invalid| invalid.below(workers(index).key("device").key("fitted")))?;
+                .map_err(|fault| fault.below(workers(index).key("device").key("fitted")))?;
         }
         if strategy.architecture == Architecture::StandAlone && total != 1 {
             let reason = format!("stand-alone training has one worker, and the cluster has {total}");
             let remedy = "use \"parameter-server\" or \"all-reduce\", or one worker";
-            return Err(Invalid::new(KeyPath::of("strategy.architecture"), reason, remedy));
+            return Err(Fault::in_key("strategy.architecture", reason, remedy));
         }
         Ok(())
     }
@@ -40,15 +40,15 @@ fn workers(index: usize) -> KeyPath {
     KeyPath::of("cluster.workers").index(index)
 }
 
-fn too_many(index: usize, total: u64) -> Invalid {
+fn too_many(index: usize, total: u64) -> Fault {
     let reason =
         format!("the cluster has {total} workers or more, and {MAX_WORKERS} is the most that is supported");
-    Invalid::new(workers(index).key("count"), reason, "use fewer workers")
+    Fault::in_key(workers(index).key("count"), reason, "use fewer workers")
 }
 
-fn no_such_precision(index: usize, device: &Device, strategy: &Strategy) -> Invalid {
+fn no_such_precision(index: usize, device: &Device, strategy: &Strategy) -> Fault {
     let precision = strategy.precision;
-    Invalid::new(
+    Fault::in_key(
         workers(index),
         format!("the {} has no {precision} rate", device.name),
         format!("use `precision = \"fp32\"`, or give the device a `{precision}` rate"),

@@ -4,7 +4,7 @@ use crate::explore::sweep::Figures;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
-use stepcast_core::invalid::{Invalid, KeyPath};
+use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::suggest;
 
@@ -90,8 +90,8 @@ pub struct Constraint {
 
 impl Constraint {
     /// Reads `minibatch<=1024`, `deadline<=2h` or `memory`.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let wrong = |reason: String, remedy: &str| Err(Invalid::new(KeyPath::root(), reason, remedy));
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let wrong = |reason: String, remedy: &str| Err(Fault::new(reason, remedy));
         let like = "write minibatch<=1024, staleness<=4, deadline<=2h, budget<=500, nodes<=16 or memory";
         let text = text.trim();
         if text.is_empty() {
@@ -139,13 +139,13 @@ impl Constraint {
     }
 
     /// Refuses bounds that nothing can keep.
-    pub fn check_all(constraints: &[Self]) -> Result<(), Invalid> {
+    pub fn check_all(constraints: &[Self]) -> Result<(), Fault> {
         for low in constraints.iter().filter(|constraint| constraint.at_least) {
             let contradicts =
                 |high: &&Self| !high.at_least && high.figure == low.figure && high.bound < low.bound;
             if let Some(high) = constraints.iter().find(contradicts) {
                 let reason = format!("{low} and {high} contradict each other: nothing keeps both");
-                return Err(Invalid::new(KeyPath::root(), reason, "relax one of the two"));
+                return Err(Fault::new(reason, "relax one of the two"));
             }
         }
         Ok(())

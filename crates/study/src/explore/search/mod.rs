@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::ops::ControlFlow;
 use std::str::FromStr;
-use stepcast_core::invalid::{Invalid, KeyPath};
+use stepcast_core::fault::Fault;
 
 /// Configurations that are all tried: some ten seconds of closed forms.
 const EXHAUSTIVE: u128 = 10_000_000;
@@ -109,15 +109,15 @@ pub fn search(
     aim: &Aim,
     effort: Effort,
     watch: &mut Watch<'_>,
-) -> Result<Report, Invalid> {
+) -> Result<Report, Fault> {
     let all = variants.grid().points();
     if all < 2 {
         let remedy = "add --vary KEY=VALUES, or --devices with prices";
-        return Err(Invalid::new(KeyPath::root(), "there is nothing to choose from", remedy));
+        return Err(Fault::new("there is nothing to choose from", remedy));
     }
     let Ok(points) = u64::try_from(all) else {
         let reason = format!("{all:.0e} configurations cannot even be numbered", all = all as f64);
-        return Err(Invalid::new(KeyPath::root(), reason, "vary fewer keys, or fewer values of each"));
+        return Err(Fault::new(reason, "vary fewer keys, or fewer values of each"));
     };
     Constraint::check_all(&aim.constraints)?;
     aim.objective.check(variants.first())?;
@@ -131,7 +131,7 @@ pub fn search(
         How::Bound if !bound::applies(variants, asked) => {
             let reason = "there are bounds for closed forms of bulk-synchronous parameter servers only";
             let remedy = "use --method layerwise or zeng2023, or --how heuristic";
-            return Err(Invalid::new(KeyPath::root(), reason, remedy));
+            return Err(Fault::new(reason, remedy));
         }
         How::Bound => bound::search(variants, asked, aim, budget, watch),
         How::Heuristic => heuristic::search(variants, asked, aim, (budget, effort.seed), watch),
@@ -169,16 +169,16 @@ fn settled(variants: &Variants<'_>, asked: Asked) -> Asked {
 }
 
 /// A constraint on a figure that no configuration has excludes everything: better said at once.
-fn check_constraints(variants: &Variants<'_>, aim: &Aim) -> Result<(), Invalid> {
+fn check_constraints(variants: &Variants<'_>, aim: &Aim) -> Result<(), Fault> {
     for constraint in &aim.constraints {
         let needs = match constraint.figure {
             constraint::Figure::Deadline => Objective::Time,
             constraint::Figure::Budget => Objective::Cost,
             _ => continue,
         };
-        needs.check(variants.first()).map_err(|invalid| {
-            let reason = format!("{constraint} cannot be judged: {}", invalid.reason);
-            Invalid::new(invalid.path, reason, invalid.remedy)
+        needs.check(variants.first()).map_err(|fault| {
+            let reason = format!("{constraint} cannot be judged: {}", fault.reason);
+            Fault::in_key(fault.key, reason, fault.remedy)
         })?;
     }
     Ok(())

@@ -4,7 +4,7 @@ use crate::explore::sweep::Figures;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::str::FromStr;
-use stepcast_core::invalid::{Invalid, KeyPath};
+use stepcast_core::fault::Fault;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::suggest;
 
@@ -56,10 +56,10 @@ impl Objective {
     }
 
     /// Whether the scenario has what the figure is made of.
-    pub(super) fn check(self, scenario: &Scenario) -> Result<(), Invalid> {
+    pub(super) fn check(self, scenario: &Scenario) -> Result<(), Fault> {
         if self != Self::Iteration && scenario.data.is_none() {
             let reason = format!("minimising {} needs a data set, and the scenario has none", self.name());
-            return Err(Invalid::new(KeyPath::of("data"), reason, "add `[data]` with `samples`"));
+            return Err(Fault::in_key("data", reason, "add `[data]` with `samples`"));
         }
         if self.is_about_cost() && scenario.hourly_cost().is_none() {
             let unpriced = scenario.cluster.groups.iter().find(|group| group.price.is_none());
@@ -67,7 +67,7 @@ impl Objective {
             let reason =
                 format!("minimising {} needs prices, and there is none for the {device}", self.name());
             let remedy = "add `[price]` with `worker-hour`, a `price` to every group, or --price DEVICE=2.5";
-            return Err(Invalid::new(KeyPath::of("price"), reason, remedy));
+            return Err(Fault::in_key("price", reason, remedy));
         }
         Ok(())
     }

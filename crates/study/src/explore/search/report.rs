@@ -7,7 +7,7 @@ use super::{Ended, How};
 use crate::explore::sweep::{Figures, Variants};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
-use stepcast_core::invalid::{Invalid, KeyPath};
+use stepcast_core::fault::Fault;
 
 /// One configuration.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
@@ -75,7 +75,7 @@ pub(super) fn report(
     points: u64,
     found: Found,
     ended: Ended,
-) -> Result<Report, Invalid> {
+) -> Result<Report, Fault> {
     let Some(best) = found.best.first() else { return Err(nothing(aim, &found, points, &ended)) };
     let gap = match (ended.complete, ended.least) {
         (true, _) => Some(0.0),
@@ -201,12 +201,12 @@ fn without(variants: &Variants<'_>, aim: &Aim, best: &Candidate, unbound: &Candi
 }
 
 /// Nothing keeps to all constraints: which excludes what.
-fn nothing(aim: &Aim, found: &Found, points: u64, ended: &Ended) -> Invalid {
+fn nothing(aim: &Aim, found: &Found, points: u64, ended: &Ended) -> Fault {
     let tried = if ended.complete { points } else { found.evaluated };
     if found.refused >= tried {
         let why = found.refusal.as_ref().map_or("", |(_, reason)| reason);
         let reason = format!("all {tried} configurations are refused, the first because {why}");
-        return Invalid::new(KeyPath::root(), reason, "vary other values, or choose another method");
+        return Fault::new(reason, "vary other values, or choose another method");
     }
     let mut excluded: Vec<Excluded> = aim
         .constraints
@@ -232,5 +232,5 @@ fn nothing(aim: &Aim, found: &Found, points: u64, ended: &Ended) -> Invalid {
     let remedy = excluded.first().map_or("vary other values".to_owned(), |first| {
         format!("relax {}, or vary other values", first.constraint)
     });
-    Invalid::new(KeyPath::root(), reason, remedy)
+    Fault::new(reason, remedy)
 }

@@ -1,6 +1,6 @@
 use super::*;
-use crate::predict::methods;
 use crate::explore::sweep::Axis;
+use crate::predict::methods;
 use proptest::prelude::*;
 use stepcast_core::scenario::{Document, NoFiles};
 
@@ -32,7 +32,7 @@ fn ask(
     objective: &str,
     constraints: &[&str],
     effort: Effort,
-) -> Result<Report, Invalid> {
+) -> Result<Report, Fault> {
     let document = Document::new("test", TEXT);
     let axes = vary.iter().map(|text| Axis::parse(text).unwrap()).collect();
     let variants = Variants::new(&document, &NoFiles, &[], axes).unwrap();

@@ -1,7 +1,7 @@
 //! One key of a scenario and the values it takes: `strategy.batch=16,32,64`, `cluster.workers.count=1..64`.
 
 use std::fmt;
-use stepcast_core::invalid::{Invalid, KeyPath};
+use stepcast_core::fault::Fault;
 use stepcast_core::scenario::Override;
 use stepcast_core::suggest;
 
@@ -67,8 +67,8 @@ impl Values {
 
 impl Axis {
     /// Reads `KEY=VALUES`.
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let wrong = |reason: &str, remedy: &str| Invalid::new(KeyPath::root(), reason, remedy);
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let wrong = |reason: &str, remedy: &str| Fault::new(reason, remedy);
         let like = "write KEY=VALUES, such as strategy.batch=16,32,64 or cluster.workers.count=1..64";
         let (key, values) = text.split_once('=').ok_or_else(|| wrong("there is no \"=\"", like))?;
         let key = full_key(key.trim())?;
@@ -132,9 +132,9 @@ impl Axis {
     }
 
     /// The override that sets the key to `value`.
-    pub(super) fn change_to(&self, value: &str) -> Result<Override, Invalid> {
+    pub(super) fn change_to(&self, value: &str) -> Result<Override, Fault> {
         Override::parse(&format!("{}={value}", self.key))
-            .map_err(|error| Invalid::new(error.path, error.reason, error.remedy))
+            .map_err(|error| Fault::in_key(error.key, error.reason, error.remedy))
     }
 }
 
@@ -149,7 +149,7 @@ fn is_index(part: &str) -> bool {
 }
 
 /// The key with its section: `network.bandwidth` is `cluster.network.bandwidth`.
-pub fn full_key(key: &str) -> Result<String, Invalid> {
+pub fn full_key(key: &str) -> Result<String, Fault> {
     let first = key.split('.').next().unwrap_or_default();
     if SECTIONS.iter().any(|(section, _)| *section == first) {
         return Ok(key.to_owned());
@@ -161,13 +161,13 @@ pub fn full_key(key: &str) -> Result<String, Invalid> {
                 .iter()
                 .flat_map(|(section, below)| std::iter::once(section).chain(below.iter()).copied());
             let remedy = suggest::remedy(first, known, "docs/scenario.md has all keys");
-            Err(Invalid::new(KeyPath::root(), format!("no scenario has a key \"{key}\""), remedy))
+            Err(Fault::new(format!("no scenario has a key \"{key}\""), remedy))
         }
     }
 }
 
 /// The values between commas that stand in no brackets or quotes.
-fn split(text: &str) -> Result<Vec<String>, Invalid> {
+fn split(text: &str) -> Result<Vec<String>, Fault> {
     let mut values = vec![String::new()];
     let (mut depth, mut quoted) = (0_i32, false);
     for c in text.chars() {
@@ -189,14 +189,14 @@ fn split(text: &str) -> Result<Vec<String>, Invalid> {
     if values.iter().any(String::is_empty) {
         let reason = if values.len() == 1 { "there are no values" } else { "a value is empty" };
         let remedy = "write values such as 16,32,64 or a range such as 1..64";
-        return Err(Invalid::new(KeyPath::root(), reason, remedy));
+        return Err(Fault::new(reason, remedy));
     }
     Ok(values)
 }
 
 /// `1..64`, `1..64:4` (every fourth) or `1..64:x2` (doubling); both ends belong to it.
-fn range(text: &str) -> Result<Values, Invalid> {
-    let fail = |reason: String, remedy: String| Err(Invalid::new(KeyPath::root(), reason, remedy));
+fn range(text: &str) -> Result<Values, Fault> {
+    let fail = |reason: String, remedy: String| Err(Fault::new(reason, remedy));
     let (ends, step) = match text.split_once(':') {
         Some((ends, step)) => (ends, Some(step.trim())),
         None => (text, None),

@@ -13,7 +13,7 @@ mod variants;
 pub use axis::{Axis, Values, full_key};
 pub use fingerprint::fingerprint;
 pub use grid::Grid;
-pub use output::{Output, Unusable, Writer};
+pub use output::{Output, Writer};
 pub use row::{Asked, Figures, Refused, Row};
 pub use run::{on_threads, rows};
 pub use table::Format;

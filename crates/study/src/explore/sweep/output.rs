@@ -8,16 +8,7 @@ use super::variants::Variants;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-
-/// Why a file cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}; {remedy}")]
-pub struct Unusable {
-    /// What is wrong.
-    pub reason: String,
-    /// What to do about it.
-    pub remedy: String,
-}
+use stepcast_core::fault::Fault;
 
 /// A file that rows are appended to.
 #[derive(Debug)]
@@ -55,9 +46,8 @@ impl Output {
         variants: &Variants<'_>,
         fingerprint: &str,
         (resume, force): (bool, bool),
-    ) -> Result<Self, Unusable> {
-        let wrong =
-            |reason: &str, remedy: &str| Unusable { reason: reason.to_owned(), remedy: remedy.to_owned() };
+    ) -> Result<Self, Fault> {
+        let wrong = |reason: &str, remedy: &str| Fault::new(reason, remedy);
         let failed = |error: io::Error| wrong(&error.to_string(), "check the path and the room on the disk");
         let header = format.header(variants, fingerprint).map_err(failed)?;
         let exists = path.exists();

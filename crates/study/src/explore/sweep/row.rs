@@ -4,8 +4,8 @@ use crate::predict::memory;
 use crate::predict::methods;
 use schemars::JsonSchema;
 use serde::Serialize;
-use stepcast_core::invalid::Invalid;
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, Prediction};
 use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
 use stepcast_core::scenario::Scenario;
@@ -90,26 +90,20 @@ fn seconds<S: serde::Serializer>(time: &Option<Seconds>, serializer: S) -> Resul
     }
 }
 
-impl From<Invalid> for Refused {
-    fn from(invalid: Invalid) -> Self {
-        Self { refused: invalid.reason }
-    }
-}
-
-impl From<Inapplicable> for Refused {
-    fn from(why: Inapplicable) -> Self {
-        Self { refused: why.reason }
+impl From<Fault> for Refused {
+    fn from(fault: Fault) -> Self {
+        Self { refused: fault.reason }
     }
 }
 
 impl Asked {
     /// The method called `name`, or `auto`.
-    pub fn named(name: &str) -> Result<Self, Invalid> {
+    pub fn named(name: &str) -> Result<Self, Fault> {
         Ok(if name == "auto" { Self::Auto } else { Self::One(methods::named(name)?) })
     }
 
     /// The method for a scenario.
-    pub fn method(self, scenario: &Scenario) -> Result<&'static dyn Method, Inapplicable> {
+    pub fn method(self, scenario: &Scenario) -> Result<&'static dyn Method, Fault> {
         match self {
             Self::Auto => methods::choose(scenario),
             Self::One(method) => Ok(method),

@@ -10,7 +10,7 @@ use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 use std::time::{Duration, Instant};
-use stepcast_core::invalid::Invalid;
+use stepcast_core::fault::Fault;
 
 /// Points of a block where a prediction takes microseconds.
 const BLOCK: u64 = 256;
@@ -84,6 +84,6 @@ fn row(variants: &Variants<'_>, asked: Asked, walker: &mut Walker<'_>, index: u6
     let mut digits = Vec::new();
     variants.grid().digits(index, &mut digits);
     let answer = walker.look(&digits, |scenario| asked.figures(scenario));
-    let answer = answer.map_err(|invalid: Invalid| Refused::from(invalid)).and_then(|answer| answer);
+    let answer = answer.map_err(|fault: Fault| Refused::from(fault)).and_then(|answer| answer);
     Row { index, digits, answer }
 }

@@ -9,15 +9,15 @@ use super::axis::{Axis, Values};
 use super::grid::Grid;
 use super::knob::Setting;
 use std::mem;
-use stepcast_core::invalid::{Invalid, KeyPath};
-use stepcast_core::scenario::{Document, DocumentError, Files, Override, Scenario};
+use stepcast_core::fault::{Fault, KeyPath};
+use stepcast_core::scenario::{Document, Files, Override, Scenario};
 
 /// Simulated runs of a point where nothing else is asked: there are many points.
 const RUNS: &str = "methods.simulate.runs";
 const FEW: u32 = 3;
 
 /// The overrides behind one that says how many runs there are, unless the document does.
-fn with_runs(document: &Document, overrides: &[Override]) -> Result<Vec<Override>, DocumentError> {
+fn with_runs(document: &Document, overrides: &[Override]) -> Result<Vec<Override>, Fault> {
     let mut all = Vec::with_capacity(overrides.len() + 1);
     if !document.sets(RUNS) {
         all.push(Override::parse(&format!("{RUNS}={FEW}"))?);
@@ -30,16 +30,16 @@ fn with_runs(document: &Document, overrides: &[Override]) -> Result<Vec<Override
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum VaryError {
     /// A key or its values are wrong.
-    #[error("{axis}: {invalid}")]
+    #[error("{axis}: {fault}")]
     Axis {
         /// The axis as it was written.
         axis: String,
         /// What is wrong with it.
-        invalid: Invalid,
+        fault: Fault,
     },
     /// The document is.
     #[error(transparent)]
-    Document(DocumentError),
+    Document(Fault),
 }
 
 /// What a value of an axis does to a scenario.
@@ -76,8 +76,8 @@ impl<'a> Variants<'a> {
             if let Some(later) = axes[place + 1..].iter().find(|later| later.hides(axis)) {
                 let reason = format!("it hides what `{}` sets before it", axis.key);
                 let remedy = "vary each key once, the more general before the more particular";
-                let invalid = Invalid::new(KeyPath::of(&later.key), reason, remedy);
-                return Err(VaryError::Axis { axis: later.text().to_owned(), invalid });
+                let fault = Fault::in_key(KeyPath::of(&later.key), reason, remedy);
+                return Err(VaryError::Axis { axis: later.text().to_owned(), fault });
             }
         }
         let grid = Grid::new(axes.iter().map(|axis| axis.values.len()).collect());
@@ -136,7 +136,7 @@ impl<'a> Variants<'a> {
     }
 
     /// The scenario at a point as the document has it, groups without workers included.
-    fn resolve(&self, digits: &[u64]) -> Result<Scenario, DocumentError> {
+    fn resolve(&self, digits: &[u64]) -> Result<Scenario, Fault> {
         resolve(self.document, self.files, &self.overrides, &self.axes, digits)
     }
 
@@ -201,7 +201,7 @@ fn resolve(
     overrides: &[Override],
     axes: &[Axis],
     digits: &[u64],
-) -> Result<Scenario, DocumentError> {
+) -> Result<Scenario, Fault> {
     let mut changes = overrides.to_vec();
     let mut without = Vec::new();
     for (axis, &digit) in axes.iter().zip(digits) {
@@ -209,7 +209,7 @@ fn resolve(
         let group = group_counted(axis).filter(|_| value == "0");
         without.extend(group);
         let change = axis.change_to(if group.is_some() { "1" } else { &value });
-        changes.push(change.map_err(|invalid| document.explain_invalid(invalid, &[]))?);
+        changes.push(change.map_err(|fault| document.located(fault, &[]))?);
     }
     let mut scenario = document.scenario_of_each_with(files, &changes)?;
     for group in without {
@@ -229,14 +229,14 @@ fn group_counted(axis: &Axis) -> Option<usize> {
 }
 
 /// An error that a value of an axis brought in is told as the axis's.
-fn blamed(error: DocumentError, axes: &[Axis], digits: &[u64]) -> VaryError {
+fn blamed(error: Fault, axes: &[Axis], digits: &[u64]) -> VaryError {
     let sets =
-        |(axis, digit): &(&Axis, &u64)| error.origin == format!("{}={}", axis.key, axis.value(**digit));
+        |(axis, digit): &(&Axis, &u64)| error.origin() == format!("{}={}", axis.key, axis.value(**digit));
     match axes.iter().zip(digits).find(sets) {
         Some((axis, _)) => {
-            let reason = format!("{}: {}", error.origin, error.reason);
-            let invalid = Invalid::new(error.path, reason, error.remedy);
-            VaryError::Axis { axis: axis.text().to_owned(), invalid }
+            let reason = format!("{}: {}", error.origin(), error.reason);
+            let fault = Fault::in_key(error.key, reason, error.remedy);
+            VaryError::Axis { axis: axis.text().to_owned(), fault }
         }
         None => VaryError::Document(error),
     }
@@ -254,7 +254,7 @@ pub struct Walker<'a> {
 
 impl Walker<'_> {
     /// Shows the scenario at a point to `look`, or says why there is none.
-    pub fn look<T>(&mut self, digits: &[u64], look: impl FnOnce(&Scenario) -> T) -> Result<T, Invalid> {
+    pub fn look<T>(&mut self, digits: &[u64], look: impl FnOnce(&Scenario) -> T) -> Result<T, Fault> {
         self.go(digits)?;
         let Some(scenario) = &mut self.scenario else { return Err(nowhere()) };
         let groups = &mut scenario.cluster.groups;
@@ -270,7 +270,7 @@ impl Walker<'_> {
         seen
     }
 
-    fn go(&mut self, digits: &[u64]) -> Result<(), Invalid> {
+    fn go(&mut self, digits: &[u64]) -> Result<(), Fault> {
         let changed = self.digits.iter().zip(digits).position(|(old, new)| old != new);
         let reach = &self.variants.reach;
         let told_by_document = self.digits.iter().zip(digits).zip(reach);
@@ -283,7 +283,7 @@ impl Walker<'_> {
         let Some(scenario) = self.scenario.as_mut().filter(|_| !again) else {
             self.scenario = None;
             let resolved = self.variants.resolve(digits);
-            let wrong = |error: DocumentError| Invalid::new(error.path, error.reason, error.remedy);
+            let wrong = |error: Fault| Fault::in_key(error.key, error.reason, error.remedy);
             self.scenario = Some(resolved.map_err(wrong)?);
             return Ok(());
         };
@@ -308,8 +308,8 @@ impl Walker<'_> {
     }
 }
 
-fn nowhere() -> Invalid {
-    Invalid::new(KeyPath::root(), "there is no scenario at this point", "vary other values")
+fn nowhere() -> Fault {
+    Fault::new("there is no scenario at this point", "vary other values")
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use stepcast_core::precision::Precision;
 use stepcast_core::fitted::gemm::GemmModel;
 use stepcast_core::fitted::steps::Nominal;
+use stepcast_core::precision::Precision;
 use stepcast_fit::FitError;
 use stepcast_fit::steps::{Group, Judged, MeasuredStep, Moment, Recording, groups};
 

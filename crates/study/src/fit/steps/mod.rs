@@ -6,7 +6,7 @@ mod read;
 pub use left_out::{Fold, LeftOut, Prediction, predictions, summary};
 pub use read::{Steps, read};
 
-use super::{DataError, Fitted, Row, source};
+use super::{Fault, Fitted, Row, source};
 use std::collections::BTreeSet;
 use std::path::Path;
 use stepcast_core::fitted::artefact::Artefact;
@@ -17,7 +17,7 @@ use stepcast_fit::artefact::Errors;
 use stepcast_fit::steps::{Judged, MeasuredStep, Moment, Recording, StepErrors, to_toml};
 
 /// Fits the steps of `data`; those of `test`, if given, are tested with. `gemm` is an artefact of matrix products.
-pub fn run(data: &Path, test: Option<&Path>, gemm: Option<&Path>, date: String) -> Result<Fitted, DataError> {
+pub fn run(data: &Path, test: Option<&Path>, gemm: Option<&Path>, date: String) -> Result<Fitted, Fault> {
     let Steps { steps, mut notes } = read(data)?;
     several_models(data, &steps)?;
     let products = gemm.map(|path| products(path, &steps)).transpose()?;
@@ -50,15 +50,15 @@ pub fn run(data: &Path, test: Option<&Path>, gemm: Option<&Path>, date: String) 
     let rows = rows.collect();
     let artefact =
         to_toml(&model, StepErrors { forward, backward, iteration }, source(data, steps.len()), date)
-            .map_err(|error| DataError::unprintable(data, &error))?;
+            .map_err(|error| crate::fit::unprintable(data, &error))?;
     Ok(Fitted { rows, left_out, notes, artefact })
 }
 
 /// The matrix products of an artefact, in every precision that was measured.
-pub fn products(path: &Path, steps: &[MeasuredStep]) -> Result<GemmModel, DataError> {
+pub fn products(path: &Path, steps: &[MeasuredStep]) -> Result<GemmModel, Fault> {
     let wrong = |reason: String| {
         let remedy = "name a file that `stepcast fit gemm` has written";
-        DataError::new(path.display().to_string(), reason, remedy)
+        Fault::in_file(path.display().to_string(), reason, remedy)
     };
     let text = String::from_utf8(stepcast_trace::unpacked(path)?)
         .map_err(|_| wrong("it is not UTF-8 text".to_owned()))?;
@@ -73,20 +73,20 @@ pub fn products(path: &Path, steps: &[MeasuredStep]) -> Result<GemmModel, DataEr
 }
 
 /// Leaving a model out needs another one.
-pub fn several_models(data: &Path, steps: &[MeasuredStep]) -> Result<(), DataError> {
+pub fn several_models(data: &Path, steps: &[MeasuredStep]) -> Result<(), Fault> {
     let models: BTreeSet<&str> = steps.iter().map(|step| step.model.name.as_str()).collect();
     match models.first() {
         Some(only) if models.len() == 1 => {
             let reason = format!("{only} is its only model: nothing tells how well others are predicted");
-            Err(DataError::new(data.display().to_string(), reason, "measure steps of two models or more"))
+            Err(Fault::in_file(data.display().to_string(), reason, "measure steps of two models or more"))
         }
         _ => Ok(()),
     }
 }
 
 /// The fault of a fit that did not succeed.
-pub fn untold(data: &Path, error: &FitError) -> DataError {
-    DataError::new(data.display().to_string(), error.to_string(), "check the times of its layers")
+pub fn untold(data: &Path, error: &FitError) -> Fault {
+    Fault::in_file(data.display().to_string(), error.to_string(), "check the times of its layers")
 }
 
 fn found(model: &StepModel) -> Vec<String> {

@@ -1,12 +1,12 @@
 //! Measured steps: one JSON object a line, plain or compressed.
 
-use super::super::DataError;
+use super::super::Fault;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use stepcast_core::precision::Precision;
 use stepcast_core::model::{Model, zoo};
+use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
 use stepcast_fit::steps::MeasuredStep;
 
@@ -55,10 +55,10 @@ struct Gradient {
 }
 
 /// Reads measured steps.
-pub fn read(path: &Path) -> Result<Steps, DataError> {
+pub fn read(path: &Path) -> Result<Steps, Fault> {
     let name = path.display().to_string();
     let text = String::from_utf8(stepcast_trace::unpacked(path)?).map_err(|_| {
-        DataError::new(&name, "it is not UTF-8 text", "give one JSON object for each measured step")
+        Fault::in_file(&name, "it is not UTF-8 text", "give one JSON object for each measured step")
     })?;
     let mut found = Steps::default();
     let mut seen = BTreeSet::new();
@@ -77,7 +77,7 @@ pub fn read(path: &Path) -> Result<Steps, DataError> {
         if !seen.insert((step.model.name.clone(), step.precision, step.batch)) {
             let reason =
                 format!("{} {} with batch {} was measured before", line.model, step.precision, step.batch);
-            return Err(DataError::new(place, reason, "keep one line of each"));
+            return Err(Fault::in_file(place, reason, "keep one line of each"));
         }
         found.steps.push(step);
     }
@@ -88,16 +88,16 @@ pub fn read(path: &Path) -> Result<Steps, DataError> {
             None => "it holds no measured steps".to_owned(),
         };
         let remedy = "give one JSON object for each step; docs/fit.md says what is in it";
-        return Err(DataError::new(name, reason, remedy));
+        return Err(Fault::in_file(name, reason, remedy));
     }
     Ok(found)
 }
 
-fn unreadable(place: &str, error: &serde_json::Error) -> DataError {
+fn unreadable(place: &str, error: &serde_json::Error) -> Fault {
     let text = error.to_string();
     let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason).to_owned();
     let remedy = "give every step model, precision, batch, fwd_ms, bwd_ms, iter_ms and profile (docs/fit.md)";
-    DataError::new(format!("{place}:{}", error.column()), reason, remedy)
+    Fault::in_file(format!("{place}:{}", error.column()), reason, remedy)
 }
 
 /// The zoo's model of that name, or a variant of it, with that number of parameters.
@@ -118,23 +118,23 @@ fn model(line: &Line) -> Result<Arc<Model>, String> {
     })
 }
 
-fn step(place: &str, line: &Line, model: Arc<Model>) -> Result<MeasuredStep, DataError> {
+fn step(place: &str, line: &Line, model: Arc<Model>) -> Result<MeasuredStep, Fault> {
     let precision = match line.precision.as_str() {
         "fp32" | "f32" | "float32" => Precision::Fp32,
         "bf16" | "bfloat16" => Precision::Bf16,
         other => {
             let reason = format!("precision \"{other}\" is none that steps are fitted in");
-            return Err(DataError::new(place, reason, "use fp32 or bf16"));
+            return Err(Fault::in_file(place, reason, "use fp32 or bf16"));
         }
     };
     if line.batch == 0 {
-        return Err(DataError::new(place, "batch 0 is no batch", "use a whole number from 1 on"));
+        return Err(Fault::in_file(place, "batch 0 is no batch", "use a whole number from 1 on"));
     }
     let time = |key: &str, value: f64, least: f64| {
         let sound = value.is_finite() && value >= 0.0 && value > least;
         sound.then(|| Seconds::new(value * 1e-3)).ok_or_else(|| {
             let reason = format!("{key} {value} is no time");
-            DataError::new(place, reason, "use a positive number of milliseconds, or leave the line out")
+            Fault::in_file(place, reason, "use a positive number of milliseconds, or leave the line out")
         })
     };
     let names: BTreeSet<&str> = model.layers().iter().map(|layer| layer.name.as_str()).collect();
@@ -156,7 +156,7 @@ fn step(place: &str, line: &Line, model: Arc<Model>) -> Result<MeasuredStep, Dat
     if leaves.is_empty() || ready.is_empty() {
         let reason = format!("no layer in its profile is called as in the zoo's {}", model.name);
         let remedy = format!("use the names of `stepcast models show {} --layers`", model.name);
-        return Err(DataError::new(place, reason, remedy));
+        return Err(Fault::in_file(place, reason, remedy));
     }
     let forward = time("fwd_ms", line.fwd_ms, 0.0)?;
     let backward = time("bwd_ms", line.bwd_ms, 0.0)?;

@@ -6,7 +6,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::compute::{ASSUMED, ASSUMED_EFFICIENCY_FACTOR};
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::{Profile, Resource, Step};
 use stepcast_core::scenario::Scenario;
@@ -102,8 +103,8 @@ pub(super) fn effects(
     method: &dyn Method,
     prediction: &Prediction,
     change: &dyn Fn(&Scenario) -> Scenario,
-) -> Result<Vec<InputEffect>, Inapplicable> {
-    let moved = |scenario: &Scenario| -> Result<f64, Inapplicable> {
+) -> Result<Vec<InputEffect>, Fault> {
+    let moved = |scenario: &Scenario| -> Result<f64, Fault> {
         let moved = method.predict(&change(scenario))?;
         Ok((moved.throughput.get() / prediction.throughput.get()).ln())
     };

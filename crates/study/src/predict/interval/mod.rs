@@ -18,7 +18,8 @@ pub use residuals::{Basis, Level, Pool, Residuals, committed, residuals};
 use inputs::Varied;
 use schemars::JsonSchema;
 use serde::Serialize;
-use stepcast_core::method::{Inapplicable, Method};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
 use stepcast_core::prediction::{Prediction, Simulation, Warning};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -85,7 +86,7 @@ impl<'a> Intervals<'a> {
         asked: &Scenario,
         prediction: &Prediction,
         change: &dyn Fn(&Scenario) -> Scenario,
-    ) -> Result<Option<(Interval, Vec<Warning>)>, Inapplicable> {
+    ) -> Result<Option<(Interval, Vec<Warning>)>, Fault> {
         let regime = Regime::of(asked, prediction.scaling_factor);
         let method = validated_as(asked, prediction.method);
         let Some(pool) = Pool::of(&self.table, method, regime, |_| true) else { return Ok(None) };

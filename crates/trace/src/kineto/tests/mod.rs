@@ -7,7 +7,7 @@ use super::{Rank, read_all};
 use crate::import::Options;
 use made::Job;
 
-fn ranks(text: &str, most: usize) -> Result<Vec<Rank>, crate::TraceError> {
+fn ranks(text: &str, most: usize) -> Result<Vec<Rank>, crate::Fault> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("job.json");
     std::fs::write(&path, text).unwrap();

@@ -4,10 +4,10 @@
 use super::net::Net;
 use super::unit::Unit;
 use super::{moves, slot, stored_elements};
-use crate::TraceError;
 use crate::onnx::ImportedModel;
 use crate::onnx::graph::{Node, TensorId};
 use std::collections::{HashMap, HashSet};
+use stepcast_core::fault::Fault;
 use stepcast_core::model::{Builder, Cost, LayerId, Op, ShapeError};
 
 /// Most names in one note.
@@ -20,7 +20,7 @@ pub(super) fn model(
     name: &str,
     source: &str,
     place: &str,
-) -> Result<ImportedModel, TraceError> {
+) -> Result<ImportedModel, Fault> {
     let mut build = Build {
         net,
         builder: Builder::new(name, source),
@@ -30,14 +30,14 @@ pub(super) fn model(
         notes: Vec::new(),
     };
     let wrong = |at: &str, error: ShapeError| {
-        TraceError::new(format!("{place}, {at}"), error.reason, "check the sizes that were given")
+        Fault::in_file(format!("{place}, {at}"), error.reason, "check the sizes that were given")
     };
     for (id, info) in net.graph.inputs.iter().filter(|(id, _)| live.contains(id)) {
         build.input(*id, &info.name).map_err(|error| wrong(&format!("input \"{}\"", info.name), error))?;
     }
     if build.layers.is_empty() {
         let reason = "its outputs do not depend on its inputs";
-        return Err(TraceError::new(place, reason, "export the whole model, from its inputs to its outputs"));
+        return Err(Fault::in_file(place, reason, "export the whole model, from its inputs to its outputs"));
     }
     for node in &net.graph.nodes {
         for output in node.outputs.iter().flatten() {

@@ -17,9 +17,9 @@ use super::ImportedModel;
 use super::evaluate::Facts;
 use super::graph::{Graph, NodeId, TensorId};
 use super::operator::{Kind, only_moves};
-use crate::TraceError;
 use net::Net;
 use std::collections::{HashMap, HashSet};
+use stepcast_core::fault::Fault;
 use unit::Unit;
 
 /// The model of a graph, which came from `place`.
@@ -29,7 +29,7 @@ pub(super) fn model(
     name: &str,
     source: &str,
     place: &str,
-) -> Result<ImportedModel, TraceError> {
+) -> Result<ImportedModel, Fault> {
     let net = Net::new(graph, &facts);
     let units = units(&net);
     let live = live(&net, &units);

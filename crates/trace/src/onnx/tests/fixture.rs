@@ -1,12 +1,12 @@
 //! Graphs written down in a few lines.
 
-use crate::TraceError;
 use crate::onnx::proto::{
     AttributeProto, Dimension, GraphProto, ModelProto, NodeProto, OperatorSet, TensorProto, TensorShape,
     TensorType, TypeProto, ValueInfo, element,
 };
 use crate::onnx::{ImportedModel, Options, from_onnx};
 use prost::Message;
+use stepcast_core::fault::Fault;
 
 /// A graph under construction.
 #[derive(Clone)]
@@ -123,11 +123,11 @@ impl Sketch {
         self.model.encode_to_vec()
     }
 
-    pub(super) fn read(self, outputs: &str) -> Result<ImportedModel, TraceError> {
+    pub(super) fn read(self, outputs: &str) -> Result<ImportedModel, Fault> {
         from_onnx(&self.bytes(outputs)[..], "m.onnx", &Options::default())
     }
 
-    pub(super) fn read_with(self, outputs: &str, sizes: &[(&str, u64)]) -> Result<ImportedModel, TraceError> {
+    pub(super) fn read_with(self, outputs: &str, sizes: &[(&str, u64)]) -> Result<ImportedModel, Fault> {
         let sizes = sizes.iter().map(|(name, size)| ((*name).to_owned(), *size)).collect();
         from_onnx(&self.bytes(outputs)[..], "m.onnx", &Options { sizes, name: None })
     }

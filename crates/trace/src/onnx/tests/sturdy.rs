@@ -1,10 +1,10 @@
 //! Files that are damaged, strange or hostile: one clear error, or a model with notes.
 
 use super::fixture::{Sketch, value};
-use crate::TraceError;
 use crate::onnx::proto::AttributeProto;
 use crate::onnx::{Options, from_onnx, recognises};
 use proptest::prelude::*;
+use stepcast_core::fault::Fault;
 
 fn small() -> Sketch {
     Sketch::new(&["n", "3", "8", "8"])
@@ -17,7 +17,7 @@ fn small() -> Sketch {
         .node("y", "MatMul", "f fc.weight")
 }
 
-fn error(sketch: Sketch) -> TraceError {
+fn error(sketch: Sketch) -> Fault {
     sketch.read("y").unwrap_err()
 }
 
@@ -31,7 +31,7 @@ fn unknown_operators_are_named_and_count_nothing() {
     assert_eq!(imported.model.cost(), known.model.cost());
     // What needs the shape of its output says so, and where it was lost.
     let lost = sketch.clone().node("v", "Relu", "w").read("v").unwrap_err();
-    assert_eq!(lost.place, "m.onnx, node \"/v/Relu\" (Relu)");
+    assert_eq!(lost.origin(), "m.onnx, node \"/v/Relu\" (Relu)");
     assert!(lost.reason.contains("\"/z/FancyOp\" (FancyOp) the operator is not known"), "{lost}");
     // A declared shape mends it.
     let mut declared = sketch.node("v", "Relu", "w");
@@ -75,7 +75,7 @@ fn graphs_that_are_none_are_refused_with_their_place() {
         Sketch::new(&["n", "4"]).node("a", "Add", "x b").node("b", "Relu", "a").node("y", "Relu", "b");
     assert!(error(cycle).reason.contains("cycle"));
     let missing = error(Sketch::new(&["n", "4"]).node("y", "Add", "x ghost"));
-    assert_eq!(missing.place, "m.onnx, node \"/y/Add\" (Add)");
+    assert_eq!(missing.origin(), "m.onnx, node \"/y/Add\" (Add)");
     assert!(missing.reason.contains("\"ghost\", which nothing makes"), "{missing}");
     let twice = error(Sketch::new(&["n", "4"]).node("y", "Relu", "x").node("y", "Tanh", "x"));
     assert!(twice.reason.contains("something else makes too"), "{twice}");
@@ -90,7 +90,7 @@ fn sizes_that_are_missing_or_do_not_fit_are_told() {
     let sequence =
         || Sketch::new(&["batch", "sequence", "4"]).weight("w", &[4, 8]).node("y", "MatMul", "x w");
     let missing = error(sequence());
-    assert_eq!(missing.place, "m.onnx, input \"x\"");
+    assert_eq!(missing.origin(), "m.onnx, input \"x\"");
     assert!(missing.reason.contains("\"sequence\", which has no size"), "{missing}");
     assert!(missing.remedy.contains("sizes = { \"sequence\" = 128 }"), "{missing}");
     assert!(sequence().read_with("y", &[("sequence", 7)]).is_ok());
@@ -137,7 +137,7 @@ fn absurd_sizes_are_refused() {
     ];
     for (index, sketch) in cases.into_iter().enumerate() {
         let error = sketch.read("y").err().unwrap_or_else(|| panic!("case {index} was read"));
-        assert!(error.place.starts_with("m.onnx") && !error.remedy.is_empty(), "case {index}: {error}");
+        assert!(error.origin().starts_with("m.onnx") && !error.remedy.is_empty(), "case {index}: {error}");
     }
 }
 

@@ -4,11 +4,12 @@ mod fixture;
 mod robust;
 
 use super::from_run_metadata;
-use crate::{Imported, TraceError};
+use crate::Imported;
 use fixture::{StepBuilder, WORKER, edge, graphs, node, server, small_graph, small_step};
+use stepcast_core::fault::Fault;
 use stepcast_core::profile::{Operation, Profile, Resource};
 
-fn import(steps: &[StepBuilder], graphs: &[u8]) -> Result<Imported<Profile>, TraceError> {
+fn import(steps: &[StepBuilder], graphs: &[u8]) -> Result<Imported<Profile>, Fault> {
     let bytes: Vec<Vec<u8>> = steps.iter().map(StepBuilder::bytes).collect();
     let slices: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
     from_run_metadata(&slices, Some(graphs), 8)

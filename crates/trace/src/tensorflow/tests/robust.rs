@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-fn fails(steps: &[StepBuilder], graphs: &[u8]) -> TraceError {
+fn fails(steps: &[StepBuilder], graphs: &[u8]) -> Fault {
     import(steps, graphs).unwrap_err()
 }
 
@@ -11,11 +11,11 @@ fn fails(steps: &[StepBuilder], graphs: &[u8]) -> TraceError {
 fn a_message_that_is_cut_short() {
     let whole = small_step(0, 0).bytes();
     let error = from_run_metadata(&[&whole, &whole[..whole.len() - 3]], None, 8).unwrap_err();
-    assert_eq!(error.place, "step 1");
+    assert_eq!(error.origin(), "step 1");
     assert!(error.reason.contains("not a whole RunMetadata"), "{error}");
     let graph = small_graph();
     let error = from_run_metadata(&[&whole], Some(&graph[..graph.len() - 3]), 8).unwrap_err();
-    assert_eq!(error.place, "graphs");
+    assert_eq!(error.origin(), "graphs");
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn graphs_that_are_absent() {
     let whole = small_step(0, 0).bytes();
     let error = from_run_metadata(&[&whole], None, 8).unwrap_err();
     assert!(error.reason.contains("no partition graphs") && error.remedy.contains("output_partition_graphs"));
-    assert_eq!(from_run_metadata(&[&whole], Some(&whole), 8).unwrap_err().place, "graphs");
+    assert_eq!(from_run_metadata(&[&whole], Some(&whole), 8).unwrap_err().origin(), "graphs");
     // A step may carry them itself: protobuf messages are joined by putting one behind the other.
     let both = [whole, small_graph()].concat();
     assert_eq!(from_run_metadata(&[&both], None, 8).unwrap().found.operations.len(), 7);
@@ -75,7 +75,7 @@ fn steps_that_have_nothing_in_common() {
 #[test]
 fn a_batch_of_none() {
     let step = small_step(0, 0).bytes();
-    assert_eq!(from_run_metadata(&[&step], Some(&small_graph()), 0).unwrap_err().place, "steps, batch");
+    assert_eq!(from_run_metadata(&[&step], Some(&small_graph()), 0).unwrap_err().origin(), "steps, batch");
 }
 
 proptest! {

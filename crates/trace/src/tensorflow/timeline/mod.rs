@@ -11,16 +11,17 @@ mod graph;
 mod tests;
 
 use super::place::Place;
+use crate::Summary;
 use crate::draft::{Draft, Label};
 use crate::import::{Imported, Options, needs_batch};
 use crate::objects;
 use crate::source::{self, Limits};
-use crate::{Summary, TraceError};
 use events::Events;
 use graph::Vertex;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use stepcast_core::fault::Fault;
 use stepcast_core::profile::{Profile, Resource};
 
 /// Steps beyond these are not used.
@@ -33,7 +34,7 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 }
 
 /// Imports the timelines of one worker's steps.
-pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, TraceError> {
+pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, Fault> {
     let mut notes = Vec::new();
     let mut steps: Vec<(String, Events)> = Vec::new();
     let mut excess = 0_usize;
@@ -64,9 +65,9 @@ fn import(
     steps: &[(String, Events)],
     label: &Label,
     mut notes: Vec<String>,
-) -> Result<Imported<Profile>, TraceError> {
+) -> Result<Imported<Profile>, Fault> {
     report(steps, &mut notes);
-    let wrong = |reason: &str, remedy: &str| Err(TraceError::new(&label.place, reason, remedy));
+    let wrong = |reason: &str, remedy: &str| Err(Fault::in_file(&label.place, reason, remedy));
     let workers: BTreeSet<Place> = steps
         .iter()
         .flat_map(|(_, events)| &events.events)
@@ -110,8 +111,8 @@ fn import(
     Ok(Imported { found: draft.finish(label)?, summary: Summary::default(), notes })
 }
 
-fn check_sizes(vertices: &[Vertex], label: &Label, notes: &mut Vec<String>) -> Result<(), TraceError> {
-    let wrong = |reason: String, remedy: &str| Err(TraceError::new(&label.place, reason, remedy));
+fn check_sizes(vertices: &[Vertex], label: &Label, notes: &mut Vec<String>) -> Result<(), Fault> {
+    let wrong = |reason: String, remedy: &str| Err(Fault::in_file(&label.place, reason, remedy));
     let moved = || vertices.iter().filter(|vertex| vertex.resource.is_transfer());
     let unknown = moved().filter(|vertex| vertex.bytes.is_none()).count();
     if !moved().any(|vertex| vertex.resource == Resource::Uplink) {

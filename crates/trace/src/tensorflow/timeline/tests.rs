@@ -44,7 +44,7 @@ fn timeline(begin: u64, memory: bool) -> String {
     format!("{{\n \"traceEvents\": [\n{}\n]\n}}", events.join(",\n"))
 }
 
-fn imported(files: &[String]) -> Result<Imported<Profile>, TraceError> {
+fn imported(files: &[String]) -> Result<Imported<Profile>, Fault> {
     let folder = tempfile::tempdir().unwrap();
     for (index, text) in files.iter().enumerate() {
         std::fs::write(folder.path().join(format!("step_{index}.json")), text).unwrap();

@@ -73,7 +73,7 @@ fn axes(places: &[usize]) -> Vec<Axis> {
 fn slowly(variants: &Variants<'_>, digits: &[u64]) -> Result<Scenario, String> {
     let mut scenario = variants.resolve(digits).map_err(|error| error.reason)?;
     scenario.cluster.groups.retain(|group| group.count > 0);
-    scenario.check_together().map_err(|invalid| invalid.reason)?;
+    scenario.check_together().map_err(|fault| fault.reason)?;
     Ok(scenario)
 }
 
@@ -109,9 +109,9 @@ fn wrong_values_are_the_axis_s_fault() {
     let wrong = |text: &str| {
         let axis = Axis::parse(text).unwrap();
         match Variants::new(&document, &NoFiles, &[], vec![axis]) {
-            Err(VaryError::Axis { axis, invalid }) => {
+            Err(VaryError::Axis { axis, fault }) => {
                 assert_eq!(axis, text);
-                invalid.reason
+                fault.reason
             }
             other => panic!("{text}: {:?}", other.err()),
         }
@@ -144,7 +144,7 @@ proptest! {
         let mut digits = Vec::new();
         for step in steps {
             variants.grid().digits(step % points, &mut digits);
-            let walked = walker.look(&digits, Scenario::clone).map_err(|invalid| invalid.reason);
+            let walked = walker.look(&digits, Scenario::clone).map_err(|fault| fault.reason);
             prop_assert_eq!(walked, slowly(&variants, &digits), "{:?} {:?}", variants.axes, digits);
         }
     }

@@ -4,15 +4,15 @@
 
 use std::path::PathBuf;
 use stepcast_core::fitted::artefact::Artefact;
-use stepcast_core::precision::Precision;
 use stepcast_core::fitted::gemm::GemmModel;
-use stepcast_core::model::zoo;
-use stepcast_core::quantity::Seconds;
 use stepcast_core::fitted::steps::{Nominal, StepModel};
+use stepcast_core::model::zoo;
+use stepcast_core::precision::Precision;
+use stepcast_core::quantity::Seconds;
 use stepcast_fit::steps::Recording;
 use stepcast_study::fit::gemm;
 use stepcast_study::fit::steps::{Fold, LeftOut, predictions, read, run, summary};
-use stepcast_validation;
+use stepcast_validation as validate;
 use stepcast_validation::steps::is_bounded;
 
 fn data() -> PathBuf {
