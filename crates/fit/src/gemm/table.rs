@@ -103,7 +103,7 @@ mod tests {
     use crate::least_squares;
     use proptest::prelude::*;
     use stepcast_core::fitted::gemm::Transposition;
-    use stepcast_core::machine::Precision;
+    use stepcast_core::precision::Precision;
 
     const VARIANT: Variant = Variant { precision: Precision::Fp32, transposition: Transposition::Nn };
 
