@@ -9,11 +9,12 @@ use serde::Serialize;
 use stepcast_core::scenario::Document;
 use stepcast_report::of;
 use stepcast_study::Forecast;
+use stepcast_study::Request;
 use stepcast_study::explore::search::Report;
 use stepcast_study::fit::Fitted;
 use stepcast_study::fuse::FusionReport;
 use stepcast_study::predict::compare::Comparison;
-use stepcast_study::request::{Folder, Question};
+use stepcast_study::request::Folder;
 use stepcast_trace::{Found, Imported, Overview};
 
 /// One of the answers.
@@ -116,20 +117,20 @@ impl Answer {
         keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Scenario> {
         let changes = value::changes(set, keywords)?;
-        let question = match &self.told {
+        let request = match &self.told {
             Told::Import { imported: Imported { found: Found::Profile(profile), .. }, .. } => {
                 let name = format!("{}.json", self.name);
-                Question::of_profile(&name, profile.clone(), changes).map_err(Problem::from)?
+                Request::of_profile(&name, profile.clone(), changes).map_err(Problem::from)?
             }
             Told::Import { imported: Imported { found: Found::Model(model), .. }, .. } => {
                 let mut text = Vec::new();
                 stepcast_trace::print_model(model, &mut text)
                     .map_err(|error| Problem::internal(error.to_string()))?;
                 let text = String::from_utf8_lossy(&text).into_owned();
-                Question::new(Document::new(self.name.clone(), text), Folder::default(), changes)
+                Request::new(Document::new(self.name.clone(), text), Folder::default(), changes)
             }
             _ => return Err(Problem::internal("only what was imported is a scenario").into()),
         };
-        Scenario::of(py, question)
+        Scenario::of(py, request)
     }
 }

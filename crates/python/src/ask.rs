@@ -1,4 +1,4 @@
-//! The questions: each as its command of the command line asks it.
+//! One function for each command of the command line.
 
 use crate::answer::{Answer, Told};
 use crate::border::{interruptible, on_pool, released};
@@ -11,13 +11,14 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use stepcast_core::fault::Fault;
+use stepcast_core::prediction::Prediction;
 use stepcast_core::scenario::MAX_WORKERS;
+use stepcast_study::MethodChoice;
 use stepcast_study::explore::search as searching;
 use stepcast_study::explore::search::{Aim, Constraint, Effort};
-use stepcast_study::explore::sweep::Asked;
 use stepcast_study::fit::{efficiency, gemm, kernels, steps, today, transfer};
 use stepcast_study::predict::compare::Comparison;
-use stepcast_study::{Forecast, fuse as fusion, usual_workers};
+use stepcast_study::{Extent, Prepared, fuse as fusion};
 use stepcast_trace::{Options, usual_name};
 
 /// Most numbers of workers that one scaling table may have.
@@ -50,14 +51,17 @@ pub(crate) fn predict(
         let reason = format!("a gain is a share between 0 and 10, not {worth}");
         return Err(Problem::input(reason, "0.05 is 5 %").at_key("worth").into());
     }
-    let asked = Asked::named(method).map_err(Problem::from)?;
-    let workers = workers.map(checked).transpose()?;
-    let forecast = released(py, || {
-        let (question, scenario) = (&scenario.question, &*scenario.resolved);
-        let method = asked.method(scenario).map_err(|why| question.refused(why))?;
-        let workers = workers.unwrap_or_else(|| usual_workers(scenario, method));
-        let forecast = on_pool(None, || Forecast::new(scenario, method, &workers, worth));
-        Ok(forecast.map_err(|why| question.refused(why))?)
+    let choice = MethodChoice::named(method).map_err(Problem::from)?;
+    let extent = Extent { workers: workers.map(checked).transpose()?, worth };
+    let forecast = interruptible(py, |stop| {
+        let (request, resolved) = (&scenario.request, &*scenario.resolved);
+        let method = choice.method(resolved).map_err(|why| request.refused(why))?;
+        let prepared = Prepared { scenario: resolved.clone(), method };
+        let watch = |_: &Prediction| match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        Ok(on_pool(None, || request.forecast(&prepared, &extent, &watch))?)
     })?;
     Ok(Answer { told: Told::Forecast(Box::new(forecast)), name: scenario.resolved.name().to_owned() })
 }
@@ -80,10 +84,10 @@ pub(crate) fn compare(py: Python<'_>, scenario: &Scenario, workers: Option<u32>)
 #[pyfunction]
 pub(crate) fn fuse(py: Python<'_>, scenario: &Scenario) -> PyResult<Answer> {
     let report = released(py, || {
-        let question = scenario.question.about_fusion()?;
-        let asked = question.scenario()?;
+        let request = scenario.request.about_fusion()?;
+        let asked = request.scenario()?;
         let report = on_pool(None, || fusion::fuse(&asked));
-        Ok(report.map_err(|why| question.refused(why))?)
+        Ok(report.map_err(|why| request.refused(why))?)
     })?;
     Ok(Answer { told: Told::Fusion(Box::new(report)), name: scenario.resolved.name().to_owned() })
 }
@@ -111,10 +115,10 @@ pub(crate) fn search(
         Constraint::parse(text).map_err(wrong)
     };
     let constraints = subject_to.iter().map(constraint).collect::<Result<_, _>>()?;
-    let asked = Asked::named(method).map_err(Problem::from)?;
+    let asked = MethodChoice::named(method).map_err(Problem::from)?;
     let (axes, aim) = (axes(&vary)?, Aim { objective, constraints });
     let report = interruptible(py, |stop| {
-        let variants = scenario.question.variants(axes)?;
+        let variants = scenario.request.variants(axes)?;
         let effort = Effort { how, budget, seed };
         let found = on_pool(threads, || {
             searching::search(&variants, asked, &aim, effort, &mut |_| {

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::any::Any;
 use stepcast_core::fault::{Excerpt, Fault};
+use stepcast_study::Stopped;
 use stepcast_study::explore::sweep::VaryError;
 use stepcast_validation::ValidationError;
 
@@ -64,6 +65,15 @@ impl From<Fault> for Problem {
             None => fault.origin().to_owned(),
         };
         Self::input(fault.reason, fault.remedy).at_key(fault.key.to_string()).at(place)
+    }
+}
+
+impl From<Stopped> for Problem {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Fault(fault) => fault.into(),
+            Stopped::Cancelled => Self::internal(stopped.to_string()),
+        }
     }
 }
 

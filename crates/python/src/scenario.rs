@@ -13,31 +13,32 @@ use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use stepcast_core::scenario::{Document, Override};
-use stepcast_study::explore::sweep::Asked;
-use stepcast_study::request::{Folder, Question};
+use stepcast_study::MethodChoice;
+use stepcast_study::Request;
+use stepcast_study::request::Folder;
 
 /// A model, a cluster and a strategy.
 #[pyclass(frozen, module = "stepcast._stepcast")]
 pub(crate) struct Scenario {
-    pub(crate) question: Question,
+    pub(crate) request: Request,
     pub(crate) resolved: Arc<stepcast_core::scenario::Scenario>,
     packed: OnceLock<String>,
 }
 
 impl Scenario {
-    pub(crate) fn of(py: Python<'_>, question: Question) -> PyResult<Self> {
-        let (question, resolved) = released(py, move || {
-            let resolved = question.scenario()?;
-            Ok((question, resolved))
+    pub(crate) fn of(py: Python<'_>, request: Request) -> PyResult<Self> {
+        let (request, resolved) = released(py, move || {
+            let resolved = request.scenario()?;
+            Ok((request, resolved))
         })?;
-        let notes = question.take_notes();
+        let notes = request.take_notes();
         if !notes.is_empty() {
             let warn = py.import("warnings")?.getattr("warn")?;
             for note in notes {
                 warn.call1((note,))?;
             }
         }
-        Ok(Self { question, resolved: Arc::new(resolved), packed: OnceLock::new() })
+        Ok(Self { request, resolved: Arc::new(resolved), packed: OnceLock::new() })
     }
 
     /// What is the same for scenarios that ask the same, and is enough to ask it elsewhere.
@@ -45,40 +46,40 @@ impl Scenario {
         if let Some(packed) = self.packed.get() {
             return Ok(packed);
         }
-        let packed = self.question.packed().map_err(Problem::from)?;
+        let packed = self.request.packed().map_err(Problem::from)?;
         Ok(self.packed.get_or_init(|| packed))
     }
 
     /// Questions that differ from this one by further changes.
-    pub(crate) fn asked_with(&self, changes: impl IntoIterator<Item = Override>) -> Question {
-        self.question.changed(changes)
+    pub(crate) fn asked_with(&self, changes: impl IntoIterator<Item = Override>) -> Request {
+        self.request.changed(changes)
     }
 }
 
 /// What a scenario is made from: nothing, a path, a text or a mapping.
-fn question(
+fn request(
     source: Option<&Bound<'_, PyAny>>,
     folder: Option<PathBuf>,
     changes: Vec<Override>,
-) -> PyResult<Question> {
+) -> PyResult<Request> {
     let beside = || Folder::new(folder.clone().unwrap_or_default());
     let Some(source) = source else {
         return Ok(match changes.is_empty() {
-            true => Question::quick_start(changes),
-            false => Question::new(Document::new("scenario", ""), beside(), changes),
+            true => Request::quick_start(changes),
+            false => Request::new(Document::new("scenario", ""), beside(), changes),
         });
     };
     if source.is_instance_of::<PyString>() {
         let source: String = source.extract()?;
         // A path has none of these; a text has at least one.
         if source.contains(['\n', '=', '[']) || source.trim().is_empty() {
-            return Ok(Question::new(Document::new("scenario", source), beside(), changes));
+            return Ok(Request::new(Document::new("scenario", source), beside(), changes));
         }
-        return Ok(Question::open(&source, changes).map_err(Problem::from)?);
+        return Ok(Request::open(&source, changes).map_err(Problem::from)?);
     }
     if source.cast::<PyMapping>().is_ok() {
         let text = value::document(source)?;
-        return Ok(Question::new(Document::new("scenario", text), beside(), changes));
+        return Ok(Request::new(Document::new("scenario", text), beside(), changes));
     }
     let Ok(path) = source.extract::<PathBuf>() else {
         let kind = source.get_type().name()?;
@@ -86,7 +87,7 @@ fn question(
             "a scenario is made from a path, TOML text, a dict or keywords, not from {kind}"
         )));
     };
-    Ok(Question::open(&path.to_string_lossy(), changes).map_err(Problem::from)?)
+    Ok(Request::open(&path.to_string_lossy(), changes).map_err(Problem::from)?)
 }
 
 #[pymethods]
@@ -100,8 +101,8 @@ impl Scenario {
         folder: Option<PathBuf>,
         keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let question = question(source, folder, value::changes(set, keywords)?)?;
-        Self::of(py, question)
+        let request = request(source, folder, value::changes(set, keywords)?)?;
+        Self::of(py, request)
     }
 
     /// A scenario of measured steps; `profile` is the text of a profile file.
@@ -116,14 +117,14 @@ impl Scenario {
     ) -> PyResult<Self> {
         let profile = stepcast_trace::parse_profile(profile.as_bytes(), name).map_err(Problem::from)?;
         let changes = value::changes(set, keywords)?;
-        let question = Question::of_profile(name, profile, changes).map_err(Problem::from)?;
-        Self::of(py, question)
+        let request = Request::of_profile(name, profile, changes).map_err(Problem::from)?;
+        Self::of(py, request)
     }
 
     /// The scenario that was pickled.
     #[staticmethod]
     fn _unpack(py: Python<'_>, packed: &str) -> PyResult<Self> {
-        Self::of(py, Question::unpack(packed).map_err(Problem::from)?)
+        Self::of(py, Request::unpack(packed).map_err(Problem::from)?)
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
@@ -171,7 +172,7 @@ impl Scenario {
 
     /// The scenario as it was written, without comments.
     fn to_toml(&self) -> PyResult<String> {
-        let file = self.question.file().map_err(Problem::from)?;
+        let file = self.request.file().map_err(Problem::from)?;
         Ok(toml::to_string(&file).map_err(|error| Problem::internal(error.to_string()))?)
     }
 
@@ -183,10 +184,10 @@ impl Scenario {
     /// The figures of one prediction.
     #[pyo3(signature = (method="auto"))]
     fn figures(&self, py: Python<'_>, method: &str) -> PyResult<Figures> {
-        let asked = Asked::named(method).map_err(Problem::from)?;
+        let asked = MethodChoice::named(method).map_err(Problem::from)?;
         let figures = released(py, || {
-            let method = asked.method(&self.resolved).map_err(|why| self.question.refused(why))?;
-            let figures = || Asked::One(method).figures(&self.resolved);
+            let method = asked.method(&self.resolved).map_err(|why| self.request.refused(why))?;
+            let figures = || MethodChoice::One(method).figures(&self.resolved);
             let told = if method.is_quick() { figures() } else { crate::border::on_pool(None, figures) };
             told.map_err(|why| Problem::input(why.refused, "change the scenario, or choose another method"))
         })?;

@@ -13,12 +13,13 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use stepcast_core::quantity::SamplesPerSec;
 use stepcast_report::of::Swept;
-use stepcast_study::explore::sweep::{Asked, Axis, Format, Output, Variants, fingerprint, rows};
-use stepcast_study::request::Question;
+use stepcast_study::MethodChoice;
+use stepcast_study::Request;
+use stepcast_study::explore::sweep::{Axis, Format, Output, Variants, fingerprint, rows};
 
 self_cell!(
     struct Varied {
-        owner: Question,
+        owner: Request,
         #[not_covariant]
         dependent: Variants,
     }
@@ -28,7 +29,7 @@ self_cell!(
 #[pyclass(frozen, module = "stepcast._stepcast")]
 pub(crate) struct Sweep {
     varied: Varied,
-    asked: Asked,
+    asked: MethodChoice,
     method: String,
     vary: Vec<String>,
 }
@@ -56,11 +57,11 @@ impl Sweep {
 impl Sweep {
     #[new]
     fn new(py: Python<'_>, scenario: &Scenario, vary: Vec<String>, method: String) -> PyResult<Self> {
-        let asked = Asked::named(&method).map_err(Problem::from)?;
-        let question = scenario.asked_with([]);
+        let asked = MethodChoice::named(&method).map_err(Problem::from)?;
+        let request = scenario.asked_with([]);
         let varied = interruptible(py, |_| {
             let axes = axes(&vary)?;
-            Varied::try_new(question, |question| question.variants(axes).map_err(Problem::from))
+            Varied::try_new(request, |request| request.variants(axes).map_err(Problem::from))
         })?;
         Ok(Self { varied, asked, method, vary })
     }

@@ -8,7 +8,8 @@ use std::ops::ControlFlow;
 use stepcast_core::files::NoFiles;
 use stepcast_core::scenario::Document;
 use stepcast_study::explore::search::{Aim, Constraint, Effort, Objective, search};
-use stepcast_study::explore::sweep::{Asked, Axis, Variants};
+use stepcast_study::explore::sweep::{Axis, Variants};
+use stepcast_study::predict::MethodChoice;
 use stepcast_study::predict::methods;
 
 fn main() {
@@ -25,7 +26,7 @@ fn find(bencher: Bencher<'_, '_>, axes: &[&str], threads: usize) {
     let axes = axes.iter().map(|axis| Axis::parse(axis).expect("it is an axis")).collect();
     let variants = Variants::new(&document, &NoFiles, &[], axes).expect("the axes are sound");
     let points = variants.grid().points() as u64;
-    let asked = Asked::One(methods::find("zeng2023").expect("there is such a method"));
+    let asked = MethodChoice::One(methods::find("zeng2023").expect("there is such a method"));
     let constraints = ["nodes<=48", "minibatch<=4096"];
     let constraints = constraints.map(|text| Constraint::parse(text).expect("it is a constraint")).to_vec();
     let aim = Aim { objective: Objective::CostTime, constraints };

@@ -9,7 +9,8 @@ use divan::{Bencher, black_box};
 use std::ops::ControlFlow;
 use stepcast_core::files::NoFiles;
 use stepcast_core::scenario::Document;
-use stepcast_study::explore::sweep::{Asked, Axis, Variants, rows};
+use stepcast_study::explore::sweep::{Axis, Variants, rows};
+use stepcast_study::predict::MethodChoice;
 use stepcast_study::predict::methods;
 
 fn main() {
@@ -31,7 +32,7 @@ fn sweep(bencher: Bencher<'_, '_>, text: &str, method: &str, axes: &[&str], thre
     let axes = axes.iter().map(|axis| Axis::parse(axis).expect("it is an axis")).collect();
     let variants = Variants::new(&document, &NoFiles, &[], axes).expect("the axes are sound");
     let points = variants.grid().points() as u64;
-    let asked = Asked::One(methods::find(method).expect("there is such a method"));
+    let asked = MethodChoice::One(methods::find(method).expect("there is such a method"));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be started");
     bencher.counter(ItemsCount::new(points)).bench_local(|| {
         pool.install(|| {

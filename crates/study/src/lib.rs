@@ -1,4 +1,20 @@
-//! What people ask of the methods: a forecast with reasons, a sweep, a search, a fusion plan.
+//! What people ask: a forecast with reasons, a sweep, a search, a fusion plan. This is the programming interface of
+//! Stepcast; the crates below it are internal and change without notice.
+//!
+//! ```
+//! use stepcast_study::{Extent, MethodChoice, Request, predict, unwatched};
+//! use stepcast_core::scenario::Override;
+//!
+//! let changes = vec![Override::parse("strategy.batch=64")?];
+//! let request = Request::quick_start(changes);
+//! let forecast = predict(&request, MethodChoice::Auto, &Extent::default(), &unwatched)?;
+//! assert!(forecast.prediction.throughput.get() > 10.0);
+//! println!("a step takes {}", forecast.prediction.iteration.human());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`request`] reads a scenario with all files that it names; [`predict`](mod@predict) answers it; [`explore`] varies it;
+//! [`fuse`](mod@fuse) and [`replace`](mod@replace) change the training itself; [`fit`] learns machines from measurements.
 
 pub mod explore;
 pub mod fit;
@@ -9,5 +25,7 @@ pub mod request;
 pub mod simulate;
 
 pub use predict::{
-    Advice, CriticalPath, Forecast, ScalingPoint, Share, Training, WORTH, WhatIf, usual_workers,
+    Advice, CriticalPath, Extent, Forecast, MethodChoice, Prepared, ScalingPoint, Share, Stopped, Training,
+    WORTH, Watch, WhatIf, predict, unwatched, usual_workers,
 };
+pub use request::Request;

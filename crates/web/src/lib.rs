@@ -12,10 +12,9 @@ mod guard;
 mod input;
 mod openapi;
 mod problem;
-mod question;
+mod request;
 mod serve;
 mod uploads;
-mod watched;
 mod work;
 
 pub use guard::Access;

@@ -91,7 +91,7 @@ impl Specification {
             Some(body),
             answers,
         );
-        describe::<crate::question::Asked, stepcast_study::predict::compare::Comparison>(
+        describe::<crate::request::ScenarioBody, stepcast_study::predict::compare::Comparison>(
             &mut all,
             "/api/v1/compare",
             "All methods side by side, as `stepcast compare --json`",

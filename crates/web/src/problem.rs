@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::fault::{Excerpt, Fault};
+use stepcast_study::Stopped;
 use stepcast_study::explore::sweep::VaryError;
 
 /// What went wrong.
@@ -107,6 +108,15 @@ impl From<Fault> for Problem {
             (problem.line, problem.column) = excerpt.unzip();
         }
         problem
+    }
+}
+
+impl From<Stopped> for Problem {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Fault(fault) => fault.into(),
+            Stopped::Cancelled => Self::stopped(),
+        }
     }
 }
 

@@ -1,14 +1,14 @@
 //! `stepcast compare`: one scenario, every method.
 
 use super::json;
-use super::question::Question;
+use super::request::Request;
 use crate::Answer;
 use crate::args::Compare;
 use crate::render::{Screen, comparison};
 use stepcast_study::predict::compare::Comparison;
 
 pub(super) fn run(flags: &Compare, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    let mut scenario = Question::of(&flags.about)?.scenario()?;
+    let mut scenario = Request::of(&flags.about)?.scenario()?;
     if let Some(workers) = flags.workers {
         scenario = scenario.on(scenario.cluster.resized(workers));
     }

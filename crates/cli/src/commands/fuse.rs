@@ -1,6 +1,6 @@
 //! `stepcast fuse`: which gradients should travel together.
 
-use super::question::Question;
+use super::request::Request;
 use super::{json, plot};
 use crate::Answer;
 use crate::args::Fuse;
@@ -17,9 +17,9 @@ pub(super) fn run(flags: &Fuse, as_json: bool, screen: &Screen) -> anyhow::Resul
         overrides.extend(ALL_REDUCE.map(str::to_owned));
     }
     overrides.extend(flags.overrides.iter().cloned());
-    let question = Question::read(path, &overrides)?;
-    let scenario = question.scenario()?;
-    let report = fuse::fuse(&scenario).map_err(|why| question.refused(why))?;
+    let request = Request::read(path, &overrides)?;
+    let scenario = request.scenario()?;
+    let report = fuse::fuse(&scenario).map_err(|why| request.refused(why))?;
     let mut note = String::new();
     if let Some(path) = &flags.plot {
         plot::write(path, &of::fusion(&report, &name(scenario.name())).svg())?;

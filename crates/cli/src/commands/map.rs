@@ -1,27 +1,21 @@
 //! `stepcast map`: epoch time and minibatch over nodes and batches, as a ranking and as a drawing.
 
-use super::predict::method;
-use super::question::Question;
+use super::request::Request;
 use super::{json, plot};
 use crate::Answer;
 use crate::args::Map as Flags;
 use crate::render::{Screen, map};
 use stepcast_core::fault::Fault;
+use stepcast_study::Prepared;
 use stepcast_study::explore::map::{Extent, Map, MinibatchRange};
-use stepcast_study::predict::methods;
 
 /// Cells that one map may have: a few seconds.
 const MAX_CELLS: usize = 1 << 18;
 
 pub(super) fn run(flags: &Flags, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     flags.plot.as_deref().map(plot::check).transpose()?;
-    let question = Question::read(flags.scenario.as_deref(), &flags.overrides)?;
-    let scenario = question.scenario()?;
-    let refused = |why| question.refused(why);
-    let method = match flags.method.as_str() {
-        "auto" => methods::choose(&scenario).map_err(refused)?,
-        name => method(name)?,
-    };
+    let request = Request::read(flags.scenario.as_deref(), &flags.overrides)?;
+    let Prepared { scenario, method } = request.prepare(&flags.method)?;
     let extent = Extent {
         nodes: flags.nodes.as_ref().map(|numbers| numbers.0.clone()),
         batches: flags.batches.as_ref().map(|numbers| numbers.0.clone()),
@@ -33,7 +27,7 @@ pub(super) fn run(flags: &Flags, as_json: bool, screen: &Screen) -> anyhow::Resu
         let remedy = "give fewer nodes or batches, such as 1,2,4,8";
         return Err(Fault::new(reason, remedy).at("--nodes, --batches").into());
     }
-    let drawn = Map::new(&scenario, method, extent).map_err(refused)?;
+    let drawn = Map::new(&scenario, method, extent).map_err(|why| request.refused(why))?;
     if let Some(path) = &flags.plot {
         let svg = stepcast_report::condition_map(&drawn, &crate::render::name(scenario.name()));
         plot::write(path, &svg)?;

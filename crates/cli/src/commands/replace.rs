@@ -1,7 +1,7 @@
 //! `stepcast replace`: which layers the network cannot hide, and what others in their place would change.
 
 use super::json;
-use super::question::Question;
+use super::request::Request;
 use crate::Answer;
 use crate::args::Replace;
 use crate::render::error::in_scenario;
@@ -10,17 +10,17 @@ use std::fs;
 use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::scenario::Document;
-use stepcast_study::replace::{Refusal, Request, replace};
+use stepcast_study::replace::{Refusal, Substitution, replace};
 
 pub(super) fn run(flags: &Replace, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    let question = Question::read(Some(&flags.scenario), &flags.overrides)?;
-    let scenario = question.scenario()?;
+    let request = Request::read(Some(&flags.scenario), &flags.overrides)?;
+    let scenario = request.scenario()?;
     let layers = flags.with.as_deref().map(document).transpose()?;
     let with = layers.as_ref().map(Document::layers).transpose();
     let with = with.map_err(|error| in_scenario(error, &[]))?;
-    let request = Request { from: flags.from.clone(), with };
-    let report = replace(&scenario, request).map_err(|refusal| match (refusal, &layers) {
-        (Refusal::Scenario(why), _) => question.refused(why),
+    let substitution = Substitution { from: flags.from.clone(), with };
+    let report = replace(&scenario, substitution).map_err(|refusal| match (refusal, &layers) {
+        (Refusal::Scenario(why), _) => request.refused(why),
         (Refusal::Layers(fault), Some(layers)) => in_scenario(layers.located(fault, &[]), &[]),
         (Refusal::Cut(fault) | Refusal::Layers(fault), _) => {
             let complaint = fault;

@@ -1,16 +1,14 @@
 //! `stepcast report`: a forecast as one HTML file that needs nothing else.
 
 use super::json;
-use super::predict::method;
-use super::question::Question;
+use super::request::Request;
 use crate::Answer;
 use crate::args::Report;
 use crate::render::Screen;
 use serde::Serialize;
 use stepcast_core::fault::Fault;
 use stepcast_report::page;
-use stepcast_study::predict::methods;
-use stepcast_study::{Forecast, WORTH, usual_workers};
+use stepcast_study::{Extent, Prepared};
 use stepcast_trace::write_text;
 
 /// What was written, for programs.
@@ -26,17 +24,12 @@ pub(super) fn run(flags: &Report, as_json: bool, screen: &Screen) -> anyhow::Res
         let reason = "a report is an HTML file, and its name ends in .html";
         return Err(Fault::new(reason, "use a name such as report.html").at(place()).into());
     }
-    let question = Question::of(&flags.about)?;
-    let scenario = question.scenario()?;
-    let refused = |why| question.refused(why);
-    let method = match flags.method.as_str() {
-        "auto" => methods::choose(&scenario).map_err(refused)?,
-        name => method(name)?,
-    };
-    let workers = usual_workers(&scenario, method);
-    let forecast = Forecast::new(&scenario, method, &workers, WORTH).map_err(refused)?;
+    let request = Request::of(&flags.about)?;
+    let prepared = request.prepare(&flags.method)?;
+    let Prepared { scenario, method } = &prepared;
+    let forecast = request.forecast(&prepared, &Extent::default())?;
     let inputs = toml::to_string(&forecast.scenario)?;
-    let html = page::document(&scenario, method, &forecast, inputs, &command(flags))?;
+    let html = page::document(scenario, *method, &forecast, inputs, &command(flags))?;
     write_text(&flags.output, &html).map_err(|error| {
         Fault::new(format!("cannot write the report: {}", error.reason), error.remedy).at(place())
     })?;

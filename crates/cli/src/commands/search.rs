@@ -1,6 +1,6 @@
 //! `stepcast search`: the best configuration within constraints.
 
-use super::question::Question;
+use super::request::Request;
 use super::sweep::{asked, axes, progress};
 use super::{json, plot, signal};
 use crate::args::{ScenarioFlags, Search};
@@ -31,8 +31,8 @@ pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Res
     }
     vary.extend(flags.vary.iter().cloned());
     let about = ScenarioFlags { scenario: flags.about.scenario.clone(), overrides };
-    let question = Question::of(&about)?;
-    let variants = question.variants(axes(&vary)?, "--vary")?;
+    let request = Request::of(&about)?;
+    let variants = request.variants(axes(&vary)?, "--vary")?;
     if let Some(path) = &flags.plot {
         has_costs(variants.first(), path)?;
     }

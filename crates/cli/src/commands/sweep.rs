@@ -1,6 +1,6 @@
 //! `stepcast sweep`: every combination of values, into a file that grows in order, or onto the screen.
 
-use super::question::Question;
+use super::request::Request;
 use super::{plot, signal};
 use crate::args::Sweep;
 use crate::render::{Screen, count, duration, name, sweep as text};
@@ -13,9 +13,8 @@ use std::time::{Duration, Instant};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 use stepcast_report::of::{MOST_ACROSS, MOST_CELLS, Swept};
-use stepcast_study::explore::sweep::{
-    Asked, Axis, Format, Output, Row, Variants, fingerprint, on_threads, rows,
-};
+use stepcast_study::explore::sweep::{Axis, Format, Output, Row, Variants, fingerprint, on_threads, rows};
+use stepcast_study::predict::MethodChoice;
 
 /// More points than this need a limit.
 const MOST_POINTS: u128 = 10_000_000;
@@ -30,8 +29,8 @@ pub(super) fn run(flags: &Sweep, as_json: bool, screen: &Screen) -> anyhow::Resu
     let format = flags.output.as_deref().map(format).transpose()?;
     let axes = axes(&flags.vary)?;
     let mut drawn = flags.plot.as_deref().map(|path| drawable(path, &axes)).transpose()?;
-    let question = Question::of(&flags.about)?;
-    let variants = question.variants(axes, "--vary")?;
+    let request = Request::of(&flags.about)?;
+    let variants = request.variants(axes, "--vary")?;
     let asked = asked(&flags.method)?;
     let points = limited(flags, &variants, asked)?;
     signal::listen();
@@ -81,8 +80,8 @@ pub(super) fn axes(vary: &[String]) -> Result<Vec<Axis>, Fault> {
 }
 
 /// Who is asked.
-pub(super) fn asked(name: &str) -> Result<Asked, Fault> {
-    Asked::named(name).map_err(|fault| fault.at(format!("--method {name}")))
+pub(super) fn asked(name: &str) -> Result<MethodChoice, Fault> {
+    MethodChoice::named(name).map_err(|fault| fault.at(format!("--method {name}")))
 }
 
 /// What rows are written as under this name.
@@ -103,7 +102,7 @@ pub(super) fn progress(points: u64) -> ProgressBar {
 }
 
 /// How many points there are to predict.
-fn limited(flags: &Sweep, variants: &Variants<'_>, asked: Asked) -> Result<u64, Fault> {
+fn limited(flags: &Sweep, variants: &Variants<'_>, asked: MethodChoice) -> Result<u64, Fault> {
     let all = variants.grid().points();
     if let Some(limit) = flags.limit {
         return Ok(u64::try_from(all).map_or(limit, |all| all.min(limit)));
@@ -124,7 +123,7 @@ fn limited(flags: &Sweep, variants: &Variants<'_>, asked: Asked) -> Result<u64, 
 }
 
 /// Time of one point, measured on the first ones.
-fn trial(variants: &Variants<'_>, asked: Asked) -> Duration {
+fn trial(variants: &Variants<'_>, asked: MethodChoice) -> Duration {
     let since = Instant::now();
     let mut done = 0;
     let ended = rows(
@@ -143,7 +142,7 @@ fn trial(variants: &Variants<'_>, asked: Asked) -> Duration {
 
 fn into_file(
     variants: &Variants<'_>,
-    asked: Asked,
+    asked: MethodChoice,
     points: u64,
     output: Output,
     bar: &ProgressBar,
@@ -183,7 +182,7 @@ fn into_file(
 
 fn onto_screen(
     variants: &Variants<'_>,
-    asked: Asked,
+    asked: MethodChoice,
     points: u64,
     bar: &ProgressBar,
     drawn: &mut Option<Swept>,

@@ -1,7 +1,7 @@
 //! `--timeline`: what the simulation does when, as a file for trace viewers.
 
 use super::plot::is_drawing;
-use super::question::Question;
+use super::request::Request;
 use crate::render::{Screen, name, several};
 use std::path::Path;
 use stepcast_core::fault::Fault;
@@ -22,9 +22,9 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    pub(super) fn complaint(self, question: &Question) -> Fault {
+    pub(super) fn complaint(self, request: &Request) -> Fault {
         match self {
-            Self::Refused(why) => question.refused(why),
+            Self::Refused(why) => request.refused(why),
             Self::Unwritten(error) => error,
         }
     }

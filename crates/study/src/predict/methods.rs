@@ -81,3 +81,27 @@ pub fn choose(scenario: &Scenario) -> Result<&'static dyn Method, Fault> {
     let news = refusals.iter().position(nearest).or_else(|| refusals.iter().position(news)).unwrap_or(0);
     Err(refusals.swap_remove(news))
 }
+
+/// Which method is to answer.
+#[derive(Clone, Copy)]
+pub enum MethodChoice {
+    /// For every scenario the one to prefer.
+    Auto,
+    /// This one.
+    One(&'static dyn Method),
+}
+
+impl MethodChoice {
+    /// The method called `name`, or `auto`.
+    pub fn named(name: &str) -> Result<Self, Fault> {
+        Ok(if name == "auto" { Self::Auto } else { Self::One(named(name)?) })
+    }
+
+    /// The method for a scenario.
+    pub fn method(self, scenario: &Scenario) -> Result<&'static dyn Method, Fault> {
+        match self {
+            Self::Auto => choose(scenario),
+            Self::One(method) => Ok(method),
+        }
+    }
+}

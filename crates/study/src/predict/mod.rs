@@ -6,9 +6,12 @@ mod forecast;
 pub mod interval;
 pub(crate) mod memory;
 pub mod methods;
+mod prepared;
 mod scaling;
 mod slack;
 
 pub use advice::{Advice, CriticalPath, Share, WhatIf};
 pub use forecast::{Forecast, Training};
+pub use methods::MethodChoice;
+pub use prepared::{Extent, Prepared, Stopped, Watch, predict, unwatched};
 pub use scaling::{ScalingPoint, WORTH, usual_workers};

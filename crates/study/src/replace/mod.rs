@@ -25,7 +25,7 @@ const NEGLIGIBLE: f64 = 0.005;
 
 /// What a user wants in place of what. By default: the fully connected head, by convolutions (Liu 2022, Table 3).
 #[derive(Debug, Clone, Default)]
-pub struct Request {
+pub struct Substitution {
     /// The first layer to replace, by name; all that come after it go with it.
     pub from: Option<String>,
     /// What to put in place.
@@ -114,7 +114,7 @@ pub enum Refusal {
 }
 
 /// Finds the layers that cost time on the network and replaces what is asked for.
-pub fn replace(scenario: &Scenario, request: Request) -> Result<ReplacementReport, Refusal> {
+pub fn replace(scenario: &Scenario, request: Substitution) -> Result<ReplacementReport, Refusal> {
     let model = model(scenario)?;
     applies(scenario)?;
     let step = Step::of(scenario)?;
@@ -173,7 +173,7 @@ fn model(scenario: &Scenario) -> Result<Model, Fault> {
 }
 
 /// Where to cut and what to put in place, or why nothing is proposed.
-fn cut(model: &Model, request: Request) -> Result<Result<(usize, Vec<LayerFile>), String>, Refusal> {
+fn cut(model: &Model, request: Substitution) -> Result<Result<(usize, Vec<LayerFile>), String>, Refusal> {
     let first = request.from.map(|name| find(model, &name)).transpose()?;
     match (first, request.with) {
         (Some(first), Some(layers)) => Ok(Ok((first, layers))),

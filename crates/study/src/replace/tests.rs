@@ -15,7 +15,7 @@ fn layers(text: &str) -> Vec<LayerFile> {
 /// Liu 2022, section 4.1, with the calibration of errata 4.5.
 #[test]
 fn the_example_gives_the_factors_of_the_paper() {
-    let report = replace(&scenario(&[]), Request::default()).unwrap();
+    let report = replace(&scenario(&[]), Substitution::default()).unwrap();
     assert!((report.before.scaling_factor - 0.25).abs() < 1e-5, "{}", report.before.scaling_factor);
     let replacement = report.replacement.unwrap();
     assert!((replacement.after.scaling_factor - 0.72).abs() < 1e-5, "{}", replacement.after.scaling_factor);
@@ -29,7 +29,7 @@ fn the_example_gives_the_factors_of_the_paper() {
     assert_eq!(worst.name, "classifier.0");
     assert!((worst.share - 0.7427).abs() < 5e-5);
     // The new question gives the new answer.
-    let again = replace(&replacement.scenario.resolve().unwrap(), Request::default()).unwrap();
+    let again = replace(&replacement.scenario.resolve().unwrap(), Substitution::default()).unwrap();
     assert_eq!(again.before, replacement.after);
     assert_eq!(
         again.reason.unwrap(),
@@ -40,7 +40,7 @@ fn the_example_gives_the_factors_of_the_paper() {
 #[test]
 fn exposed_times_are_those_of_steps_without_the_exchange() {
     let scenario = scenario(&[]);
-    let report = replace(&scenario, Request::default()).unwrap();
+    let report = replace(&scenario, Substitution::default()).unwrap();
     let step = Step::of(&scenario).unwrap();
     assert_eq!(report.layers.len(), 16);
     let total: Bytes = report.layers.iter().map(|layer| layer.size).sum();
@@ -61,16 +61,16 @@ fn curve_time(scenario: &Scenario, size: Bytes) -> Seconds {
 #[test]
 fn what_hides_or_has_no_head_is_left_alone() {
     let alone = scenario(&["cluster.workers.count=1"]);
-    let report = replace(&alone, Request::default()).unwrap();
+    let report = replace(&alone, Substitution::default()).unwrap();
     assert_eq!((report.before.exposed, report.before.scaling_factor), (Seconds::ZERO, 1.0));
     assert!(report.replacement.is_none() && report.reason.unwrap().contains("hides"));
-    let report = replace(&scenario(&["model.zoo=resnet50"]), Request::default()).unwrap();
+    let report = replace(&scenario(&["model.zoo=resnet50"]), Substitution::default()).unwrap();
     assert!(report.replacement.is_none() && report.reason.unwrap().contains("averaged already"));
 }
 
 #[test]
 fn a_user_chooses_the_cut_and_the_layers() {
-    let request = |from: Option<&str>, with: Option<&str>| Request {
+    let request = |from: Option<&str>, with: Option<&str>| Substitution {
         from: from.map(str::to_owned),
         with: with.map(layers),
     };
@@ -91,7 +91,7 @@ fn a_user_chooses_the_cut_and_the_layers() {
 #[test]
 fn what_cannot_be_replaced_is_refused() {
     let refused = |sets: &[&str], from: Option<&str>, with: Option<&str>| {
-        let request = Request { from: from.map(str::to_owned), with: with.map(layers) };
+        let request = Substitution { from: from.map(str::to_owned), with: with.map(layers) };
         replace(&scenario(sets), request).unwrap_err()
     };
     let why = refused(&[], Some("classifier.7"), None);

@@ -1,5 +1,6 @@
 //! Files beside a scenario, each read once and kept.
 
+use super::Source;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -72,10 +73,6 @@ impl Folder {
         self.notes.lock().map(|mut notes| std::mem::take(&mut *notes)).unwrap_or_default()
     }
 
-    pub(super) fn take_error(&self) -> Option<Fault> {
-        self.failed.lock().ok()?.take()
-    }
-
     fn place(&self, path: &str) -> Result<PathBuf, Fault> {
         let folder = self.path.as_ref().ok_or_else(|| {
             let reason = format!("the file \"{path}\" cannot be read from here");
@@ -100,6 +97,12 @@ impl Folder {
             of(&mut kept).insert(name.to_owned(), found.clone());
         }
         Ok(found)
+    }
+}
+
+impl Source for Folder {
+    fn take_fault(&self) -> Option<Fault> {
+        self.failed.lock().ok()?.take()
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is asked: a scenario from a file, a text or built in, or a profile alone, with all that it names.
+//! A request: a scenario from a file, a text or built in, or a profile alone, with all files that it names.
 
 mod folder;
 mod packed;
@@ -6,11 +6,13 @@ mod packed;
 pub use folder::{Folder, Kept};
 
 use crate::explore::sweep::{Axis, Variants, VaryError};
+use crate::predict::{Extent, Forecast, MethodChoice, Prepared, Stopped, Watch};
 use folder::MAX_FILE;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 use stepcast_core::fault::Fault;
+use stepcast_core::files::Files;
 use stepcast_core::profile::Profile;
 use stepcast_core::scenario::{Document, ModelSection, Override, Scenario, ScenarioFile};
 use stepcast_core::strategy::StrategySection;
@@ -25,22 +27,90 @@ pub const QUICK_START_NAME: &str = "quickstart.toml (built in)";
 /// A profile, or nothing, does not say how gradients are summed; who asks about fusion means this.
 pub const ALL_REDUCE: [&str; 2] = ["strategy.architecture=all-reduce", "strategy.synchronisation=bsp"];
 
-/// What a user asks.
+/// Where the files of a request come from.
+pub trait Source: Files + Sync {
+    /// The fault of the last file that could not be read, which knows the place in that file.
+    fn take_fault(&self) -> Option<Fault> {
+        None
+    }
+}
+
+/// A scenario, changes to it, and the files that it names.
 #[derive(Debug)]
-pub struct Question {
+pub struct Request<F = Folder> {
     document: Document,
-    files: Folder,
+    files: F,
     /// Whether a profile was given in place of a scenario: places in the document mean nothing then.
     only_profile: bool,
     overrides: Vec<Override>,
 }
 
-impl Question {
+impl<F: Source> Request<F> {
     /// A document, the files that it names, and changes to it.
-    pub fn new(document: Document, files: Folder, overrides: Vec<Override>) -> Self {
+    pub fn new(document: Document, files: F, overrides: Vec<Override>) -> Self {
         Self { document, files, only_profile: false, overrides }
     }
 
+    /// The scenario as it is written, changes made and defaults left out.
+    pub fn file(&self) -> Result<ScenarioFile, Fault> {
+        self.document.file(&self.overrides)
+    }
+
+    /// The scenario, or what is wrong with it.
+    pub fn scenario(&self) -> Result<Scenario, Fault> {
+        let scenario = self.document.scenario_with(&self.files, &self.overrides);
+        scenario.map_err(|fault| self.explained(fault))
+    }
+
+    /// The scenario and the method that is to answer it.
+    pub fn prepare(&self, choice: MethodChoice) -> Result<Prepared, Fault> {
+        let scenario = self.scenario()?;
+        let method = choice.method(&scenario).map_err(|refusal| self.refused(refusal))?;
+        Ok(Prepared { scenario, method })
+    }
+
+    /// The forecast of what was prepared; `watch` hears of every prediction and may end the work.
+    pub fn forecast(
+        &self,
+        prepared: &Prepared,
+        extent: &Extent,
+        watch: &Watch<'_>,
+    ) -> Result<Forecast, Stopped> {
+        prepared.forecast(extent, watch).map_err(|stopped| match stopped {
+            Stopped::Fault(refusal) => Stopped::Fault(self.refused(refusal)),
+            Stopped::Cancelled => Stopped::Cancelled,
+        })
+    }
+
+    /// The scenario at every combination of the axes' values.
+    pub fn variants(&self, axes: Vec<Axis>) -> Result<Variants<'_>, VaryError> {
+        Variants::new(&self.document, &self.files, &self.overrides, axes).map_err(|error| match error {
+            VaryError::Document(fault) => VaryError::Document(self.explained(fault)),
+            error @ VaryError::Axis { .. } => error,
+        })
+    }
+
+    /// A method's refusal, with the place of what it refuses.
+    pub fn refused(&self, refusal: Fault) -> Fault {
+        self.placed(self.document.located(refusal, &self.overrides))
+    }
+
+    /// A profile that cannot be read says itself where.
+    fn explained(&self, fault: Fault) -> Fault {
+        let failed = self.files.take_fault().filter(|_| self.only_profile);
+        failed.unwrap_or_else(|| self.placed(fault))
+    }
+
+    /// Without the place in the document where nobody wrote one.
+    fn placed(&self, mut fault: Fault) -> Fault {
+        if let Some(place) = fault.place.as_mut().filter(|_| self.only_profile) {
+            place.excerpt = None;
+        }
+        fault
+    }
+}
+
+impl Request {
     /// The built-in scenario.
     pub fn quick_start(overrides: Vec<Override>) -> Self {
         let folder = Folder::new(Path::new("").to_owned());
@@ -66,7 +136,7 @@ impl Question {
         Ok(Self::new(Document::new(path, text), Folder::new(folder), overrides))
     }
 
-    /// The scenario that `reader` has, called `name` in errors; what it names is relative to where one is.
+    /// The scenario that `reader` has, called `name` in errors; what it names is relative to the working directory.
     pub fn from_reader(name: &str, reader: impl Read, overrides: Vec<Override>) -> Result<Self, Fault> {
         let document = Document::new(name, text(name, reader)?);
         Ok(Self::new(document, Folder::new(Path::new("").to_owned()), overrides))
@@ -88,58 +158,20 @@ impl Question {
         Self { document: self.document.clone(), files, only_profile: self.only_profile, overrides }
     }
 
-    /// The question about fusion: a profile alone is trained by all-reduce, unless changes say otherwise.
+    /// The request about fusion: a profile alone is trained by all-reduce, unless changes say otherwise.
     pub fn about_fusion(&self) -> Result<Self, Fault> {
-        let mut question = self.changed([]);
+        let mut request = self.changed([]);
         if self.only_profile {
             let usual: Result<Vec<Override>, _> =
                 ALL_REDUCE.iter().map(|text| Override::parse(text)).collect();
-            question.overrides.splice(0..0, usual?);
+            request.overrides.splice(0..0, usual?);
         }
-        Ok(question)
+        Ok(request)
     }
 
-    /// The scenario as it is written, changes made and defaults left out.
-    pub fn file(&self) -> Result<ScenarioFile, Fault> {
-        self.document.file(&self.overrides)
-    }
-
-    /// The scenario, or what is wrong with it.
-    pub fn scenario(&self) -> Result<Scenario, Fault> {
-        let scenario = self.document.scenario_with(&self.files, &self.overrides);
-        scenario.map_err(|error| self.explained(error))
-    }
-
-    /// The scenario at every combination of the axes' values.
-    pub fn variants(&self, axes: Vec<Axis>) -> Result<Variants<'_>, VaryError> {
-        Variants::new(&self.document, &self.files, &self.overrides, axes).map_err(|error| match error {
-            VaryError::Document(error) => VaryError::Document(self.explained(error)),
-            error @ VaryError::Axis { .. } => error,
-        })
-    }
-
-    /// What a method's refusal is, with the place of what it refuses.
-    pub fn refused(&self, why: Fault) -> Fault {
-        self.placed(self.document.located(why, &self.overrides))
-    }
-
-    /// What importers said of files that were read since this was last asked.
+    /// What importers noted about files that were read since this was last asked.
     pub fn take_notes(&self) -> Vec<String> {
         self.files.take_notes()
-    }
-
-    /// A profile that cannot be read says itself where.
-    fn explained(&self, error: Fault) -> Fault {
-        let failed = self.files.take_error().filter(|_| self.only_profile);
-        failed.unwrap_or_else(|| self.placed(error))
-    }
-
-    /// Without the place in the document where nobody wrote one.
-    fn placed(&self, mut fault: Fault) -> Fault {
-        if let Some(place) = fault.place.as_mut().filter(|_| self.only_profile) {
-            place.excerpt = None;
-        }
-        fault
     }
 }
 

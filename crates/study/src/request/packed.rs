@@ -1,6 +1,6 @@
-//! A question as one text that asks the same elsewhere: the scenario, and what it named.
+//! A request as one text that can be answered elsewhere: the scenario, and the files that it names.
 
-use super::Question;
+use super::Request;
 use super::folder::{Folder, Kept};
 use serde::{Deserialize, Serialize};
 use stepcast_core::fault::Fault;
@@ -22,8 +22,8 @@ struct Label {
     stepcast: String,
 }
 
-impl Question {
-    /// The question as a text: the same for questions that differ in nothing but comments and layout. Files are packed
+impl Request {
+    /// The request as a text: the same for requests that differ in nothing but comments and layout. Files are packed
     /// that were read: ask for the [`scenario`](Self::scenario) or the [`variants`](Self::variants) first.
     pub fn packed(&self) -> Result<String, Fault> {
         let cannot = |error: String| {
@@ -38,7 +38,7 @@ impl Question {
         serde_json::to_string(&packed).map_err(|error| cannot(error.to_string()))
     }
 
-    /// The question that [`packed`](Self::packed) made a text of.
+    /// The request that [`packed`](Self::packed) made a text of.
     pub fn unpack(text: &str) -> Result<Self, Fault> {
         let damaged = |error: serde_json::Error| {
             Fault::in_file(
@@ -68,22 +68,22 @@ mod tests {
     use super::*;
     use stepcast_core::scenario::Override;
 
-    fn open(example: &str) -> Question {
-        Question::open(&format!("{}/../../examples/{example}", env!("CARGO_MANIFEST_DIR")), Vec::new())
+    fn open(example: &str) -> Request {
+        Request::open(&format!("{}/../../examples/{example}", env!("CARGO_MANIFEST_DIR")), Vec::new())
             .unwrap()
     }
 
     #[test]
-    fn a_packed_question_asks_the_same_without_its_files() {
+    fn a_packed_request_asks_the_same_without_its_files() {
         for example in ["profile.toml", "one-worker.json", "custom-device.toml", "all-reduce.toml"] {
-            let question = open(example);
-            let scenario = question.scenario().unwrap();
-            let packed = question.packed().unwrap();
-            let again = Question::unpack(&packed).unwrap();
+            let request = open(example);
+            let scenario = request.scenario().unwrap();
+            let packed = request.packed().unwrap();
+            let again = Request::unpack(&packed).unwrap();
             assert_eq!(again.scenario().unwrap(), scenario, "{example}");
             assert_eq!(again.packed().unwrap(), packed, "{example}");
             let changes = || [Override::parse("cluster.workers.count=3").unwrap()];
-            let changed = (question.changed(changes()), again.changed(changes()));
+            let changed = (request.changed(changes()), again.changed(changes()));
             assert_eq!(changed.0.scenario().unwrap(), changed.1.scenario().unwrap(), "{example}");
         }
     }
@@ -92,9 +92,9 @@ mod tests {
     fn other_versions_and_damaged_texts_are_refused() {
         let packed = open("quickstart.toml").packed().unwrap();
         let other = packed.replacen(VERSION, "99.0.0", 1);
-        assert!(Question::unpack(&other).unwrap_err().reason.contains("version 99.0.0"));
+        assert!(Request::unpack(&other).unwrap_err().reason.contains("version 99.0.0"));
         for wrong in ["", "{}", &packed[..packed.len() - 2]] {
-            assert!(Question::unpack(wrong).unwrap_err().reason.contains("damaged"), "{wrong}");
+            assert!(Request::unpack(wrong).unwrap_err().reason.contains("damaged"), "{wrong}");
         }
     }
 }

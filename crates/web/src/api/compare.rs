@@ -3,7 +3,7 @@
 use crate::Shared;
 use crate::input::Input;
 use crate::problem::Problem;
-use crate::question::{Asked, Question};
+use crate::request::ScenarioBody;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -12,11 +12,11 @@ use stepcast_study::predict::compare::Comparison;
 
 pub(super) async fn compare(
     State(shared): State<Arc<Shared>>,
-    Input(asked): Input<Asked>,
+    Input(body): Input<ScenarioBody>,
 ) -> Result<Response, Problem> {
     let kept = Arc::clone(&shared);
     let comparison = shared.work.heavy().run(move |_| {
-        let scenario = Question::new(&asked)?.scenario(&kept.uploads)?;
+        let scenario = body.request(&kept)?.scenario()?;
         Ok(Comparison::new(&scenario))
     });
     Ok(Json(comparison.await?).into_response())

@@ -5,8 +5,7 @@ use crate::Shared;
 use crate::events::{self, Events};
 use crate::input::Input;
 use crate::problem::Problem;
-use crate::question::{Asked, Question};
-use crate::watched::Watched;
+use crate::request::{ScenarioBody, Uploaded, method_choice};
 use crate::work::Work;
 use axum::Json;
 use axum::extract::State;
@@ -14,13 +13,15 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use stepcast_core::method::Method;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::{SamplesPerSec, number};
-use stepcast_core::scenario::{MAX_WORKERS, Scenario};
+use stepcast_core::scenario::MAX_WORKERS;
 use stepcast_report::page;
 use stepcast_report::words::{grouped, limit, percent};
-use stepcast_study::{Forecast, WORTH, usual_workers};
+use stepcast_study::{Extent, Forecast, Prepared, Request};
 use tokio_util::sync::CancellationToken;
 
 /// Lines of a scaling table.
@@ -36,7 +37,7 @@ const BESIDE: usize = 5;
 #[derive(Clone, Deserialize, JsonSchema)]
 pub(crate) struct Body {
     #[serde(flatten)]
-    asked: Asked,
+    asked: ScenarioBody,
     /// The method; the first that applies if none is named.
     #[serde(default)]
     method: Option<String>,
@@ -91,56 +92,59 @@ struct Brief {
     bottleneck: &'static str,
 }
 
-struct Prepared {
-    question: Question,
-    scenario: Scenario,
-    method: &'static dyn Method,
-    workers: Vec<u32>,
+struct Job {
+    request: Request<Uploaded>,
+    prepared: Prepared,
+    extent: Extent,
 }
 
-impl Prepared {
-    fn new(shared: &Shared, body: &Body) -> Result<Self, Problem> {
-        let question = Question::new(&body.asked)?;
-        let scenario = question.scenario(&shared.uploads)?;
-        let method = question.method(body.method.as_deref(), &scenario)?;
-        let workers = match &body.workers {
-            None => usual_workers(&scenario, method),
-            Some(workers) if workers.len() > MOST_POINTS => {
+impl Job {
+    fn new(shared: &Arc<Shared>, body: &Body) -> Result<Self, Problem> {
+        let request = body.asked.request(shared)?;
+        let prepared = request.prepare(method_choice(body.method.as_deref())?)?;
+        if let Some(workers) = &body.workers {
+            if workers.len() > MOST_POINTS {
                 let reason = format!("{} numbers of workers are too many", workers.len());
                 return Err(Problem::invalid("workers", reason, format!("name at most {MOST_POINTS}")));
             }
-            Some(workers) => {
-                if let Some(wrong) =
-                    workers.iter().find(|&&workers| !(1..=MAX_WORKERS).contains(&workers.into()))
-                {
-                    let reason = format!("{wrong} workers are outside 1 to {MAX_WORKERS}");
-                    return Err(Problem::invalid("workers", reason, "name numbers within"));
-                }
-                workers.clone()
+            if let Some(wrong) = workers.iter().find(|&&workers| !(1..=MAX_WORKERS).contains(&workers.into()))
+            {
+                let reason = format!("{wrong} workers are outside 1 to {MAX_WORKERS}");
+                return Err(Problem::invalid("workers", reason, "name numbers within"));
             }
-        };
-        Ok(Self { question, scenario, method, workers })
+        }
+        let workers = Some(prepared.workers(&Extent { workers: body.workers.clone(), ..Extent::default() }));
+        Ok(Self { request, prepared, extent: Extent { workers, ..Extent::default() } })
+    }
+
+    fn points(&self) -> &[u32] {
+        self.extent.workers.as_deref().unwrap_or_default()
     }
 
     fn is_quick(&self) -> bool {
-        let largest = self.workers.iter().copied().map(u64::from).max().unwrap_or(0);
-        self.method.is_quick() && largest.max(self.scenario.cluster.workers()) <= LARGE
+        let largest = self.points().iter().copied().map(u64::from).max().unwrap_or(0);
+        self.prepared.method.is_quick() && largest.max(self.prepared.scenario.cluster.workers()) <= LARGE
     }
 
-    fn forecast(&self, watched: &Watched<'_>) -> Result<Forecast, Problem> {
-        Forecast::new(&self.scenario, watched, &self.workers, WORTH).map_err(|why| self.question.refused(why))
+    fn forecast(
+        &self,
+        token: &CancellationToken,
+        progress: impl Fn(&Prediction) + Sync,
+    ) -> Result<Forecast, Problem> {
+        let watch = |prediction: &Prediction| {
+            progress(prediction);
+            if token.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        Ok(self.request.forecast(&self.prepared, &self.extent, &watch)?)
     }
 
-    fn quietly(&self, token: &CancellationToken) -> Result<Forecast, Problem> {
-        self.forecast(&Watched::new(self.method, token, Box::new(|_| ())))
-    }
-
-    fn aloud(&self, events: &Events) -> Result<(), Problem> {
-        events.send(&Event::Begun { method: self.method.name() });
-        let (mut done, of) = (0, self.workers.len() + BESIDE);
-        let quick = self.method.is_quick();
-        let tell = |prediction: &stepcast_core::prediction::Prediction| {
-            done += 1;
+    /// The forecast, and every prediction on the way, as events.
+    fn stream(&self, events: &Events) -> Result<(), Problem> {
+        events.send(&Event::Begun { method: self.prepared.method.name() });
+        let (done, of) = (AtomicUsize::new(0), self.points().len() + BESIDE);
+        let quick = self.prepared.method.is_quick();
+        let progress = |prediction: &Prediction| {
+            let done = 1 + done.fetch_add(1, Ordering::Relaxed);
             if !quick {
                 events.send(&Event::Progress {
                     done: done.min(of),
@@ -150,14 +154,14 @@ impl Prepared {
                 });
             }
         };
-        let forecast = self.forecast(&Watched::new(self.method, events.token(), Box::new(tell)))?;
+        let forecast = self.forecast(events.token(), progress)?;
         events.send(&Event::Answer(Box::new(self.answer(forecast)?)));
         Ok(())
     }
 
     fn answer(&self, forecast: Forecast) -> Result<Answer, Problem> {
-        let plots = page::plots(&self.scenario, self.method, &forecast);
-        let html = page::part(&self.scenario, self.method, &forecast, &plots)
+        let plots = page::plots(&self.prepared.scenario, self.prepared.method, &forecast);
+        let html = page::part(&self.prepared.scenario, self.prepared.method, &forecast, &plots)
             .map_err(|error| Problem::fault(error.to_string()))?;
         let prediction = &forecast.prediction;
         let brief = Brief {
@@ -173,8 +177,10 @@ impl Prepared {
     fn document(&self, forecast: &Forecast) -> Result<String, Problem> {
         let fault = |error: &dyn std::fmt::Display| Problem::fault(error.to_string());
         let inputs = toml::to_string(&forecast.scenario).map_err(|error| fault(&error))?;
-        let command = format!("stepcast report scenario.toml --method {} -o report.html", self.method.name());
-        page::document(&self.scenario, self.method, forecast, inputs, &command).map_err(|error| fault(&error))
+        let command =
+            format!("stepcast report scenario.toml --method {} -o report.html", self.prepared.method.name());
+        page::document(&self.prepared.scenario, self.prepared.method, forecast, inputs, &command)
+            .map_err(|error| fault(&error))
     }
 }
 
@@ -184,21 +190,20 @@ pub(super) async fn predict(
     Input(body): Input<Body>,
 ) -> Result<Response, Problem> {
     let kept = Arc::clone(&shared);
-    let prepared = shared.work.quick().run(move |_| Prepared::new(&kept, &body)).await?;
-    let queue = if prepared.is_quick() { Work::quick } else { Work::heavy };
+    let job = shared.work.quick().run(move |_| Job::new(&kept, &body)).await?;
+    let queue = if job.is_quick() { Work::quick } else { Work::heavy };
     if accepts(&headers, events::CONTENT_TYPE) {
-        return Ok(events::respond(shared, queue, move |events| prepared.aloud(events)));
+        return Ok(events::respond(shared, queue, move |events| job.stream(events)));
     }
     let (drawing, document) = (accepts(&headers, "image/svg+xml"), accepts(&headers, "text/html"));
     let done = queue(&shared.work).run(move |token| {
-        let forecast = prepared.quietly(token)?;
+        let forecast = job.forecast(token, |_| ())?;
         Ok(if drawing {
-            let plot = page::plots(&prepared.scenario, prepared.method, &forecast).into_iter().next();
+            let plot = page::plots(&job.prepared.scenario, job.prepared.method, &forecast).into_iter().next();
             ([(header::CONTENT_TYPE, "image/svg+xml")], plot.map(|plot| plot.svg).unwrap_or_default())
                 .into_response()
         } else if document {
-            ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], prepared.document(&forecast)?)
-                .into_response()
+            ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], job.document(&forecast)?).into_response()
         } else {
             Json(forecast).into_response()
         })

@@ -4,7 +4,7 @@ use crate::Shared;
 use crate::edit::edit;
 use crate::input::Input;
 use crate::problem::Problem;
-use crate::question::{Asked, Question};
+use crate::request::ScenarioBody;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -77,7 +77,7 @@ pub(super) async fn describe(
     Ok(Json(shared.work.quick().run(move |_| described(&kept, body)).await?).into_response())
 }
 
-fn described(shared: &Shared, body: Body) -> Result<Described, Problem> {
+fn described(shared: &Arc<Shared>, body: Body) -> Result<Described, Problem> {
     let mut text = body.scenario;
     for change in &body.edit {
         text = edit(&text, &change.key, change.value.as_deref()).ok_or_else(|| {
@@ -85,9 +85,9 @@ fn described(shared: &Shared, body: Body) -> Result<Described, Problem> {
         })?;
     }
     let written = toml::from_str(&text).unwrap_or(serde_json::Value::Null);
-    let asked = Asked { scenario: text, set: Vec::new() };
-    let scenario = Question::new(&asked)?.scenario(&shared.uploads);
-    let scenario_text = asked.scenario;
+    let body = ScenarioBody { scenario: text, set: Vec::new() };
+    let scenario = body.request(shared)?.scenario().map_err(Problem::from);
+    let scenario_text = body.scenario;
     Ok(match scenario {
         Ok(scenario) => Described {
             scenario: scenario_text,

@@ -5,7 +5,7 @@ use crate::Shared;
 use crate::events::{self, Events};
 use crate::input::Input;
 use crate::problem::Problem;
-use crate::question::{Asked, Question};
+use crate::request::{ScenarioBody, method_choice};
 use crate::work::Work;
 use axum::Json;
 use axum::extract::State;
@@ -20,7 +20,7 @@ use stepcast_report::of;
 use stepcast_report::plots::pareto::Pareto;
 use stepcast_report::words::name;
 use stepcast_study::explore::search::{Aim, Constraint, Effort, Entry, Report, Seen, search};
-use stepcast_study::explore::sweep::{self, Axis};
+use stepcast_study::explore::sweep::Axis;
 
 /// More configurations than this are for the command line.
 const MOST: u128 = 20_000_000;
@@ -32,7 +32,7 @@ const BETWEEN: Duration = Duration::from_millis(150);
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Body {
     #[serde(flatten)]
-    asked: Asked,
+    asked: ScenarioBody,
     /// What is to be small: iteration, epoch, time, cost or cost-time.
     minimize: String,
     /// What may vary: "workers.count=1..64".
@@ -93,7 +93,7 @@ struct About {
     of: u64,
 }
 
-fn found(shared: &Shared, body: &Body, watch: &mut Watch<'_>) -> Result<(Report, About), Problem> {
+fn found(shared: &Arc<Shared>, body: &Body, watch: &mut Watch<'_>) -> Result<(Report, About), Problem> {
     let objective = body.minimize.parse().map_err(|reason: String| {
         Problem::invalid("minimize", reason, "use iteration, epoch, time, cost or cost-time")
     })?;
@@ -104,26 +104,23 @@ fn found(shared: &Shared, body: &Body, watch: &mut Watch<'_>) -> Result<(Report,
     let axis =
         |text: &String| Axis::parse(text).map_err(|fault| Problem::from(fault).at(format!("vary: {text}")));
     let axes = body.vary.iter().map(axis).collect::<Result<_, _>>()?;
-    let question = Question::new(&body.asked)?;
-    let variants = question.variants(&shared.uploads, axes)?;
+    let request = body.asked.request(shared)?;
+    let variants = request.variants(axes)?;
     let points = variants.grid().points();
     if points > MOST {
         let reason = format!("{:.1e} configurations are too many here", points as f64);
         return Err(Problem::invalid("vary", reason, "vary fewer values, or use `stepcast search`"));
     }
-    let asked = match body.method.as_deref() {
-        None | Some("auto") => sweep::Asked::Auto,
-        named => sweep::Asked::One(question.method(named, variants.first())?),
-    };
+    let choice = method_choice(body.method.as_deref())?;
     let first = variants.first();
     let about = About { name: name(first.name()), currency: first.currency().to_owned(), of: points as u64 };
     let aim = Aim { objective, constraints };
     let effort = Effort { how: None, budget: None, seed: 1 };
-    let report = search(&variants, asked, &aim, effort, &mut |seen| watch(&seen, &about))?;
+    let report = search(&variants, choice, &aim, effort, &mut |seen| watch(&seen, &about))?;
     Ok((report, about))
 }
 
-fn aloud(shared: &Shared, body: &Body, events: &Events) -> Result<(), Problem> {
+fn aloud(shared: &Arc<Shared>, body: &Body, events: &Events) -> Result<(), Problem> {
     let mut told = Instant::now();
     let (report, about) = found(shared, body, &mut |seen, about| {
         if told.elapsed() >= BETWEEN {

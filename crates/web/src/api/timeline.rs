@@ -4,7 +4,7 @@ use super::accepts;
 use crate::Shared;
 use crate::input::Input;
 use crate::problem::Problem;
-use crate::question::{Asked, Question};
+use crate::request::{ScenarioBody, Uploaded};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -19,6 +19,7 @@ use stepcast_core::scenario::Scenario;
 use stepcast_report::of;
 use stepcast_report::plots::gantt::{Gantt, Lane};
 use stepcast_report::words::name;
+use stepcast_study::Request;
 use stepcast_study::simulate;
 use stepcast_trace::timeline::perfetto;
 
@@ -35,7 +36,7 @@ const WORKERS: usize = 4;
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Body {
     #[serde(flatten)]
-    asked: Asked,
+    asked: ScenarioBody,
     /// Steps of every worker.
     #[serde(default = "five")]
     steps: u32,
@@ -104,9 +105,9 @@ impl Timelines {
 }
 
 impl Run {
-    fn new(scenario: &Scenario, question: &Question, steps: u32) -> Result<Self, Problem> {
+    fn new(scenario: &Scenario, request: &Request<Uploaded>, steps: u32) -> Result<Self, Problem> {
         check(scenario, steps)?;
-        let recording = simulate::timeline(scenario, steps.into()).map_err(|why| question.refused(why))?;
+        let recording = simulate::timeline(scenario, steps.into()).map_err(|why| request.refused(why))?;
         let gantt = of::gantt(&recording, &format!("Steps of {}, simulated", name(scenario.name())));
         let mut groups = vec![0];
         let changes = gantt.lanes.windows(2).enumerate().filter(|(_, pair)| pair[0].group != pair[1].group);
@@ -169,15 +170,14 @@ pub(super) async fn timeline(
     let (trace, drawing) =
         (accepts(&headers, "application/vnd.perfetto"), accepts(&headers, "image/svg+xml"));
     let work = move || {
-        let question = Question::new(&body.asked)?;
+        let request = body.asked.request(&kept)?;
         if trace {
-            return perfetto_trace(&question.scenario(&kept.uploads)?, &question, body.steps);
+            return perfetto_trace(&request.scenario()?, &request, body.steps);
         }
         let mut key = DefaultHasher::new();
         (&body.asked.scenario, &body.asked.set, body.steps).hash(&mut key);
-        let run = kept
-            .timelines
-            .get(key.finish(), || Run::new(&question.scenario(&kept.uploads)?, &question, body.steps))?;
+        let run =
+            kept.timelines.get(key.finish(), || Run::new(&request.scenario()?, &request, body.steps))?;
         let window = run.window(&body);
         Ok(if drawing {
             ([(header::CONTENT_TYPE, "image/svg+xml")], window.svg).into_response()
@@ -188,9 +188,9 @@ pub(super) async fn timeline(
     shared.work.heavy().run(move |_| work()).await
 }
 
-fn perfetto_trace(scenario: &Scenario, question: &Question, steps: u32) -> Result<Response, Problem> {
+fn perfetto_trace(scenario: &Scenario, request: &Request<Uploaded>, steps: u32) -> Result<Response, Problem> {
     check(scenario, steps)?;
-    let recording = simulate::timeline(scenario, steps.into()).map_err(|why| question.refused(why))?;
+    let recording = simulate::timeline(scenario, steps.into()).map_err(|why| request.refused(why))?;
     let mut trace = Vec::new();
     perfetto::print(&recording.timeline(), &mut trace).map_err(|error| Problem::fault(error.to_string()))?;
     Ok(([(header::CONTENT_TYPE, "application/vnd.perfetto")], trace).into_response())

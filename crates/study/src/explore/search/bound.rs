@@ -15,7 +15,8 @@ use super::constraint::Figure;
 use super::found::{Aim, Found};
 use super::objective::Objective;
 use super::{Ended, Seen, Watch};
-use crate::explore::sweep::{Asked, Refused, Setting, Variants, Walker};
+use crate::explore::sweep::{Refused, Setting, Variants, Walker};
+use crate::predict::MethodChoice;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use stepcast_core::keys::Effect;
@@ -87,18 +88,19 @@ fn ordered(variants: &Variants<'_>, method: &str, axis: usize) -> Ordered {
 }
 
 /// Whether there are bounds: not where steps were fitted, which need not grow with the batch.
-pub(super) fn applies(variants: &Variants<'_>, asked: Asked) -> bool {
+pub(super) fn applies(variants: &Variants<'_>, asked: MethodChoice) -> bool {
     let fitted = variants.first().cluster.groups.iter().any(|group| group.device.fitted.is_some());
     let unknown = (0..variants.axes().len()).any(|axis| {
         variants.axes()[axis].key.starts_with("cluster.workers") && variants.setting(axis, 0).is_none()
     });
-    let known = matches!(asked, Asked::One(method) if ["zeng2023", "layerwise"].contains(&method.name()));
+    let known =
+        matches!(asked, MethodChoice::One(method) if ["zeng2023", "layerwise"].contains(&method.name()));
     known && !fitted && !unknown
 }
 
 /// Combinations of values that have no order.
-pub(super) fn categories(variants: &Variants<'_>, asked: Asked) -> u128 {
-    let Asked::One(method) = asked else { return u128::MAX };
+pub(super) fn categories(variants: &Variants<'_>, asked: MethodChoice) -> u128 {
+    let MethodChoice::One(method) = asked else { return u128::MAX };
     let axes = (0..variants.axes().len()).map(|axis| ordered(variants, method.name(), axis));
     let lengths = axes.zip(variants.grid().lengths()).filter(|(axis, _)| axis.kind == Kind::Category);
     lengths.fold(1, |product: u128, (_, &length)| product.saturating_mul(u128::from(length)))
@@ -152,7 +154,7 @@ struct Extremes {
 
 struct Bounds<'a> {
     variants: &'a Variants<'a>,
-    asked: Asked,
+    asked: MethodChoice,
     aim: &'a Aim,
     axes: Vec<Ordered>,
     walker: Walker<'a>,
@@ -322,12 +324,12 @@ fn samples(scenario: &Scenario) -> f64 {
 /// Searches until nothing better can be left, or until `budget` predictions were made.
 pub(super) fn search(
     variants: &Variants<'_>,
-    asked: Asked,
+    asked: MethodChoice,
     aim: &Aim,
     budget: u64,
     watch: &mut Watch<'_>,
 ) -> (Found, Ended) {
-    let Asked::One(method) = asked else { return (Found::new(aim), Ended::interrupted(0.0)) };
+    let MethodChoice::One(method) = asked else { return (Found::new(aim), Ended::interrupted(0.0)) };
     let lengths = variants.grid().lengths();
     let axes: Vec<Ordered> = (0..lengths.len()).map(|axis| ordered(variants, method.name(), axis)).collect();
     let mut bounds = Bounds { variants, asked, aim, axes, walker: variants.walker(), digits: Vec::new() };

@@ -2,12 +2,13 @@
 
 use super::found::{Aim, Found};
 use super::{Ended, Seen, Watch};
-use crate::explore::sweep::{Asked, Refused, Variants, Walker, blocks, is_quick};
+use crate::explore::sweep::{Refused, Variants, Walker, blocks, is_quick};
+use crate::predict::MethodChoice;
 use std::ops::{ControlFlow, Range};
 
 pub(super) fn search(
     variants: &Variants<'_>,
-    asked: Asked,
+    asked: MethodChoice,
     aim: &Aim,
     points: u64,
     watch: &mut Watch<'_>,

@@ -7,7 +7,8 @@
 
 use super::found::{Aim, Found};
 use super::{Ended, Seen, Watch, ideal};
-use crate::explore::sweep::{Asked, Figures, Refused, Variants};
+use crate::explore::sweep::{Figures, Refused, Variants};
+use crate::predict::MethodChoice;
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
@@ -50,7 +51,7 @@ impl Score {
 
 struct Climb<'a> {
     variants: &'a Variants<'a>,
-    asked: Asked,
+    asked: MethodChoice,
     aim: &'a Aim,
     known: HashMap<u64, Score>,
     found: Found,
@@ -107,7 +108,7 @@ impl Climb<'_> {
 
 pub(super) fn search(
     variants: &Variants<'_>,
-    asked: Asked,
+    asked: MethodChoice,
     aim: &Aim,
     (budget, seed): (u64, u64),
     watch: &mut Watch<'_>,

@@ -6,7 +6,8 @@
 //! its noise.
 
 use super::objective::Objective;
-use crate::explore::sweep::{Asked, Setting, Variants};
+use crate::explore::sweep::{Setting, Variants};
+use crate::predict::MethodChoice;
 use stepcast_core::compute::Speed;
 use stepcast_core::keys::Effect;
 use stepcast_core::quantity::Seconds;
@@ -37,8 +38,8 @@ fn best(setting: Option<&Setting>) -> (Best, f64) {
 }
 
 /// A value that the objective cannot fall below; none where no such bound is known.
-pub(super) fn lowest(variants: &Variants<'_>, asked: Asked, objective: Objective) -> Option<f64> {
-    let Asked::One(method) = asked else { return None };
+pub(super) fn lowest(variants: &Variants<'_>, asked: MethodChoice, objective: Objective) -> Option<f64> {
+    let MethodChoice::One(method) = asked else { return None };
     let fitted = variants.first().cluster.groups.iter().any(|group| group.device.fitted.is_some());
     if !METHODS.contains(&method.name()) || variants.first().profile().is_some() || fitted {
         return None;

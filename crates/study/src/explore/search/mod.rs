@@ -18,7 +18,8 @@ pub use found::Aim;
 pub use objective::Objective;
 pub use report::{Entry, Report};
 
-use crate::explore::sweep::{Asked, Variants, is_quick};
+use crate::explore::sweep::{Variants, is_quick};
+use crate::predict::MethodChoice;
 use found::Found;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -105,7 +106,7 @@ impl FromStr for How {
 /// Searches all that `variants` has.
 pub fn search(
     variants: &Variants<'_>,
-    asked: Asked,
+    asked: MethodChoice,
     aim: &Aim,
     effort: Effort,
     watch: &mut Watch<'_>,
@@ -139,7 +140,7 @@ pub fn search(
     report::report(variants, aim, how, points, found, ended)
 }
 
-fn usual(variants: &Variants<'_>, asked: Asked, quick: bool) -> How {
+fn usual(variants: &Variants<'_>, asked: MethodChoice, quick: bool) -> How {
     let points = variants.grid().points();
     if points <= EXHAUSTIVE_SLOWLY || quick && points <= EXHAUSTIVE && variants.resolutions() <= 100_000 {
         How::Exhaustive
@@ -154,15 +155,15 @@ fn usual(variants: &Variants<'_>, asked: Asked, quick: bool) -> How {
 }
 
 /// The one method that answers everywhere, where no axis decides which one applies.
-fn settled(variants: &Variants<'_>, asked: Asked) -> Asked {
+fn settled(variants: &Variants<'_>, asked: MethodChoice) -> MethodChoice {
     let decides = |key: &str| {
         ["model", "strategy.architecture", "strategy.synchronisation", "strategy.all-reduce", "methods"]
             .iter()
             .any(|section| key.starts_with(section))
     };
     match asked {
-        Asked::Auto if !variants.axes().iter().any(|axis| decides(&axis.key)) => {
-            asked.method(variants.first()).map_or(asked, Asked::One)
+        MethodChoice::Auto if !variants.axes().iter().any(|axis| decides(&axis.key)) => {
+            asked.method(variants.first()).map_or(asked, MethodChoice::One)
         }
         _ => asked,
     }

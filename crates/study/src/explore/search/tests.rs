@@ -38,8 +38,8 @@ fn ask(
     let axes = vary.iter().map(|text| Axis::parse(text).unwrap()).collect();
     let variants = Variants::new(&document, &NoFiles, &[], axes).unwrap();
     let asked = match method {
-        "auto" => Asked::Auto,
-        name => Asked::One(methods::find(name).unwrap()),
+        "auto" => MethodChoice::Auto,
+        name => MethodChoice::One(methods::find(name).unwrap()),
     };
     let constraints = constraints.iter().map(|text| Constraint::parse(text).unwrap()).collect();
     let aim = Aim { objective: objective.parse().unwrap(), constraints };

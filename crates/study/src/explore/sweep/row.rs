@@ -1,24 +1,14 @@
 //! What is told about one point: the figures of a prediction that can be compared, or why there are none.
 
+use crate::predict::MethodChoice;
 use crate::predict::memory;
-use crate::predict::methods;
 use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, Prediction};
 use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
-
-/// Who predicts.
-#[derive(Clone, Copy)]
-pub enum Asked {
-    /// At every point the first method that applies.
-    Auto,
-    /// Always the same.
-    One(&'static dyn Method),
-}
 
 /// Figures of one point.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
@@ -96,20 +86,7 @@ impl From<Fault> for Refused {
     }
 }
 
-impl Asked {
-    /// The method called `name`, or `auto`.
-    pub fn named(name: &str) -> Result<Self, Fault> {
-        Ok(if name == "auto" { Self::Auto } else { Self::One(methods::named(name)?) })
-    }
-
-    /// The method for a scenario.
-    pub fn method(self, scenario: &Scenario) -> Result<&'static dyn Method, Fault> {
-        match self {
-            Self::Auto => methods::choose(scenario),
-            Self::One(method) => Ok(method),
-        }
-    }
-
+impl MethodChoice {
     /// The figures of a scenario.
     pub fn figures(self, scenario: &Scenario) -> Result<Figures, Refused> {
         let prediction = self.method(scenario)?.predict(scenario)?;

@@ -4,8 +4,9 @@
 //! depends neither on the number of threads nor on the length of rounds, and between rounds one may stop: what was
 //! handed on is complete up to there.
 
-use super::row::{Asked, Refused, Row};
+use super::row::{Refused, Row};
 use super::variants::{Variants, Walker};
+use crate::predict::MethodChoice;
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
@@ -31,7 +32,7 @@ pub fn on_threads<T: Send>(threads: Option<u16>, work: impl FnOnce() -> T + Send
 }
 
 /// Whether predictions take microseconds at all points that `asked` answers like the first one.
-pub(crate) fn is_quick(variants: &Variants<'_>, asked: Asked) -> bool {
+pub(crate) fn is_quick(variants: &Variants<'_>, asked: MethodChoice) -> bool {
     asked.method(variants.first()).is_ok_and(|method| method.is_quick())
 }
 
@@ -69,7 +70,7 @@ pub(crate) fn blocks<T: Send>(
 /// Predicts every point of `points` and hands on what `each` makes of its row.
 pub fn rows<T: Send>(
     variants: &Variants<'_>,
-    asked: Asked,
+    asked: MethodChoice,
     points: Range<u64>,
     each: impl Fn(Row) -> T + Sync,
     mut next: impl FnMut(Vec<T>) -> ControlFlow<()>,
@@ -80,7 +81,7 @@ pub fn rows<T: Send>(
     blocks(variants, is_quick(variants, asked), points, block, |_, rows| next(rows))
 }
 
-fn row(variants: &Variants<'_>, asked: Asked, walker: &mut Walker<'_>, index: u64) -> Row {
+fn row(variants: &Variants<'_>, asked: MethodChoice, walker: &mut Walker<'_>, index: u64) -> Row {
     let mut digits = Vec::new();
     variants.grid().digits(index, &mut digits);
     let answer = walker.look(&digits, |scenario| asked.figures(scenario));

@@ -1,0 +1,141 @@
+//! One way to ask for a forecast, for all front ends.
+
+use super::{Forecast, MethodChoice, WORTH, usual_workers};
+use crate::request::{Request, Source};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
+use stepcast_core::prediction::Prediction;
+use stepcast_core::scenario::Scenario;
+
+/// Hears of every prediction that a forecast is made of, and may end the work.
+pub type Watch<'a> = dyn Fn(&Prediction) -> ControlFlow<()> + Sync + 'a;
+
+/// Lets the work go on to its end.
+pub fn unwatched(_: &Prediction) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+/// What a forecast covers beside the scenario itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Extent {
+    /// Numbers of workers of the scaling table; the [usual ones](usual_workers) where none are given.
+    pub workers: Option<Vec<u32>>,
+    /// The gain in throughput from which on more workers are worth it.
+    pub worth: f64,
+}
+
+impl Default for Extent {
+    fn default() -> Self {
+        Self { workers: None, worth: WORTH }
+    }
+}
+
+/// Why there is no forecast.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Stopped {
+    /// The scenario is wrong, or the method refuses it.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The watcher ended the work.
+    #[error("it was cancelled before it was done")]
+    Cancelled,
+}
+
+/// A scenario, and the method that is to answer it.
+#[derive(Clone)]
+pub struct Prepared {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// The method.
+    pub method: &'static dyn Method,
+}
+
+impl Prepared {
+    /// Numbers of workers that a scaling table has.
+    pub fn workers(&self, extent: &Extent) -> Vec<u32> {
+        extent.workers.clone().unwrap_or_else(|| usual_workers(&self.scenario, self.method))
+    }
+
+    /// The forecast; keys of faults are those of the scenario.
+    pub fn forecast(&self, extent: &Extent, watch: &Watch<'_>) -> Result<Forecast, Stopped> {
+        let watched = Watched { method: self.method, watch, cancelled: AtomicBool::new(false) };
+        let forecast = Forecast::new(&self.scenario, &watched, &self.workers(extent), extent.worth);
+        match watched.cancelled.into_inner() {
+            true => Err(Stopped::Cancelled),
+            false => Ok(forecast?),
+        }
+    }
+}
+
+/// Answers a request: resolves its scenario, chooses the method and makes the forecast.
+pub fn predict<F: Source>(
+    request: &Request<F>,
+    choice: MethodChoice,
+    extent: &Extent,
+    watch: &Watch<'_>,
+) -> Result<Forecast, Stopped> {
+    request.forecast(&request.prepare(choice)?, extent, watch)
+}
+
+/// A method that reports every prediction, and makes no more of them once it is cancelled.
+struct Watched<'a> {
+    method: &'static dyn Method,
+    watch: &'a Watch<'a>,
+    cancelled: AtomicBool,
+}
+
+impl Method for Watched<'_> {
+    fn name(&self) -> &'static str {
+        self.method.name()
+    }
+
+    fn summary(&self) -> &'static str {
+        self.method.summary()
+    }
+
+    fn source(&self) -> &'static str {
+        self.method.source()
+    }
+
+    fn is_quick(&self) -> bool {
+        self.method.is_quick()
+    }
+
+    fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
+        self.method.applies(scenario)
+    }
+
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(Fault::new("it was cancelled before it was done", ""));
+        }
+        let prediction = self.method.predict(scenario)?;
+        if (self.watch)(&prediction).is_break() {
+            self.cancelled.store(true, Ordering::Relaxed);
+        }
+        Ok(prediction)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watcher_hears_of_predictions_and_ends_the_work() {
+        let request = Request::quick_start(Vec::new());
+        let heard = std::sync::Mutex::new(0);
+        let count = |_: &Prediction| {
+            *heard.lock().unwrap() += 1;
+            ControlFlow::Continue(())
+        };
+        let extent = Extent::default();
+        let watched = predict(&request, MethodChoice::Auto, &extent, &count).unwrap();
+        assert_eq!(watched, predict(&request, MethodChoice::Auto, &extent, &unwatched).unwrap());
+        assert!(*heard.lock().unwrap() > watched.scaling.len());
+        let ended = predict(&request, MethodChoice::Auto, &extent, &|_| ControlFlow::Break(()));
+        assert_eq!(ended, Err(Stopped::Cancelled));
+    }
+}

@@ -1,0 +1,58 @@
+//! A request for the text of a scenario, changes to it, and the uploads that it names.
+
+use crate::Shared;
+use crate::problem::Problem;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use stepcast_core::fault::Fault;
+use stepcast_core::files::Files;
+use stepcast_core::model::ModelFile;
+use stepcast_core::profile::Profile;
+use stepcast_core::scenario::{Document, Override};
+use stepcast_study::request::Source;
+use stepcast_study::{MethodChoice, Request};
+
+/// A scenario, and what is changed in it.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub(crate) struct ScenarioBody {
+    /// The text of a scenario file (TOML). Files that it names are uploads.
+    pub(crate) scenario: String,
+    /// Values to set, as `--set` has them: "strategy.batch=64".
+    #[serde(default)]
+    pub(crate) set: Vec<String>,
+}
+
+impl ScenarioBody {
+    /// The request for this scenario.
+    pub(crate) fn request(&self, shared: &Arc<Shared>) -> Result<Request<Uploaded>, Problem> {
+        let overrides: Result<_, _> = self.set.iter().map(|text| Override::parse(text)).collect();
+        let document = Document::new("scenario", self.scenario.clone());
+        Ok(Request::new(document, Uploaded(Arc::clone(shared)), overrides?))
+    }
+}
+
+/// The method called `name`, or the one to prefer.
+pub(crate) fn method_choice(name: Option<&str>) -> Result<MethodChoice, Problem> {
+    Ok(MethodChoice::named(name.unwrap_or("auto"))?)
+}
+
+/// Uploads as the files of a scenario.
+pub(crate) struct Uploaded(Arc<Shared>);
+
+impl Source for Uploaded {}
+
+impl Files for Uploaded {
+    fn profile(&self, path: &str) -> Result<Profile, Fault> {
+        self.0.uploads.profile(path)
+    }
+
+    fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Fault> {
+        self.0.uploads.onnx(path, sizes)
+    }
+
+    fn text(&self, path: &str) -> Result<String, Fault> {
+        Files::text(&self.0.uploads, path)
+    }
+}
