@@ -2,10 +2,11 @@
 //! error that says what to do.
 
 use std::path::PathBuf;
+use stepcast_core::fault::Fault;
 use stepcast_core::model::ModelFile;
 use stepcast_core::pass::Recorded;
 use stepcast_core::profile::Profile;
-use stepcast_trace::{Format, Found, Options, Fault};
+use stepcast_trace::{Format, Found, Options};
 
 /// Imports a file that is of this format, as far as its beginning tells.
 pub fn import(format: Format, data: &[u8]) {
@@ -57,7 +58,7 @@ fn hold(profile: &Profile) {
 }
 
 fn complete(error: &Fault) {
-    assert!(!error.place.is_empty() && !error.reason.is_empty() && !error.remedy.is_empty(), "{error:?}");
+    assert!(!error.origin().is_empty() && !error.reason.is_empty() && !error.remedy.is_empty(), "{error:?}");
 }
 
 /// A file of this process, in memory where there is such a folder.

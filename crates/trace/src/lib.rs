@@ -1,7 +1,7 @@
 //! Reads recorded training steps into profiles and ONNX files into models, and both from and to files.
 //!
 //! [`import`] recognises what a file is. [`tensorflow()`] reads the `RunMetadata` of a TensorFlow parameter-server
-//! job, [`onnx`](mod@onnx) the graph of an ONNX file, without its weights. What a recording lacks is repaired where that
+//! job, [`read_onnx`] the graph of an ONNX file, without its weights. What a recording lacks is repaired where that
 //! is honest and said in [`Imported::notes`]; what cannot be repaired is a [`Fault`]. Nothing read from a file can
 //! make this crate panic, and what it holds in memory is bounded.
 
@@ -17,7 +17,7 @@ mod kineto;
 mod layers;
 mod model;
 mod objects;
-pub mod onnx;
+mod onnx;
 mod overview;
 mod read;
 mod source;
@@ -31,6 +31,7 @@ pub use found::{is_profile, is_scenario, usual_name};
 pub use import::{Found, Imported, Options, import};
 pub use json::{parse_profile, print_profile, read_profile, write_profile};
 pub use model::{print_model, write_model};
+pub use onnx::read_onnx;
 pub use overview::{Contents, Overview, Steps, Usage};
 pub use read::MAX_UNPACKED;
 pub use source::{Progress, Watch};

@@ -15,7 +15,7 @@ use stepcast_core::fitted::artefact::Artefact;
 use stepcast_core::model::ModelFile;
 use stepcast_core::profile::Profile;
 use stepcast_core::scenario::Files;
-use stepcast_trace::{Found, Imported, Options, Overview, onnx, parse_profile, print_profile};
+use stepcast_trace::{Found, Imported, Options, Overview, parse_profile, print_profile};
 use tempfile::TempDir;
 
 /// Largest upload.
@@ -193,8 +193,8 @@ impl Files for Uploads {
 
     fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Fault> {
         let Some(Kept::Onnx(bytes)) = self.find(path) else { return Err(absent("ONNX file", path)) };
-        let options = onnx::Options { sizes: sizes.clone(), name: None };
-        let imported = onnx::from_onnx(Cursor::new(bytes), "upload", &options)
+        let options = stepcast_onnx::Options { sizes: sizes.clone(), name: None };
+        let imported = stepcast_onnx::read(Cursor::new(bytes), "upload", &options)
             .map_err(|error| Fault::new(error.reason, error.remedy))?;
         Ok(ModelFile::of(&imported.model))
     }
