@@ -6,7 +6,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::model::ModelFile;
 use stepcast_core::pass::Recorded;
 use stepcast_core::profile::Profile;
-use stepcast_trace::{Format, Found, Options};
+use stepcast_trace::{Format, Content, Options};
 
 /// Imports a file that is of this format, as far as its beginning tells.
 pub fn import(format: Format, data: &[u8]) {
@@ -25,9 +25,9 @@ pub fn import_any(data: &[u8]) {
     match stepcast_trace::import(&[path], &options) {
         Ok(imported) => {
             assert!(imported.notes.iter().all(|note| !note.is_empty()));
-            match imported.found {
-                Found::Profile(profile) => hold(&profile),
-                Found::Model(model) => {
+            match imported.content {
+                Content::Profile(profile) => hold(&profile),
+                Content::Model(model) => {
                     ModelFile::of(&model).build().expect("a model can be written and read again");
                 }
             }

@@ -14,7 +14,7 @@ use stepcast_study::fit::Fitted;
 use stepcast_study::fuse::FusionReport;
 use stepcast_study::predict::compare::Comparison;
 use stepcast_study::request::{Folder, Question};
-use stepcast_trace::{Found, Imported, Overview};
+use stepcast_trace::{Content, Imported, Overview};
 
 /// One of the answers.
 pub(crate) enum Told {
@@ -117,11 +117,11 @@ impl Answer {
     ) -> PyResult<Scenario> {
         let changes = value::changes(set, keywords)?;
         let question = match &self.told {
-            Told::Import { imported: Imported { found: Found::Profile(profile), .. }, .. } => {
+            Told::Import { imported: Imported { content: Content::Profile(profile), .. }, .. } => {
                 let name = format!("{}.json", self.name);
                 Question::of_profile(&name, profile.clone(), changes).map_err(Problem::from)?
             }
-            Told::Import { imported: Imported { found: Found::Model(model), .. }, .. } => {
+            Told::Import { imported: Imported { content: Content::Model(model), .. }, .. } => {
                 let mut text = Vec::new();
                 stepcast_trace::print_model(model, &mut text)
                     .map_err(|error| Problem::internal(error.to_string()))?;

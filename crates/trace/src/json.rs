@@ -1,8 +1,8 @@
 //! Profiles as JSON files, plain or gzip: one line per operation and per step.
 
 use crate::error::profile_fault;
+use crate::source::unpacked;
 use crate::write::write_whole;
-use crate::{MAX_UNPACKED, read};
 use std::io::Write;
 use std::path::Path;
 use stepcast_core::fault::Fault;
@@ -10,7 +10,7 @@ use stepcast_core::profile::Profile;
 
 /// Reads and checks the profile at `path`, compressed with gzip or not.
 pub fn read_profile(path: &Path) -> Result<Profile, Fault> {
-    parse_profile(&read::content(path, MAX_UNPACKED)?, &path.display().to_string())
+    parse_profile(&unpacked(path)?, &path.display().to_string())
 }
 
 /// Reads and checks a profile; `name` is what errors call it.

@@ -1,26 +1,24 @@
 //! ONNX files, plain or compressed; `stepcast_onnx` reads their content.
 
-use crate::Summary;
-use crate::import::{Imported, Options};
+use crate::content::Content;
+use crate::imported::Imported;
+use crate::options::Options;
 use crate::source::{self, Limits};
+use crate::summary::Summary;
 use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
-use stepcast_core::model::Model;
 use stepcast_onnx::ImportedModel;
 
 pub(crate) use stepcast_onnx::recognises;
 
 /// Imports one model.
-pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Model>, Fault> {
-    let [path] = paths else {
-        let place = paths.last().map(|path| path.display().to_string()).unwrap_or_default();
-        return Err(Fault::in_file(place, "models are imported one at a time", "name one file"));
-    };
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
+    let path = source::only(paths, "models", "name one of them")?;
     let ImportedModel { model, notes } = read_onnx(path, options.sizes)?;
-    Ok(Imported { found: model, summary: Summary::default(), notes })
+    Ok(Imported { content: Content::Model(Box::new(model)), summary: Summary::default(), notes })
 }
 
 /// Reads the ONNX model at `path`, which may be compressed with gzip or xz; `sizes` are those of dimensions that the file

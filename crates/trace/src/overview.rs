@@ -1,6 +1,6 @@
 //! What an import found, for people and for programs.
 
-use crate::{Found, Imported, Summary as Figures, Value};
+use crate::{Content, Imported, Summary as Figures, Value};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -89,9 +89,9 @@ pub struct Usage {
 impl Overview {
     /// What was imported; `written` is the file that was made of it, if any.
     pub fn of(imported: &Imported, written: Option<String>) -> Self {
-        let (name, contents) = match &imported.found {
-            Found::Profile(profile) => (&profile.name, Contents::Profile(Steps::of(profile))),
-            Found::Model(model) => (&model.name, of_model(model)),
+        let (name, contents) = match &imported.content {
+            Content::Profile(profile) => (&profile.name, Contents::Profile(Steps::of(profile))),
+            Content::Model(model) => (&model.name, of_model(model)),
         };
         Self {
             written,

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::Profile;
-use stepcast_trace::{Imported, tensorflow};
+use stepcast_trace::{Imported, read_run_metadata};
 
 const STEPS: &[u8] = include_bytes!("fixtures/steps.tar.xz");
 const GRAPHS: &[u8] = include_bytes!("fixtures/graphs.pb.gz");
@@ -48,7 +48,7 @@ impl Folder {
     }
 
     fn import(&self, steps: &Path) -> Result<Imported<Profile>, Fault> {
-        tensorflow(steps, Some(&self.folder.path().join("graphs.pb.gz")), 8)
+        read_run_metadata(steps, Some(&self.folder.path().join("graphs.pb.gz")), 8)
     }
 }
 
@@ -63,7 +63,7 @@ fn same(profile: Profile) -> (Vec<stepcast_core::profile::Operation>, Vec<stepca
 
 #[test]
 fn every_kind_of_file_gives_the_same_profile() {
-    let Imported { found: profile, notes, .. } = import("job.tar.xz", STEPS).unwrap();
+    let Imported { content: profile, notes, .. } = import("job.tar.xz", STEPS).unwrap();
     assert_eq!(notes, Vec::<String>::new());
     assert_eq!(
         (profile.name.as_str(), profile.source.as_str()),
@@ -71,20 +71,20 @@ fn every_kind_of_file_gives_the_same_profile() {
     );
     assert_eq!((profile.operations.len(), profile.steps.len()), (7, 3));
     let expected = same(profile);
-    assert_eq!(same(import("job.tar", &unpacked()).unwrap().found), expected);
-    assert_eq!(same(import("job.tar.gz", &gzip(&unpacked())).unwrap().found), expected);
+    assert_eq!(same(import("job.tar", &unpacked()).unwrap().content), expected);
+    assert_eq!(same(import("job.tar.gz", &gzip(&unpacked())).unwrap().content), expected);
 
     let folder = Folder::new("notes.txt", b"");
     for entry in tar::Archive::new(&unpacked()[..]).entries().unwrap() {
         entry.unwrap().unpack_in(folder.folder.path()).unwrap();
     }
-    assert_eq!(same(folder.import(folder.folder.path()).unwrap().found), expected);
+    assert_eq!(same(folder.import(folder.folder.path()).unwrap().content), expected);
 
     // One step, with the graphs behind it, needs no other file.
     let step = std::fs::read(folder.folder.path().join("step_0000.pb")).unwrap();
     let both = gzip(&[step, gunzip(GRAPHS)].concat());
     let alone = Folder::new("one.pb.gz", &both);
-    assert_eq!(tensorflow(&alone.steps, None, 8).unwrap().found.operations.len(), 7);
+    assert_eq!(read_run_metadata(&alone.steps, None, 8).unwrap().content.operations.len(), 7);
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn errors_name_the_file() {
     let folder = Folder::new("job.tar.xz", STEPS);
     let absent = folder.folder.path().join("absent.tar.xz");
     assert!(folder.import(&absent).unwrap_err().origin().ends_with("absent.tar.xz"));
-    let error = tensorflow(&folder.steps, Some(&folder.steps), 8).unwrap_err();
+    let error = read_run_metadata(&folder.steps, Some(&folder.steps), 8).unwrap_err();
     assert_eq!(error.reason, "it is an archive");
-    let error = tensorflow(&folder.steps, None, 8).unwrap_err();
+    let error = read_run_metadata(&folder.steps, None, 8).unwrap_err();
     assert!(
         error.origin().ends_with("job.tar.xz") && error.remedy.contains("output_partition_graphs"),
         "{error}"

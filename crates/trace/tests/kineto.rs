@@ -13,7 +13,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::pass::Recorded;
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::Seconds;
-use stepcast_trace::{Format, Found, Imported, Options, Value, import};
+use stepcast_trace::{Content, Format, Imported, Options, Value, import};
 
 fn write(files: &[(&str, &[u8])]) -> (tempfile::TempDir, Vec<PathBuf>) {
     let folder = tempfile::tempdir().unwrap();
@@ -34,9 +34,9 @@ fn read_with(bytes: &[u8], batch: Option<u32>) -> Result<Imported, Fault> {
 }
 
 fn profile(imported: Imported) -> Profile {
-    match imported.found {
-        Found::Profile(profile) => profile,
-        Found::Model(_) => unreachable!("a trace holds no model"),
+    match imported.content {
+        Content::Profile(profile) => profile,
+        Content::Model(_) => unreachable!("a trace holds no model"),
     }
 }
 

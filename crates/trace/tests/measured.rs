@@ -11,7 +11,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use stepcast_core::profile::{Profile, Resource};
-use stepcast_trace::{Imported, tensorflow};
+use stepcast_trace::{Imported, read_run_metadata};
 
 const CONFIGURATIONS: [&str; 4] = ["alex1024_b4_r1000", "alexcif_b32_r400", "goog_b1_r800", "sleepA_b1_r400"];
 
@@ -32,7 +32,7 @@ static RECORDINGS: LazyLock<Vec<Recording>> = LazyLock::new(|| {
         let folder = data.join(name);
         let batch = json(&folder.join("config.json"))["batch"].as_u64().unwrap() as u32;
         let graphs = folder.join("partition_graphs_runmetadata.pb.gz");
-        let imported = tensorflow(&folder.join("runmetadata.tar.xz"), Some(&graphs), batch).unwrap();
+        let imported = read_run_metadata(&folder.join("runmetadata.tar.xz"), Some(&graphs), batch).unwrap();
         Recording { folder, name, imported }
     };
     CONFIGURATIONS.into_iter().map(import).collect()
@@ -53,7 +53,7 @@ fn count(profile: &Profile, resource: Resource) -> usize {
 
 #[test]
 fn sizes_are_those_of_the_tensors() {
-    for Recording { folder, name, imported: Imported { found: profile, notes, .. } } in &*RECORDINGS {
+    for Recording { folder, name, imported: Imported { content: profile, notes, .. } } in &*RECORDINGS {
         profile.check().unwrap();
         let edges: usize = profile.operations.iter().map(|operation| operation.after.len()).sum();
         println!(
@@ -93,7 +93,7 @@ fn sizes_are_those_of_the_tensors() {
 
 #[test]
 fn tensors_lie_between_producers_and_consumers() {
-    for Recording { folder, name, imported: Imported { found: profile, .. } } in &*RECORDINGS {
+    for Recording { folder, name, imported: Imported { content: profile, .. } } in &*RECORDINGS {
         let truth = json(&folder.join("tensors.json"));
         let position = |name: &str| profile.operations.iter().position(|operation| operation.name == name);
         for tensor in truth["tensors"].as_array().unwrap() {
@@ -111,7 +111,7 @@ fn tensors_lie_between_producers_and_consumers() {
 /// The clock of the script that ran the steps, against the records.
 #[test]
 fn steps_are_as_long_as_measured_from_outside() {
-    for Recording { folder, name, imported: Imported { found: profile, .. } } in &*RECORDINGS {
+    for Recording { folder, name, imported: Imported { content: profile, .. } } in &*RECORDINGS {
         let run = json(&folder.join("profile_W1.json.gz"));
         let times: Vec<(f64, f64)> = serde_json::from_value(run["step_times"][0].clone()).unwrap();
         assert_eq!(times.len(), profile.steps.len());
@@ -127,7 +127,7 @@ fn steps_are_as_long_as_measured_from_outside() {
 /// The same records, as another program extracted them.
 #[test]
 fn times_are_those_of_the_extracted_trace() {
-    for Recording { folder, name, imported: Imported { found: profile, .. } } in &*RECORDINGS {
+    for Recording { folder, name, imported: Imported { content: profile, .. } } in &*RECORDINGS {
         let file = MultiGzDecoder::new(File::open(folder.join("trace.csv.gz")).unwrap());
         let mut rows: Vec<(usize, String, f64, f64)> = Vec::new();
         for row in csv::Reader::from_reader(file).records() {
@@ -180,7 +180,7 @@ fn times_are_those_of_the_extracted_trace() {
 
 #[test]
 fn nothing_starts_before_what_it_waits_for() {
-    for Recording { name, imported: Imported { found: profile, .. }, .. } in &*RECORDINGS {
+    for Recording { name, imported: Imported { content: profile, .. }, .. } in &*RECORDINGS {
         let (mut early, mut pairs) = (BTreeMap::new(), 0_usize);
         let mut worst = f64::NEG_INFINITY;
         for step in &profile.steps {
@@ -209,11 +209,11 @@ fn nothing_starts_before_what_it_waits_for() {
 /// Four steps under a packet capture, with the graphs of the longer run.
 #[test]
 fn captured_steps_give_the_same_operations() {
-    for Recording { folder, name, imported: Imported { found: profile, .. } } in &*RECORDINGS {
+    for Recording { folder, name, imported: Imported { content: profile, .. } } in &*RECORDINGS {
         let graphs = folder.join("partition_graphs_runmetadata.pb.gz");
         let captured =
-            tensorflow(&folder.join("capture_runmetadata_W1_w0.tar.xz"), Some(&graphs), profile.batch);
-        let Imported { found: captured, notes, .. } = captured.unwrap();
+            read_run_metadata(&folder.join("capture_runmetadata_W1_w0.tar.xz"), Some(&graphs), profile.batch);
+        let Imported { content: captured, notes, .. } = captured.unwrap();
         println!("{name}: {} captured steps, {notes:?}", captured.steps.len());
         let names = |profile: &Profile| {
             profile
@@ -230,7 +230,7 @@ fn captured_steps_give_the_same_operations() {
 #[test]
 fn profiles_survive_a_file() {
     let folder = tempfile::tempdir().unwrap();
-    for Recording { name, imported: Imported { found: profile, .. }, .. } in &*RECORDINGS {
+    for Recording { name, imported: Imported { content: profile, .. }, .. } in &*RECORDINGS {
         let path = folder.path().join(format!("{name}.json.gz"));
         stepcast_trace::write_profile(&path, profile).unwrap();
         println!("{name}: {} bytes", std::fs::metadata(&path).unwrap().len());

@@ -4,7 +4,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use stepcast_trace::{Format, Found, Options};
+use stepcast_trace::{Content, Format, Options};
 
 fn files(kind: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz").join(kind);
@@ -17,14 +17,14 @@ fn files(kind: &str) -> Vec<PathBuf> {
 }
 
 /// A profile that can be used, a model, or an error that says what to do.
-fn import(path: &Path) -> Result<Found, String> {
+fn import(path: &Path) -> Result<Content, String> {
     let options = Options { batch: Some(32), ..Options::default() };
     match stepcast_trace::import(&[path.to_owned()], &options) {
         Ok(imported) => {
-            if let Found::Profile(profile) = &imported.found {
+            if let Content::Profile(profile) = &imported.content {
                 profile.check().unwrap();
             }
-            Ok(imported.found)
+            Ok(imported.content)
         }
         Err(error) => {
             assert!(!error.origin().is_empty() && !error.reason.is_empty() && !error.remedy.is_empty());
@@ -99,6 +99,6 @@ fn streams_that_unpack_to_too_much_or_not_at_all() {
     std::fs::write(&path, &packed[..packed.len() - 5]).unwrap();
     let options = Options { batch: Some(32), ..Options::default() };
     let imported = stepcast_trace::import(&[path], &options).unwrap();
-    let Found::Profile(profile) = imported.found else { panic!("a timeline gives a profile") };
+    let Content::Profile(profile) = imported.content else { panic!("a timeline gives a profile") };
     assert_eq!(profile.steps.len(), 2);
 }

@@ -15,7 +15,7 @@ use stepcast_core::fitted::artefact::Artefact;
 use stepcast_core::model::ModelFile;
 use stepcast_core::profile::Profile;
 use stepcast_core::scenario::Files;
-use stepcast_trace::{Found, Imported, Options, Overview, parse_profile, print_profile};
+use stepcast_trace::{Content, Imported, Options, Overview, parse_profile, print_profile};
 use tempfile::TempDir;
 
 /// Largest upload.
@@ -97,8 +97,11 @@ impl Uploads {
         if bytes.windows(16).take(256).any(|window| window == b"stepcast-profile") {
             let mut profile = parse_profile(&bytes, "upload")?;
             profile.name = shown(&profile.name);
-            let imported =
-                Imported { found: Found::Profile(profile), summary: Default::default(), notes: Vec::new() };
+            let imported = Imported {
+                content: Content::Profile(profile),
+                summary: Default::default(),
+                notes: Vec::new(),
+            };
             return self.imported(imported, None);
         }
         let onnx =
@@ -107,17 +110,17 @@ impl Uploads {
             .map_err(Problem::upload)?;
         let name = shown(name);
         if !name.is_empty() {
-            match &mut imported.found {
-                Found::Profile(profile) => profile.name = name,
-                Found::Model(model) => model.name = name,
+            match &mut imported.content {
+                Content::Profile(profile) => profile.name = name,
+                Content::Model(model) => model.name = name,
             }
         }
         self.imported(imported, onnx.then_some(bytes))
     }
 
     fn imported(&self, imported: Imported, onnx: Option<Vec<u8>>) -> Result<Taken, Problem> {
-        let (file, scenario) = match (&imported.found, onnx) {
-            (Found::Profile(profile), _) => {
+        let (file, scenario) = match (&imported.content, onnx) {
+            (Content::Profile(profile), _) => {
                 let mut text = Vec::new();
                 print_profile(profile, &mut text).map_err(|error| Problem::fault(error.to_string()))?;
                 let kept = Kept::Profile(Arc::new(profile.clone()));
@@ -128,12 +131,12 @@ impl Uploads {
                 );
                 (Some(file), scenario)
             }
-            (Found::Model(_), Some(bytes)) => {
+            (Content::Model(_), Some(bytes)) => {
                 let file = self.keep(".onnx", bytes.len(), Kept::Onnx(bytes.into()))?;
                 let scenario = format!("[model]\nonnx = \"{file}\"\n");
                 (Some(file), scenario)
             }
-            (Found::Model(model), None) => {
+            (Content::Model(model), None) => {
                 let mut text = Vec::new();
                 stepcast_trace::print_model(model, &mut text)
                     .map_err(|error| Problem::fault(error.to_string()))?;

@@ -12,8 +12,10 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
+use crate::content::Content;
 use crate::draft::{Draft, Label};
-use crate::import::{Found, Imported, Options, needs_batch};
+use crate::imported::Imported;
+use crate::options::Options;
 use crate::{Summary, Value, source};
 use node::{Collective, Kind, Nodes};
 use operators::Operators;
@@ -29,8 +31,8 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 }
 
 /// Imports the trace of one rank: a profile if it tells times, a model if it tells shapes only.
-pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
-    let path = source::only(paths, "Chakra traces")?;
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
+    let path = source::only(paths, "Chakra traces", "name one of them")?;
     let mut notes = Vec::new();
     let (nodes, operators, place, read) =
         source::first(path, options.watch, recognises, &mut notes, |source| {
@@ -46,10 +48,10 @@ pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Impor
     nodes.report(&mut notes);
     let timed = nodes.nodes.iter().any(|node| node.kind == Kind::Compute && node.micros > 0.0);
     if timed {
-        let batch = options.batch.ok_or_else(|| needs_batch(&place))?;
-        return Ok(profile(&nodes, &Label { place, format: FORMAT, batch }, notes)?.map(Found::Profile));
+        let batch = options.required_batch(&place)?;
+        return Ok(profile(&nodes, &Label { place, format: FORMAT, batch }, notes)?.map(Content::Profile));
     }
-    operators.model(&place, notes).map(|imported| imported.map(|model| Found::Model(Box::new(model))))
+    operators.model(&place, notes).map(|imported| imported.map(|model| Content::Model(Box::new(model))))
 }
 
 fn profile(nodes: &Nodes, label: &Label, mut notes: Vec<String>) -> Result<Imported<Profile>, Fault> {
@@ -111,7 +113,7 @@ fn profile(nodes: &Nodes, label: &Label, mut notes: Vec<String>) -> Result<Impor
         "the whole trace is taken for one step, and for that of one rank alone: exchanges take no time"
             .to_owned(),
     );
-    Ok(Imported { found: draft.finish(label)?, summary: summary(nodes, end), notes })
+    Ok(Imported { content: draft.finish(label)?, summary: summary(nodes, end), notes })
 }
 
 fn summary(nodes: &Nodes, end: f64) -> Summary {

@@ -6,7 +6,7 @@
 
 use super::json::whole;
 use super::model;
-use crate::import::Imported;
+use crate::imported::Imported;
 use crate::objects::{Object, text};
 use crate::{Summary, Value as Figure};
 use serde_json::Value;
@@ -140,7 +140,7 @@ impl Operators {
         ));
         let mut summary = Summary::default();
         summary.figure("batch", "batch", Figure::Count(batch), "as recorded");
-        Ok(Imported { found: model, summary, notes })
+        Ok(Imported { content: model, summary, notes })
     }
 }
 

@@ -113,7 +113,7 @@ pub(super) fn read(source: &mut Source<'_>, notes: &mut Vec<String>) -> Result<N
     if let Some(error) = failed {
         let source = reader.into_inner();
         if source.exceeded() {
-            return Err(source.complaint(&error));
+            return Err(source.fault(&error));
         }
         notes.push(format!("the file ends in the middle of a node ({error}); what came after is lost"));
     }

@@ -9,8 +9,10 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
+use crate::content::Content;
 use crate::draft::{Draft, Label};
-use crate::import::{Imported, Options, needs_batch};
+use crate::imported::Imported;
+use crate::options::Options;
 use crate::summary::Table;
 use crate::{Summary, Value, objects, source};
 use record::Recorder;
@@ -30,22 +32,22 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 }
 
 /// Imports one timeline.
-pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, Fault> {
-    let path = source::only(paths, "Horovod's timelines")?;
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
+    let path = source::only(paths, "Horovod's timelines", "name one of them")?;
     let mut notes = Vec::new();
     let (recorder, label, read) = source::first(path, options.watch, recognises, &mut notes, |source| {
         let place = source.name().to_owned();
-        let batch = options.batch.ok_or_else(|| needs_batch(&place))?;
+        let batch = options.required_batch(&place)?;
         let mut recorder = Recorder::default();
         let mut read = Vec::new();
         objects::each(source, &[], &mut read, &mut |event| recorder.take(&event))?;
         Ok((recorder, Label { place, format: "Horovod timeline", batch }, read))
     })?;
     notes.extend(read);
-    import(&recorder, &label, notes)
+    Ok(profile(&recorder, &label, notes)?.map(Content::Profile))
 }
 
-fn import(recorder: &Recorder, label: &Label, mut notes: Vec<String>) -> Result<Imported<Profile>, Fault> {
+fn profile(recorder: &Recorder, label: &Label, mut notes: Vec<String>) -> Result<Imported<Profile>, Fault> {
     recorder.report(&mut notes);
     let found = steps::find(recorder, &label.place, &mut notes)?;
     let names: Vec<&str> =
@@ -87,7 +89,7 @@ fn import(recorder: &Recorder, label: &Label, mut notes: Vec<String>) -> Result<
             .to_owned(),
     );
     let summary = summary(recorder, &found.steps, names.len());
-    Ok(Imported { found: draft.finish(label)?, summary, notes })
+    Ok(Imported { content: draft.finish(label)?, summary, notes })
 }
 
 fn summary(recorder: &Recorder, steps: &[Step], tensors: usize) -> Summary {

@@ -25,9 +25,11 @@ mod steps;
 mod tests;
 mod timeline;
 
+use crate::content::Content;
 use crate::error::profile_fault;
-use crate::import::{Imported, Options, needs_batch};
+use crate::imported::Imported;
 use crate::objects::split;
+use crate::options::Options;
 use crate::source::{self, Limits, Source as Stream};
 use rank::Rank;
 use recording::{Part, Recording};
@@ -36,7 +38,6 @@ use sizes::Source;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
-use stepcast_core::profile::Profile;
 
 /// Records that are kept of a trace.
 const MOST_RECORDS: usize = 1_000_000;
@@ -51,7 +52,7 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 }
 
 /// Imports the traces of one or several ranks: files, folders or archives.
-pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, Fault> {
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
     let mut all = Vec::new();
     for path in paths {
         read_all(path, options, MOST_RECORDS, &mut all)?;
@@ -64,7 +65,7 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
     let chosen = ranks::median(&all);
     let rank = &all[chosen];
     let known = rank.batch.filter(|batch| *batch > 0);
-    let batch = options.batch.or(known).ok_or_else(|| needs_batch(&rank.place))?;
+    let batch = Options { batch: options.batch.or(known), ..*options }.required_batch(&rank.place)?;
     let mut notes = notes(rank);
     if options.batch.is_none() {
         notes
@@ -83,10 +84,10 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
             all.len()
         ));
     }
-    let file = crate::read::short(&rank.place).to_owned();
+    let file = source::short_name(&rank.place).to_owned();
     let profile = profile::profile(rank, batch, &file);
     profile.check().map_err(|error| profile_fault(&rank.place, error))?;
-    Ok(Imported { found: profile, summary, notes })
+    Ok(Imported { content: Content::Profile(profile), summary, notes })
 }
 
 /// Every trace at a path.
@@ -125,7 +126,7 @@ fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording,
     let mut notes = Vec::new();
     let Some(course) = course else {
         return Err(match failed {
-            Some(error) => stream.complaint(&error),
+            Some(error) => stream.fault(&error),
             None => {
                 let remedy = "copy the file again; it may be cut short";
                 Fault::in_file(stream.name(), "it has no list of events (traceEvents)", remedy)
@@ -134,11 +135,11 @@ fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording,
     };
     let read = recording.events;
     if let Some(error) = failed {
-        let complaint = stream.complaint(&error);
+        let fault = stream.fault(&error);
         if stream.exceeded() {
-            return Err(complaint);
+            return Err(fault);
         }
-        notes.push(format!("{}; {read} events before that were read", complaint.reason));
+        notes.push(format!("{}; {read} events before that were read", fault.reason));
     } else if !course.complete {
         notes.push(format!("the file ends in the middle of its events; {read} were read"));
     }

@@ -8,8 +8,10 @@ mod graph;
 mod table;
 mod waits;
 
+use crate::content::Content;
 use crate::draft::{Draft, Label};
-use crate::import::{Imported, Options, needs_batch};
+use crate::imported::Imported;
+use crate::options::Options;
 use crate::source::{self, Source};
 use crate::{Summary, Value};
 use std::io::{BufRead, BufReader, Read};
@@ -74,12 +76,12 @@ fn flavour(head: &[u8]) -> Option<Flavour> {
 }
 
 /// Imports one table.
-pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, Fault> {
-    let path = source::only(paths, "tables of layers")?;
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
+    let path = source::only(paths, "tables of layers", "name one of them")?;
     let mut notes = Vec::new();
-    let found = source::first(path, options.watch, recognises, &mut notes, |source| {
+    let (layers, label) = source::first(path, options.watch, recognises, &mut notes, |source| {
         let name = source.name().to_owned();
-        let batch = options.batch.ok_or_else(|| needs_batch(&name))?;
+        let batch = options.required_batch(&name)?;
         let flavour = flavour(source.head()).unwrap_or(Flavour::Table);
         let lines = Lines::new(source);
         let layers = match flavour {
@@ -90,10 +92,10 @@ pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Impor
         };
         Ok((layers, Label { place: name, format: flavour.name(), batch }))
     })?;
-    import(found.0, &found.1, notes)
+    Ok(profile(layers, &label, notes)?.map(Content::Profile))
 }
 
-fn import(layers: Vec<Layer>, label: &Label, mut notes: Vec<String>) -> Result<Imported<Profile>, Fault> {
+fn profile(layers: Vec<Layer>, label: &Label, mut notes: Vec<String>) -> Result<Imported<Profile>, Fault> {
     let wrong = |reason: &str, remedy: &str| Err(Fault::in_file(&label.place, reason, remedy));
     if layers.is_empty() {
         return wrong("it has no layers", "give one row for each layer");
@@ -137,7 +139,7 @@ fn import(layers: Vec<Layer>, label: &Label, mut notes: Vec<String>) -> Result<I
     summary.figure("layers", "layers", Value::Count(layers.len() as u64), "");
     summary.figure("forward", "forward", Value::Time(total), if known { "" } else { "assumed" });
     summary.figure("backward", "backward", Value::Time(backward), "");
-    Ok(Imported { found: draft.finish(label)?, summary, notes })
+    Ok(Imported { content: draft.finish(label)?, summary, notes })
 }
 
 fn part(layer: &Layer, what: &str) -> String {
@@ -169,7 +171,7 @@ impl<'a, 'b> Lines<'a, 'b> {
             let mut bytes = Vec::new();
             let read = (&mut self.reader).take(LONGEST_LINE).read_until(b'\n', &mut bytes);
             if let Err(error) = read {
-                return Err(self.reader.get_ref().complaint(&error));
+                return Err(self.reader.get_ref().fault(&error));
             }
             if bytes.is_empty() {
                 return Ok(None);

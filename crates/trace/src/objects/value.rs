@@ -21,7 +21,7 @@ pub(crate) fn each(
     if let Some(error) = &failed
         && source.exceeded()
     {
-        return Err(source.complaint(error));
+        return Err(source.fault(error));
     }
     let course = course.unwrap_or_default();
     if course.spoilt > 0 {

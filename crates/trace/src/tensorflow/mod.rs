@@ -7,20 +7,24 @@
 mod graph;
 mod place;
 mod proto;
+mod recordings;
 mod records;
 #[cfg(test)]
 mod tests;
 pub(crate) mod timeline;
 mod times;
 
-use crate::Summary;
+use crate::content::Content;
 use crate::error::profile_fault;
-use crate::import::{Imported, Options, needs_batch};
-use crate::read::{self, Blob, MAX_UNPACKED};
+use crate::imported::Imported;
+use crate::options::Options;
+use crate::source::{self, MAX_UNPACKED, short_name};
+use crate::summary::Summary;
 use graph::{Graph, Vertex};
 use place::Place;
 use prost::Message;
 use proto::{GraphDef, RunMetadata};
+use recordings::{Recording, recordings, single};
 use records::{Key, Recorded, Seen};
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -39,44 +43,34 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
         && head.windows(5).any(|bytes| bytes == b"/job:")
 }
 
-/// Does what [`tensorflow`] does, as every format is asked to.
-pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, Fault> {
-    let [path] = paths else {
-        let place = paths.last().map(|path| path.display().to_string()).unwrap_or_default();
-        let remedy = "put the steps of one worker into one folder or archive";
-        return Err(Fault::in_file(place, "TensorFlow's recordings are imported one at a time", remedy));
-    };
-    let batch = options.batch.ok_or_else(|| needs_batch(&path.display().to_string()))?;
-    tensorflow(path, options.graphs, batch)
+/// Imports the steps of one worker.
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
+    let remedy = "put the steps of one worker into one folder or archive";
+    let path = source::only(paths, "TensorFlow's recordings", remedy)?;
+    let batch = options.required_batch(&path.display().to_string())?;
+    Ok(read_run_metadata(path, options.graphs, batch)?.map(Content::Profile))
 }
 
 /// Reads the steps at `steps`: a `RunMetadata` file, a folder of them, or an archive (`.tar`, `.tar.gz`,
 /// `.tar.xz`). The graphs come from the `RunMetadata` at `graphs`, or from the first step that has them.
-/// `batch` is the number of samples of one step, which a recording does not tell.
-pub fn tensorflow(steps: &Path, graphs: Option<&Path>, batch: u32) -> Result<Imported<Profile>, Fault> {
-    let blobs = read::recordings(steps, MAX_UNPACKED)?;
-    let graphs = graphs.map(|path| read::single(path, MAX_UNPACKED)).transpose()?;
-    let named: Vec<(&str, &[u8])> =
-        blobs.iter().map(|Blob { name, bytes }| (name.as_str(), &bytes[..])).collect();
-    let graphs = graphs.as_ref().map(|Blob { name, bytes }| (name.as_str(), &bytes[..]));
-    let file =
-        steps.file_name().map_or_else(|| "steps".to_owned(), |name| name.to_string_lossy().into_owned());
-    import(&named, graphs, batch, &file, &steps.display().to_string())
-}
-
-/// Does what [`tensorflow`] does, with the bytes of each step's `RunMetadata` and of the one with the graphs.
-pub fn from_run_metadata(
-    steps: &[&[u8]],
-    graphs: Option<&[u8]>,
+/// `batch` is the number of samples of one step, which a recording does not contain.
+pub fn read_run_metadata(
+    steps: &Path,
+    graphs: Option<&Path>,
     batch: u32,
 ) -> Result<Imported<Profile>, Fault> {
-    let names: Vec<String> = (0..steps.len()).map(|index| format!("step {index}")).collect();
-    let named: Vec<(&str, &[u8])> = names.iter().map(String::as_str).zip(steps.iter().copied()).collect();
-    import(&named, graphs.map(|bytes| ("graphs", bytes)), batch, "steps", "steps")
+    let found = recordings(steps, MAX_UNPACKED)?;
+    let graphs = graphs.map(|path| single(path, MAX_UNPACKED)).transpose()?;
+    let named: Vec<(&str, &[u8])> =
+        found.iter().map(|Recording { name, bytes }| (name.as_str(), &bytes[..])).collect();
+    let graphs = graphs.as_ref().map(|Recording { name, bytes }| (name.as_str(), &bytes[..]));
+    let file =
+        steps.file_name().map_or_else(|| "steps".to_owned(), |name| name.to_string_lossy().into_owned());
+    profile(&named, graphs, batch, &file, &steps.display().to_string())
 }
 
 /// `file` names the profile and its source; `place` is what errors about all steps name.
-fn import(
+fn profile(
     steps: &[(&str, &[u8])],
     graphs: Option<(&str, &[u8])>,
     batch: u32,
@@ -95,10 +89,10 @@ fn import(
         match metadata
             .step_stats
             .as_ref()
-            .and_then(|stats| records::collect(read::short(name), stats, &mut seen))
+            .and_then(|stats| records::collect(short_name(name), stats, &mut seen))
         {
             Some(step) => recorded.push(step),
-            None => notes.push(format!("{} has no records and was left out", read::short(name))),
+            None => notes.push(format!("{} has no records and was left out", short_name(name))),
         }
         if definitions.is_empty() {
             definitions = metadata.partition_graphs;
@@ -129,7 +123,7 @@ fn import(
         steps: filled,
     };
     profile.check().map_err(|error| profile_fault(place, error))?;
-    Ok(Imported { found: profile, summary: Summary::default(), notes })
+    Ok(Imported { content: profile, summary: Summary::default(), notes })
 }
 
 fn decode(name: &str, bytes: &[u8]) -> Result<RunMetadata, Fault> {

@@ -8,7 +8,7 @@ pub mod chrome;
 pub mod perfetto;
 mod read;
 
-pub(crate) use read::{of_paths, recognises};
+pub(crate) use read::{import, recognises};
 
 use crate::write::write_whole;
 use serde::{Deserialize, Serialize};

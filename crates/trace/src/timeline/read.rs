@@ -5,12 +5,13 @@ mod json;
 mod packets;
 
 use super::{About, FORMAT};
-use crate::import::{Imported, Options};
-use crate::source::{self, Limits};
+use crate::content::Content;
+use crate::imported::Imported;
+use crate::options::Options;
+use crate::source;
 use crate::{Summary, summary};
 use std::collections::HashMap;
 use std::io::BufReader;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::{self, Operation, Profile, Step};
@@ -23,23 +24,20 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 }
 
 /// Imports one timeline.
-pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, Fault> {
-    let [path] = paths else {
-        let place = paths.last().map(|path| path.display().to_string()).unwrap_or_default();
-        return Err(Fault::in_file(place, "timelines are imported one at a time", "name one file"));
-    };
-    let mut imported = None;
-    source::visit(path, Limits::STREAMED, options.watch, &mut |source| {
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
+    let path = source::only(paths, "timelines", "name one of them")?;
+    let mut notes = Vec::new();
+    let mut imported = source::first(path, options.watch, recognises, &mut notes, |source| {
         let name = source.name().to_owned();
         let is_json = source.head().first() == Some(&b'{');
         let reader = BufReader::new(source);
         let read = if is_json { json::read(reader) } else { packets::read(reader) };
         let remedy = "write it again: stepcast predict --timeline";
         let events = read.map_err(|reason| Fault::in_file(name.clone(), reason, remedy))?;
-        imported = Some(events.profile(&name, options.batch)?);
-        Ok(ControlFlow::Break(()))
+        events.profile(&name, options.batch)
     })?;
-    imported.ok_or_else(|| Fault::in_file(path.display().to_string(), "it is empty", "name a timeline"))
+    imported.notes.extend(notes);
+    Ok(imported.map(Content::Profile))
 }
 
 /// From when until when, in nanoseconds.
@@ -114,7 +112,7 @@ impl Events {
              anew how long they take"
                 .to_owned(),
         ];
-        Ok(Imported { found: profile, summary, notes })
+        Ok(Imported { content: profile, summary, notes })
     }
 }
 

@@ -12,9 +12,11 @@ mod tests;
 
 use super::place::Place;
 use crate::Summary;
+use crate::content::Content;
 use crate::draft::{Draft, Label};
-use crate::import::{Imported, Options, needs_batch};
+use crate::imported::Imported;
 use crate::objects;
+use crate::options::Options;
 use crate::source::{self, Limits};
 use events::Events;
 use graph::Vertex;
@@ -34,7 +36,7 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 }
 
 /// Imports the timelines of one worker's steps.
-pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, Fault> {
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
     let mut notes = Vec::new();
     let mut steps: Vec<(String, Events)> = Vec::new();
     let mut excess = 0_usize;
@@ -57,11 +59,12 @@ pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Impor
     if excess > 0 {
         notes.push(format!("{excess} timelines beyond the first {MOST_STEPS} were left out"));
     }
-    let batch = options.batch.ok_or_else(|| needs_batch(&place))?;
-    import(&steps, &Label { place, format: "TensorFlow timeline", batch }, notes)
+    let batch = options.required_batch(&place)?;
+    let label = Label { place, format: "TensorFlow timeline", batch };
+    Ok(profile(&steps, &label, notes)?.map(Content::Profile))
 }
 
-fn import(
+fn profile(
     steps: &[(String, Events)],
     label: &Label,
     mut notes: Vec<String>,
@@ -108,7 +111,7 @@ fn import(
         draft.add(&vertex.name, vertex.resource, bytes, after, |step| times[step][index]);
         draft.on_server(server);
     }
-    Ok(Imported { found: draft.finish(label)?, summary: Summary::default(), notes })
+    Ok(Imported { content: draft.finish(label)?, summary: Summary::default(), notes })
 }
 
 fn check_sizes(vertices: &[Vertex], label: &Label, notes: &mut Vec<String>) -> Result<(), Fault> {

@@ -1,102 +1,22 @@
-//! From a path to streams of bytes: plain or compressed files, members of archives, files of folders.
-//!
-//! What a file is, its first bytes say, not its name. Every stream is bounded: a small file that unpacks to a huge
-//! one ends in an error, not in hours of work.
+//! Files, folders and archives: every importer finds its recordings here.
 
-mod bounded;
-mod unpack;
-
-pub(crate) use bounded::{Bounded, Excess, Limits};
-pub(crate) use unpack::{decompress, is_tar};
-
+use super::bounded::{Bounded, Limits};
+use super::stream::{Counted, Source, Watch, unreadable};
+use super::unpack::{decompress, is_tar};
 use crate::error::system_fault;
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, Cursor, Read};
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use stepcast_core::fault::Fault;
 
-/// Bytes that a format is recognised by.
-const HEAD: u64 = 64 << 10;
+/// Stands between an archive and its member in the name of a source.
+const ARCHIVE: &str = ", ";
 
-/// How much of a file has been read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// Bytes of the file as it lies on the disk.
-    pub read: u64,
-    /// All of them.
-    pub of: u64,
-}
-
-/// Is told about progress, now and then.
-pub type Watch<'a> = &'a dyn Fn(Progress);
-
-/// One file or member of an archive, unpacked as it is read.
-pub(crate) struct Source<'a> {
-    name: String,
-    head: Cursor<Vec<u8>>,
-    rest: Box<dyn Read + 'a>,
-    /// What went wrong while the head was read; told when the head has been used.
-    failed: Option<io::Error>,
-    excess: Rc<Cell<Option<Excess>>>,
-}
-
-impl<'a> Source<'a> {
-    fn new(name: String, mut rest: Box<dyn Read + 'a>, excess: Rc<Cell<Option<Excess>>>) -> Self {
-        let mut head = Vec::new();
-        let failed = (&mut rest).take(HEAD).read_to_end(&mut head).err();
-        Self { name, head: Cursor::new(head), rest, failed, excess }
-    }
-
-    /// For messages: file, or archive and member.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The first bytes, whether read or not.
-    pub(crate) fn head(&self) -> &[u8] {
-        self.head.get_ref()
-    }
-
-    /// Whether reading has failed because a limit was exceeded.
-    pub(crate) fn exceeded(&self) -> bool {
-        self.excess.get().is_some()
-    }
-
-    /// What to say when reading has failed.
-    pub(crate) fn complaint(&self, error: &io::Error) -> Fault {
-        unreadable(&self.name, error, self.excess.get())
-    }
-}
-
-impl Read for Source<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.head.read(buffer)? {
-            0 => match self.failed.take() {
-                Some(error) => Err(error),
-                None => self.rest.read(buffer),
-            },
-            count => Ok(count),
-        }
-    }
-}
-
-/// What to say when `place` could not be read to its end.
-pub(crate) fn unreadable(place: &str, error: &io::Error, excess: Option<Excess>) -> Fault {
-    match excess {
-        Some(excess) => Fault::in_file(place, excess.to_string(), "import fewer steps at a time"),
-        None => Fault::in_file(
-            place,
-            format!("it cannot be unpacked: {error}"),
-            "copy the file again; it may be cut short",
-        ),
-    }
-}
-
-/// Goes through the file at `path`, the members of an archive, or the files of a folder in order of their names, until
-/// `visit` has seen enough.
+/// Hands the file at `path`, the members of an archive, or the files of a folder in order of their names to `visit`, until
+/// it breaks.
 pub(crate) fn visit(
     path: &Path,
     limits: Limits,
@@ -111,7 +31,7 @@ pub(crate) fn visit(
     Ok(())
 }
 
-/// Hands the first recording at `path` that `recognises` knows to `read`, and says in `notes` how many are left out.
+/// Hands the first recording at `path` that `recognises` accepts to `read`, and notes how many others are left out.
 pub(crate) fn first<T>(
     path: &Path,
     watch: Watch<'_>,
@@ -135,7 +55,7 @@ pub(crate) fn first<T>(
         return Err(Fault::in_file(path.display().to_string(), "it holds no recording", "name a recording"));
     };
     if let Err(error) = visited {
-        notes.push(format!("what comes after {name} is lost: {}", error.reason));
+        notes.push(format!("nothing after {name} could be read: {}", error.reason));
     }
     if others > 0 {
         notes.push(format!("only {name} was imported; {others} more recordings beside it were not"));
@@ -143,19 +63,25 @@ pub(crate) fn first<T>(
     Ok(value)
 }
 
-/// The only one of `paths`, for formats that are imported one file at a time.
-pub(crate) fn only<'a>(paths: &'a [PathBuf], what: &str) -> Result<&'a Path, Fault> {
+/// The only one of `paths`, for formats that are imported one file at a time; `remedy` says what to do with several.
+pub(crate) fn only<'a>(paths: &'a [PathBuf], what: &str, remedy: &str) -> Result<&'a Path, Fault> {
     match paths {
         [path] => Ok(path),
         _ => {
             let place = paths.last().map(|path| path.display().to_string()).unwrap_or_default();
-            Err(Fault::in_file(place, format!("{what} are imported one at a time"), "name one of them"))
+            Err(Fault::in_file(place, format!("{what} are imported one at a time"), remedy))
         }
     }
 }
 
+/// A source's name without its folder or archive.
+pub(crate) fn short_name(name: &str) -> &str {
+    let member = name.rsplit_once(ARCHIVE).map_or(name, |(_, member)| member);
+    member.rsplit(['/', '\\']).next().unwrap_or(member)
+}
+
 /// The file itself, or the files of a folder that are not hidden.
-fn files(path: &Path) -> Result<Vec<PathBuf>, Fault> {
+pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Fault> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
@@ -203,7 +129,7 @@ fn visit_file(
         let member = Counted { inner: entry, read: packed.clone(), of: 0, watch: &|_| () };
         let content = decompress(Box::new(member)).map_err(|error| fail(&error))?;
         let bounded = Bounded::new(content, limits, packed, excess.clone());
-        let source = Source::new(format!("{place}, {name}"), Box::new(bounded), excess.clone());
+        let source = Source::new(format!("{place}{ARCHIVE}{name}"), Box::new(bounded), excess.clone());
         if visit(source)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
@@ -211,27 +137,11 @@ fn visit_file(
     Ok(ControlFlow::Continue(()))
 }
 
-/// Counts what passes through it.
-struct Counted<'a, R> {
-    inner: R,
-    read: Rc<Cell<u64>>,
-    of: u64,
-    watch: Watch<'a>,
-}
-
-impl<R: Read> Read for Counted<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        self.read.set(self.read.get() + count as u64);
-        (self.watch)(Progress { read: self.read.get(), of: self.of });
-        Ok(count)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use crate::source::Progress;
+    use std::io::{Read, Write};
 
     const LIMITS: Limits = Limits { unpacked: 100_000, ratio: 50, small: 10_000 };
 
@@ -245,7 +155,7 @@ mod tests {
         let mut found = Vec::new();
         visit(path, LIMITS, &|_| (), &mut |mut source| {
             let mut bytes = Vec::new();
-            source.read_to_end(&mut bytes).map_err(|error| source.complaint(&error))?;
+            source.read_to_end(&mut bytes).map_err(|error| source.fault(&error))?;
             assert!(bytes.starts_with(source.head()));
             let name = source.name().rsplit('/').next().unwrap().to_owned();
             found.push((name, bytes));
@@ -293,7 +203,7 @@ mod tests {
             let mut notes = Vec::new();
             let read = |source: &mut Source<'_>| {
                 let mut bytes = Vec::new();
-                source.read_to_end(&mut bytes).map(|_| bytes).map_err(|error| source.complaint(&error))
+                source.read_to_end(&mut bytes).map(|_| bytes).map_err(|error| source.fault(&error))
             };
             (first(&path, &|_| (), |head| head == b"abc", &mut notes, read), notes)
         };
@@ -302,7 +212,7 @@ mod tests {
         assert!(notes.len() == 1 && notes[0].contains("2 more recordings"), "{notes:?}");
         let (found, notes) = first_of(&archive[..1100]);
         assert_eq!(found.unwrap(), b"abc");
-        assert!(notes.len() == 1 && notes[0].contains("is lost"), "{notes:?}");
+        assert!(notes.len() == 1 && notes[0].contains("nothing after"), "{notes:?}");
         assert!(first_of(&archive[..300]).0.is_err());
         assert!(first_of(b"x").0.unwrap_err().reason.contains("no recording"));
     }
@@ -331,7 +241,7 @@ mod tests {
         visit(&path, LIMITS, &|_| (), &mut |mut source| {
             head = source.head().len();
             let error = source.read_to_end(&mut read).unwrap_err();
-            assert!(source.complaint(&error).remedy.contains("cut short"));
+            assert!(source.fault(&error).remedy.contains("cut short"));
             Ok(ControlFlow::Continue(()))
         })
         .unwrap();

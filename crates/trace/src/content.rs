@@ -1,16 +1,27 @@
-//! What an import found, under a name and in a file.
+//! The result of an import, a profile or a model, and the file that it is written to.
 
-use crate::import::Found;
-use crate::{write_model, write_profile};
+use crate::json::write_profile;
+use crate::model::write_model;
 use std::path::Path;
 use stepcast_core::fault::Fault;
+use stepcast_core::model::Model;
+use stepcast_core::profile::Profile;
 
-/// Whether a profile may be called so.
+/// A profile or a model.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// Measured steps; they have passed `Profile::check`.
+    Profile(Profile),
+    /// A network.
+    Model(Box<Model>),
+}
+
+/// Whether `path` has the ending of a profile.
 pub fn is_profile(path: &Path) -> bool {
     ends_in(path, &[".json", ".json.gz"])
 }
 
-/// Whether a scenario may be called so.
+/// Whether `path` has the ending of a scenario.
 pub fn is_scenario(path: &Path) -> bool {
     ends_in(path, &[".toml"])
 }
@@ -20,8 +31,8 @@ fn ends_in(path: &Path, endings: &[&str]) -> bool {
     endings.iter().any(|ending| name.ends_with(ending))
 }
 
-impl Found {
-    /// Calls it `name`.
+impl Content {
+    /// Sets its name.
     pub fn rename(&mut self, name: String) {
         match self {
             Self::Profile(profile) => profile.name = name,
@@ -29,14 +40,15 @@ impl Found {
         }
     }
 
-    /// Writes it under a name that tells what it is.
+    /// Writes a profile as JSON, a model as a scenario; the file name must have the ending of that.
     pub fn write(&self, output: &Path) -> Result<(), Fault> {
         let wrong =
             |reason: &str, remedy: &str| Err(Fault::in_file(output.display().to_string(), reason, remedy));
         match self {
-            Self::Profile(_) if !is_profile(output) => {
-                wrong("the name of a profile ends in .json or .json.gz", "use a name such as profile.json")
-            }
+            Self::Profile(_) if !is_profile(output) => wrong(
+                "a profile is written as JSON: its name ends in .json or .json.gz",
+                "use a name such as profile.json",
+            ),
             Self::Profile(profile) => write_profile(output, profile),
             Self::Model(_) if !is_scenario(output) => wrong(
                 "a model is written as a scenario: its name ends in .toml",
@@ -47,8 +59,8 @@ impl Found {
     }
 }
 
-/// What a recording is called if nobody says: the name of its folder or file; files called step… or by a number say nothing, so
-/// their folder's.
+/// The default name of a recording: that of its folder or file. Files called step… or by a number are named after their
+/// folder.
 pub fn usual_name(trace: &Path) -> Option<String> {
     let full = trace.canonicalize().ok()?;
     let own = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -58,8 +70,8 @@ pub fn usual_name(trace: &Path) -> Option<String> {
     let name = own(&full)?;
     let stem = name.split('.').next().unwrap_or_default();
     let folder = || full.parent().and_then(own);
-    let says_nothing = stem.starts_with("step") || stem.bytes().all(|byte| byte.is_ascii_digit());
-    if says_nothing { folder() } else { Some(stem.to_owned()) }
+    let is_numbered = stem.starts_with("step") || stem.bytes().all(|byte| byte.is_ascii_digit());
+    if is_numbered { folder() } else { Some(stem.to_owned()) }
 }
 
 #[cfg(test)]
@@ -88,9 +100,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.toml");
         let model = zoo::build("alexnet").unwrap();
-        let found = Found::Model(Box::new(model.clone()));
-        assert!(found.write(&folder.path().join("model.json")).is_err());
-        found.write(&path).unwrap();
+        let content = Content::Model(Box::new(model.clone()));
+        assert!(content.write(&folder.path().join("model.json")).is_err());
+        content.write(&path).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let file: ScenarioFile = toml::from_str(&text).unwrap();
         let again = file.model.custom.unwrap().build().unwrap();
