@@ -10,7 +10,7 @@ use stepcast_trace::{Format, Content, Options};
 
 /// Imports a file that is of this format, as far as its beginning tells.
 pub fn import(format: Format, data: &[u8]) {
-    if Format::of(data) == Some(format) {
+    if Format::recognise(data) == Some(format) {
         import_any(data);
     }
 }

@@ -69,7 +69,7 @@ impl TwoShares {
 
     /// Errors on some steps.
     pub fn quality(&self, steps: &[StepWork]) -> Option<Quality> {
-        Quality::of(steps.iter().map(|step| (self.time(step), step.measured)))
+        Quality::from_pairs(steps.iter().map(|step| (self.time(step), step.measured)))
     }
 }
 

@@ -38,7 +38,7 @@ pub fn fit(runs: &[KernelRun]) -> Result<LinearKernel, FitError> {
 
 /// Errors on some runs.
 pub fn quality(kernel: &LinearKernel, runs: &[KernelRun]) -> Option<Quality> {
-    Quality::of(runs.iter().map(|run| (kernel.time(run.elements).0, run.time)))
+    Quality::from_pairs(runs.iter().map(|run| (kernel.time(run.elements).0, run.time)))
 }
 
 /// The text of a TOML file with fitted kernels, by name.

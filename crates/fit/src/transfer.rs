@@ -47,7 +47,7 @@ pub fn line(measured: &[Transfer]) -> Result<TransferCurve, FitError> {
 
 /// Errors on some transfers.
 pub fn quality(curve: &TransferCurve, measured: &[Transfer]) -> Option<Quality> {
-    Quality::of(measured.iter().map(|(size, time)| (curve.time(*size), *time)))
+    Quality::from_pairs(measured.iter().map(|(size, time)| (curve.time(*size), *time)))
 }
 
 /// The text of a TOML file with a fitted curve.

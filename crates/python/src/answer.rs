@@ -51,7 +51,7 @@ impl Answer {
             Told::Fusion(report) => text(report.as_ref()),
             Told::Search(report) => text(report),
             Told::Fit { fitted, written } => text(&fitted.told(written.as_deref())),
-            Told::Import { imported, written } => text(&Overview::of(imported, written.clone())),
+            Told::Import { imported, written } => text(&Overview::new(imported, written.clone())),
             Told::Validation { set, report } => {
                 let value = serde_json::to_value(report).map_err(Problem::from)?;
                 text(&serde_json::Map::from_iter([((*set).to_owned(), value)]))

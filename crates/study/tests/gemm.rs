@@ -60,7 +60,7 @@ fn unaligned_products_are_described() {
             assert_eq!(predicted.coverage, coverage, "{}", sample.shape);
             (predicted.time, sample.time)
         };
-        Quality::of(chosen.map(pair)).unwrap()
+        Quality::from_pairs(chosen.map(pair)).unwrap()
     };
     let found = quality(&assumed, Coverage::OtherAlignment);
     assert!(found.points > 250 && found.third_quartile < 0.15, "{found:?}");
@@ -76,7 +76,7 @@ fn the_table_of_the_paper_has_its_errors() {
     for (name, expected) in [("fp32 nn", 0.1348), ("fp32 tn", 0.0970), ("bf16 nn", 0.3154)] {
         let own = products.held.iter().filter(|sample| sample.variant.to_string() == name);
         let pairs = own.map(|sample| (table.predict(sample.variant, sample.shape).unwrap().0, sample.time));
-        let quality = Quality::of(pairs).unwrap();
+        let quality = Quality::from_pairs(pairs).unwrap();
         assert!((quality.third_quartile - expected).abs() < 1e-4, "{name}: {quality:?}");
     }
 }

@@ -88,7 +88,7 @@ impl Format {
     }
 
     /// The format of a file that begins with `head`.
-    pub fn of(head: &[u8]) -> Option<Self> {
+    pub fn recognise(head: &[u8]) -> Option<Self> {
         Self::ALL.iter().copied().find(|format| (format.importer().recognises)(head))
     }
 
@@ -96,7 +96,7 @@ impl Format {
     pub fn detect(path: &Path) -> Result<Self, Fault> {
         let mut found = None;
         source::visit(path, Limits::STREAMED, &|_| (), &mut |source| {
-            found = Self::of(source.head());
+            found = Self::recognise(source.head());
             Ok(if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
         found.ok_or_else(|| {

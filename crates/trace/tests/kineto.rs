@@ -13,7 +13,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::pass::Recorded;
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::Seconds;
-use stepcast_trace::{Content, Format, Imported, Options, Value, import};
+use stepcast_trace::{Content, Format, Imported, Options, SummaryValue, import};
 
 fn write(files: &[(&str, &[u8])]) -> (tempfile::TempDir, Vec<PathBuf>) {
     let folder = tempfile::tempdir().unwrap();
@@ -43,11 +43,11 @@ fn profile(imported: Imported) -> Profile {
 fn figure(imported: &Imported, key: &str) -> f64 {
     let figure = imported.summary.figures.iter().find(|figure| figure.key == key).unwrap();
     match &figure.value {
-        Value::Count(count) => *count as f64,
-        Value::Time(time) => time.get() * 1e6,
-        Value::Size(size) => size.get(),
-        Value::Share(share) => *share,
-        Value::Text(_) | Value::Unknown => f64::NAN,
+        SummaryValue::Count(count) => *count as f64,
+        SummaryValue::Time(time) => time.get() * 1e6,
+        SummaryValue::Size(size) => size.get(),
+        SummaryValue::Share(share) => *share,
+        SummaryValue::Text(_) | SummaryValue::Unknown => f64::NAN,
     }
 }
 
@@ -142,8 +142,8 @@ fn buckets_tell_sizes_where_shapes_do_not() {
     assert_relative_eq!(figure(&imported, "parameters"), 4000.0);
     assert!(imported.notes.iter().any(|note| note.contains("record_shapes")), "{:?}", imported.notes);
     let buckets = imported.summary.tables.iter().find(|table| table.key == "buckets").unwrap();
-    let elements: Vec<&Value> = buckets.rows.iter().map(|row| &row[1]).collect();
-    assert_eq!(elements, [&Value::Count(3000), &Value::Count(1000)]);
+    let elements: Vec<&SummaryValue> = buckets.rows.iter().map(|row| &row[1]).collect();
+    assert_eq!(elements, [&SummaryValue::Count(3000), &SummaryValue::Count(1000)]);
     let error = read_with(job.trace().as_bytes(), None).unwrap_err();
     assert!(error.reason.contains("how many samples") && error.remedy.contains("--batch"), "{error}");
 }
@@ -181,8 +181,8 @@ fn ranks_are_put_on_one_clock_and_the_slow_one_is_shown() {
     let table = imported.summary.tables.iter().find(|table| table.key == "ranks").unwrap();
     let column = |key: &str| table.columns.iter().position(|(name, _)| *name == key).unwrap();
     let time = |rank: usize, key: &str| match &table.rows[rank][column(key)] {
-        Value::Time(time) => time.get() * 1e6,
-        Value::Share(share) => *share,
+        SummaryValue::Time(time) => time.get() * 1e6,
+        SummaryValue::Share(share) => *share,
         _ => f64::NAN,
     };
     assert_relative_eq!(time(1, "clock"), 7000.0, epsilon = 1e-3);

@@ -143,7 +143,7 @@ impl Uploads {
                 (None, String::from_utf8_lossy(&text).into_owned())
             }
         };
-        let overview = Some(Overview::of(&imported, file.clone()));
+        let overview = Some(Overview::new(&imported, file.clone()));
         Ok(Taken { file, scenario, overview })
     }
 

@@ -34,7 +34,7 @@ pub(super) fn run(flags: &Import, as_json: bool, screen: &Screen) -> anyhow::Res
         imported.content.write(output).map_err(wrong)?;
     }
     let written = flags.output.as_ref().map(|path| path.display().to_string());
-    let overview = Overview::of(&imported, written);
+    let overview = Overview::new(&imported, written);
     if as_json { json(&overview) } else { Ok(import::render(&overview, screen).into()) }
 }
 

@@ -31,7 +31,7 @@ fn recording() -> Vec<Sample> {
 
 fn quality(model: &GemmModel, samples: &[Sample]) -> Quality {
     let pair = |sample: &Sample| (model.predict(sample.variant, sample.shape).unwrap().time, sample.time);
-    Quality::of(samples.iter().map(pair)).unwrap()
+    Quality::from_pairs(samples.iter().map(pair)).unwrap()
 }
 
 #[test]

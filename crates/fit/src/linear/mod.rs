@@ -41,7 +41,7 @@ struct Reduced {
 }
 
 impl Reduced {
-    fn of(rows: &[Vec<f64>], target: &[f64]) -> Result<Self, FitError> {
+    fn new(rows: &[Vec<f64>], target: &[f64]) -> Result<Self, FitError> {
         let columns = rows.first().map_or(0, Vec::len);
         if rows.len() < columns || columns == 0 {
             return Err(FitError::TooFew { rows: rows.len(), columns });

@@ -9,7 +9,7 @@ const TOLERANCE: f64 = 1e-12;
 
 /// Minimises |A·x − b| over x ≥ 0, where `rows` are the rows of A.
 pub fn nnls(rows: &[Vec<f64>], target: &[f64]) -> Result<Fit, FitError> {
-    let reduced = Reduced::of(rows, target)?;
+    let reduced = Reduced::new(rows, target)?;
     let scaled = active_set(&reduced.r, &reduced.b);
     Ok(reduced.fit(rows, target, &scaled))
 }

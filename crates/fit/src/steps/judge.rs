@@ -112,6 +112,6 @@ impl Judged {
 
     /// Quantiles of the errors of some steps.
     pub fn quality(judged: &[Self], moment: Moment) -> Option<Quality> {
-        Quality::of(judged.iter().map(|one| one.pair(moment)))
+        Quality::from_pairs(judged.iter().map(|one| one.pair(moment)))
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Windows {
 
 impl Windows {
     /// The windows of a convolution or pooling over an image of these sizes.
-    pub(crate) fn of(call: &Call<'_>, kernel: Vec<i64>, image: &[i64]) -> Result<Self, Stop> {
+    pub(crate) fn new(call: &Call<'_>, kernel: Vec<i64>, image: &[i64]) -> Result<Self, Stop> {
         let rank = image.len();
         let each = |name: &str| match call.ints(name) {
             Some(ints) if ints.len() == rank && ints.iter().all(|value| *value > 0) => Ok(ints.to_vec()),
@@ -111,7 +111,7 @@ fn convolve(call: &Call<'_>, weight_at: usize, bias_at: Option<usize>) -> Result
     if per_group.times(group) != Some(channels) {
         return wrong(format!("{channels} channels meet {per_group} of a weight in {group} groups"));
     }
-    let windows = Windows::of(call, kernel, &sizes)?;
+    let windows = Windows::new(call, kernel, &sizes)?;
     let mut shape = vec![batch, out];
     shape.extend(windows.output(&sizes)?);
     let window: Vec<Size> = windows.kernel.iter().map(|&side| Size::fixed(side)).collect();
@@ -133,7 +133,7 @@ fn transposed(call: &Call<'_>) -> Result<Made, Stop> {
     let (batch, channels, sizes) = image(call.shape(0)?)?;
     let (_, per_group, kernel) = image(call.shape(1)?)?;
     let out = per_group.times(Size::fixed(call.int("group", 1))).ok_or_else(overflow)?;
-    let windows = Windows::of(call, kernel, &sizes)?;
+    let windows = Windows::new(call, kernel, &sizes)?;
     let more = call.ints("output_padding").unwrap_or_default();
     let mut shape = vec![batch, out];
     for (at, &length) in sizes.iter().enumerate() {

@@ -17,7 +17,7 @@ pub(super) fn rule(op: &str) -> Option<Rule> {
 fn pool(call: &Call<'_>) -> Result<Made, Stop> {
     let (batch, channels, sizes) = image(call.shape(0)?)?;
     let kernel = call.ints("kernel_shape").unwrap_or_default().to_vec();
-    let windows = Windows::of(call, kernel, &sizes)?;
+    let windows = Windows::new(call, kernel, &sizes)?;
     let mut shape = vec![batch, channels];
     shape.extend(windows.output(&sizes)?);
     let mut amount: Vec<Size> = windows.kernel.iter().map(|&side| Size::fixed(side)).collect();
@@ -54,7 +54,7 @@ fn unpool(call: &Call<'_>) -> Result<Made, Stop> {
         return Made::free(call.sizes(2)?);
     }
     let (batch, channels, sizes) = image(call.shape(0)?)?;
-    let windows = Windows::of(call, call.ints("kernel_shape").unwrap_or_default().to_vec(), &sizes)?;
+    let windows = Windows::new(call, call.ints("kernel_shape").unwrap_or_default().to_vec(), &sizes)?;
     let mut shape = vec![batch, channels];
     for (at, &length) in sizes.iter().enumerate() {
         let (before, after) = windows.pads[at];

@@ -104,7 +104,7 @@ fn sizes(values: &[i64]) -> Option<(u64, u64)> {
 /// The windows of a node over an image of two dimensions.
 fn windows(net: &Net<'_>, node: &Node, kernel: Vec<i64>) -> Option<Windows> {
     let [_, _, height, width] = net.tensor(node.input(0)?).shape.as_deref()? else { return None };
-    Windows::of(&net.call(node), kernel, &[height.number()?, width.number()?]).ok()
+    Windows::new(&net.call(node), kernel, &[height.number()?, width.number()?]).ok()
 }
 
 fn padding(windows: &Windows) -> Option<Padding> {

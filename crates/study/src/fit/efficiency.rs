@@ -69,7 +69,7 @@ pub fn run(data: &Path, test: Option<&Path>, name: &str, date: String) -> Result
         let zeng2023 = one_share(&pairs).map_err(untold)?;
         let by_two = |works: &[Work]| shares.quality(&two(works));
         let by_one = |works: &[Work]| {
-            Quality::of(works.iter().map(|work| (work.zeng2023 / zeng2023, work.two.measured)))
+            Quality::from_pairs(works.iter().map(|work| (work.zeng2023 / zeng2023, work.two.measured)))
         };
         if let (Some(first), Some(second)) = (by_two(&fit), by_one(&fit)) {
             errors.insert(precision.to_string(), Errors { fit: first, held: by_two(&held) });

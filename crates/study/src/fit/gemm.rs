@@ -84,7 +84,7 @@ pub fn run(
     for variant in model.variants.keys().copied() {
         let of = |samples: &[Sample], predict: &dyn Fn(&Sample) -> Option<f64>| {
             let own = samples.iter().filter(|sample| sample.variant == variant);
-            Quality::of(own.filter_map(|sample| Some((predict(sample)?, sample.time.get()))))
+            Quality::from_pairs(own.filter_map(|sample| Some((predict(sample)?, sample.time.get()))))
         };
         let modelled = |sample: &Sample| Some(model.predict(variant, sample.shape)?.time.get());
         let Some(on_fit) = of(&fit, &modelled) else { continue };

@@ -77,7 +77,7 @@ fn take(object: &Object, nodes: &mut Nodes) {
         other => whole(other),
     };
     // PyTorch's own traces do not tell kinds.
-    let kind = kind.map_or(Kind::Compute, |kind| Kind::of(kind, collective));
+    let kind = kind.map_or(Kind::Compute, |kind| Kind::from_numbers(kind, collective));
     let duration = any(object, &["duration_micros", "durationMicros", "runtime", "exclusive_dur"]);
     if let Some(group) = text(attribute(object, "pg_name")).filter(|_| matches!(kind, Kind::Collective(_))) {
         nodes.group(group);

@@ -16,7 +16,7 @@ use crate::content::Content;
 use crate::draft::{Draft, Label};
 use crate::imported::Imported;
 use crate::options::Options;
-use crate::{Summary, Value, source};
+use crate::{Summary, SummaryValue, source};
 use node::{Collective, Kind, Nodes};
 use operators::Operators;
 use std::path::PathBuf;
@@ -120,11 +120,11 @@ fn summary(nodes: &Nodes, end: f64) -> Summary {
     let total = |host: bool, computes: bool| {
         let of =
             nodes.nodes.iter().filter(|node| node.host == host && (node.kind == Kind::Compute) == computes);
-        Value::Time(Seconds::new(of.fold(0.0, |total, node| total + node.micros) / 1e6))
+        SummaryValue::Time(Seconds::new(of.fold(0.0, |total, node| total + node.micros) / 1e6))
     };
     let mut summary = Summary::default();
-    summary.figure("nodes", "nodes", Value::Count(nodes.nodes.len() as u64), "");
-    summary.figure("alone", "alone", Value::Time(Seconds::new(end)), "the step without exchanges");
+    summary.figure("nodes", "nodes", SummaryValue::Count(nodes.nodes.len() as u64), "");
+    summary.figure("alone", "alone", SummaryValue::Time(Seconds::new(end)), "the step without exchanges");
     summary.figure("device", "on the device", total(false, true), "all computing nodes together");
     summary.figure("host", "on the host", total(true, true), "all computing nodes together");
     summary.figure("communication", "communication", total(false, false), "as recorded, hidden or not");

@@ -28,7 +28,7 @@ pub(super) enum Collective {
 
 impl Kind {
     /// From the schema's enumerations of nodes and of collectives.
-    pub(super) fn of(node: u64, collective: Option<u64>) -> Self {
+    pub(super) fn from_numbers(node: u64, collective: Option<u64>) -> Self {
         match node {
             2..=4 => Self::Compute,
             5 | 6 => Self::PointToPoint,

@@ -8,7 +8,7 @@ use super::json::whole;
 use super::model;
 use crate::imported::Imported;
 use crate::objects::{Object, text};
-use crate::{Summary, Value as Figure};
+use crate::summary::{Summary, SummaryValue};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use stepcast_core::fault::Fault;
@@ -139,7 +139,7 @@ impl Operators {
             "it tells no times: the network was imported, for a device to be chosen; it was recorded with batches of {batch}"
         ));
         let mut summary = Summary::default();
-        summary.figure("batch", "batch", Figure::Count(batch), "as recorded");
+        summary.figure("batch", "batch", SummaryValue::Count(batch), "as recorded");
         Ok(Imported { content: model, summary, notes })
     }
 }
@@ -156,11 +156,11 @@ fn arguments(inputs: &Value) -> Vec<Argument> {
     let kind = |index: usize| text(types.and_then(|types| types.get(index))).unwrap_or_default();
     let shapes = shapes.iter().chain(std::iter::repeat(&Value::Null));
     let each = values.iter().zip(shapes).enumerate();
-    each.map(|(index, (value, shape))| Argument::of(value, shape, kind(index))).collect()
+    each.map(|(index, (value, shape))| Argument::parse(value, shape, kind(index))).collect()
 }
 
 impl Argument {
-    fn of(value: &Value, shape: &Value, kind: &str) -> Self {
+    fn parse(value: &Value, shape: &Value, kind: &str) -> Self {
         if kind.starts_with("Tensor") {
             let shape = numbers(shape).unwrap_or_default();
             return tensor(value).map_or(Self::Other, |tensor| Self::Tensor(tensor, shape, None));
@@ -170,7 +170,7 @@ impl Argument {
                 return Self::Other;
             };
             return Self::Tensors(
-                values.iter().zip(shapes).map(|(value, shape)| Self::of(value, shape, "Tensor")).collect(),
+                values.iter().zip(shapes).map(|(value, shape)| Self::parse(value, shape, "Tensor")).collect(),
             );
         }
         match value {

@@ -156,7 +156,7 @@ fn take(message: &NodeMessage, nodes: &mut Nodes) {
         id: message.id,
         data: message.data_deps.clone(),
         control: message.ctrl_deps.clone(),
-        kind: Kind::of(message.kind, whole("comm_type")),
+        kind: Kind::from_numbers(message.kind, whole("comm_type")),
         micros: message.duration_micros as f64,
         host: whole("is_cpu_op") == Some(1),
         lane: whole("tid").or(whole("stream")).unwrap_or(0),

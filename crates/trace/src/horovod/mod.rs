@@ -13,8 +13,8 @@ use crate::content::Content;
 use crate::draft::{Draft, Label};
 use crate::imported::Imported;
 use crate::options::Options;
-use crate::summary::Table;
-use crate::{Summary, Value, objects, source};
+use crate::summary::{Summary, SummaryTable, SummaryValue};
+use crate::{objects, source};
 use record::Recorder;
 use std::path::PathBuf;
 use stepcast_core::fault::Fault;
@@ -94,10 +94,11 @@ fn profile(recorder: &Recorder, label: &Label, mut notes: Vec<String>) -> Result
 
 fn summary(recorder: &Recorder, steps: &[Step], tensors: usize) -> Summary {
     let count = steps.len().max(1) as f64;
-    let mean = |of: fn(&Step) -> f64| Value::Time(Seconds::new(steps.iter().map(of).sum::<f64>() / count));
+    let mean =
+        |of: fn(&Step) -> f64| SummaryValue::Time(Seconds::new(steps.iter().map(of).sum::<f64>() / count));
     let mut summary = Summary::default();
-    summary.figure("ranks", "ranks", recorder.ranks().map_or(Value::Unknown, Value::Count), "");
-    summary.figure("tensors", "tensors", Value::Count(tensors as u64), "reduced in every step");
+    summary.figure("ranks", "ranks", recorder.ranks().map_or(SummaryValue::Unknown, SummaryValue::Count), "");
+    summary.figure("tensors", "tensors", SummaryValue::Count(tensors as u64), "reduced in every step");
     summary.figure("computing", "computing", mean(Step::computing), "until the last gradient is ready");
     summary.figure(
         "exposed",
@@ -107,19 +108,25 @@ fn summary(recorder: &Recorder, steps: &[Step], tensors: usize) -> Summary {
     );
     let messages: usize = steps.iter().map(|step| step.messages).sum();
     let messages = (messages as f64 / count).round() as u64;
-    summary.figure("messages", "messages", Value::Count(messages), "in a mean step, after tensor fusion");
-    let cycle = recorder.cycle().map_or(Value::Unknown, |cycle| Value::Time(Seconds::new(cycle)));
+    summary.figure(
+        "messages",
+        "messages",
+        SummaryValue::Count(messages),
+        "in a mean step, after tensor fusion",
+    );
+    let cycle =
+        recorder.cycle().map_or(SummaryValue::Unknown, |cycle| SummaryValue::Time(Seconds::new(cycle)));
     summary.figure("cycle", "cycle time", cycle, "median");
     let rows = recorder.phases().map(|(name, phase)| {
         let mean = phase.total / phase.count.max(1) as f64;
         vec![
-            Value::Text(name.clone()),
-            Value::Count(phase.count),
-            Value::Time(Seconds::new(mean)),
-            Value::Time(Seconds::new(phase.longest)),
+            SummaryValue::Text(name.clone()),
+            SummaryValue::Count(phase.count),
+            SummaryValue::Time(Seconds::new(mean)),
+            SummaryValue::Time(Seconds::new(phase.longest)),
         ]
     });
-    summary.tables.push(Table {
+    summary.tables.push(SummaryTable {
         key: "phases",
         title: "Phases",
         columns: vec![("phase", "phase"), ("count", "count"), ("mean", "mean"), ("longest", "longest")],

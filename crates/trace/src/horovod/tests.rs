@@ -67,8 +67,8 @@ fn readiness_becomes_computing() {
         assert!((pass.gradients().get() - 1200.0).abs() < 1e-9);
     }
     let figure = |key: &str| &summary.figures.iter().find(|figure| figure.key == key).unwrap().value;
-    assert_eq!((figure("ranks"), figure("messages")), (&Value::Count(2), &Value::Count(1)));
-    assert!(matches!(figure("cycle"), Value::Time(time) if (time.get() - 620e-6).abs() < 1e-12));
+    assert_eq!((figure("ranks"), figure("messages")), (&SummaryValue::Count(2), &SummaryValue::Count(1)));
+    assert!(matches!(figure("cycle"), SummaryValue::Time(time) if (time.get() - 620e-6).abs() < 1e-12));
     assert_eq!(summary.tables[0].rows.len(), 4);
     assert_eq!(notes.len(), 2, "{notes:?}");
     assert!(notes[0].contains("has no end") && notes[1].contains("no computing"), "{notes:?}");

@@ -32,7 +32,7 @@ pub(super) enum Category {
 }
 
 impl Category {
-    fn of(text: &str) -> Self {
+    fn from_name(text: &str) -> Self {
         match text {
             "cpu_op" | "Operator" => Self::Operator,
             "user_annotation" => Self::Annotation,
@@ -104,7 +104,7 @@ impl<'de> Visitor<'de> for EventVisitor {
         while let Some(Key(key)) = map.next_key()? {
             match &*key {
                 b"ph" => event.complete = map.next_value::<Scalar<'_>>()?.is("X"),
-                b"cat" => event.category = Category::of(map.next_value::<Scalar<'_>>()?.text()),
+                b"cat" => event.category = Category::from_name(map.next_value::<Scalar<'_>>()?.text()),
                 b"name" => event.name = map.next_value::<Scalar<'_>>()?.into_text(),
                 b"pid" => process = map.next_value::<Scalar<'_>>()?.label(),
                 b"tid" => thread = map.next_value::<Scalar<'_>>()?.label(),

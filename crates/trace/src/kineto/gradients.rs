@@ -54,7 +54,7 @@ pub(super) fn of_step(
         };
         sent.iter().map(gradient).collect()
     } else {
-        let forward = Forward::of(recording, window);
+        let forward = Forward::new(recording, window);
         let gradient = |it: &Accumulation| Gradient {
             ready: if joined.on_host { it.span.end } else { ready(it.thread, it.span.end) },
             needed: forward.first_use(it, &asked),
@@ -105,7 +105,7 @@ struct Forward {
 }
 
 impl Forward {
-    fn of(recording: &Recording, window: Span) -> Self {
+    fn new(recording: &Recording, window: Span) -> Self {
         let mut threads: Vec<u16> =
             inside(&recording.accumulations, window, |it| it.span.start).iter().map(|it| it.thread).collect();
         threads.sort_unstable();

@@ -42,8 +42,8 @@ pub(super) struct Joined {
 
 impl Joined {
     /// Takes the works and launches out of the recording.
-    pub(super) fn of(recording: &mut Recording) -> Self {
-        let context = Context::of(recording);
+    pub(super) fn new(recording: &mut Recording) -> Self {
+        let context = Context::new(recording);
         let recorded = std::mem::take(&mut recording.works);
         let launches = std::mem::take(&mut recording.launches);
         let on_host = recorded.iter().all(|placed| placed.work.kind == Kind::Transfer);
@@ -122,9 +122,9 @@ struct Context {
 }
 
 impl Context {
-    fn of(recording: &Recording) -> Self {
+    fn new(recording: &Recording) -> Self {
         let cover =
-            |roles: &[Role]| Cover::of(recording.ranges.iter().filter(|range| roles.contains(&range.role)));
+            |roles: &[Role]| Cover::new(recording.ranges.iter().filter(|range| roles.contains(&range.role)));
         let main = [Role::Step, Role::Optimiser, Role::Clearing, Role::Loading];
         let is_main = |thread: u16| {
             recording.ranges.iter().any(|range| range.thread == thread && main.contains(&range.role))
@@ -162,7 +162,7 @@ struct Cover {
 }
 
 impl Cover {
-    fn of<'a>(ranges: impl Iterator<Item = &'a Range>) -> Self {
+    fn new<'a>(ranges: impl Iterator<Item = &'a Range>) -> Self {
         let mut by_thread = HashMap::<u16, Vec<Span>>::new();
         for range in ranges {
             by_thread.entry(range.thread).or_default().push(range.span);

@@ -30,11 +30,11 @@ use crate::error::profile_fault;
 use crate::imported::Imported;
 use crate::objects::split;
 use crate::options::Options;
-use crate::source::{self, Limits, Source as Stream};
+use crate::source::{self, Limits, Source};
 use rank::Rank;
 use recording::{Part, Recording};
 use records::Span;
-use sizes::Source;
+use sizes::SizeSource;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
@@ -100,7 +100,7 @@ fn read_all(path: &Path, options: &Options<'_>, most: usize, all: &mut Vec<Rank>
                 Some(records) => {
                     again.push((stream.name().to_owned(), part(&recording, records, most, stream.name())?))
                 }
-                None => all.extend(Rank::of(stream.name().to_owned(), recording, notes)),
+                None => all.extend(Rank::new(stream.name().to_owned(), recording, notes)),
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -115,13 +115,13 @@ fn read_all(path: &Path, options: &Options<'_>, most: usize, all: &mut Vec<Rank>
                 "the trace is large: only steps that took the host {:.3} s were read in detail",
                 profile::seconds(part.window.length())
             ));
-            all.extend(Rank::of(stream.name().to_owned(), recording, notes));
+            all.extend(Rank::new(stream.name().to_owned(), recording, notes));
         }
         Ok(ControlFlow::Continue(()))
     })
 }
 
-fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording, Vec<String>), Fault> {
+fn read(stream: &mut Source<'_>, mut recording: Recording) -> Result<(Recording, Vec<String>), Fault> {
     let (course, failed) = split(stream, &["traceEvents"], &mut recording);
     let mut notes = Vec::new();
     let Some(course) = course else {
@@ -213,19 +213,19 @@ fn notes(rank: &Rank) -> Vec<String> {
         None => {
             notes.push("nothing tells how large gradients are: record with record_shapes=True".to_owned())
         }
-        Some(Source::Buckets) => notes.push(
+        Some(SizeSource::Buckets) => notes.push(
             "gradients share their bucket equally: record with record_shapes=True to have their sizes"
                 .to_owned(),
         ),
-        Some(Source::Kernels | Source::Chunks) => {
+        Some(SizeSource::Kernels | SizeSource::Chunks) => {
             notes.push(format!("sizes of gradients are estimated from the optimiser's kernels{range}; record with record_shapes=True"));
         }
-        Some(Source::Sent) if between.is_some() => {
+        Some(SizeSource::Sent) if between.is_some() => {
             notes.push(format!(
                 "some sizes of gradients are estimated from the kernels that copy them{range}"
             ));
         }
-        Some(Source::Shapes | Source::Copies | Source::Sent) => {}
+        Some(SizeSource::Shapes | SizeSource::Copies | SizeSource::Sent) => {}
     }
     if rank.steps.iter().all(|step| step.gradients.iter().all(|gradient| gradient.needed.is_none())) {
         notes.push(

@@ -51,7 +51,7 @@ pub(super) struct Names {
 
 impl Names {
     /// The number of a name, and what it says.
-    pub(super) fn of(&mut self, name: &str) -> (u32, Facts) {
+    pub(super) fn intern(&mut self, name: &str) -> (u32, Facts) {
         if let Some(&index) = self.indices.get(name) {
             return (index, self.listed[index as usize].1);
         }
@@ -84,7 +84,7 @@ impl Names {
             (Fact::RecordsCollective, name == "record_param_comms"),
         ];
         let flags = flags.iter().filter(|(_, holds)| *holds).fold(0, |all, (fact, _)| all | 1 << *fact as u8);
-        let collective = collective(name).map(|what| self.of(what).0);
+        let collective = collective(name).map(|what| self.intern(what).0);
         Facts { flags, role: role(name), collective }
     }
 }
@@ -119,21 +119,21 @@ mod tests {
     #[test]
     fn names_say_what_they_are() {
         let mut names = Names::default();
-        let (first, facts) = names.of("ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+        let (first, facts) = names.intern("ncclDevKernel_AllReduce_Sum_f32_RING_LL");
         assert!(facts.has(Fact::CollectiveKernel) && !facts.has(Fact::Waits));
-        assert_eq!(names.of("ncclDevKernel_AllReduce_Sum_f32_RING_LL").0, first);
-        let (_, facts) = names.of("nccl:all_reduce");
+        assert_eq!(names.intern("ncclDevKernel_AllReduce_Sum_f32_RING_LL").0, first);
+        let (_, facts) = names.intern("nccl:all_reduce");
         assert_eq!(names.text(facts.collective.unwrap()), "all_reduce");
-        assert_eq!(names.of("ProfilerStep#7").1.role, Some(Role::Step));
-        assert_eq!(names.of("c10d::allreduce_").1.collective, None);
-        assert!(names.of("cudaStreamSynchronize").1.has(Fact::Waits));
+        assert_eq!(names.intern("ProfilerStep#7").1.role, Some(Role::Step));
+        assert_eq!(names.intern("c10d::allreduce_").1.collective, None);
+        assert!(names.intern("cudaStreamSynchronize").1.has(Fact::Waits));
     }
 
     #[test]
     fn too_many_names_are_not_told_apart() {
         let mut names = Names::default();
         let long = "x".repeat(MOST / 4);
-        let indices: Vec<u32> = (0..9).map(|number| names.of(&format!("{long}{number}")).0).collect();
+        let indices: Vec<u32> = (0..9).map(|number| names.intern(&format!("{long}{number}")).0).collect();
         assert!(indices[..4].windows(2).all(|pair| pair[0] != pair[1]));
         assert_eq!(indices[7], indices[8]);
         assert_eq!(names.text(indices[8]), "…");

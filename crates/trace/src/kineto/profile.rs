@@ -23,7 +23,7 @@ fn sizes(rank: &Rank, gradients: usize) -> Vec<u64> {
 /// The profile.
 pub(super) fn profile(rank: &Rank, batch: u32, file: &str) -> Profile {
     let gradients = rank.steps.first().map_or(0, |step| step.gradients.len());
-    let layout = Layout::of(rank, gradients);
+    let layout = Layout::new(rank, gradients);
     let bytes = sizes(rank, gradients);
     Profile {
         format: FORMAT.to_owned(),
@@ -43,7 +43,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(rank: &Rank, gradients: usize) -> Self {
+    fn new(rank: &Rank, gradients: usize) -> Self {
         let mut parts: Vec<(Time, Vec<usize>)> = vec![(Time::MIN, Vec::new())];
         if let Some(step) = rank.steps.first() {
             let mut order: Vec<(Time, usize)> = step

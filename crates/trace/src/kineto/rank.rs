@@ -5,7 +5,7 @@ use super::join::{Joined, Phase, Placed, union, within};
 use super::recording::Recording;
 use super::records::{Collective, Kind, Operator, Role, Span, Time};
 use super::sizes::{self, Sizes};
-use super::steps::{self, Told};
+use super::steps::{self, StepBoundary};
 use super::timeline::{Shift, Surroundings, Timeline};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ pub(super) struct Rank {
     pub(super) device: Option<String>,
     pub(super) steps: Vec<Step>,
     pub(super) left_out: usize,
-    pub(super) told: Told,
+    pub(super) boundary: StepBoundary,
     pub(super) sizes: Option<Sizes>,
     /// Samples of a step, from the first layer's input.
     pub(super) batch: Option<u32>,
@@ -74,10 +74,10 @@ pub(super) struct Rank {
 
 impl Rank {
     /// None if nothing was done in it.
-    pub(super) fn of(place: String, mut recording: Recording, notes: Vec<String>) -> Option<Self> {
+    pub(super) fn new(place: String, mut recording: Recording, notes: Vec<String>) -> Option<Self> {
         recording.sort();
-        let joined = Joined::of(&mut recording);
-        let (windows, told) = steps::windows(&recording, &joined);
+        let joined = Joined::new(&mut recording);
+        let (windows, boundary) = steps::windows(&recording, &joined);
         let all = understand(&recording, &joined, &windows);
         let found = all.len();
         let kept = alike(all);
@@ -97,7 +97,7 @@ impl Rank {
             world: distributed.and_then(|it| it.world_size),
             device: recording.head.devices.first().map(|it| it.name.clone()).filter(|name| !name.is_empty()),
             left_out: found - steps.len(),
-            told,
+            boundary,
             sizes,
             batch: recording.first_input.as_ref().and_then(|(_, shape)| shape.sizes().first().copied()),
             host_marks: host_marks(&recording),
@@ -165,7 +165,7 @@ fn understand<'a>(recording: &Recording, joined: &'a Joined, windows: &[Span]) -
         let backward = |placed: &Placed| placed.phase == Phase::Backward;
         // The host comes to the next step as long after this one as this one has taken it.
         let launch = works.iter().map(|placed| placed.launch).min().unwrap_or(host.start) + host.length();
-        let Some(timeline) = Timeline::of(&works, carried, next, (gap, launch), &around, backward) else {
+        let Some(timeline) = Timeline::new(&works, carried, next, (gap, launch), &around, backward) else {
             continue;
         };
         carried = timeline.carry();

@@ -212,7 +212,7 @@ impl Recording {
             return;
         }
         let details = &event.details;
-        let (name, facts) = self.names.of(&event.name);
+        let (name, facts) = self.names.intern(&event.name);
         let kind = match event.category {
             Category::Kernel if facts.has(Fact::CollectiveKernel) => Kind::Collective,
             Category::Kernel => Kind::Compute,
@@ -236,7 +236,7 @@ impl Recording {
 
     fn keep_call(&mut self, event: &Event<'_>, span: Span) {
         let thread = self.thread(event.thread);
-        let (_, facts) = self.names.of(&event.name);
+        let (_, facts) = self.names.intern(&event.name);
         if facts.has(Fact::Waits) && self.count() {
             push(&mut self.ranges, Range { span, role: Role::Synchronising, thread });
         }
@@ -257,7 +257,7 @@ impl Recording {
     fn keep_range(&mut self, event: &Event<'_>, span: Span) {
         let thread = self.thread(event.thread);
         let (name, details) = (&*event.name, &event.details);
-        let (index, facts) = self.names.of(name);
+        let (index, facts) = self.names.intern(name);
         if let Some(role) = facts.role
             && (role != Role::Backward || self.count())
         {
@@ -269,7 +269,7 @@ impl Recording {
         if facts.has(Fact::RecordsCollective)
             && let Some(elements) = details.elements
         {
-            let (called, _) = self.names.of(details.collective.as_deref().unwrap_or(name));
+            let (called, _) = self.names.intern(details.collective.as_deref().unwrap_or(name));
             let element = details.element_type.as_deref().map_or(0, element_bytes);
             self.collectives.push(Collective {
                 span,

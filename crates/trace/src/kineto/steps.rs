@@ -6,7 +6,7 @@ use super::records::{Role, Span, Time};
 
 /// What steps were told by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum StepBoundary {
     /// `ProfilerStep#…`.
     Marks,
     /// Each ends with a step of the optimiser.
@@ -21,20 +21,20 @@ pub(super) enum Told {
 const SAME: f64 = 0.95;
 
 /// The steps of a recording, in order.
-pub(super) fn windows(recording: &Recording, joined: &Joined) -> (Vec<Span>, Told) {
+pub(super) fn windows(recording: &Recording, joined: &Joined) -> (Vec<Span>, StepBoundary) {
     let marked = marks(recording);
     if !marked.is_empty() {
-        return (marked, Told::Marks);
+        return (marked, StepBoundary::Marks);
     }
     let optimised = optimiser_steps(recording, joined);
     if !optimised.is_empty() {
-        return (optimised, Told::Optimiser);
+        return (optimised, StepBoundary::Optimiser);
     }
     let repeated = repetitions(joined);
     if !repeated.is_empty() {
-        return (repeated, Told::Repetition);
+        return (repeated, StepBoundary::Repetition);
     }
-    (everything(recording, joined).into_iter().collect(), Told::Nothing)
+    (everything(recording, joined).into_iter().collect(), StepBoundary::Nothing)
 }
 
 /// From each mark to the next; the last to its end.

@@ -55,7 +55,7 @@ pub(super) struct Surroundings {
 impl Timeline {
     /// Of the works of one step in order of their start, and of the first work of the next: its start and launch. Where
     /// there is none, it would start at some time after the last work, and be launched at some time.
-    pub(super) fn of(
+    pub(super) fn new(
         works: &[&Placed],
         carried: Shift,
         next: Option<(Time, Time)>,

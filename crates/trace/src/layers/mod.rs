@@ -13,7 +13,7 @@ use crate::draft::{Draft, Label};
 use crate::imported::Imported;
 use crate::options::Options;
 use crate::source::{self, Source};
-use crate::{Summary, Value};
+use crate::{Summary, SummaryValue};
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use stepcast_core::fault::Fault;
@@ -136,9 +136,9 @@ fn profile(layers: Vec<Layer>, label: &Label, mut notes: Vec<String>) -> Result<
         last = Some(made);
     }
     let mut summary = Summary::default();
-    summary.figure("layers", "layers", Value::Count(layers.len() as u64), "");
-    summary.figure("forward", "forward", Value::Time(total), if known { "" } else { "assumed" });
-    summary.figure("backward", "backward", Value::Time(backward), "");
+    summary.figure("layers", "layers", SummaryValue::Count(layers.len() as u64), "");
+    summary.figure("forward", "forward", SummaryValue::Time(total), if known { "" } else { "assumed" });
+    summary.figure("backward", "backward", SummaryValue::Time(backward), "");
     Ok(Imported { content: draft.finish(label)?, summary, notes })
 }
 

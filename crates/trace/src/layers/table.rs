@@ -27,7 +27,7 @@ struct Column {
 
 impl Column {
     /// What a header says, in any case, with "_", " " or brackets before the unit.
-    fn of(header: &str) -> Option<Self> {
+    fn from_header(header: &str) -> Option<Self> {
         let header = header.trim().trim_matches('"');
         let end = header.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(header.len());
         let (word, rest) = header.split_at(end);
@@ -59,7 +59,7 @@ fn separator(header: &str) -> char {
 }
 
 fn columns(header: &str) -> Vec<Option<Column>> {
-    header.split(separator(header)).map(Column::of).collect()
+    header.split(separator(header)).map(Column::from_header).collect()
 }
 
 fn is_comment(line: &str) -> bool {
@@ -197,14 +197,14 @@ mod tests {
     fn headers_tell_roles_and_units() {
         let column =
             |role, unit: &str| Some(Column { role, unit: Some(unit.to_owned()).filter(|u| !u.is_empty()) });
-        assert_eq!(Column::of("Layer"), column(Role::Layer, ""));
-        assert_eq!(Column::of("forward_ms"), column(Role::Forward, "ms"));
-        assert_eq!(Column::of(" backward (us) "), column(Role::Backward, "us"));
-        assert_eq!(Column::of("bwd [µs]"), column(Role::Backward, "µs"));
-        assert_eq!(Column::of("MB"), column(Role::Bytes, "MB"));
-        assert_eq!(Column::of("bytes_MiB"), column(Role::Bytes, "MiB"));
+        assert_eq!(Column::from_header("Layer"), column(Role::Layer, ""));
+        assert_eq!(Column::from_header("forward_ms"), column(Role::Forward, "ms"));
+        assert_eq!(Column::from_header(" backward (us) "), column(Role::Backward, "us"));
+        assert_eq!(Column::from_header("bwd [µs]"), column(Role::Backward, "µs"));
+        assert_eq!(Column::from_header("MB"), column(Role::Bytes, "MB"));
+        assert_eq!(Column::from_header("bytes_MiB"), column(Role::Bytes, "MiB"));
         for other in ["", "forward_parsecs", "comment", "bytes (s)", "1"] {
-            assert_eq!(Column::of(other), None, "{other}");
+            assert_eq!(Column::from_header(other), None, "{other}");
         }
     }
 

@@ -235,7 +235,7 @@ impl Node {
             _ => Kind::Plain,
         };
         let name = definition.name.clone();
-        Self { name, place: Place::of(&definition.device), kind, before: Vec::new(), source: None }
+        Self { name, place: Place::from_device(&definition.device), kind, before: Vec::new(), source: None }
     }
 }
 

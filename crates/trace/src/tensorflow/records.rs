@@ -57,7 +57,7 @@ pub(super) fn collect(name: &str, stats: &StepStats, seen: &mut Seen) -> Option<
     let mut found =
         Recorded { name: name.to_owned(), records: HashMap::new(), first: i128::MAX, last: i128::MIN };
     for device in &stats.devices {
-        let place = Place::of(&device.device).filter(|_| !is_kernel_stream(&device.device));
+        let place = Place::from_device(&device.device).filter(|_| !is_kernel_stream(&device.device));
         let Some(place) = place else {
             seen.ignored_devices.insert(device.device.clone());
             continue;

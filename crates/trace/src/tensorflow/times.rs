@@ -100,10 +100,11 @@ fn estimate(
     followers: &[usize],
 ) -> (f64, f64) {
     let elsewhere = || found.iter().filter_map(|times| Some((times, times[index]?)));
-    let wait = Spread::of(elsewhere().map(|(times, (start, _))| start - last_end(times, after)));
-    let duration = Spread::of(elsewhere().map(|(_, (start, end))| end - start));
-    let lead =
-        Spread::of(elsewhere().filter_map(|(times, (_, end))| Some(first_start(times, followers)? - end)));
+    let wait = Spread::from_values(elsewhere().map(|(times, (start, _))| start - last_end(times, after)));
+    let duration = Spread::from_values(elsewhere().map(|(_, (start, end))| end - start));
+    let lead = Spread::from_values(
+        elsewhere().filter_map(|(times, (_, end))| Some(first_start(times, followers)? - end)),
+    );
     let needed = first_start(times, followers);
     let start = ready + wait.map_or(0.0, |wait| wait.mean.max(0.0));
     let end = match (duration, lead, needed) {
@@ -131,7 +132,7 @@ struct Spread {
 }
 
 impl Spread {
-    fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+    fn from_values(values: impl Iterator<Item = f64>) -> Option<Self> {
         let values: Vec<f64> = values.collect();
         let mean = |values: &mut dyn Iterator<Item = f64>, count| values.sum::<f64>() / count as f64;
         let centre = mean(&mut values.iter().copied(), values.len());

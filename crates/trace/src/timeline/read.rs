@@ -9,7 +9,7 @@ use crate::content::Content;
 use crate::imported::Imported;
 use crate::options::Options;
 use crate::source;
-use crate::{Summary, summary};
+use crate::summary::{Summary, SummaryValue};
 use std::collections::HashMap;
 use std::io::BufReader;
 use std::path::PathBuf;
@@ -106,7 +106,7 @@ impl Events {
         };
         profile.check().map_err(wrong)?;
         let mut summary = Summary::default();
-        summary.figure("chunks", "chunks of operations", summary::Value::Count(self.chunks.len() as u64), "");
+        summary.figure("chunks", "chunks of operations", SummaryValue::Count(self.chunks.len() as u64), "");
         let notes = vec![
             "these are the steps of worker 0; its transfers waited for those of the others, and a simulation finds out \
              anew how long they take"

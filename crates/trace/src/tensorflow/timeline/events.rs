@@ -47,7 +47,7 @@ impl Events {
     fn lane(&mut self, event: &Object) {
         let name = event.get("args").and_then(|args| text(args.get("name")));
         let Some(device) = name.and_then(|name| name.strip_suffix(" Compute")) else { return };
-        match Place::of(device).filter(|_| !is_kernel_stream(device)) {
+        match Place::from_device(device).filter(|_| !is_kernel_stream(device)) {
             Some(place) => drop(self.lanes.insert(process(event), place)),
             None => drop(self.ignored.insert(device.to_owned())),
         }
