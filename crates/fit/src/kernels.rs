@@ -1,6 +1,6 @@
 //! Kernels whose time is linear in the elements they touch: t = α·elements + β (Oyama 2016, eq. 5).
 
-use crate::artefact::{self, Errors, Provenance};
+use crate::artefact::{self, FitErrors, Provenance};
 use crate::{FitError, Quality, nnls};
 use std::collections::BTreeMap;
 use stepcast_core::fitted::artefact::Kind;
@@ -44,7 +44,7 @@ pub fn quality(kernel: &LinearKernel, runs: &[KernelRun]) -> Option<Quality> {
 /// The text of a TOML file with fitted kernels, by name.
 pub fn to_toml(
     kernels: &BTreeMap<String, LinearKernel>,
-    errors: &BTreeMap<String, Errors>,
+    errors: &BTreeMap<String, FitErrors>,
     source: String,
     date: String,
 ) -> Result<String, toml::ser::Error> {

@@ -1,6 +1,6 @@
 //! Times of transfers by their size: a line, or a logarithm up to a threshold and a line from there.
 
-use crate::artefact::{self, Errors, Provenance};
+use crate::artefact::{self, FitErrors, Provenance};
 use crate::{FitError, Quality, nnls};
 use stepcast_core::fitted::artefact::Kind;
 use stepcast_core::fitted::transfer::{LogLinear, TransferCurve, TransferModel};
@@ -53,7 +53,7 @@ pub fn quality(curve: &TransferCurve, measured: &[Transfer]) -> Option<Quality> 
 /// The text of a TOML file with a fitted curve.
 pub fn to_toml(
     model: &TransferModel,
-    errors: &Errors,
+    errors: &FitErrors,
     source: String,
     date: String,
 ) -> Result<String, toml::ser::Error> {

@@ -10,7 +10,7 @@ use stepcast_core::scenario::Document;
 use stepcast_report::of;
 use stepcast_study::Forecast;
 use stepcast_study::explore::search::Report;
-use stepcast_study::fit::Fitted;
+use stepcast_study::fit::FitReport;
 use stepcast_study::fuse::FusionReport;
 use stepcast_study::predict::compare::Comparison;
 use stepcast_study::request::{Folder, Question};
@@ -22,7 +22,7 @@ pub(crate) enum Told {
     Comparison(Box<Comparison>),
     Fusion(Box<FusionReport>),
     Search(Report),
-    Fit { fitted: Fitted, written: Option<String> },
+    Fit { fitted: FitReport, written: Option<String> },
     Import { imported: Imported, written: Option<String> },
     Validation { set: &'static str, report: stepcast_validation::Report },
     Validations(stepcast_validation::table::Table),
@@ -50,7 +50,7 @@ impl Answer {
             Told::Comparison(comparison) => text(comparison.as_ref()),
             Told::Fusion(report) => text(report.as_ref()),
             Told::Search(report) => text(report),
-            Told::Fit { fitted, written } => text(&fitted.told(written.as_deref())),
+            Told::Fit { fitted, written } => text(&fitted.summary(written.as_deref())),
             Told::Import { imported, written } => text(&Overview::new(imported, written.clone())),
             Told::Validation { set, report } => {
                 let value = serde_json::to_value(report).map_err(Problem::from)?;

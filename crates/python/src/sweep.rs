@@ -41,7 +41,7 @@ pub(crate) fn axes(vary: &[String]) -> Result<Vec<Axis>, Problem> {
 }
 
 fn format_named(name: &str) -> Result<Format, Problem> {
-    Format::recognise(&PathBuf::from(format!("rows.{name}"))).ok_or_else(|| {
+    Format::of(&PathBuf::from(format!("rows.{name}"))).ok_or_else(|| {
         Problem::input(format!("there is no format \"{name}\""), "use csv or jsonl").at_key("format")
     })
 }

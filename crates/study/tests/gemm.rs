@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use stepcast_core::fitted::gemm::{Alignment, Coverage, GemmModel};
 use stepcast_fit::Quality;
-use stepcast_fit::gemm::{GemmTable, Sample, fit};
+use stepcast_fit::gemm::{GemmTable, MeasuredProduct, fit};
 use stepcast_study::fit::gemm;
 
 /// Third quartiles of the error on held rows that must not be exceeded: what was asked for, and for the others a little
@@ -43,7 +43,7 @@ fn held_products_are_predicted_within_bounds() {
 #[test]
 fn unaligned_products_are_described() {
     let products = gemm::read(&validation("h200.csv.gz")).unwrap();
-    let aligned: Vec<Sample> =
+    let aligned: Vec<MeasuredProduct> =
         products.fit.into_iter().filter(|sample| sample.variant.to_string().starts_with("bf16")).collect();
     let apart = gemm::read(&validation("alignment_h200.csv.gz")).unwrap().fit;
     let held = products.held.iter().map(|sample| (sample.variant, sample.shape));
@@ -51,11 +51,12 @@ fn unaligned_products_are_described() {
     assert!(apart.iter().all(|sample| !held.contains(&(sample.variant, sample.shape))));
     let assumed = fit(&aligned, Some(132)).unwrap();
     let fitted = fit(&apart, Some(132)).unwrap();
-    let unaligned = |sample: &&Sample| Alignment::of(sample.variant, sample.shape) != Alignment::Bulk;
-    let long = |sample: &&Sample| sample.time.get() > 100e-6;
+    let unaligned =
+        |sample: &&MeasuredProduct| Alignment::of(sample.variant, sample.shape) != Alignment::Bulk;
+    let long = |sample: &&MeasuredProduct| sample.time.get() > 100e-6;
     let quality = |model: &GemmModel, coverage: Coverage| {
         let chosen = apart.iter().filter(unaligned).filter(long);
-        let pair = |sample: &Sample| {
+        let pair = |sample: &MeasuredProduct| {
             let predicted = model.predict(sample.variant, sample.shape).unwrap();
             assert_eq!(predicted.coverage, coverage, "{}", sample.shape);
             (predicted.time, sample.time)

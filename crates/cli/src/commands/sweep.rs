@@ -87,7 +87,7 @@ pub(super) fn asked(name: &str) -> Result<Asked, Fault> {
 
 /// What rows are written as under this name.
 fn format(path: &Path) -> Result<Format, Fault> {
-    Format::recognise(path).ok_or_else(|| {
+    Format::of(path).ok_or_else(|| {
         let remedy = "use a name such as sweep.csv or sweep.jsonl";
         Fault::new("rows are written as .csv or .jsonl", remedy).at(format!("-o {}", path.display()))
     })

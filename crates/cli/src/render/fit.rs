@@ -2,9 +2,9 @@
 
 use super::table::{Column, Table};
 use super::{Screen, count, name, percent, steps};
-use stepcast_study::fit::Fitted;
+use stepcast_study::fit::FitReport;
 
-pub(crate) fn render(fitted: &Fitted, written: &str, screen: &Screen) -> String {
+pub(crate) fn render(fitted: &FitReport, written: &str, screen: &Screen) -> String {
     let mut table = Table::new([
         Column::Name("errors of"),
         Column::Name("set"),

@@ -19,7 +19,7 @@ const BEST_RATE_THERE: f64 = 787e12;
 
 /// What kernels of a family are assumed to cost beside aligned ones that were measured: those of an H200, with the host as
 /// fast as the measured one and the device by its best rate in operations per second.
-pub(super) fn assumed(family: Alignment, aligned: &Costs, best_rate: f64) -> Option<Costs> {
+pub(super) fn assumed_costs(family: Alignment, aligned: &Costs, best_rate: f64) -> Option<Costs> {
     let there = match family {
         Alignment::Bulk => return None,
         Alignment::Word => WORD,
@@ -35,12 +35,12 @@ mod tests {
     #[test]
     fn other_kernels_follow_the_host_and_the_device() {
         let aligned = WORD.with_host(2.0);
-        let there = assumed(Alignment::Word, &aligned, BEST_RATE_THERE).unwrap();
-        let slower = assumed(Alignment::Word, &aligned, BEST_RATE_THERE / 2.0).unwrap();
+        let there = assumed_costs(Alignment::Word, &aligned, BEST_RATE_THERE).unwrap();
+        let slower = assumed_costs(Alignment::Word, &aligned, BEST_RATE_THERE / 2.0).unwrap();
         assert!((there.0[LAUNCH] / aligned.0[LAUNCH] - WORD.0[LAUNCH] / LAUNCH_THERE).abs() < 1e-12);
         assert!((slower.0[LAUNCH] / there.0[LAUNCH] - 1.0).abs() < 1e-12);
         let last = slower.0.len() - 1;
         assert!((slower.0[last] / there.0[last] - 2.0).abs() < 1e-12);
-        assert_eq!(assumed(Alignment::Bulk, &aligned, 1.0), None);
+        assert_eq!(assumed_costs(Alignment::Bulk, &aligned, 1.0), None);
     }
 }

@@ -6,7 +6,7 @@
 //! as far as its launch is seen (forward-backward algorithm, Rabiner 1989). Without this, drift would be taken for an effect
 //! of sizes.
 
-use super::learn::{Timed, WEAK_PULL, learn};
+use super::learn::{TimedProduct, WEAK_PULL, learn};
 use crate::FitError;
 use crate::quality::quantile;
 use stepcast_core::fitted::gemm::costs::Costs;
@@ -38,7 +38,7 @@ pub(super) struct Host {
 
 impl Host {
     /// Splits the states of products that share their kernels, and fits these anew.
-    pub(super) fn find(products: &[Timed], costs: &Costs, loss: f64) -> Result<Self, FitError> {
+    pub(super) fn find(products: &[TimedProduct], costs: &Costs, loss: f64) -> Result<Self, FitError> {
         let usual = Self { costs: *costs, ratios: vec![1.0; products.len()] };
         let mut best = (loss, usual);
         for guess in FIRST_GUESSES {
@@ -52,7 +52,7 @@ impl Host {
     }
 
     fn with_other_state(
-        products: &[Timed],
+        products: &[TimedProduct],
         costs: &Costs,
         guess: f64,
     ) -> Result<Option<(f64, Self)>, FitError> {
@@ -81,7 +81,7 @@ impl Host {
                 return Ok(None);
             }
             let ratios: Vec<f64> = other.iter().map(|is_other| if *is_other { ratio } else { 1.0 }).collect();
-            let slowed: Vec<Timed> =
+            let slowed: Vec<TimedProduct> =
                 products.iter().zip(&ratios).map(|(timed, ratio)| timed.at_host(*ratio)).collect();
             let learned = learn(&slowed, &costs, WEAK_PULL)?;
             found = (learned.loss, Self { costs: learned.costs, ratios });
@@ -91,8 +91,8 @@ impl Host {
 }
 
 /// The host's time relative to the usual state's as a recording left it; `ratios` are those of its products.
-pub(super) fn at_the_end(products: &[Timed], ratios: &[f64], costs: &Costs) -> f64 {
-    let shows = |(timed, _): &(&Timed, &f64)| timed.at_host(1.0).kernel_share(costs) < HOST_BOUND;
+pub(super) fn final_ratio(products: &[TimedProduct], ratios: &[f64], costs: &Costs) -> f64 {
+    let shows = |(timed, _): &(&TimedProduct, &f64)| timed.at_host(1.0).kernel_share(costs) < HOST_BOUND;
     let mut last: Vec<f64> =
         products.iter().zip(ratios).rev().filter(shows).take(LAST).map(|(_, ratio)| *ratio).collect();
     last.sort_unstable_by(f64::total_cmp);

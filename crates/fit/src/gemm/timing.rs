@@ -6,9 +6,8 @@
 //! number that a person chose: the one that explains the measurements best is taken, none unless it explains them
 //! clearly better than endless queues.
 
-use super::Sample;
 use super::learn::{WEAK_PULL, learn, start, timed};
-use super::model::families;
+use super::products::{MeasuredProduct, families};
 use crate::FitError;
 use stepcast_core::fitted::gemm::Machine;
 use stepcast_core::quantity::Flops;
@@ -20,7 +19,7 @@ const ENOUGH: usize = 1000;
 const ROUND: [f64; 3] = [1.0, 2.0, 5.0];
 
 /// The budget that explains the measurements best.
-pub(super) fn find(samples: &[Sample], multiprocessors: u32) -> Result<Option<Flops>, FitError> {
+pub(super) fn find(samples: &[MeasuredProduct], multiprocessors: u32) -> Result<Option<Flops>, FitError> {
     let flops = || samples.iter().map(|sample| sample.shape.flops().get());
     let (Some(least), Some(most)) = (flops().reduce(f64::min), flops().reduce(f64::max)) else {
         return Ok(None);
@@ -42,10 +41,10 @@ pub(super) fn find(samples: &[Sample], multiprocessors: u32) -> Result<Option<Fl
 }
 
 /// The loss over all families of kernels, each fitted by itself to some of its products.
-pub(super) fn total_loss(samples: &[Sample], machine: &Machine) -> Result<f64, FitError> {
+pub(super) fn total_loss(samples: &[MeasuredProduct], machine: &Machine) -> Result<f64, FitError> {
     let mut total = 0.0;
     for all in families(samples).values() {
-        let some: Vec<Sample> = all.iter().step_by(all.len().div_ceil(ENOUGH)).copied().collect();
+        let some: Vec<MeasuredProduct> = all.iter().step_by(all.len().div_ceil(ENOUGH)).copied().collect();
         let learned = learn(&timed(&some, machine), &start(&some, machine), WEAK_PULL)?;
         total += learned.loss * all.len() as f64;
     }

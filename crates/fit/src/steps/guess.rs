@@ -1,7 +1,7 @@
 //! What a coefficient is before anything was measured. A few pseudo-measurements hold the fit near it, so that what the
 //! data cannot tell stays where physics puts it.
 
-use super::row::Key;
+use super::prepared::Key;
 use stepcast_core::fitted::steps::{Class, Feature, Phase};
 use stepcast_core::precision::Precision;
 

@@ -25,7 +25,7 @@ use place::Place;
 use prost::Message;
 use proto::{GraphDef, RunMetadata};
 use recordings::{Recording, recordings, single};
-use records::{Key, Recorded, Seen};
+use records::{JobRecords, Key, RecordedStep};
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
@@ -78,7 +78,7 @@ fn profile(
     place: &str,
 ) -> Result<Imported<Profile>, Fault> {
     let mut notes = Vec::new();
-    let mut seen = Seen::default();
+    let mut job = JobRecords::default();
     let mut definitions: Vec<GraphDef> = Vec::new();
     if let Some((name, bytes)) = graphs {
         definitions = decode(name, bytes)?.partition_graphs;
@@ -89,7 +89,7 @@ fn profile(
         match metadata
             .step_stats
             .as_ref()
-            .and_then(|stats| records::collect(short_name(name), stats, &mut seen))
+            .and_then(|stats| records::collect(short_name(name), stats, &mut job))
         {
             Some(step) => recorded.push(step),
             None => notes.push(format!("{} has no records and was left out", short_name(name))),
@@ -98,10 +98,10 @@ fn profile(
             definitions = metadata.partition_graphs;
         }
     }
-    seen.report(&mut notes);
+    job.report(&mut notes);
     recorded.sort_by(|a, b| (a.first, &a.name).cmp(&(b.first, &b.name)));
     let graph = Graph::new(&definitions, &mut notes);
-    let (worker, servers) = processes(&seen, &recorded, place, &mut notes)?;
+    let (worker, servers) = processes(&job, &recorded, place, &mut notes)?;
     if graph.is_empty() {
         let remedy = "record one step with output_partition_graphs=True and give its file as the graphs";
         let place = graphs.map_or(place, |(name, _)| name);
@@ -112,7 +112,7 @@ fn profile(
     let mut vertices = operations(&graph, &kept, worker, &servers, place, &mut notes)?;
     let mut filled = times::fill(&vertices, &kept, &mut notes)?;
     sort_by_start(&mut vertices, &mut filled);
-    let operations = vertices.into_iter().map(|vertex| finish(vertex, &kept, &seen, &mut notes)).collect();
+    let operations = vertices.into_iter().map(|vertex| finish(vertex, &kept, &job, &mut notes)).collect();
 
     let profile = Profile {
         format: FORMAT.to_owned(),
@@ -135,8 +135,8 @@ fn decode(name: &str, bytes: &[u8]) -> Result<RunMetadata, Fault> {
 
 /// The worker that is imported, and all servers.
 fn processes(
-    seen: &Seen,
-    steps: &[Recorded],
+    job: &JobRecords,
+    steps: &[RecordedStep],
     place: &str,
     notes: &mut Vec<String>,
 ) -> Result<(Place, BTreeSet<Place>), Fault> {
@@ -144,13 +144,13 @@ fn processes(
         let remedy = "record steps with trace_level=FULL_TRACE";
         return Err(Fault::in_file(place, "no step has records of a worker or a server", remedy));
     }
-    let mut all = seen.places.clone();
+    let mut all = job.places.clone();
     for key in steps.iter().flat_map(|step| step.records.keys()) {
         if let Key::Tensor(edge) = key {
             all.extend(edge.places().map(|(from, to)| [from, to]).into_iter().flatten());
         }
     }
-    let mut workers = seen.places.iter().filter(|place| matches!(place, Place::Worker(_)));
+    let mut workers = job.places.iter().filter(|place| matches!(place, Place::Worker(_)));
     let Some(&worker) = workers.next() else {
         let reason = "no operation of a worker was recorded";
         return Err(Fault::in_file(place, reason, "record steps of a job whose devices are in /job:worker"));
@@ -164,11 +164,11 @@ fn processes(
 
 /// Steps, with their lengths, that recorded most of what half of the steps recorded.
 fn keep_complete<'a>(
-    steps: &'a [Recorded],
+    steps: &'a [RecordedStep],
     lengths: &[f64],
     place: &str,
     notes: &mut Vec<String>,
-) -> Result<Vec<(&'a Recorded, f64)>, Fault> {
+) -> Result<Vec<(&'a RecordedStep, f64)>, Fault> {
     let usual = usual(steps.iter(), steps.len());
     let mut kept = Vec::new();
     for (step, &length) in steps.iter().zip(lengths) {
@@ -188,7 +188,7 @@ fn keep_complete<'a>(
 }
 
 /// What at least half of the steps recorded.
-fn usual<'a>(steps: impl Iterator<Item = &'a Recorded>, count: usize) -> HashSet<&'a Key> {
+fn usual<'a>(steps: impl Iterator<Item = &'a RecordedStep>, count: usize) -> HashSet<&'a Key> {
     records::frequencies(steps)
         .into_iter()
         .filter(|(_, times)| 2 * times >= count)
@@ -199,7 +199,7 @@ fn usual<'a>(steps: impl Iterator<Item = &'a Recorded>, count: usize) -> HashSet
 /// The operations of the profile, and a look at whether graph and records belong together.
 fn operations(
     graph: &Graph,
-    kept: &[(&Recorded, f64)],
+    kept: &[(&RecordedStep, f64)],
     worker: Place,
     servers: &BTreeSet<Place>,
     place: &str,
@@ -264,7 +264,12 @@ fn sort_by_start(vertices: &mut Vec<Vertex>, steps: &mut [Step]) {
 }
 
 /// A vertex as the profile writes it, with its size.
-fn finish(vertex: Vertex, kept: &[(&Recorded, f64)], seen: &Seen, notes: &mut Vec<String>) -> Operation {
+fn finish(
+    vertex: Vertex,
+    kept: &[(&RecordedStep, f64)],
+    job: &JobRecords,
+    notes: &mut Vec<String>,
+) -> Operation {
     let mut bytes = 0;
     if vertex.resource.is_transfer() {
         let sizes: BTreeSet<u64> = kept
@@ -277,7 +282,7 @@ fn finish(vertex: Vertex, kept: &[(&Recorded, f64)], seen: &Seen, notes: &mut Ve
         }
         bytes = sizes.last().copied().unwrap_or_else(|| {
             let made = vertex.source.as_ref().and_then(|(place, name, slot)| {
-                let outputs = seen.outputs.get(&(*place, name.clone()))?;
+                let outputs = job.outputs.get(&(*place, name.clone()))?;
                 outputs.iter().find(|(output, _)| output == slot).map(|(_, bytes)| *bytes)
             });
             let how = made.map_or("taken as zero", |_| "taken from the operation that makes it");

@@ -1,7 +1,7 @@
 //! The times of every operation in every step, with what was not recorded filled in.
 
 use super::graph::Vertex;
-use super::records::{Interval, Key, Recorded};
+use super::records::{Interval, Key, RecordedStep};
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::Step;
 
@@ -19,9 +19,9 @@ const TOLERANCE: f64 = 50e-6;
 ///
 /// The last step, and a step that is not followed at once by the next recorded one, is as long as its own
 /// records plus the mean gap of the others.
-pub(super) fn lengths(steps: &[Recorded], notes: &mut Vec<String>) -> Vec<f64> {
+pub(super) fn lengths(steps: &[RecordedStep], notes: &mut Vec<String>) -> Vec<f64> {
     let seconds = |from: i128, to: i128| (to - from) as f64 / NANOSECONDS;
-    let span = |step: &Recorded| seconds(step.first, step.last);
+    let span = |step: &RecordedStep| seconds(step.first, step.last);
     let gaps: Vec<Option<f64>> = steps
         .windows(2)
         .map(|pair| {
@@ -64,7 +64,7 @@ type Time = Option<(f64, f64)>;
 /// steps; but never after that thing has started.
 pub(super) fn fill(
     vertices: &[Vertex],
-    steps: &[(&Recorded, f64)],
+    steps: &[(&RecordedStep, f64)],
     notes: &mut Vec<String>,
 ) -> Result<Vec<Step>, Fault> {
     let order = order(vertices)?;
@@ -141,7 +141,7 @@ impl Spread {
     }
 }
 
-fn report(vertices: &[Vertex], found: &[Vec<Time>], steps: &[(&Recorded, f64)], notes: &mut Vec<String>) {
+fn report(vertices: &[Vertex], found: &[Vec<Time>], steps: &[(&RecordedStep, f64)], notes: &mut Vec<String>) {
     let missing = |times: &[Time]| times.iter().filter(|time| time.is_none()).count();
     let count: usize = found.iter().map(|times| missing(times)).sum();
     if count > 0 {
@@ -182,7 +182,7 @@ fn report(vertices: &[Vertex], found: &[Vec<Time>], steps: &[(&Recorded, f64)], 
     }
 }
 
-fn relative(step: &Recorded, key: &Key) -> Time {
+fn relative(step: &RecordedStep, key: &Key) -> Time {
     let Interval { start, end, .. } = step.records.get(key)?;
     let seconds = |time: i128| (time - step.first) as f64 / NANOSECONDS;
     Some((seconds(*start), seconds(*end)))

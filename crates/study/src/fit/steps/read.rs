@@ -1,10 +1,10 @@
 //! Measured steps: one JSON object a line, plain or compressed.
 
-use super::super::Fault;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use stepcast_core::fault::Fault;
 use stepcast_core::model::{Model, zoo};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
@@ -17,7 +17,7 @@ const LOOSE: [(&str, &str); 1] = [("cls.predictions", "cls.predictions.decoder")
 
 /// The steps of a file, and what was left out of it.
 #[derive(Debug, Default)]
-pub struct Steps {
+pub struct MeasuredSteps {
     /// Those of models that the zoo has.
     pub steps: Vec<MeasuredStep>,
     /// Why others were left out, one sentence each.
@@ -55,12 +55,12 @@ struct Gradient {
 }
 
 /// Reads measured steps.
-pub fn read(path: &Path) -> Result<Steps, Fault> {
+pub fn read(path: &Path) -> Result<MeasuredSteps, Fault> {
     let name = path.display().to_string();
     let text = String::from_utf8(stepcast_trace::unpacked(path)?).map_err(|_| {
         Fault::in_file(&name, "it is not UTF-8 text", "give one JSON object for each measured step")
     })?;
-    let mut found = Steps::default();
+    let mut found = MeasuredSteps::default();
     let mut seen = BTreeSet::new();
     let mut unknown: BTreeMap<String, String> = BTreeMap::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {

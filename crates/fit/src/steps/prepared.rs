@@ -3,7 +3,7 @@
 //! A layer is timed while the device runs behind the host, or it is not: then the interval holds waiting, and only bounds
 //! the layer's time from above. How far the device is behind is followed from layer to layer.
 
-use super::MeasuredStep;
+use super::measured::MeasuredStep;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use stepcast_core::fitted::gemm::GemmModel;
@@ -20,7 +20,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    pub(super) fn of(class: Class, precision: Precision, phase: Phase) -> Self {
+    pub(super) fn new(class: Class, precision: Precision, phase: Phase) -> Self {
         let shared = matches!(class, Class::LayerNorm | Class::Pool | Class::Depthwise);
         // Only the fast algorithms of 32 bits tell windows apart.
         let class =
@@ -43,18 +43,18 @@ pub(super) struct Interval {
 
 /// One layer in one phase.
 #[derive(Debug, Clone)]
-pub(super) struct Work {
+pub(super) struct LayerWork {
     pub(super) key: Key,
     pub(super) fitted: bool,
     pub(super) features: Vec<f64>,
     pub(super) counted: f64,
 }
 
-pub(super) struct Row<'a> {
+pub(super) struct PreparedStep<'a> {
     pub(super) step: &'a MeasuredStep,
     pub(super) ops: Vec<StepOp>,
-    forward: Vec<Work>,
-    backward: Vec<Work>,
+    forward: Vec<LayerWork>,
+    backward: Vec<LayerWork>,
     pub(super) intervals: Vec<Interval>,
 }
 
@@ -73,13 +73,13 @@ fn launches(op: &StepOp) -> f64 {
     }
 }
 
-impl<'a> Row<'a> {
+impl<'a> PreparedStep<'a> {
     pub(super) fn new(step: &'a MeasuredStep, nominal: &Nominal, products: Option<&GemmModel>) -> Self {
         let ops = StepOp::of(&step.model);
         let work = |phase: Phase| {
             let setting = Setting { batch: step.batch, precision: step.precision, phase, nominal, products };
-            let one = |op: &StepOp| Work {
-                key: Key::of(op.class, step.precision, phase),
+            let one = |op: &StepOp| LayerWork {
+                key: Key::new(op.class, step.precision, phase),
                 fitted: Class::FITTED.contains(&op.class),
                 features: op
                     .class
@@ -96,7 +96,7 @@ impl<'a> Row<'a> {
         Self { step, forward: work(Phase::Forward), backward: work(Phase::Backward), ops, intervals }
     }
 
-    pub(super) fn work(&self, phase: Phase) -> &[Work] {
+    pub(super) fn work(&self, phase: Phase) -> &[LayerWork] {
         match phase {
             Phase::Forward => &self.forward,
             Phase::Backward => &self.backward,

@@ -7,7 +7,7 @@ use stepcast_core::fitted::gemm::GemmModel;
 use stepcast_core::fitted::steps::Nominal;
 use stepcast_core::precision::Precision;
 use stepcast_fit::FitError;
-use stepcast_fit::steps::{Group, Judged, MeasuredStep, Moment, Recording, groups};
+use stepcast_fit::steps::{MeasuredStep, PreparedSteps, StepComparison, StepGroup, StepPart, groups};
 
 /// What is left out together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Fold {
 }
 
 impl Fold {
-    fn of(self, step: &MeasuredStep) -> &str {
+    fn key(self, step: &MeasuredStep) -> &str {
         let name = step.model.name.as_str();
         match self {
             Self::Model => name,
@@ -30,7 +30,7 @@ impl Fold {
 
 /// A step predicted without its own model.
 #[derive(Debug, Clone)]
-pub struct Prediction {
+pub struct LeftOutPrediction {
     /// The model.
     pub model: String,
     /// In which number format.
@@ -38,19 +38,19 @@ pub struct Prediction {
     /// Samples of the step.
     pub batch: u32,
     /// Judged together with.
-    pub group: Group,
+    pub group: StepGroup,
     /// Predicted and measured times.
-    pub judged: Judged,
+    pub judged: StepComparison,
 }
 
 /// Errors of one group of steps, each predicted without its own model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct LeftOut {
+pub struct LeftOutErrors {
     /// Which steps.
-    pub group: Group,
+    pub group: StepGroup,
     /// Which time.
-    pub moment: Moment,
+    pub moment: StepPart,
     /// How many steps.
     pub steps: usize,
     /// Mean of the relative errors.
@@ -65,31 +65,31 @@ pub fn predictions(
     steps: &[MeasuredStep],
     fold: Fold,
     products: Option<&GemmModel>,
-) -> Result<Vec<Prediction>, FitError> {
-    let recording = Recording::new(steps, Nominal::h200(), products);
+) -> Result<Vec<LeftOutPrediction>, FitError> {
+    let recording = PreparedSteps::new(steps, Nominal::h200(), products);
     let held: Vec<&str> =
-        steps.iter().map(|step| fold.of(step)).collect::<BTreeSet<_>>().into_iter().collect();
-    let fits = held.par_iter().map(|held| Ok((*held, recording.fit(|step| fold.of(step) != *held)?)));
+        steps.iter().map(|step| fold.key(step)).collect::<BTreeSet<_>>().into_iter().collect();
+    let fits = held.par_iter().map(|held| Ok((*held, recording.fit(|step| fold.key(step) != *held)?)));
     let fits: Vec<_> = fits.collect::<Result<_, FitError>>()?;
     let predicted = steps.iter().zip(groups(steps)).filter_map(|(step, group)| {
-        let (_, model) = fits.iter().find(|(held, _)| *held == fold.of(step))?;
-        let judged = Judged::new(model, step)?;
+        let (_, model) = fits.iter().find(|(held, _)| *held == fold.key(step))?;
+        let judged = StepComparison::new(model, step)?;
         let (model, precision, batch) = (step.model.name.clone(), step.precision, step.batch);
-        Some(Prediction { model, precision, batch, group, judged })
+        Some(LeftOutPrediction { model, precision, batch, group, judged })
     });
     Ok(predicted.collect())
 }
 
 /// Mean and worst errors by group.
-pub fn summary(predictions: &[Prediction]) -> Vec<LeftOut> {
+pub fn summary(predictions: &[LeftOutPrediction]) -> Vec<LeftOutErrors> {
     let mut rows = Vec::new();
-    for group in Group::ALL {
-        for moment in Moment::ALL {
+    for group in StepGroup::ALL {
+        for moment in StepPart::ALL {
             let own = predictions.iter().filter(|prediction| prediction.group == group);
             let errors: Vec<f64> = own.map(|prediction| prediction.judged.error(moment).abs()).collect();
             let Some(worst) = errors.iter().copied().reduce(f64::max) else { continue };
             let mean = errors.iter().sum::<f64>() / errors.len() as f64;
-            rows.push(LeftOut { group, moment, steps: errors.len(), mean, worst });
+            rows.push(LeftOutErrors { group, moment, steps: errors.len(), mean, worst });
         }
     }
     rows

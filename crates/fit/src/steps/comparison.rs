@@ -1,6 +1,6 @@
 //! How far predicted steps are from measured ones.
 
-use super::MeasuredStep;
+use super::measured::MeasuredStep;
 use crate::Quality;
 use serde::Serialize;
 use std::fmt;
@@ -11,7 +11,7 @@ use stepcast_core::quantity::Seconds;
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Moment {
+pub enum StepPart {
     /// Forward pass.
     Forward,
     /// Backward pass.
@@ -20,12 +20,12 @@ pub enum Moment {
     Iteration,
 }
 
-impl Moment {
+impl StepPart {
     /// In the order of a step.
     pub const ALL: [Self; 3] = [Self::Forward, Self::Backward, Self::Iteration];
 }
 
-impl fmt::Display for Moment {
+impl fmt::Display for StepPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Forward => "forward",
@@ -38,7 +38,7 @@ impl fmt::Display for Moment {
 /// Steps that are judged together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Group {
+pub enum StepGroup {
     /// In 32 bits.
     Fp32,
     /// In 16 bits, the largest batch of each model.
@@ -47,12 +47,12 @@ pub enum Group {
     Bf16Small,
 }
 
-impl Group {
+impl StepGroup {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Fp32, Self::Bf16Large, Self::Bf16Small];
 }
 
-impl fmt::Display for Group {
+impl fmt::Display for StepGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Fp32 => "fp32",
@@ -63,30 +63,30 @@ impl fmt::Display for Group {
 }
 
 /// The group of every step.
-pub fn groups(steps: &[MeasuredStep]) -> Vec<Group> {
+pub fn groups(steps: &[MeasuredStep]) -> Vec<StepGroup> {
     let largest = |step: &MeasuredStep| {
         let same =
             |other: &&MeasuredStep| other.precision == step.precision && other.model.name == step.model.name;
         steps.iter().filter(same).all(|other| other.batch <= step.batch)
     };
     let group = |step: &MeasuredStep| match step.precision {
-        Precision::Fp32 | Precision::Tf32 => Group::Fp32,
-        _ if largest(step) => Group::Bf16Large,
-        _ => Group::Bf16Small,
+        Precision::Fp32 | Precision::Tf32 => StepGroup::Fp32,
+        _ if largest(step) => StepGroup::Bf16Large,
+        _ => StepGroup::Bf16Small,
     };
     steps.iter().map(group).collect()
 }
 
 /// A step, predicted and measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Judged {
+pub struct StepComparison {
     /// By a model.
     pub predicted: StepTimes,
     /// On the device.
     pub measured: StepTimes,
 }
 
-impl Judged {
+impl StepComparison {
     /// Where the precision was fitted.
     pub fn new(model: &StepModel, step: &MeasuredStep) -> Option<Self> {
         let &MeasuredStep { forward, backward, iteration, .. } = step;
@@ -95,23 +95,23 @@ impl Judged {
     }
 
     /// Predicted and measured time.
-    pub fn pair(&self, moment: Moment) -> (Seconds, Seconds) {
+    pub fn pair(&self, moment: StepPart) -> (Seconds, Seconds) {
         let of = |times: &StepTimes| match moment {
-            Moment::Forward => times.forward,
-            Moment::Backward => times.backward,
-            Moment::Iteration => times.iteration,
+            StepPart::Forward => times.forward,
+            StepPart::Backward => times.backward,
+            StepPart::Iteration => times.iteration,
         };
         (of(&self.predicted), of(&self.measured))
     }
 
     /// Predicted over measured, less one.
-    pub fn error(&self, moment: Moment) -> f64 {
+    pub fn error(&self, moment: StepPart) -> f64 {
         let (predicted, measured) = self.pair(moment);
         predicted / measured - 1.0
     }
 
     /// Quantiles of the errors of some steps.
-    pub fn quality(judged: &[Self], moment: Moment) -> Option<Quality> {
+    pub fn quality(judged: &[Self], moment: StepPart) -> Option<Quality> {
         Quality::from_pairs(judged.iter().map(|one| one.pair(moment)))
     }
 }
