@@ -2,8 +2,6 @@
 //!
 //! The logs are not part of this repository; without them these tests say so and pass.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::fs;
 use std::path::PathBuf;
 use stepcast_analytic::collectives::{Fabric, ring_update};

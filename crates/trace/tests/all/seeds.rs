@@ -1,7 +1,5 @@
 //! The files that fuzzing starts from and those that once broke something: imported whole, cut off and spoilt.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use stepcast_trace::{Content, Format, Options};

@@ -2,8 +2,6 @@
 //!
 //! The recordings are not part of the repository; without them these tests say so and pass.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, and it says what it found or skipped")]
-
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,10 +1,6 @@
 //! The rules of frameworks, the best plan, and where the time goes.
 
-#![allow(clippy::unwrap_used, clippy::float_cmp)]
-
-mod common;
-
-use common::{curves, line, pass, passes};
+use crate::common::{curves, line, pass, passes};
 use proptest::prelude::*;
 use stepcast_analytic::liu2022::{Outcome, Pass, Schedule, optimum, osf, plan};
 use stepcast_core::fitted::transfer::Curve;

@@ -1,7 +1,5 @@
 //! Liu 2022 against its golden cases, the printed equations and its limits.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::float_cmp)]
-
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use stepcast_analytic::collectives::{Fabric, ring_update};
@@ -18,10 +16,10 @@ use stepcast_core::scenario::{Document, Override, Scenario};
 use stepcast_core::strategy::PYTORCH_CAP;
 use stepcast_core::workload::Workload;
 
-const FUSION: &str = include_str!("../../../validation/liu2022/fusion.json");
-const MODELS: &str = include_str!("../../../validation/liu2022/models.csv");
-const CALIBRATION: &str = include_str!("../../../validation/liu2022/calibration.csv");
-const TABLES: &str = include_str!("../../../validation/liu2022/tables2-3.csv");
+const FUSION: &str = include_str!("../../../../validation/liu2022/fusion.json");
+const MODELS: &str = include_str!("../../../../validation/liu2022/models.csv");
+const CALIBRATION: &str = include_str!("../../../../validation/liu2022/calibration.csv");
+const TABLES: &str = include_str!("../../../../validation/liu2022/tables2-3.csv");
 
 // ---------------------------------------------------------------- reading the golden files
 

@@ -1,7 +1,5 @@
 //! Exported networks as scenario files.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
 use std::path::Path;
 use stepcast_core::model::zoo;
 use stepcast_core::scenario::ScenarioFile;

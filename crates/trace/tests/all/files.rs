@@ -2,8 +2,6 @@
 //!
 //! The fixtures are three steps of a made-up job with one weight, and its graphs.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
 use proptest::prelude::*;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -11,8 +9,8 @@ use stepcast_core::fault::Fault;
 use stepcast_core::profile::Profile;
 use stepcast_trace::{Imported, read_run_metadata};
 
-const STEPS: &[u8] = include_bytes!("fixtures/steps.tar.xz");
-const GRAPHS: &[u8] = include_bytes!("fixtures/graphs.pb.gz");
+const STEPS: &[u8] = include_bytes!("../fixtures/steps.tar.xz");
+const GRAPHS: &[u8] = include_bytes!("../fixtures/graphs.pb.gz");
 
 fn gunzip(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -113,7 +111,7 @@ fn errors_name_the_file() {
 
 #[test]
 fn the_documented_profile_can_be_read() {
-    let page = include_str!("../../../docs/profile.md");
+    let page = include_str!("../../../../docs/profile.md");
     let example = page.split_once("```json\n").unwrap().1.split_once("```").unwrap().0;
     let profile = stepcast_trace::parse_profile(example.as_bytes(), "profile.md").unwrap();
     let mut printed = Vec::new();

@@ -1,7 +1,5 @@
 //! Zeng 2023 against its golden cases, its closed forms and its limits.
 
-#![allow(clippy::unwrap_used, clippy::float_cmp)]
-
 use proptest::prelude::*;
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_analytic::zeng2023::Zeng2023;

@@ -1,11 +1,7 @@
 //! Traces of PyTorch's profiler: a made-up job whose every time is known, and files that are broken.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
-mod made;
-
+use crate::made::Job;
 use approx::assert_relative_eq;
-use made::Job;
 use proptest::prelude::*;
 use std::io::Write;
 use std::path::PathBuf;
@@ -222,7 +218,7 @@ fn content_tells_the_format() {
         ("b.bin", &gzip(text.as_bytes())),
         ("c.json", b"{\"a\": 1}"),
         ("d.json", b""),
-        ("e.pb", include_bytes!("fixtures/graphs.pb.gz")),
+        ("e.pb", include_bytes!("../fixtures/graphs.pb.gz")),
     ]);
     assert_eq!(Format::detect(&paths[0]).unwrap(), Format::Kineto);
     assert_eq!(Format::detect(&paths[1]).unwrap(), Format::Kineto);

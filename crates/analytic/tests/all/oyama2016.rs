@@ -1,7 +1,5 @@
 //! Oyama 2016 against its golden cases, its Table 10 and its limits.
 
-#![allow(clippy::unwrap_used, clippy::float_cmp)]
-
 use proptest::prelude::*;
 use serde_json::Value;
 use stepcast_analytic::oyama2016::{
@@ -13,9 +11,9 @@ use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{Document, Override, Scenario};
 
-const MODEL: &str = include_str!("golden/oyama2016/oyama_model_golden.json");
-const EQ_8: &str = include_str!("golden/oyama2016/oyama_eq8.csv");
-const TABLE_10: &str = include_str!("golden/oyama2016/oyama_table10.csv");
+const MODEL: &str = include_str!("../golden/oyama2016/oyama_model_golden.json");
+const EQ_8: &str = include_str!("../golden/oyama2016/oyama_eq8.csv");
+const TABLE_10: &str = include_str!("../golden/oyama2016/oyama_table10.csv");
 
 fn golden() -> Value {
     serde_json::from_str(MODEL).unwrap()
