@@ -3,7 +3,7 @@
 
 use super::node::{Kind, Node, Nodes};
 use super::operators::Operators;
-use crate::objects::{self, Object, number, text};
+use crate::objects::{self, Object, number, text, whole};
 use crate::source::Source;
 use serde_json::Value;
 use stepcast_core::fault::Fault;
@@ -36,16 +36,6 @@ pub(super) fn read(source: &mut Source<'_>, notes: &mut Vec<String>) -> Result<(
 /// The value of the first of `keys` that there is.
 fn any<'a>(object: &'a Object, keys: &[&str]) -> Option<&'a Value> {
     keys.iter().find_map(|key| object.get(*key))
-}
-
-pub(super) fn whole(value: Option<&Value>) -> Option<u64> {
-    match value? {
-        Value::Bool(value) => Some(u64::from(*value)),
-        Value::Number(value) if value.is_u64() => value.as_u64(),
-        other => {
-            number(Some(other)).filter(|number| (0.0..1e18).contains(number)).map(|number| number as u64)
-        }
-    }
 }
 
 /// An attribute, wherever it stands: a key of the node, `{"name": …, "value": …}` or `{"name": …, "int64Val": …}`.

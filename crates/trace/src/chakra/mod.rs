@@ -3,6 +3,7 @@
 //! `proto` and `json` read nodes, `replay` puts them in time, `operators` makes a model out of a trace that tells shapes but
 //! no times: PyTorch's own execution traces, before they are joined with a profiler's.
 
+mod call;
 mod json;
 mod model;
 mod node;

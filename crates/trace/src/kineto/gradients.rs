@@ -1,8 +1,8 @@
 //! When gradients are ready, and when the parameters they belong to are needed.
 
-use super::join::{Joined, Placed};
+use super::join::Joined;
 use super::recording::Recording;
-use super::records::{Accumulation, Collective, Kind, Numbered, Span, Time, inside};
+use super::records::{Accumulation, Collective, Kind, Numbered, Placed, Span, Time, inside};
 use std::collections::HashMap;
 
 /// One gradient of one step.

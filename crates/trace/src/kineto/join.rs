@@ -5,27 +5,8 @@
 //! outermost ones stand for what is done.
 
 use super::recording::Recording;
-use super::records::{Kind, Launch, Operator, Range, Role, Span, Time, Work};
+use super::records::{Kind, Launch, Operator, Phase, Placed, Range, Role, Span, Time, Work, union};
 use std::collections::HashMap;
-
-/// A part of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Phase {
-    Loading,
-    Forward,
-    Backward,
-    Optimiser,
-    Collective,
-}
-
-/// Something that was done, and when and where it was asked for.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Placed {
-    pub(super) work: Work,
-    pub(super) launch: Time,
-    pub(super) phase: Phase,
-    pub(super) thread: u16,
-}
 
 /// All that was done.
 #[derive(Debug)]
@@ -178,26 +159,4 @@ impl Cover {
         let after = spans.partition_point(|span| span.end <= time);
         spans.get(after).is_some_and(|span| span.contains(time))
     }
-}
-
-/// The same times, in order and without overlaps.
-pub(super) fn union(mut spans: Vec<Span>) -> Vec<Span> {
-    spans.sort_unstable();
-    let mut merged: Vec<Span> = Vec::new();
-    for span in spans {
-        match merged.last_mut() {
-            Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
-            _ => merged.push(span),
-        }
-    }
-    merged
-}
-
-/// What `span` has in common with `spans`, which are in order and disjoint.
-pub(super) fn within(spans: &[Span], span: Span) -> impl Iterator<Item = Span> {
-    let first = spans.partition_point(|other| other.end <= span.start);
-    spans[first..]
-        .iter()
-        .map_while(move |other| (other.start < span.end).then(|| other.common(span)))
-        .flatten()
 }

@@ -1,9 +1,9 @@
 //! One rank's trace, understood: its steps without communication, gradients, sizes, buckets and shares of time.
 
 use super::gradients::{self, Gradient};
-use super::join::{Joined, Phase, Placed, union, within};
+use super::join::Joined;
 use super::recording::Recording;
-use super::records::{Collective, Kind, Operator, Role, Span, Time};
+use super::records::{Collective, Kind, Operator, Phase, Placed, Role, Span, Time, union, within};
 use super::sizes::{self, Sizes};
 use super::steps::{self, StepBoundary};
 use super::timeline::{Shift, Surroundings, Timeline};

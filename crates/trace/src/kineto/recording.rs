@@ -4,11 +4,10 @@
 //! the trace is read again for the steps that fit.
 
 use super::event::{Category, Event};
-use super::join::{Phase, Placed};
 use super::lenient::Shape;
 use super::names::{self, Fact, Names};
 use super::records::{
-    Accumulation, Collective, Kind, Launch, Numbered, Operator, Range, Role, Span, Time, Work,
+    Accumulation, Collective, Kind, Launch, Numbered, Operator, Phase, Placed, Range, Role, Span, Time, Work,
 };
 use crate::objects::{Begin, Extent, Receive, extent, repair};
 use rustc_hash::FxHashMap;

@@ -52,6 +52,25 @@ pub(super) struct Work {
     pub(super) elements: u32,
 }
 
+/// A part of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    Loading,
+    Forward,
+    Backward,
+    Optimiser,
+    Collective,
+}
+
+/// A work of the device, and the host's call that launched it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Placed {
+    pub(super) work: Work,
+    pub(super) launch: Time,
+    pub(super) phase: Phase,
+    pub(super) thread: u16,
+}
+
 /// A call on the host that may have set the device to work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Launch {
@@ -128,4 +147,26 @@ pub(super) fn inside<T>(items: &[T], window: Span, start: impl Fn(&T) -> Time) -
     let first = items.partition_point(|item| start(item) < window.start);
     let last = items.partition_point(|item| start(item) < window.end);
     &items[first..last.max(first)]
+}
+
+/// The same times, in order and without overlaps.
+pub(super) fn union(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_unstable();
+    let mut merged: Vec<Span> = Vec::new();
+    for span in spans {
+        match merged.last_mut() {
+            Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
+            _ => merged.push(span),
+        }
+    }
+    merged
+}
+
+/// What `span` has in common with `spans`, which are in order and disjoint.
+pub(super) fn within(spans: &[Span], span: Span) -> impl Iterator<Item = Span> {
+    let first = spans.partition_point(|other| other.end <= span.start);
+    spans[first..]
+        .iter()
+        .map_while(move |other| (other.start < span.end).then(|| other.common(span)))
+        .flatten()
 }

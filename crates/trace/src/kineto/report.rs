@@ -1,9 +1,8 @@
 //! What was found in a trace, for people and programs.
 
-use super::join::Phase;
 use super::rank::{Bucket, Rank, Step, Usage, median};
 use super::ranks::Standing;
-use super::records::Time;
+use super::records::{Phase, Time};
 use super::sizes::SizeSource;
 use super::steps::StepBoundary;
 use crate::summary::{Summary, SummaryTable, SummaryValue};

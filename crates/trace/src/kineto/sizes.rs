@@ -1,9 +1,8 @@
 //! How large gradients are: by recorded shapes, by what is copied for the exchange, or by how the optimiser works.
 
 use super::gradients::Gradient;
-use super::join::{Phase, Placed};
 use super::recording::Recording;
-use super::records::{Collective, Kind, Time};
+use super::records::{Collective, Kind, Phase, Placed, Time};
 use std::collections::BTreeMap;
 
 /// Where sizes come from, the most certain first.

@@ -6,8 +6,7 @@
 //! forward; but no work starts before the host has asked for it, so a host that is slow stays slow. A host that waits for
 //! the device goes on as much earlier as the device is done earlier, though not before it began to wait.
 
-use super::join::{Placed, within};
-use super::records::{Kind, Span, Time};
+use super::records::{Kind, Placed, Span, Time, within};
 
 /// One step.
 #[derive(Debug, Clone)]

@@ -5,6 +5,7 @@
 
 mod caffe;
 mod graph;
+mod lines;
 mod table;
 mod waits;
 
@@ -12,28 +13,13 @@ use crate::content::Content;
 use crate::draft::{Draft, Label};
 use crate::imported::Imported;
 use crate::options::Options;
-use crate::source::{self, Source};
+use crate::source;
 use crate::{Summary, SummaryValue};
-use std::io::{BufRead, BufReader, Read};
+use lines::{Layer, Lines};
 use std::path::PathBuf;
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::Profile;
-use stepcast_core::quantity::{Bytes, Seconds};
-
-/// More rows are no network.
-const MOST_LAYERS: usize = 200_000;
-/// Bytes of the longest line that is read.
-const LONGEST_LINE: u64 = 64 << 10;
-
-/// One row.
-#[derive(Debug, Clone, PartialEq)]
-struct Layer {
-    name: String,
-    /// Not known for tables of the backward pass alone.
-    forward: Option<Seconds>,
-    backward: Seconds,
-    gradients: Bytes,
-}
+use stepcast_core::quantity::Seconds;
 
 #[derive(Clone, Copy)]
 enum Flavour {
@@ -145,77 +131,6 @@ fn profile(layers: Vec<Layer>, label: &Label, mut notes: Vec<String>) -> Result<
 fn part(layer: &Layer, what: &str) -> String {
     format!("{}, {what}", layer.name)
 }
-
-impl Layer {
-    fn bytes(&self) -> Option<u64> {
-        Some(self.gradients.get().round() as u64).filter(|bytes| *bytes > 0)
-    }
-}
-
-/// The lines of a text, numbered, and what is wrong with one.
-struct Lines<'a, 'b> {
-    reader: BufReader<&'a mut Source<'b>>,
-    place: String,
-    number: usize,
-}
-
-impl<'a, 'b> Lines<'a, 'b> {
-    fn new(source: &'a mut Source<'b>) -> Self {
-        let place = source.name().to_owned();
-        Self { reader: BufReader::new(source), place, number: 0 }
-    }
-
-    /// The next line that is not empty, without what ends it.
-    fn next(&mut self) -> Result<Option<String>, Fault> {
-        loop {
-            let mut bytes = Vec::new();
-            let read = (&mut self.reader).take(LONGEST_LINE).read_until(b'\n', &mut bytes);
-            if let Err(error) = read {
-                return Err(self.reader.get_ref().fault(&error));
-            }
-            if bytes.is_empty() {
-                return Ok(None);
-            }
-            self.number += 1;
-            if bytes.len() as u64 == LONGEST_LINE {
-                return Err(self.wrong("this line has no end", "give one layer a line"));
-            }
-            let Ok(line) = std::str::from_utf8(&bytes) else {
-                return Err(self.wrong("this line is not UTF-8 text", "save the table as UTF-8"));
-            };
-            let line = line.trim_start_matches('\u{feff}').trim_end();
-            if !line.trim().is_empty() {
-                return Ok(Some(line.to_owned()));
-            }
-        }
-    }
-
-    fn wrong(&self, reason: impl Into<String>, remedy: &str) -> Fault {
-        Fault::in_file(format!("{}:{}", self.place, self.number), reason, remedy)
-    }
-
-    /// A duration or size that makes sense.
-    fn plausible(&self, name: &str, value: f64, most: f64) -> Result<f64, Fault> {
-        if (0.0..=most).contains(&value) {
-            return Ok(value);
-        }
-        Err(self.wrong(format!("{name} is {value:e}, which cannot be"), "check the value and its unit"))
-    }
-
-    fn push(&self, layers: &mut Vec<Layer>, layer: Layer) -> Result<(), Fault> {
-        if layers.len() == MOST_LAYERS {
-            return Err(
-                self.wrong(format!("there are more than {MOST_LAYERS} layers"), "give one row a layer")
-            );
-        }
-        layers.push(layer);
-        Ok(())
-    }
-}
-
-/// Seconds in the longest pass of one layer, and bytes of the largest.
-const MOST_SECONDS: f64 = 1e6;
-const MOST_BYTES: f64 = 1e14;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@
 //! the header gives: `forward_ms`, `forward (ms)`, `MB`. Bare sizes without a unit are bytes; bare times without one are
 //! refused.
 
-use super::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
+use super::lines::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 
@@ -89,7 +89,7 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
                 let cells = cells(&line, *separator);
                 if cells.len() != columns.len() {
                     let reason = format!("this line has {} cells, the header {}", cells.len(), columns.len());
-                    return Err(lines.wrong(reason, "give every layer all cells; the file may be cut short"));
+                    return Err(lines.fault(reason, "give every layer all cells; the file may be cut short"));
                 }
                 let layer = layer(columns, &cells, layers.len(), &lines)?;
                 lines.push(&mut layers, layer)?;
@@ -109,10 +109,10 @@ fn check(columns: Vec<Option<Column>>, lines: &Lines<'_, '_>) -> Result<Vec<Opti
     ] {
         let count = columns.iter().flatten().filter(|column| column.role == role).count();
         if count > 1 {
-            return Err(lines.wrong(format!("{count} columns tell the same: {name}"), REMEDY));
+            return Err(lines.fault(format!("{count} columns tell the same: {name}"), REMEDY));
         }
         if count == 0 && matches!(role, Role::Backward | Role::Bytes) {
-            return Err(lines.wrong(format!("no column is called {name}"), REMEDY));
+            return Err(lines.fault(format!("no column is called {name}"), REMEDY));
         }
     }
     Ok(columns)
@@ -180,12 +180,12 @@ where
     let bare = cell.parse::<f64>().is_ok();
     if bare && unit.is_none() {
         let remedy = "write the unit into the header, such as forward_ms, or into the cell: 1.2 ms";
-        return Err(lines.wrong(format!("{name} has no unit: \"{cell}\""), remedy));
+        return Err(lines.fault(format!("{name} has no unit: \"{cell}\""), remedy));
     }
     let text = if bare { format!("{cell} {}", unit.unwrap_or_default()) } else { cell.to_owned() };
     text.parse().map_err(|error: Q::Err| {
         let remedy = "write a number, or a number and a unit such as 1.2 ms or 4 MB";
-        lines.wrong(format!("{name} cannot be read: {error}"), remedy)
+        lines.fault(format!("{name} cannot be read: {error}"), remedy)
     })
 }
 

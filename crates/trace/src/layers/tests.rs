@@ -3,6 +3,7 @@ use crate::import;
 use crate::{Content, Options};
 use stepcast_core::pass::{Pass, Recorded};
 use stepcast_core::profile::Resource;
+use stepcast_core::quantity::Bytes;
 
 fn imported(text: &str) -> Result<Imported<Profile>, Fault> {
     let folder = tempfile::tempdir().unwrap();

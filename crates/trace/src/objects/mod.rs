@@ -10,7 +10,7 @@ mod repair;
 mod value;
 
 pub(crate) use repair::repair;
-pub(crate) use value::{Object, each, number, text};
+pub(crate) use value::{Object, each, number, text, whole};
 
 use memchr::{memchr, memchr2, memmem};
 use std::io::{self, Read};

@@ -49,6 +49,17 @@ pub(crate) fn number(value: Option<&Value>) -> Option<f64> {
     .filter(|number| number.is_finite())
 }
 
+/// A whole number that is not negative; true is 1, and a text may hold one.
+pub(crate) fn whole(value: Option<&Value>) -> Option<u64> {
+    match value? {
+        Value::Bool(value) => Some(u64::from(*value)),
+        Value::Number(value) if value.is_u64() => value.as_u64(),
+        other => {
+            number(Some(other)).filter(|number| (0.0..1e18).contains(number)).map(|number| number as u64)
+        }
+    }
+}
+
 /// A text.
 pub(crate) fn text(value: Option<&Value>) -> Option<&str> {
     value.and_then(Value::as_str)

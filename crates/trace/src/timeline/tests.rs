@@ -1,7 +1,8 @@
 use super::*;
 use crate::{Content, Options, import};
 use serde_json::Value;
-use stepcast_core::profile::Resource;
+use stepcast_core::profile::{Operation, Resource};
+use stepcast_core::quantity::Seconds;
 
 fn event(process: u32, lane: u32, name: &'static str, since: f64, until: f64) -> Event<'static> {
     let (since, until) = (Seconds::new(since), Seconds::new(until));

@@ -1,8 +1,8 @@
 //! From the Trace Event Format, event by event.
 
-use super::super::About;
-use super::super::chrome::FIRST;
-use super::{Events, Span};
+use super::events::{Events, Span};
+use crate::timeline::chrome::FIRST;
+use crate::timeline::event::About;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;

@@ -1,8 +1,8 @@
 //! From Perfetto's format, packet by packet.
 
-use super::super::About;
-use super::super::perfetto::{ABOUT, Kind, Packet, TrackEvent};
-use super::{Events, Span};
+use super::events::{Events, Span};
+use crate::timeline::event::About;
+use crate::timeline::perfetto::{ABOUT, Kind, Packet, TrackEvent};
 use prost::Message;
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read};

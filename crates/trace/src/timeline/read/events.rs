@@ -1,63 +1,31 @@
-//! Reads back what [`chrome`](super::chrome) and [`perfetto`](super::perfetto) print: the steps of the first worker
-//! become a profile. Only that worker's events are kept in memory.
+//! Events of one worker, and the profile that they become.
 
-mod json;
-mod packets;
-
-use super::{About, FORMAT};
-use crate::content::Content;
 use crate::imported::Imported;
-use crate::options::Options;
-use crate::source;
 use crate::summary::{Summary, SummaryValue};
+use crate::timeline::event::{About, FORMAT};
 use std::collections::HashMap;
-use std::io::BufReader;
-use std::path::PathBuf;
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::{self, Operation, Profile, Step};
 use stepcast_core::quantity::Seconds;
 
-/// Whether a file that begins like this is a timeline of ours.
-pub(crate) fn recognises(head: &[u8]) -> bool {
-    matches!(head.first(), Some(b'{' | 0x0a))
-        && head.windows(FORMAT.len()).any(|bytes| bytes == FORMAT.as_bytes())
-}
-
-/// Imports one timeline.
-pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
-    let path = source::only(paths, "timelines", "name one of them")?;
-    let mut notes = Vec::new();
-    let mut imported = source::first(path, options.watch, recognises, &mut notes, |source| {
-        let name = source.name().to_owned();
-        let is_json = source.head().first() == Some(&b'{');
-        let reader = BufReader::new(source);
-        let read = if is_json { json::read(reader) } else { packets::read(reader) };
-        let remedy = "write it again: stepcast predict --timeline";
-        let events = read.map_err(|reason| Fault::in_file(name.clone(), reason, remedy))?;
-        events.profile(&name, options.batch)
-    })?;
-    imported.notes.extend(notes);
-    Ok(imported.map(Content::Profile))
-}
-
 /// From when until when, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Span {
-    since: u64,
-    until: u64,
+pub(super) struct Span {
+    pub(super) since: u64,
+    pub(super) until: u64,
 }
 
-/// What the first worker did.
-struct Events {
+/// Events of the first worker.
+pub(super) struct Events {
     about: About,
-    /// Where operations of that name stand.
+    /// Operations by name.
     index: HashMap<String, u32>,
-    steps: Vec<Span>,
+    pub(super) steps: Vec<Span>,
     chunks: Vec<(Span, u32)>,
 }
 
 impl Events {
-    fn new(about: About) -> Result<Self, String> {
+    pub(super) fn new(about: About) -> Result<Self, String> {
         if about.format != FORMAT {
             return Err(format!("\"{}\" is not a format that this version reads", about.format));
         }
@@ -66,14 +34,14 @@ impl Events {
         Ok(Self { about, index, steps: Vec::new(), chunks: Vec::new() })
     }
 
-    /// What is no operation of the profile, parsing or a pause, is passed over.
-    fn chunk(&mut self, name: &str, span: Span) {
+    /// Adds a part of an operation; events that are no operation of the profile, such as pauses, are skipped.
+    pub(super) fn chunk(&mut self, name: &str, span: Span) {
         if let Some(&op) = self.index.get(name) {
             self.chunks.push((span, op));
         }
     }
 
-    fn profile(mut self, place: &str, batch: Option<u32>) -> Result<Imported<Profile>, Fault> {
+    pub(super) fn profile(mut self, place: &str, batch: Option<u32>) -> Result<Imported<Profile>, Fault> {
         let operations = std::mem::take(&mut self.about.operations);
         if operations.is_empty() {
             let reason = "no profile can be made of SPRINT's threads: they do not take turns";
