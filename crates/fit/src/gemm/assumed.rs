@@ -3,8 +3,9 @@
 use stepcast_core::fitted::gemm::Alignment;
 use stepcast_core::fitted::gemm::costs::{Costs, LAUNCH};
 
-/// What was measured for bf16 on an H200 with cuBLAS 13 (`validation/gemm/alignment_h200.csv.gz`, all transpositions
-/// together), in the order of [`Costs`]; `LAUNCH_THERE` is the launch of an aligned product in that recording.
+/// Coefficients fitted to bf16 products on an H200 with cuBLAS 13 (`validation/gemm/alignment_h200.csv.gz`, all
+/// transpositions together), in the order of [`Costs`]; `LAUNCH_THERE` is the launch of an aligned product in that
+/// recording.
 const WORD: Costs = Costs([
     8.74e-6, 3.58e-6, 1.19e-5, 1.36e-6, 8.53e-9, 3.33e-13, 4.81e-13, 2.20e-6, 3.21e-13, //
     0.591e-12, 1.203e-12, 1.203e-12, 1.003e-12, 0.860e-12, 0.860e-12, 0.446e-12, 0.752e-12, 0.752e-12,
@@ -17,8 +18,8 @@ const LAUNCH_THERE: f64 = 10.5e-6;
 /// Operations per second of the fastest aligned bf16 products of an H200 (`validation/gemm/h200.csv.gz`).
 const BEST_RATE_THERE: f64 = 787e12;
 
-/// What kernels of a family are assumed to cost beside aligned ones that were measured: those of an H200, with the host as
-/// fast as the measured one and the device by its best rate in operations per second.
+/// What kernels of a family are assumed to cost beside aligned ones that were measured: those of an H200, with the host
+/// as fast as the measured one and the device by its best rate in operations per second.
 pub(super) fn assumed_costs(family: Alignment, aligned: &Costs, best_rate: f64) -> Option<Costs> {
     let there = match family {
         Alignment::Bulk => return None,

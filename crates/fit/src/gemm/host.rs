@@ -2,16 +2,18 @@
 //!
 //! A small product takes the time its launch takes, and hosts change their speed: clocks, neighbours on the same
 //! processor, power states. Measurements lie in the order in which they were taken, so the speed is a hidden Markov
-//! chain with two states, the usual one and another, and every product tells something about its state
-//! as far as its launch is seen (forward-backward algorithm, Rabiner 1989). Without this, drift would be taken for an effect
-//! of sizes.
+//! chain with two states, the usual one and another, and every product tells something about its state as far as its
+//! launch is seen (forward-backward algorithm, Rabiner 1989). Without this, drift would be taken for an effect of
+//! sizes.
 
 use super::learn::{TimedProduct, WEAK_PULL, learn};
 use crate::FitError;
 use crate::quality::quantile;
 use stepcast_core::fitted::gemm::costs::Costs;
 
-/// The other state's launch time relative to the usual one's, where the search begins: either way.
+/// The other state's launch time relative to the usual one's, where the search begins: faster or slower. The ratio is
+/// that of the H200 recording (docs/methods/gemm.md, "How fast the host was"); the constants below were chosen on it
+/// too.
 const FIRST_GUESSES: [f64; 2] = [0.75, 1.0 / 0.75];
 const ROUNDS: usize = 3;
 /// Probability that the next product finds the host as this one did.

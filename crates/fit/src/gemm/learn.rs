@@ -1,10 +1,10 @@
 //! Fitting the coefficients of [`Costs`].
 //!
 //! Time is linear in the coefficients once every product has its kernel, so two steps alternate: each product takes its
-//! cheapest kernel, then non-negative least squares fits the coefficients to relative errors. Outliers are
-//! weighted down (iterated reweighting for Σ ln(1 + (e/s)²), which leaves a minority alone: hosts that launch faster for a
-//! while, say), and a weak pull towards the start values keeps what
-//! no product tells. Every step costs one look at all products; the best state seen is the result.
+//! cheapest kernel, then non-negative least squares fits the coefficients to relative errors. Outliers are weighted
+//! down (iterated reweighting for Σ ln(1 + (e/s)²), which leaves a minority alone: hosts that launch faster for a
+//! while, say), and a weak pull towards the start values keeps what no product tells. Every step costs one look at all
+//! products; the best state seen is the result.
 
 use super::products::MeasuredProduct;
 use crate::quality::quantile;
@@ -17,7 +17,8 @@ use stepcast_core::fitted::gemm::costs::{
 const ROUNDS: usize = 12;
 /// Rounds that take the new coefficients as they are; later ones go half of the way, against oscillation.
 const BOLD_ROUNDS: usize = 3;
-/// Relative errors much above this hardly count.
+/// Relative errors much above this hardly count. This and the pulls were chosen on left-out `fit` rows of
+/// `validation/gemm/h200.csv.gz` (docs/methods/gemm.md).
 const USUAL_ERROR: f64 = 0.06;
 /// Weight of the start values beside the square root of the number of products.
 pub(super) const WEAK_PULL: f64 = 0.003;
@@ -25,9 +26,12 @@ pub(super) const WEAK_PULL: f64 = 0.003;
 pub(super) const STRONG_PULL: f64 = 0.03;
 /// No coefficient falls below this share of its start value: rates stay finite.
 const LEAST_SHARE: f64 = 1e-3;
-/// Share of the best rate that kernels of each tile reach at the start: small tiles load more per operation.
+/// Share of the best rate that kernels of each tile reach before the fit: guesses, as small tiles load more per
+/// operation. The fit replaces them where products were measured; the shares of `launch` in [`start`] are guesses of
+/// the same kind.
 const TILE_EFFICIENCY: [f64; TILES] = [0.35, 0.5, 0.5, 0.6, 0.7, 0.7, 0.8, 0.8, 0.8];
-/// The two largest tiles as fast as they may be: a kernel that no product takes is never learned.
+/// The two largest tiles start faster (a guess): the coefficients of a kernel that no product uses would never be
+/// fitted.
 const LARGEST: usize = 2;
 const LARGEST_EFFICIENCY: f64 = 0.9;
 
@@ -106,8 +110,8 @@ pub(super) fn start(samples: &[MeasuredProduct], machine: &Machine) -> Costs {
     Costs(costs)
 }
 
-/// The same with the largest tiles as the fastest. Not while the number of multiprocessors is searched for: half of them
-/// with tiles twice as large look the same.
+/// The same with the largest tiles as the fastest. Not while the number of multiprocessors is searched for: half of
+/// them with tiles twice as large look the same.
 pub(super) fn largest_first(Costs(mut costs): Costs) -> Costs {
     for tile in TILES - LARGEST..TILES {
         costs[TILE + tile] *= TILE_EFFICIENCY[tile] / LARGEST_EFFICIENCY;

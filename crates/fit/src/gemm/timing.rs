@@ -12,10 +12,11 @@ use crate::FitError;
 use stepcast_core::fitted::gemm::Machine;
 use stepcast_core::quantity::Flops;
 
-/// A budget must lower the error by at least this share.
+/// A budget must lower the error by at least this share (a guess).
 const LEAST_GAIN: f64 = 0.02;
 /// Products looked at for each family of kernels, evenly out of all.
 const ENOUGH: usize = 1000;
+/// First digits of a round number.
 const ROUND: [f64; 3] = [1.0, 2.0, 5.0];
 
 /// The budget that explains the measurements best.

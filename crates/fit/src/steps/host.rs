@@ -7,9 +7,10 @@ use stepcast_core::fitted::steps::{Lanes, LaunchCosts, Nominal, Phase, lanes};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
 
-/// Launches in µs as profilers of this framework show them; phases as long as their layers.
+/// Launches in µs as profilers of PyTorch show them, and factors of 1: a phase takes as long as its layers. Guesses
+/// from which the fit starts.
 const START: [f64; 9] = [38.0, 35.0, 15.0, 30.0, 20.0, 1.0, 1.0, 1.0, 1.0];
-/// How strongly they are held there.
+/// How strongly the fit is held near these: chosen, like the steps of the descent, on `validation/steps`.
 const PULL: f64 = 0.002;
 const FIRST_STEP: f64 = 1.3;
 const LAST_STEP: f64 = 1.03;

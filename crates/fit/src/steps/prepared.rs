@@ -1,7 +1,7 @@
 //! A measured step, made ready: its layers with their features, and the layers' own times.
 //!
-//! A layer is timed while the device runs behind the host, or it is not: then the interval holds waiting, and only bounds
-//! the layer's time from above. How far the device is behind is followed from layer to layer.
+//! A layer is timed while the device runs behind the host, or it is not: then the interval holds waiting, and only
+//! bounds the layer's time from above. How far the device is behind is followed from layer to layer.
 
 use super::measured::MeasuredStep;
 use std::collections::BTreeMap;
@@ -58,12 +58,12 @@ pub(super) struct PreparedStep<'a> {
     pub(super) intervals: Vec<Interval>,
 }
 
-/// Host time of one launch while hooks were timing.
+/// Host time of one launch while hooks were timing: read off the H200 steps in `validation/steps`.
 fn hooked_launch(precision: Precision) -> f64 {
     if precision == Precision::Fp32 { 150e-6 } else { 250e-6 }
 }
 
-/// Launches that hooks see of a layer.
+/// Launches that hooks see of a layer: counted in profiles of PyTorch.
 fn launches(op: &StepOp) -> f64 {
     match op.class {
         Class::Attention => 5.0,

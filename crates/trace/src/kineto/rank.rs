@@ -10,9 +10,9 @@ use super::timeline::{Shift, Surroundings, Timeline};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// A step whose number of works differs by more than this share from the usual one is left out.
+/// A step whose number of works differs by more than this share from the usual one is left out (a guess).
 const MOST_DIFFERENT: f64 = 0.25;
-/// A step at the beginning that takes this many times as long as usual is left out.
+/// A step at the beginning that takes this many times as long as usual is left out (a guess).
 const WARMING_UP: Time = 2;
 
 /// One step.

@@ -17,7 +17,7 @@ pub(super) enum StepBoundary {
     Nothing,
 }
 
-/// Shares of kernels that agree with those one period later, to be called a repetition.
+/// Least share of kernels that agree with those one period later in a repetition (a guess).
 const SAME: f64 = 0.95;
 
 /// The steps of a recording, in order.

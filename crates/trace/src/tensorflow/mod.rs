@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Step};
 
-/// A step that lacks more than this share of what the other steps recorded is left out.
+/// A step that lacks more than this share of what the other steps recorded is left out (a guess).
 const MOST_MISSING: f64 = 0.25;
 
 /// Whether a file that begins like this holds `RunMetadata`: its first field is the records of devices, or the graphs,

@@ -5,13 +5,13 @@ use super::records::{Interval, Key, RecordedStep};
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::Step;
 
-/// A gap to the next step longer than this share of the step itself is not the time between two steps.
+/// A gap to the next step longer than this share of the step itself is not the time between two steps (a guess).
 const LONGEST_GAP: f64 = 0.5;
 
 /// Nanoseconds in a second. Dividing, not multiplying by the inverse, keeps times short in print.
 const NANOSECONDS: f64 = 1e9;
 
-/// How early an operation may start before the end of what it waits for without being called odd, in seconds.
+/// How early an operation may start before the end of what it waits for without a note, in seconds (a guess).
 /// Records are written without locks around what they describe.
 const TOLERANCE: f64 = 50e-6;
 
