@@ -12,8 +12,7 @@ use crate::quality::quantile;
 use stepcast_core::fitted::gemm::costs::Costs;
 
 /// The other state's launch time relative to the usual one's, where the search begins: faster or slower. The ratio is
-/// that of the H200 recording (docs/methods/gemm.md, "How fast the host was"); the constants below were chosen on it
-/// too.
+/// that of the H200 recording (docs/methods/gemm.md, "How fast the host was"). The constants below are assumptions.
 const FIRST_GUESSES: [f64; 2] = [0.75, 1.0 / 0.75];
 const ROUNDS: usize = 3;
 /// Probability that the next product finds the host as this one did.

@@ -10,7 +10,7 @@ use stepcast_core::quantity::Seconds;
 /// Launches in µs as profilers of PyTorch show them, and factors of 1: a phase takes as long as its layers. Guesses
 /// from which the fit starts.
 const START: [f64; 9] = [38.0, 35.0, 15.0, 30.0, 20.0, 1.0, 1.0, 1.0, 1.0];
-/// How strongly the fit is held near these: chosen, like the steps of the descent, on `validation/steps`.
+/// How strongly the fit is held near these (assumed).
 const PULL: f64 = 0.002;
 const FIRST_STEP: f64 = 1.3;
 const LAST_STEP: f64 = 1.03;

@@ -58,12 +58,12 @@ pub(super) struct PreparedStep<'a> {
     pub(super) intervals: Vec<Interval>,
 }
 
-/// Host time of one launch while hooks were timing: read off the H200 steps in `validation/steps`.
+/// Host time of one launch while hooks were timing: chosen by hand on the H200 steps in `validation/steps`.
 fn hooked_launch(precision: Precision) -> f64 {
     if precision == Precision::Fp32 { 150e-6 } else { 250e-6 }
 }
 
-/// Launches that hooks see of a layer: counted in profiles of PyTorch.
+/// Launches that hooks see of a layer: chosen by hand on the same steps.
 fn launches(op: &StepOp) -> f64 {
     match op.class {
         Class::Attention => 5.0,
