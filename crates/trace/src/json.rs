@@ -13,7 +13,7 @@ pub fn read_profile(path: &Path) -> Result<Profile, Fault> {
     parse_profile(&unpacked(path)?, &path.display().to_string())
 }
 
-/// Reads and checks a profile; `name` is what errors call it.
+/// Reads and checks a profile; `name` is its place in faults.
 pub fn parse_profile(json: &[u8], name: &str) -> Result<Profile, Fault> {
     let profile: Profile = serde_json::from_slice(json).map_err(|error| {
         let place = format!("{name}:{}:{}", error.line(), error.column());

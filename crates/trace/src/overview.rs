@@ -1,4 +1,4 @@
-//! What an import found, for people and for programs.
+//! The overview of an import, for people and for programs.
 
 use crate::content::Content;
 use crate::imported::Imported;

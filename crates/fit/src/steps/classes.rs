@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use stepcast_core::fitted::steps::{Class, Phase};
 use stepcast_core::precision::Precision;
 
-/// Rounds in which the weights follow the errors. This and the constants below were chosen by hand on the H200 steps in
-/// `validation/steps`.
+/// Rounds in which the weights follow the errors. This and the constants below are assumptions.
 const ROUNDS: usize = 15;
 /// Rounds in which each class is fitted to what the others leave of an interval.
 const SWEEPS: usize = 8;

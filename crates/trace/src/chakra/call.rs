@@ -4,10 +4,10 @@ use crate::objects::whole;
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// A tensor, by its number and that of its memory: both are used again.
+/// A tensor, by its number and that of its memory: traces reuse both.
 pub(super) type Tensor = (u64, u64);
 
-/// What made a tensor.
+/// The producer of a tensor.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Maker {
     /// The operator at this index.
@@ -26,7 +26,7 @@ pub(super) struct Operator {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Argument {
-    /// A tensor with its shape, and what had made it when it was read.
+    /// A tensor with its shape, and its producer at the time of the call.
     Tensor(Tensor, Vec<u64>, Option<Maker>),
     /// Several.
     Tensors(Vec<Argument>),
@@ -57,7 +57,7 @@ impl Argument {
         }
     }
 
-    /// Fills in what has made a tensor.
+    /// Fills in the producers of tensors.
     pub(super) fn resolve(&mut self, makers: &HashMap<Tensor, Maker>) {
         match self {
             Self::Tensor(tensor, _, maker) => *maker = makers.get(tensor).cloned(),

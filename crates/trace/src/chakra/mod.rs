@@ -1,6 +1,6 @@
 //! Chakra execution traces: the operations of one rank as nodes that wait for each other.
 //!
-//! `proto` and `json` read nodes, `replay` puts them in time, `operators` makes a model out of a trace that tells shapes but
+//! `proto` and `json` read nodes, `replay` schedules them, `operators` makes a model out of a trace that has shapes but
 //! no times: PyTorch's own execution traces, before they are joined with a profiler's.
 
 mod call;
@@ -31,7 +31,7 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
     json::recognises(head) || proto::recognises(head)
 }
 
-/// Imports the trace of one rank: a profile if it tells times, a model if it tells shapes only.
+/// Imports the trace of one rank: a profile if it has times, a model if it has shapes only.
 pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
     let path = source::only(paths, "Chakra traces", "name one of them")?;
     let mut notes = Vec::new();

@@ -78,7 +78,7 @@ fn needed(calls: &[Operator]) -> Vec<bool> {
 
 type Read<'a> = (&'a Tensor, &'a [u64], &'a Option<Maker>);
 
-/// The tensors that flow through a call; weights are none.
+/// The tensors that flow through a call, without weights.
 fn tensors(call: &Operator) -> Vec<Read<'_>> {
     fn single(argument: &Argument) -> Option<Read<'_>> {
         match argument {

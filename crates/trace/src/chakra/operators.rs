@@ -1,8 +1,8 @@
-//! The operators of a PyTorch execution trace that are layers of a network, and which tensor goes where.
+//! The operators of a PyTorch execution trace that are layers of a network, and the tensors between them.
 //!
-//! A tensor comes from the operator that had made it when it was read, so nodes are taken in order of their numbers, which
-//! are given when they start. What a layer calls in turn is part of it. Taking ends with the loss or the backward pass:
-//! further steps do the same again.
+//! A tensor comes from the last operator that produced it before it is read, so nodes are visited in order of their
+//! numbers, which are assigned when they start. Calls within a layer are part of it. The visit ends with the loss or
+//! the backward pass: further steps repeat the same.
 
 use super::call::{Argument, Maker, Operator, Tensor, tensor};
 use super::model;
@@ -14,10 +14,10 @@ use std::collections::{HashMap, HashSet};
 use stepcast_core::fault::Fault;
 use stepcast_core::model::Model;
 
-/// Nodes beyond these are not looked at: a step of training has some thousands.
+/// Nodes beyond these are ignored: a step of training has some thousands.
 const MOST_NODES: usize = 200_000;
 
-/// Operators that hand on what they read.
+/// Operators that pass on their input.
 const PASSING: [&str; 6] = ["to", "_to_copy", "copy", "contiguous", "clone", "detach"];
 
 /// A node as it was read.
@@ -53,7 +53,7 @@ impl Operators {
         });
     }
 
-    /// The calls of layers, in order, with the makers of what they read.
+    /// The calls of layers, in order, with the producers of their inputs.
     fn calls(mut self) -> Vec<Operator> {
         self.nodes.sort_by_key(|node| node.id);
         let mut calls: Vec<Operator> = Vec::new();

@@ -1,4 +1,4 @@
-//! Chakra's protobuf files: messages, each with its length before it; the first is about the trace, the others are nodes.
+//! Chakra's protobuf files: length-delimited messages; the first describes the trace, the others are nodes.
 //! Only the fields that are read are declared (et_def.proto, package ChakraProtoMsg).
 
 use super::node::{Kind, Node, Nodes};

@@ -1,8 +1,8 @@
-//! Horovod timelines: when each gradient was ready and how it was reduced, as rank 0 saw it.
+//! Horovod timelines: when each gradient was ready and how it was reduced, recorded by rank 0.
 //!
-//! `record` pairs beginnings and ends of phases, `steps` finds the steps. Horovod records no computing: what lies between
+//! `record` pairs beginnings and ends of phases, `steps` finds the steps. Horovod records no computing: the time between
 //! the end of one step's last reduction and the readiness of the next gradients is taken for it. That includes the
-//! optimiser, which thus stands before the forward pass of the next step.
+//! optimiser, which is thus part of the next step.
 
 mod record;
 mod steps;
@@ -22,7 +22,7 @@ use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::Seconds;
 use steps::Step;
 
-/// Words that no other list of events has.
+/// Words that only Horovod's lists of events have.
 const WORDS: [&[u8]; 3] = [b"\"NEGOTIATE_", b"\"CYCLE_START\"", b"\"start_time_since_epoch_in_micros\""];
 
 /// A list of events with one of Horovod's words among them.

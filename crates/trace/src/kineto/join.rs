@@ -1,21 +1,21 @@
-//! What the device did, joined with what the host was doing when it asked for it.
+//! Kernels and copies of the device, joined with the calls of the host that launched them.
 //!
 //! A kernel and the call that launched it have the same correlation; the call lies in ranges of its thread: the
 //! optimiser, autograd's graph, the loader of data. A trace without a device has only the operators of the host: the
-//! outermost ones stand for what is done.
+//! outermost ones are taken as the work.
 
 use super::recording::Recording;
 use super::records::{Kind, Launch, Operator, Phase, Placed, Range, Role, Span, Time, Work, union};
 use std::collections::HashMap;
 
-/// All that was done.
+/// All works of a trace.
 #[derive(Debug)]
 pub(super) struct Joined {
     /// In order of launch.
     pub(super) works: Vec<Placed>,
-    /// Works that nobody asked for: their launch lies before the trace, or was not recorded.
+    /// Works without a launch: it was before the trace began, or was not recorded.
     pub(super) orphans: usize,
-    /// When the host waits for the device: it synchronises, or asks for a copy and goes on when that has ended.
+    /// When the host waits for the device: it synchronises, or waits for a copy to end.
     pub(super) waiting: Vec<Span>,
     /// Whether the host itself computes.
     pub(super) on_host: bool,
@@ -93,7 +93,7 @@ fn host_works(recording: &Recording, context: &Context) -> Vec<Placed> {
     works
 }
 
-/// What the host was doing, by thread and time.
+/// Phases of the host, by thread and time.
 struct Context {
     optimiser: Cover,
     loading: Cover,

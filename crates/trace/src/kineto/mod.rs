@@ -1,9 +1,9 @@
 //! PyTorch: traces of its profiler (Kineto), one file for each rank.
 //!
 //! `event` and `lenient` read one event; `names`, `records` and `recording` keep what matters.
-//! `join` puts kernels to the calls, operators and phases they belong to, `steps` finds steps, `timeline` takes
-//! communication out of one, `gradients` and `sizes` say what is exchanged when. `rank` holds all that of one file,
-//! `ranks` compares several, `profile` writes it down and `report` tells about it. What is assumed stands in
+//! `join` assigns kernels to their calls, operators and phases, `steps` finds steps, `timeline` removes
+//! communication from one, `gradients` and `sizes` find what is exchanged and when. `rank` is the analysis of one file,
+//! `ranks` compares several, `profile` makes the profile and `report` the summary. Assumptions are documented in
 //! `docs/import.md`.
 //!
 //! Reading takes one pass, or two for traces of more than a million records.
@@ -174,7 +174,7 @@ fn part(recording: &Recording, records: usize, most: usize, name: &str) -> Resul
     }
 }
 
-/// What to know about a rank.
+/// Notes about a rank.
 fn notes(rank: &Rank) -> Vec<String> {
     let mut notes = rank.notes.clone();
     if rank.left_out > 0 {

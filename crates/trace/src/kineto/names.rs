@@ -1,15 +1,15 @@
-//! Names of events, told apart once, and what each of them says.
+//! Names of events, stored once, and the facts that follow from each.
 
 use super::records::Role;
 use rustc_hash::FxHashMap;
 
-/// What PyTorch's profiler calls a step.
+/// The name that PyTorch's profiler gives to steps.
 pub(super) const STEP: &str = "ProfilerStep";
 
-/// Bytes of names that are kept; further ones are not told apart.
+/// Bytes of names that are kept; all further names share one number.
 const MOST: usize = 8 << 20;
 
-/// Something that a name may say.
+/// A fact that follows from a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fact {
     /// A kernel of NCCL or its like.
@@ -18,15 +18,15 @@ pub(super) enum Fact {
     WithinDevice,
     /// A call that waits for the device.
     Waits,
-    /// A call that sets the device to work.
+    /// A call that launches work on the device.
     SetsToWork,
     /// A gradient is added to its parameter.
     Accumulates,
-    /// An operator that tells the size of a collective.
+    /// An operator that records the size of a collective.
     RecordsCollective,
 }
 
-/// All that a name says.
+/// All facts that follow from a name.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Facts {
     flags: u8,
@@ -50,7 +50,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The number of a name, and what it says.
+    /// The number of a name, and its facts.
     pub(super) fn intern(&mut self, name: &str) -> (u32, Facts) {
         if let Some(&index) = self.indices.get(name) {
             return (index, self.listed[index as usize].1);

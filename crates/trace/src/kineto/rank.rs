@@ -1,4 +1,4 @@
-//! One rank's trace, understood: its steps without communication, gradients, sizes, buckets and shares of time.
+//! The analysis of one rank's trace: its steps without communication, gradients, sizes, buckets and shares of time.
 
 use super::gradients::{self, Gradient};
 use super::join::Joined;
@@ -32,7 +32,7 @@ pub(super) struct Step {
     pub(super) phases: BTreeMap<Phase, Time>,
 }
 
-/// What is summed over the workers at once.
+/// Gradients that are summed over the workers at once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bucket {
     pub(super) elements: Option<u64>,
@@ -41,7 +41,7 @@ pub(super) struct Bucket {
     pub(super) ran: Option<Span>,
 }
 
-/// An operator and the works that it asked for.
+/// An operator and the works that it launched.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Usage {
     pub(super) name: String,
@@ -52,7 +52,7 @@ pub(super) struct Usage {
 /// One rank.
 #[derive(Debug)]
 pub(super) struct Rank {
-    /// What it was read from.
+    /// The file that it was read from.
     pub(super) place: String,
     pub(super) number: Option<u64>,
     pub(super) world: Option<u64>,
@@ -73,7 +73,7 @@ pub(super) struct Rank {
 }
 
 impl Rank {
-    /// None if nothing was done in it.
+    /// None if it has no works.
     pub(super) fn new(place: String, mut recording: Recording, notes: Vec<String>) -> Option<Self> {
         recording.sort();
         let joined = Joined::new(&mut recording);
@@ -129,7 +129,7 @@ fn device_marks(recording: &Recording) -> Vec<Time> {
 
 type Understood<'a> = (Step, Vec<&'a Placed>);
 
-/// Every step that has works.
+/// All steps that have works.
 fn understand<'a>(recording: &Recording, joined: &'a Joined, windows: &[Span]) -> Vec<Understood<'a>> {
     let ran = |placed: &&Placed| placed.work.kind == Kind::Collective;
     let loading = recording.ranges.iter().filter(|range| range.role == Role::Loading);
@@ -163,7 +163,7 @@ fn understand<'a>(recording: &Recording, joined: &'a Joined, windows: &[Span]) -
     let mut carried = Shift::default();
     for ((host, works), next) in grouped.into_iter().zip(begins) {
         let backward = |placed: &Placed| placed.phase == Phase::Backward;
-        // The host comes to the next step as long after this one as this one has taken it.
+        // The host takes as long to reach the next step as this step has taken.
         let launch = works.iter().map(|placed| placed.launch).min().unwrap_or(host.start) + host.length();
         let Some(timeline) = Timeline::new(&works, carried, next, (gap, launch), &around, backward) else {
             continue;
@@ -221,7 +221,7 @@ fn usual_gap(grouped: &[(Span, Vec<&Placed>)], begins: &[Option<(Time, Time)>]) 
     let gaps: Vec<Time> =
         ends.zip(begins).filter_map(|(end, next)| next.map(|(start, _)| (start - end).max(0))).collect();
     if let ([(host, works)], true) = (grouped, gaps.is_empty()) {
-        // A single step: the host's window is all that tells how long it took.
+        // A single step: only the host's window shows how long it took.
         let start = works.iter().map(|placed| placed.work.span.start).min().unwrap_or(0);
         let end = works.iter().map(|placed| placed.work.span.end).max().unwrap_or(0);
         return (host.length() - (end - start)).max(0);
@@ -229,7 +229,7 @@ fn usual_gap(grouped: &[(Span, Vec<&Placed>)], begins: &[Option<(Time, Time)>]) 
     median(&gaps).unwrap_or(0)
 }
 
-/// The middle, or the mean of the two next to it.
+/// The median.
 pub(super) fn median(times: &[Time]) -> Option<Time> {
     let mut times = times.to_vec();
     times.sort_unstable();
@@ -258,7 +258,7 @@ fn alike(steps: Vec<Understood<'_>>) -> Vec<Understood<'_>> {
     steps
 }
 
-/// Operators by the time of the works that they asked for, the longest first. A work belongs to the innermost operator
+/// Operators by the time of the works that they launched, the longest first. A work belongs to the innermost operator
 /// that its launch lies in.
 fn operators(recording: &mut Recording, joined: &Joined, windows: &[Span]) -> Vec<Usage> {
     recording.operators.sort_unstable_by_key(|it| (it.thread, it.span.start, Reverse(it.span.end)));

@@ -1,6 +1,6 @@
-//! What is kept of a trace: compact records of what ran where and when, names told apart once.
+//! The records of a trace that are kept: what ran where and when, with each name stored once.
 //!
-//! A record takes some 40 bytes, a name its length once. Beyond a number of records only the marks of steps are kept, and
+//! A record takes some 40 bytes. Beyond a number of records only the marks of steps are kept, and
 //! the trace is read again for the steps that fit.
 
 use super::event::{Category, Event};
@@ -19,14 +19,14 @@ const LATEST: f64 = 4e15;
 /// Longer events are mistakes: 12 days.
 const LONGEST: f64 = 1e12;
 
-/// Bytes of an arrow: what goes on for longer has lost a bracket.
+/// Bytes of an arrow between events: a longer one has lost a bracket.
 const LONGEST_ARROW: usize = 1000;
 
-/// One call in so many shows which works were asked for when.
+/// One launch in this many is kept, to find the works of a time window by their correlation.
 const SAMPLED: usize = 64;
 
-/// A part of a trace: what the host did in a window, and what it asked the device to do then, by correlation. That may
-/// be a little more.
+/// A part of a trace: events of the host in a window, and works that it launched then, by correlation. That may
+/// include a few more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) window: Span,
@@ -41,7 +41,7 @@ fn push<T>(list: &mut Vec<T>, item: T) {
     list.push(item);
 }
 
-/// What stands before the events.
+/// The part of the file before the events.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Head {
@@ -69,7 +69,7 @@ pub(super) struct Device {
 pub(super) struct Losses {
     /// Read after repair.
     pub(super) repaired: u64,
-    /// Times that cannot be.
+    /// Impossible times.
     pub(super) absurd: u64,
 }
 
@@ -93,12 +93,12 @@ pub(super) struct Recording {
     pub(super) devices: Vec<u64>,
     names: Names,
     threads: FxHashMap<u64, u16>,
-    /// Only this is kept.
+    /// Only this part is kept.
     part: Option<Part>,
-    /// When every so many works were asked for, and their correlation.
+    /// Times and correlations of one launch in [`SAMPLED`].
     samples: Vec<(Time, u32)>,
     calls: usize,
-    /// Records that there would be, and that are kept at most.
+    /// Records seen, and the most that are kept.
     records: usize,
     most: usize,
 }
@@ -128,7 +128,7 @@ impl Recording {
         Part { window, correlations: (first, last) }
     }
 
-    /// Whether records were dropped; how many there would be.
+    /// The number of records, if some were dropped.
     pub(super) fn overflow(&self) -> Option<usize> {
         (self.records > self.most).then_some(self.records)
     }
@@ -239,7 +239,7 @@ impl Recording {
         if facts.has(Fact::Waits) && self.count() {
             push(&mut self.ranges, Range { span, role: Role::Synchronising, thread });
         }
-        // Most calls only ask something.
+        // Most calls only query the device.
         let details = &event.details;
         if let Some(correlation) = details.correlation.filter(|_| facts.has(Fact::SetsToWork)) {
             if self.calls.is_multiple_of(SAMPLED) {
@@ -339,7 +339,7 @@ impl Receive for Recording {
     }
 }
 
-/// Bytes of the event that begins here if it is an arrow from a call to a kernel: it says so at once, and nothing new.
+/// Bytes of the event that begins here, if it is an arrow from a call to a kernel: arrows hold no new information.
 fn length_of_arrow(text: &[u8]) -> Option<usize> {
     let rest = text.strip_prefix(b"{")?.trim_ascii_start().strip_prefix(b"\"ph\"")?;
     let rest = rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();

@@ -1,4 +1,4 @@
-//! What was found in a trace, for people and programs.
+//! The summary of a trace.
 
 use super::rank::{Bucket, Rank, Step, Usage, median};
 use super::ranks::Standing;
@@ -157,7 +157,7 @@ fn operators(rank: &Rank) -> Option<SummaryTable> {
     (!rows.is_empty()).then_some(SummaryTable { key: "operators", title: "Operators", columns, rows })
 }
 
-/// Every rank beside the others.
+/// A table of all ranks.
 pub(super) fn ranks(ranks: &[Rank], standings: &[Standing], chosen: usize) -> SummaryTable {
     let row = |(index, (rank, standing)): (usize, (&Rank, &Standing))| {
         let number = rank.number.unwrap_or(index as u64);

@@ -1,4 +1,4 @@
-//! How large gradients are: by recorded shapes, by what is copied for the exchange, or by how the optimiser works.
+//! Sizes of gradients: from recorded shapes, from copies for the exchange, or from kernels of the optimiser.
 
 use super::gradients::Gradient;
 use super::recording::Recording;
@@ -29,11 +29,11 @@ pub(super) struct Sizes {
     /// Bytes of one element.
     pub(super) element: u64,
     pub(super) source: SizeSource,
-    /// What their sum may be, where that is uncertain.
+    /// Bounds of their sum, where it is uncertain.
     pub(super) between: Option<(u64, u64)>,
 }
 
-/// Bytes of an element where nothing tells: single precision.
+/// Bytes of an element where the trace does not have it: single precision.
 const USUAL_ELEMENT: u64 = 4;
 /// Elements that a thread of an element-wise kernel works on (PyTorch, `thread_work_size`).
 const PER_THREAD: u64 = 4;
@@ -44,7 +44,7 @@ const CHUNK: u64 = 65_536;
 /// Threads of such a block (PyTorch, `kBlockSize`).
 const CHUNK_THREADS: u64 = 512;
 
-/// The sizes of the gradients of one step, from the best source there is.
+/// The sizes of the gradients of one step, from the best source available.
 pub(super) fn of_step(
     recording: &Recording,
     gradients: &[Gradient],
@@ -154,7 +154,7 @@ fn by_buckets(gradients: &[Gradient], sent: &[Collective]) -> Option<Sizes> {
     known.then(|| Sizes { elements, element: element_of(sent), source: SizeSource::Buckets, between: None })
 }
 
-/// Kernels of the optimiser by what they are called: those for one tensor, and those for many.
+/// Kernels of the optimiser by their names: those for one tensor, and those for many.
 fn optimiser_kernels<'a>(
     recording: &'a Recording,
     asked: &'a [&Placed],

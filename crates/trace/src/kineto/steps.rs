@@ -1,10 +1,10 @@
-//! Where steps begin and end on the host: by marks, by the optimiser, or by what repeats on the device.
+//! Boundaries of steps on the host: marks, the optimiser, or repetitions on the device.
 
 use super::join::Joined;
 use super::recording::Recording;
 use super::records::{Role, Span, Time};
 
-/// What steps were told by.
+/// How the boundaries of steps were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StepBoundary {
     /// `ProfilerStep#…`.
@@ -13,7 +13,7 @@ pub(super) enum StepBoundary {
     Optimiser,
     /// Kernels that come again in the same order.
     Repetition,
-    /// Nothing: all is one step.
+    /// No boundary: the trace is one step.
     Nothing,
 }
 

@@ -1,6 +1,6 @@
-//! Logs of B-Caffe: behind the prefix of every line "[index, elements, backward µs, communication µs, …]", one line for each
-//! tensor in order of the forward pass. Weight and bias of a layer tell its backward time twice. Every pass begins at index 0
-//! again, and the first may have no times yet: the last one counts.
+//! Logs of B-Caffe: behind the prefix of every line "[index, elements, backward µs, communication µs, …]", one line for
+//! each tensor in order of the forward pass. Weight and bias of a layer both have its backward time. Every pass begins
+//! at index 0 again, and the first may have no times yet: the last one counts.
 
 use super::lines::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
 use stepcast_core::fault::Fault;

@@ -7,7 +7,7 @@ use std::collections::{BinaryHeap, HashMap};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 
-/// What stands between the parts of a line.
+/// The separator of the parts of a line.
 const DASHES: &str = " -- ";
 
 pub(super) fn recognises(head: &str) -> bool {
@@ -66,7 +66,7 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
         })
 }
 
-/// Layers after those that they read; of several, the one that stands first. None if there is a circle.
+/// A topological order of the layers, otherwise as in the file. None if there is a cycle.
 fn order(layers: &[Layer], edges: &[(usize, usize)]) -> Option<Vec<usize>> {
     let mut waiting = vec![0_usize; layers.len()];
     let mut followers = vec![Vec::new(); layers.len()];

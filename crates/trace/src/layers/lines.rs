@@ -73,7 +73,7 @@ impl<'a, 'b> Lines<'a, 'b> {
         Fault::in_file(format!("{}:{}", self.place, self.number), reason, remedy)
     }
 
-    /// A duration or size that makes sense.
+    /// A duration or size within plausible bounds.
     pub(super) fn plausible(&self, name: &str, value: f64, most: f64) -> Result<f64, Fault> {
         if (0.0..=most).contains(&value) {
             return Ok(value);

@@ -1,7 +1,8 @@
-//! Tables of layers: what each takes forward and backward, and how many bytes of gradients it leaves.
+//! Tables of layers: forward time, backward time and bytes of gradients of each.
 //!
-//! `table` reads CSV with a header, `graph` the per-layer files that PipeDream's profiler writes, `waits` lists of the time
-//! from one gradient to the next, `caffe` the logs of B-Caffe. All give [`Layer`]s, and those a profile: forward in order, backward in reverse.
+//! `table` reads CSV with a header, `graph` the per-layer files that PipeDream's profiler writes, `waits` lists of the
+//! time from one gradient to the next, `caffe` the logs of B-Caffe. All return [`Layer`]s, which become a profile:
+//! forward in order, backward in reverse.
 
 mod caffe;
 mod graph;

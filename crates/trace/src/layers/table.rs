@@ -53,7 +53,7 @@ impl Column {
     }
 }
 
-/// What stands between cells.
+/// The separator of cells.
 fn separator(header: &str) -> char {
     [';', '\t'].into_iter().find(|separator| header.contains(*separator)).unwrap_or(',')
 }
@@ -99,7 +99,7 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
     Ok(layers)
 }
 
-/// No role twice, and those that must be.
+/// No role comes twice, and the required ones are present.
 fn check(columns: Vec<Option<Column>>, lines: &Lines<'_, '_>) -> Result<Vec<Option<Column>>, Fault> {
     for (role, name) in [
         (Role::Layer, "layer"),

@@ -1,6 +1,6 @@
 //! Lists of waits for gradients: a line of explanation, the number of repetitions, the number of gradients, then for each
 //! gradient, in order of the backward pass, the microseconds since the one before and its bytes. Logs of NetX's
-//! communication studies look so; the file itself names no unit of time.
+//! communication studies have this form; the file itself names no unit of time.
 
 use super::lines::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
 use stepcast_core::fault::Fault;

@@ -8,8 +8,8 @@ use stepcast_core::fault::Fault;
 /// One entry of the list.
 pub(crate) type Object = Map<String, Value>;
 
-/// Hands over the objects of the list that is the value of one of the keys in `lists`; without keys, those of the whole
-/// file, in a list or one after the other. What is lost on the way is said in `notes`. Only a file that unpacks to too much
+/// Passes on the objects of the list that is the value of one of the keys in `lists`; without keys, those of the whole
+/// file, in a list or one after the other. Losses are reported in `notes`. Only a file that unpacks to too much
 /// is an error.
 pub(crate) fn each(
     source: &mut Source<'_>,

@@ -1,8 +1,8 @@
 //! TensorFlow: `RunMetadata` of the steps of one worker and its parameter servers.
 //!
-//! `proto` declares what is read, `records` sorts out the records of a step, `graph` makes one graph of
-//! operations and transfers out of the graphs of the devices, `times` puts the two together. What an import
-//! corrects is described in `docs/profile.md`. `timeline` reads the JSON that is made of such records.
+//! `proto` declares the messages, `records` collects the records of a step, `graph` makes one graph of
+//! operations and transfers out of the graphs of the devices, `times` combines the two. Corrections by an import
+//! are described in `docs/profile.md`. `timeline` reads the JSON that TensorFlow makes of such records.
 
 mod graph;
 mod place;
@@ -69,7 +69,7 @@ pub fn read_run_metadata(
     profile(&named, graphs, batch, &file, &steps.display().to_string())
 }
 
-/// `file` names the profile and its source; `place` is what errors about all steps name.
+/// `file` names the profile and its source; `place` is the place in faults about all steps.
 fn profile(
     steps: &[(&str, &[u8])],
     graphs: Option<(&str, &[u8])>,
@@ -187,7 +187,7 @@ fn keep_complete<'a>(
     Ok(kept)
 }
 
-/// What at least half of the steps recorded.
+/// Subjects that at least half of the steps recorded.
 fn usual<'a>(steps: impl Iterator<Item = &'a RecordedStep>, count: usize) -> HashSet<&'a Key> {
     records::frequencies(steps)
         .into_iter()
@@ -196,7 +196,7 @@ fn usual<'a>(steps: impl Iterator<Item = &'a RecordedStep>, count: usize) -> Has
         .collect()
 }
 
-/// The operations of the profile, and a look at whether graph and records belong together.
+/// The operations of the profile; a fault if graph and records do not belong together.
 fn operations(
     graph: &Graph,
     kept: &[(&RecordedStep, f64)],
@@ -263,7 +263,7 @@ fn sort_by_start(vertices: &mut Vec<Vertex>, steps: &mut [Step]) {
     }
 }
 
-/// A vertex as the profile writes it, with its size.
+/// A vertex as an operation of the profile, with its size.
 fn finish(
     vertex: Vertex,
     kept: &[(&RecordedStep, f64)],

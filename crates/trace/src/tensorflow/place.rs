@@ -31,7 +31,7 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// Whether a device's records tell of the same operations a second time: the kernels and copies of a GPU.
+/// Whether a device's records repeat operations of another device: the kernels and copies of a GPU.
 pub(super) fn is_kernel_stream(device: &str) -> bool {
     device.contains("/stream:") || device.contains("/memcpy")
 }

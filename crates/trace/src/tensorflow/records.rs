@@ -1,10 +1,10 @@
-//! What one step recorded: when each operation ran and each tensor moved.
+//! The records of one step: when each operation ran and each tensor moved.
 
 use super::place::{Edge, Place, is_kernel_stream};
 use super::proto::{NodeExecStats, NodeOutput, StepStats};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What was recorded.
+/// The subject of a record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Key {
     /// A node of the graph that ran somewhere.
@@ -13,7 +13,7 @@ pub(super) enum Key {
     Tensor(Edge),
 }
 
-/// When it was; nanoseconds since the clock's origin.
+/// The time of a record; nanoseconds since the clock's origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) start: i128,
@@ -33,7 +33,7 @@ pub(super) struct RecordedStep {
     pub(super) last: i128,
 }
 
-/// What is learned from all steps together, beside their times.
+/// Data of all steps together, except their times.
 #[derive(Debug, Default)]
 pub(super) struct JobRecords {
     /// Payload of each output of each node, where a step says so.
@@ -52,7 +52,7 @@ pub(super) struct JobRecords {
     pub(super) places: BTreeSet<Place>,
 }
 
-/// Sorts out the records of one step; none if it recorded nothing of use.
+/// Collects the records of one step; none if it has no usable ones.
 pub(super) fn collect(name: &str, stats: &StepStats, job: &mut JobRecords) -> Option<RecordedStep> {
     let mut found =
         RecordedStep { name: name.to_owned(), records: HashMap::new(), first: i128::MAX, last: i128::MIN };

@@ -1,4 +1,4 @@
-//! The times of every operation in every step, with what was not recorded filled in.
+//! The times of every operation in every step, with estimates of what was not recorded.
 
 use super::graph::Vertex;
 use super::records::{Interval, Key, RecordedStep};
@@ -59,9 +59,9 @@ type Time = Option<(f64, f64)>;
 
 /// Start and end of every vertex in every step.
 ///
-/// What a step did not record starts its mean wait after the last thing that it waits for. It ends after its mean
-/// duration, or its mean lead before the first thing that waits for it, whichever varies less over the other
-/// steps; but never after that thing has started.
+/// An operation that a step did not record starts its mean wait after its last predecessor ends. It ends after its mean
+/// duration, or its mean lead before its first successor, whichever varies less over the other
+/// steps; but never after that successor has started.
 pub(super) fn fill(
     vertices: &[Vertex],
     steps: &[(&RecordedStep, f64)],
@@ -90,7 +90,7 @@ pub(super) fn fill(
     Ok(filled)
 }
 
-/// Start and end of something that was not recorded, given when what it waits for had ended.
+/// Start and end of an operation that was not recorded, given when its predecessors had ended.
 fn estimate(
     index: usize,
     ready: f64,
@@ -116,7 +116,7 @@ fn estimate(
     (start.min(end), end)
 }
 
-/// When the last of `after` had ended.
+/// When the last of `after` ended.
 fn last_end(times: &[Time], after: &[usize]) -> f64 {
     after.iter().filter_map(|&before| times[before]).map(|(_, end)| end).fold(0.0, f64::max)
 }
@@ -188,7 +188,7 @@ fn relative(step: &RecordedStep, key: &Key) -> Time {
     Some((seconds(*start), seconds(*end)))
 }
 
-/// What waits for each vertex.
+/// The successors of each vertex.
 fn followers(vertices: &[Vertex]) -> Vec<Vec<usize>> {
     let mut followers = vec![Vec::new(); vertices.len()];
     for (index, vertex) in vertices.iter().enumerate() {
@@ -199,7 +199,7 @@ fn followers(vertices: &[Vertex]) -> Vec<Vec<usize>> {
     followers
 }
 
-/// An order in which everything comes after what it waits for.
+/// A topological order.
 fn order(vertices: &[Vertex]) -> Result<Vec<usize>, Fault> {
     let mut waiting: Vec<usize> = vertices.iter().map(|vertex| vertex.after.len()).collect();
     let followers = followers(vertices);

@@ -11,7 +11,7 @@ pub const FORMAT: &str = "stepcast-timeline/1";
 /// A group of lanes and levels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Process {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Names of its lanes, from top to bottom.
     pub lanes: Vec<String>,
@@ -19,7 +19,7 @@ pub struct Process {
     pub levels: Vec<(String, &'static str)>,
 }
 
-/// What an event has to do with another one.
+/// The link of an event to another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Flow {
     /// Nothing.
@@ -31,22 +31,22 @@ pub enum Flow {
     Ends(u64),
 }
 
-/// Something that took a while.
+/// An event with a duration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event<'a> {
     /// Index of its process.
     pub process: u32,
     /// Index of its lane within the process.
     pub lane: u32,
-    /// What it is called.
+    /// Its name.
     pub name: Cow<'a, str>,
     /// From when.
     pub since: Seconds,
     /// Until when.
     pub until: Seconds,
-    /// A figure to show with it, and what that is called.
+    /// A figure to show with it, and its name.
     pub figure: Option<(&'static str, u64)>,
-    /// What it led to, or what led to it.
+    /// Its link to a cause or an effect.
     pub flow: Flow,
 }
 
@@ -59,11 +59,11 @@ pub struct Level {
     pub level: u32,
     /// From when.
     pub at: Seconds,
-    /// How much.
+    /// The level.
     pub value: f64,
 }
 
-/// What was run, to be able to make a profile of a timeline again.
+/// The job, as far as an import needs it to make a profile of the timeline again.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct About {
@@ -73,18 +73,18 @@ pub struct About {
     pub name: String,
     /// Samples of one step.
     pub batch: u32,
-    /// The operations of every step, as in a profile; none if no profile can tell what was run.
+    /// The operations of every step, as in a profile; none if no profile can describe the job.
     pub operations: Vec<Operation>,
 }
 
-/// What happened.
+/// A timeline.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Timeline<'a> {
-    /// What was run.
+    /// The job.
     pub about: About,
     /// Groups of lanes, from top to bottom.
     pub processes: Vec<Process>,
-    /// What took a while.
+    /// Events with a duration.
     pub events: Vec<Event<'a>>,
     /// Levels; in order of time for each.
     pub levels: Vec<Level>,

@@ -1,9 +1,9 @@
 //! TensorFlow's timelines: the JSON that `timeline.Timeline` makes of a step's records, for Chrome's viewer.
 //!
-//! A timeline tells which operation ran where and when, and the names of its inputs. A tensor that comes from another
-//! process has the name of its maker with a number: `w/read_S11` or `w/read/_11`. Its size is told only if the timeline was
-//! made with `show_memory=True`. Each file is one step; several, in a folder or archive or named one after the other, are
-//! steps of one worker.
+//! A timeline has the place and time of every operation, and the names of its inputs. A tensor that comes from another
+//! process has the name of its producer with a number: `w/read_S11` or `w/read/_11`. Its size is there only if the
+//! timeline was made with `show_memory=True`. Each file is one step; several, in a folder or archive or named one after
+//! the other, are steps of one worker.
 
 mod events;
 mod graph;
@@ -29,7 +29,7 @@ use stepcast_core::profile::{Profile, Resource};
 /// Steps beyond these are not used.
 const MOST_STEPS: usize = 200;
 
-/// A list of events with a lane that is called as TensorFlow calls the computing of a device.
+/// A list of events with a lane named like TensorFlow's lanes of computing.
 pub(crate) fn recognises(head: &[u8]) -> bool {
     let has = |word: &[u8]| head.windows(word.len()).any(|bytes| bytes == word);
     has(b"\"traceEvents\"") && has(b" Compute\"") && (has(b"/job:") || has(b"/device:"))
