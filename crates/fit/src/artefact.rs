@@ -1,4 +1,4 @@
-//! What is kept of a fit: a TOML text with formula, coefficients with units and meaning, source, date and errors.
+//! The artefact of a fit: a TOML text with formula, coefficients with units and meaning, source, date and errors.
 //! [`Artefact`](stepcast_core::fitted::artefact::Artefact) reads it back.
 
 use crate::Quality;

@@ -29,7 +29,7 @@ pub const COEFFICIENTS: [&str; 2] = ["compute", "memory"];
 /// A measured step, and what its parts would take at the full rates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepWork {
-    /// What no share has a part in: copies.
+    /// Time that does not depend on the shares: copies.
     pub fixed: Seconds,
     /// All operations at the peak rate.
     pub compute: Seconds,

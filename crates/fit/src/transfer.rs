@@ -22,7 +22,7 @@ pub const COEFFICIENTS: [&str; 2] = ["bandwidth", "startup"];
 /// One measured transfer.
 pub type Transfer = (Bytes, Seconds);
 
-/// The curve with the smaller median error; the line where a bend is not told.
+/// The curve with the smaller median error; the line where no bend can be determined.
 pub fn fit(measured: &[Transfer]) -> Result<TransferCurve, FitError> {
     let line = line(measured)?;
     let bent =

@@ -21,7 +21,7 @@ pub(crate) struct Facts {
     pub(crate) tensors: Vec<Tensor>,
     /// By node.
     pub(crate) work: Vec<Vec<Work>>,
-    /// Nodes that could not be followed, and why. They matter only if the outputs depend on them.
+    /// Nodes whose shapes could not be inferred, and why. They matter only if the outputs depend on them.
     pub(crate) stopped: HashMap<NodeId, Fault>,
     pub(crate) samples: Samples,
     pub(crate) notes: Vec<String>,
@@ -31,7 +31,7 @@ struct Walk<'a> {
     graph: &'a Graph,
     place: &'a str,
     tensors: Vec<Option<Tensor>>,
-    /// Operators without a rule, and how often they come.
+    /// Operators without a rule, and their numbers of nodes.
     unknown: BTreeMap<String, usize>,
     /// Where a shape was first lost, and why.
     lost: Option<(String, String)>,
@@ -134,7 +134,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Why work is missing of a node that its rule cannot follow; nothing if it has none.
+    /// The fault of a node whose rule failed; none if the node has no work.
     fn stop(&mut self, node: &Node, stop: &Stop, origin: &Origin) -> Option<Fault> {
         let reason = match stop {
             Stop::Unknown(reason) | Stop::Wrong(reason) => reason.clone(),
@@ -185,7 +185,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether the outputs count places, and whether they tell earlier places from later ones.
+    /// Whether the outputs are positions, and whether they distinguish earlier positions from later ones.
     fn pattern(&self, node: &Node, origin: &Origin) -> (bool, bool) {
         let mut inputs = node.inputs.iter().flatten().filter_map(|id| self.tensors[*id].as_ref());
         let inherits = only_moves(&node.op)

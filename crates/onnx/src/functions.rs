@@ -1,4 +1,4 @@
-//! Operators that a model brings along, replaced by what they are made of.
+//! Functions of a model, replaced by their nodes.
 
 use crate::proto::{AttributeProto, FunctionProto, NodeProto};
 use std::collections::HashMap;

@@ -16,7 +16,7 @@ pub(crate) type NodeId = usize;
 pub(crate) struct Node {
     pub(crate) name: String,
     pub(crate) op: String,
-    /// Of the standard operators empty.
+    /// Empty for the standard operators.
     pub(crate) domain: String,
     /// Optional ones that are left out are none.
     pub(crate) inputs: Vec<Option<TensorId>>,
@@ -60,7 +60,7 @@ pub(crate) struct Graph {
     pub(crate) inputs: Vec<(TensorId, ValueInfo)>,
     pub(crate) outputs: Vec<TensorId>,
     pub(crate) initialisers: Vec<(TensorId, TensorProto)>,
-    /// What the file says of tensors in between.
+    /// Declared types of intermediate tensors.
     pub(crate) declared: HashMap<TensorId, ValueInfo>,
     /// Version of the standard operators.
     pub(crate) opset: Option<i64>,
@@ -182,7 +182,7 @@ fn in_order(nodes: Vec<Node>, given: HashSet<TensorId>, names: &[String]) -> Res
     for (id, node) in nodes.iter().enumerate() {
         for &output in node.outputs.iter().flatten() {
             if given.contains(&output) || maker.insert(output, id).is_some() {
-                let reason = format!("it makes \"{}\", which something else makes too", names[output]);
+                let reason = format!("it makes \"{}\", which another node produces too", names[output]);
                 return Err((
                     node.place(),
                     reason,
@@ -196,7 +196,7 @@ fn in_order(nodes: Vec<Node>, given: HashSet<TensorId>, names: &[String]) -> Res
     for (id, node) in nodes.iter().enumerate() {
         for &input in node.inputs.iter().flatten().filter(|input| !given.contains(*input)) {
             let Some(&from) = maker.get(&input) else {
-                let reason = format!("it reads \"{}\", which nothing makes", names[input]);
+                let reason = format!("it reads \"{}\", which no node produces", names[input]);
                 return Err((node.place(), reason, "export the model again; the file lacks a part"));
             };
             waits[id] += 1;

@@ -151,7 +151,7 @@ pub(crate) struct Dimension {
     pub(crate) name: String,
 }
 
-/// An operator that the model brings along, made of others.
+/// An operator that the model defines by other operators.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct FunctionProto {
     #[prost(string, tag = "1")]
@@ -180,7 +180,7 @@ pub(crate) mod element {
     pub(crate) const DOUBLE: i32 = 11;
     pub(crate) const BFLOAT16: i32 = 16;
 
-    /// Whether parameters are stored so.
+    /// Whether parameters may have this type.
     pub(crate) fn is_real(kind: i32) -> bool {
         matches!(kind, FLOAT | FLOAT16 | DOUBLE | BFLOAT16)
     }

@@ -1,4 +1,4 @@
-//! What is known of a tensor without computing it.
+//! Properties of a tensor that are known without computing it.
 
 use crate::proto::{TensorProto, element};
 use crate::size::Size;
@@ -38,7 +38,7 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// Of what is made of both.
+    /// The origin of a tensor that is computed from both.
     pub(crate) fn with(self, other: &Self) -> Self {
         match (self, other) {
             (Self::Data, _) | (_, Self::Data) => Self::Data,
@@ -52,17 +52,17 @@ impl Origin {
     }
 }
 
-/// What is known of a tensor.
+/// Known properties of a tensor.
 #[derive(Debug, Clone)]
 pub(crate) struct Tensor {
-    /// Its dimensions, unless they cannot be told.
+    /// Its dimensions, if they are known.
     pub(crate) shape: Option<Vec<Size>>,
     pub(crate) origin: Origin,
     /// Its elements, if they are few and do not depend on samples.
     pub(crate) content: Option<Vec<Number>>,
-    /// Whether its elements count places: 0, 1, 2 and so on.
+    /// Whether its elements are positions: 0, 1, 2 and so on.
     pub(crate) places: bool,
-    /// Whether it tells places from later ones: the mask of a causal attention.
+    /// Whether it distinguishes positions from later ones: the mask of a causal attention.
     pub(crate) causal: bool,
 }
 

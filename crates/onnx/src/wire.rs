@@ -1,4 +1,4 @@
-//! Protobuf's wire format, read as a stream: what is needed of a model is kept, weights are passed over.
+//! Protobuf's wire format, read as a stream: the graph is kept, weights are skipped.
 //!
 //! A model of several gigabytes is mostly the content of its tensors. [`lean`] copies the messages without it, so that
 //! memory is bounded by the graph. Fields that `proto` does not declare are left out as well.
@@ -7,7 +7,7 @@ use std::io::{self, Read};
 
 /// Longest content of a tensor or text of an attribute that is kept: shapes and indices are shorter.
 const SHORT: u64 = 8 << 10;
-/// Most memory that what is kept of one model may take once it is decoded.
+/// Most memory of the decoded part of one model.
 const MOST_KEPT: u64 = 1 << 30;
 /// What a message, a field and a byte of it may take at most: a packed number of one byte becomes eight, and a dimension
 /// without a size, two bytes within a declared shape, becomes 48.
@@ -15,23 +15,23 @@ const MESSAGE: u64 = 256;
 const FIELD: u64 = 24;
 const BYTE: u64 = 8;
 const DECLARED_BYTE: u64 = 24;
-/// How deep messages may lie in each other.
+/// Deepest nesting of messages.
 const DEEPEST: u32 = 64;
 
-/// Why a stream is no model; the numbers are bytes from its start.
+/// Why a stream is not a model; the numbers are bytes from its start.
 #[derive(Debug)]
 pub(crate) enum WireError {
     /// It ends too early.
     Short(u64),
     /// It does not follow the format.
     Malformed(u64),
-    /// What would have to be kept is too long.
+    /// The part to keep is too large.
     TooLarge,
     /// It could not be read.
     System(io::Error),
 }
 
-/// A message of ONNX that has others within it, or content to pass over.
+/// A message of ONNX that contains others, or content to skip.
 #[derive(Debug, Clone, Copy)]
 enum Message {
     Model,
@@ -45,7 +45,7 @@ enum Message {
     Plain,
 }
 
-/// What is done with a field.
+/// The treatment of a field.
 enum Treatment {
     Keep,
     KeepShort,
@@ -162,7 +162,7 @@ impl<R: Read> Walker<R> {
         if self.kept > MOST_KEPT { Err(WireError::TooLarge) } else { Ok(()) }
     }
 
-    /// A number of seven bits a byte; nothing if the stream has ended where it may.
+    /// A varint; none at the end of the stream.
     fn varint(&mut self, end: Option<u64>) -> Result<Option<u64>, WireError> {
         let start = self.position;
         let mut value = 0_u64;
@@ -188,7 +188,7 @@ impl<R: Read> Walker<R> {
     }
 }
 
-/// Appends a number of seven bits a byte.
+/// Appends a varint.
 fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

@@ -29,7 +29,7 @@ impl Default for Options<'_> {
 impl Options<'_> {
     /// The batch, for a recording at `place` that needs it.
     pub(crate) fn required_batch(&self, place: &str) -> Result<u32, Fault> {
-        let reason = "it does not tell how many samples a step has";
+        let reason = "it does not record how many samples a step has";
         self.batch.ok_or_else(|| Fault::in_file(place, reason, "give the number: --batch 32"))
     }
 }

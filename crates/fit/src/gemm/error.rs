@@ -4,13 +4,13 @@ use crate::FitError;
 use stepcast_core::fitted::gemm::{Shape, Variant};
 use stepcast_core::quantity::Seconds;
 
-/// Why measured products give no model.
+/// Why measured products cannot be fitted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum GemmError {
-    /// Too few to tell what kernels cost.
-    #[error("{variant} has {found} measured products; {needed} are needed to tell its coefficients")]
+    /// Too few to fit the coefficients.
+    #[error("{variant} has {found} measured products; {needed} are needed to fit its coefficients")]
     TooFew {
-        /// Whose.
+        /// The variant.
         variant: Variant,
         /// Measured.
         found: usize,
@@ -20,19 +20,19 @@ pub enum GemmError {
     /// A time that no product takes.
     #[error("{variant} {shape} takes {time}")]
     BadTime {
-        /// Whose.
+        /// The variant.
         variant: Variant,
-        /// Of which sizes.
+        /// The sizes.
         shape: Shape,
-        /// What it is said to take.
+        /// The measured time.
         time: Seconds,
     },
     /// The same product twice.
     #[error("{variant} {shape} is there twice")]
     Twice {
-        /// Whose.
+        /// The variant.
         variant: Variant,
-        /// Of which sizes.
+        /// The sizes.
         shape: Shape,
     },
     /// The measurements do not determine the coefficients.
@@ -41,9 +41,9 @@ pub enum GemmError {
     /// A table with a hole.
     #[error("{variant} {shape} is missing: a table needs every combination of its sizes")]
     Hole {
-        /// Whose.
+        /// The variant.
         variant: Variant,
-        /// Of which sizes.
+        /// The sizes.
         shape: Shape,
     },
 }

@@ -28,7 +28,7 @@ pub fn fit(samples: &[MeasuredProduct], multiprocessors: Option<u32>) -> Result<
     };
     let mut variants: BTreeMap<Variant, BTreeMap<Alignment, Family>> = BTreeMap::new();
     for ((_, alignment), all) in families(samples) {
-        // Variants share their kernels: what one grid of sizes cannot tell, another may.
+        // Variants share their kernels: coefficients that one grid of sizes leaves open, another may determine.
         let products = timed(&all, &machine);
         let shared = learn(&products, &largest_first(start(&all, &machine)), WEAK_PULL)?;
         let host = Host::find(&products, &shared.costs, shared.loss)?;

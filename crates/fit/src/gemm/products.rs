@@ -11,15 +11,15 @@ pub(super) const FEWEST: usize = 50;
 /// One measured product.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasuredProduct {
-    /// Which kind of kernel.
+    /// The kind of kernel.
     pub variant: Variant,
-    /// How large.
+    /// The sizes.
     pub shape: Shape,
-    /// How long.
+    /// The measured time.
     pub time: Seconds,
 }
 
-/// Products that share their kernels, as far as they are enough to tell what these cost.
+/// Products by the kernels that they share, for kernels with enough products to fit their coefficients.
 pub(super) fn families(
     samples: &[MeasuredProduct],
 ) -> BTreeMap<(Precision, Alignment), Vec<MeasuredProduct>> {

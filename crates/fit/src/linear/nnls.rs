@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_cannot_be_told() {
+    fn names_undetermined_coefficients() {
         assert_eq!(nnls(&[vec![1.0, 2.0]], &[1.0]), Err(FitError::TooFew { rows: 1, columns: 2 }));
         let same = [vec![1.0, 2.0], vec![2.0, 4.0], vec![3.0, 6.0]];
         assert_eq!(

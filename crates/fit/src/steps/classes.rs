@@ -9,13 +9,13 @@ use stepcast_core::precision::Precision;
 
 /// Rounds in which the weights follow the errors. This and the constants below are assumptions.
 const ROUNDS: usize = 15;
-/// Rounds in which each class is fitted to what the others leave of an interval.
+/// Rounds in which each class is fitted to the part of an interval that the others do not explain.
 const SWEEPS: usize = 8;
 /// Relative errors beyond this count by their size, not by their square.
 const ROBUST: f64 = 0.2;
 /// Pseudo-measurements that hold a coefficient at its guess.
 const PULL: f64 = 2.0;
-/// Share of an interval from which on it says something about a layer.
+/// Least share of an interval that a layer must have to be fitted to it.
 const TELLING: f64 = 0.25;
 
 #[derive(Debug, Clone)]
@@ -35,11 +35,11 @@ pub(super) struct CoefficientTable {
 
 struct LayerSample {
     features: Vec<f64>,
-    /// What the features have to explain.
+    /// The time that the features have to explain.
     target: f64,
     /// The whole interval.
     time: f64,
-    /// What the interval is of the whole phase.
+    /// The interval's share of the whole phase.
     share: f64,
     clean: bool,
     precision: Precision,

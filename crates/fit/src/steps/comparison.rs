@@ -8,7 +8,7 @@ use stepcast_core::fitted::steps::{StepModel, StepTimes};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
 
-/// What is compared.
+/// The part of a step that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepPart {

@@ -10,7 +10,7 @@ use stepcast_core::fitted::gemm::GemmModel;
 use stepcast_core::fitted::steps::{Class, Nominal, Phase, Setting, StepOp};
 use stepcast_core::precision::Precision;
 
-/// What shares coefficients.
+/// The layers that share coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) class: Class,

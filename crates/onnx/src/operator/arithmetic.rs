@@ -3,7 +3,7 @@
 use crate::size::Size;
 use crate::tensor::{MOST_CONTENT, Number};
 
-/// The content that an element-wise operator makes of contents; none where it cannot be told.
+/// The content of an element-wise operator's output; none where it is not known.
 pub(super) fn content(op: &str, inputs: &[Option<&[Number]>]) -> Option<Vec<Number>> {
     let inputs: Vec<&[Number]> = inputs.iter().copied().collect::<Option<_>>()?;
     let length = inputs.iter().map(|input| input.len()).max().filter(|length| *length <= MOST_CONTENT)?;

@@ -5,7 +5,7 @@ use crate::proto::AttributeProto;
 use crate::size::{Size, elements, spelled};
 use crate::tensor::{MOST_DIMENSIONS, Number, Tensor};
 
-/// A kind of work, as `stepcast_core::model::Cost` tells them apart.
+/// A kind of work, one for each field of `stepcast_core::model::Cost`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     MultiplyAdd,
@@ -19,7 +19,7 @@ pub(crate) enum Kind {
 /// Operations of one kind.
 pub(crate) type Work = (Kind, Size);
 
-/// What an operator makes.
+/// The outputs and the work of an operator.
 #[derive(Debug, Default)]
 pub(crate) struct Made {
     pub(crate) shapes: Vec<Vec<Size>>,
@@ -29,7 +29,7 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// One output that costs nothing.
+    /// One output without work.
     pub(super) fn free(shape: Vec<Size>) -> Result<Self, Stop> {
         Ok(Self { shapes: vec![shape], ..Self::default() })
     }
@@ -48,7 +48,7 @@ impl Made {
     }
 }
 
-/// Why an operator cannot be followed.
+/// Why the outputs of an operator cannot be inferred.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// Something about an input is not known.
@@ -73,7 +73,7 @@ pub(crate) struct Call<'a> {
     pub(crate) opset: i64,
 }
 
-/// How an operator acts.
+/// The rule of an operator: its outputs and work.
 pub(crate) type Rule = fn(&Call<'_>) -> Result<Made, Stop>;
 
 impl Call<'_> {
@@ -113,7 +113,7 @@ impl Call<'_> {
         self.content(index)?.iter().map(whole).collect()
     }
 
-    /// The content of an input as numbers that the batch has no part in.
+    /// The content of an input as numbers that do not depend on the batch.
     pub(super) fn wholes(&self, index: usize) -> Result<Vec<i64>, Stop> {
         let number = |size: Size| {
             let reason = || format!("\"{}\" depends on the batch", self.name(index));

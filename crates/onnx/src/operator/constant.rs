@@ -1,4 +1,4 @@
-//! Tensors out of nothing, or out of shapes: constants, ranges, random numbers.
+//! Tensors that need no data: constants, ranges, random numbers.
 
 use super::call::{Call, Kind, Made, Rule, Stop, overflow, wrong};
 use crate::proto::TensorProto;

@@ -60,7 +60,7 @@ fn activate(call: &Call<'_>) -> Result<Made, Stop> {
 
 fn combine(call: &Call<'_>) -> Result<Made, Stop> {
     let op = call.node.op.as_str();
-    // What follows the first input only says how.
+    // Inputs after the first are parameters of the operation.
     let settings = matches!(op, "Dropout" | "QuantizeLinear" | "DequantizeLinear" | "DynamicQuantizeLinear");
     let operands = if settings { 1 } else { call.inputs.len() };
     let mut shape = call.shape(0)?.to_vec();

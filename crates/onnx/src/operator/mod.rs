@@ -1,4 +1,4 @@
-//! What each operator makes of its inputs: shapes, small contents and work. One file for each family.
+//! The rules of operators: shapes, small contents and work of their outputs. One file for each family.
 //!
 //! Work is counted as in `stepcast_core::model`: a multiply-add is two operations; what is not a product or a
 //! convolution is counted by kind, for each element as `Activation::operations` and `Norm::operations` have it.

@@ -66,7 +66,7 @@ fn reshape(call: &Call<'_>) -> Result<Made, Stop> {
             _ => dim,
         });
     }
-    let misfit = || Stop::Wrong(format!("{} cannot be seen as {}", spelled(from), spelled(&wanted)));
+    let misfit = || Stop::Wrong(format!("{} cannot be reshaped to {}", spelled(from), spelled(&wanted)));
     let (have, want) = (product_of(from)?, product_of(&shape)?);
     match open {
         Some(place) if have != Size::fixed(0) => {

@@ -77,7 +77,7 @@ struct Build<'a> {
 impl Build<'_> {
     fn input(&mut self, id: TensorId, name: &str) -> Result<(), ShapeError> {
         let dims = self.net.sample(id).unwrap_or_default();
-        // A model file calls the first input so.
+        // Model files use this name for the first input.
         let name = self.unused(if self.layers.is_empty() { "input" } else { name });
         let layer = self.builder.input(&name, &dims)?;
         self.layers.insert(id, layer);
@@ -159,7 +159,7 @@ impl Build<'_> {
         new.fold(0, |sum: u64, index| sum.saturating_add(self.net.stored_elements(*index)))
     }
 
-    /// What a layer is called: as its parameters are, or its node.
+    /// The name of a layer: that of its parameters, or of its node.
     fn named(&self, unit: &Unit) -> String {
         let stored = |index: &usize| self.net.graph.initialisers[*index].1.name.as_str();
         let new = unit.weights.iter().chain(&unit.biases).find(|index| !self.counted.contains(*index));
@@ -186,7 +186,7 @@ impl Build<'_> {
         free
     }
 
-    /// Says which initialisers nothing uses.
+    /// Notes which initialisers are unused.
     fn leftovers(&mut self) {
         let net = self.net;
         let statistics: HashSet<usize> = net

@@ -35,7 +35,7 @@ pub(super) fn unit(net: &Net<'_>, id: NodeId) -> Option<Unit> {
     Some(unit.with(Some(Op::Normalise(norm))).parameters(net, Some(factor), Some(shift)))
 }
 
-/// What a tensor is the difference of from its own mean.
+/// The tensor x of a difference x − mean(x).
 fn centred(net: &Net<'_>, tensor: TensorId) -> Option<TensorId> {
     let difference = net.node(net.made_by(net.root(tensor), "Sub")?);
     let (input, mean) = (difference.input(0)?, difference.input(1)?);

@@ -1,4 +1,4 @@
-//! From operators to layers: what exporters take apart is put together again, and the model is built.
+//! From operators to layers: layers that exporters split are recognised, and the model is built.
 //!
 //! Every tensor that depends on samples is made by one [`Unit`]. Patterns of several nodes come first; a node that is in
 //! none is a unit by itself. Only units that the outputs depend on become layers, so masks and shape arithmetic vanish.

@@ -1,4 +1,4 @@
-//! A graph with what is known of it, and who reads what.
+//! A graph with its inferred shapes, and the producer and readers of every tensor.
 
 use crate::evaluate::Facts;
 use crate::graph::{Graph, Node, NodeId, TensorId};
@@ -150,7 +150,7 @@ impl<'a> Net<'a> {
         }
     }
 
-    /// What a tensor was before it was only moved, cast or scaled.
+    /// The tensor that a moved, cast or scaled tensor comes from.
     pub(super) fn root(&self, tensor: TensorId) -> TensorId {
         let mut at = tensor;
         for _ in 0..LONGEST_WAY {

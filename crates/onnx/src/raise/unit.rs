@@ -1,4 +1,4 @@
-//! What becomes one layer of the model.
+//! Nodes that become one layer of the model.
 
 use super::net::Net;
 use crate::graph::{NodeId, TensorId};
@@ -12,7 +12,7 @@ pub(super) struct Unit {
     pub(super) node: NodeId,
     /// The layer, if there is an operation for it; its counts have to be those below.
     pub(super) op: Option<Op>,
-    /// What it reads of what depends on samples.
+    /// Its inputs that depend on samples.
     pub(super) inputs: Vec<TensorId>,
     pub(super) output: TensorId,
     pub(super) work: Vec<Work>,

@@ -76,9 +76,9 @@ fn graphs_that_are_none_are_refused_with_their_place() {
     assert!(error(cycle).reason.contains("cycle"));
     let missing = error(Sketch::new(&["n", "4"]).node("y", "Add", "x ghost"));
     assert_eq!(missing.origin(), "m.onnx, node \"/y/Add\" (Add)");
-    assert!(missing.reason.contains("\"ghost\", which nothing makes"), "{missing}");
+    assert!(missing.reason.contains("\"ghost\", which no node produces"), "{missing}");
     let twice = error(Sketch::new(&["n", "4"]).node("y", "Relu", "x").node("y", "Tanh", "x"));
-    assert!(twice.reason.contains("something else makes too"), "{twice}");
+    assert!(twice.reason.contains("another node produces too"), "{twice}");
     let constant = error(Sketch::new(&["n", "4"]).wholes("w", &[1]).node("y", "Identity", "w"));
     assert!(constant.reason.contains("do not depend on its inputs"), "{constant}");
     let unordered = Sketch::new(&["n", "4"]).node("y", "Relu", "a").node("a", "Tanh", "x");

@@ -99,7 +99,7 @@ pub fn run(data: &Path, test: Option<&Path>, name: &str, date: String) -> Result
     Ok(FitReport { rows, left_out: Vec::new(), notes, artefact })
 }
 
-/// What a step would take at the full rates; data are taken to lie on the device.
+/// The time of a step at the full rates; its data are assumed to be on the device.
 fn work(data: &Path, name: &str, device: &Device, step: &Measured) -> Result<Work, Fault> {
     let peak = device.peak(step.precision).ok_or_else(|| {
         let reason = format!("steps in {} were measured, and {name} has no rate for it", step.precision);
@@ -164,6 +164,6 @@ fn network(row: MeasurementRow<'_>, column: usize) -> Result<Arc<Model>, Fault> 
             Some(suggestion) => format!("did you mean \"{suggestion}\"? {list}"),
             None => list.to_owned(),
         };
-        row.fault(column, "is no model of the zoo", &remedy)
+        row.fault(column, "is not a model of the zoo", &remedy)
     })
 }

@@ -8,14 +8,14 @@ use stepcast_fit::FitError;
 pub(super) fn undetermined(path: &Path, what: &str, error: &FitError, names: &[&str]) -> Fault {
     let (reason, remedy) = match error {
         FitError::TooFew { rows, .. } => (
-            format!("{what} has {rows} measurements, too few to tell {}", names.join(" and ")),
+            format!("{what} has {rows} measurements, too few to determine {}", names.join(" and ")),
             format!("measure at least {} different sizes", names.len() + 1),
         ),
         FitError::Collinear { undetermined, .. } => {
             let confused: Vec<&str> =
                 undetermined.iter().filter_map(|&place| names.get(place).copied()).collect();
             (
-                format!("the measurements of {what} cannot tell {}", confused.join(" from ")),
+                format!("the measurements of {what} cannot distinguish {}", confused.join(" from ")),
                 "measure sizes that differ by a factor of ten or more".to_owned(),
             )
         }

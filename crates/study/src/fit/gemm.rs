@@ -60,11 +60,11 @@ pub(super) fn precision(row: MeasurementRow<'_>, column: usize) -> Result<Precis
     let known = PRECISIONS.iter().find(|(name, _)| *name == row.text(column));
     known
         .map(|(_, precision)| *precision)
-        .ok_or_else(|| row.fault(column, "is no number format", "use f32, tf32, f16 or bf16"))
+        .ok_or_else(|| row.fault(column, "is not a number format", "use f32, tf32, f16 or bf16"))
 }
 
 fn transposition(row: MeasurementRow<'_>, column: usize) -> Result<Transposition, Fault> {
-    row.text(column).parse().map_err(|_| row.fault(column, "is no transposition", "use nn, nt, tn or tt"))
+    row.text(column).parse().map_err(|_| row.fault(column, "is not a transposition", "use nn, nt, tn or tt"))
 }
 
 /// Fits the products of `data`; those of `test`, if given, are tested with instead of its held rows.

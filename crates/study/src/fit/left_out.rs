@@ -1,4 +1,4 @@
-//! Every model predicted by what fits the others: what the coefficients are worth for a model that was not measured.
+//! Cross-validation: every model predicted by a fit of the others, as a model that was not measured would be.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use stepcast_core::precision::Precision;
 use stepcast_fit::FitError;
 use stepcast_fit::steps::{MeasuredStep, PreparedSteps, StepComparison, StepGroup, StepPart, groups};
 
-/// What is left out together.
+/// The steps that are left out together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fold {
     /// One model.
@@ -37,7 +37,7 @@ pub struct LeftOutPrediction {
     pub precision: Precision,
     /// Samples of the step.
     pub batch: u32,
-    /// Judged together with.
+    /// The group in which its error is reported.
     pub group: StepGroup,
     /// Predicted and measured times.
     pub judged: StepComparison,

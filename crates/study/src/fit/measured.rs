@@ -9,7 +9,7 @@ use stepcast_core::quantity::Seconds;
 use stepcast_core::suggest;
 
 const UNITS: [(&str, f64); 4] = [("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)];
-/// What a column of times may be called, the better estimate first.
+/// Names of columns of times, the better estimate first.
 const TIMES: [&str; 2] = ["mean", "time"];
 
 /// The rows of one file.
@@ -46,7 +46,7 @@ impl MeasurementFile {
                     format!("this line has {len} cells, the titles {expected_len}")
                 }
                 csv::ErrorKind::Utf8 { .. } => "this line is not UTF-8 text".to_owned(),
-                _ => "this is no CSV".to_owned(),
+                _ => "this is not CSV".to_owned(),
             };
             Fault::in_file(format!("{name}:{line}"), reason, "give every line one cell for each title")
         };
@@ -114,13 +114,13 @@ impl MeasurementRow<'_> {
     /// A positive whole number.
     pub(super) fn count(&self, column: usize) -> Result<u32, Fault> {
         let parsed = self.text(column).parse().ok().filter(|count| *count > 0);
-        parsed.ok_or_else(|| self.fault(column, "is no size", "use a whole number from 1 on"))
+        parsed.ok_or_else(|| self.fault(column, "is not a size", "use a whole number from 1 on"))
     }
 
     /// A positive number.
     pub(super) fn amount(&self, column: usize) -> Result<f64, Fault> {
         let parsed = self.text(column).parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0);
-        parsed.ok_or_else(|| self.fault(column, "is no amount", "use a positive number"))
+        parsed.ok_or_else(|| self.fault(column, "is not an amount", "use a positive number"))
     }
 
     /// A time above zero.
@@ -129,7 +129,7 @@ impl MeasurementRow<'_> {
             self.text(times.column).parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0);
         let time = parsed.map(|value| Seconds::new(value * times.unit));
         time.ok_or_else(|| {
-            self.fault(times.column, "is no time", "use a positive number, or leave the line out")
+            self.fault(times.column, "is not a time", "use a positive number, or leave the line out")
         })
     }
 
@@ -138,7 +138,7 @@ impl MeasurementRow<'_> {
         match set.map(|column| (column, self.text(column))) {
             None | Some((_, "fit")) => Ok(false),
             Some((_, "held" | "test")) => Ok(true),
-            Some((column, _)) => Err(self.fault(column, "is no set", "use fit or held")),
+            Some((column, _)) => Err(self.fault(column, "is not a set", "use fit or held")),
         }
     }
 
@@ -147,7 +147,7 @@ impl MeasurementRow<'_> {
         Fault::in_file(self.place(), reason, remedy)
     }
 
-    /// The complaint about a measurement that an earlier line holds too.
+    /// The fault of a measurement that an earlier line has too.
     pub(super) fn duplicate(&self, what: &str) -> Fault {
         let reason = format!("{what} was measured before");
         Fault::in_file(self.place(), reason, "keep one line, with the mean time")

@@ -62,17 +62,17 @@ fn profile(nodes: &Nodes, label: &Label, mut notes: Vec<String>) -> Result<Impor
             notes.push(format!("{count} {what}"));
         }
     };
-    say(replay.unknown, "dependencies name nodes that the trace does not hold; nothing waits for them");
-    say(replay.opened, "nodes wait for themselves in a circle; these waits were dropped");
-    say(replay.twice, "nodes have the number of another; what waits for that number waits for the first");
+    say(replay.unknown, "dependencies are on nodes that the trace does not hold; they were dropped");
+    say(replay.opened, "nodes are in dependency cycles; these dependencies were dropped");
+    say(replay.twice, "nodes have the number of another; dependencies on that number are on the first");
     let is = |kind: fn(Kind) -> bool| nodes.nodes.iter().filter(move |node| kind(node.kind));
     let unsized_reductions =
         is(|kind| kind == Kind::Collective(Collective::AllReduce)).filter(|node| node.bytes == 0).count();
-    say(unsized_reductions, "all-reduces tell no size (comm_size) and were left out");
+    say(unsized_reductions, "all-reduces have no size (comm_size) and were left out");
     let others = is(|kind| kind == Kind::Collective(Collective::Other)).filter(|node| !node.host).count();
     say(
         others,
-        "collectives are no all-reduce and were left out (broadcasts, all-gathers, or of unknown kind)",
+        "collectives are not all-reduces and were left out (broadcasts, all-gathers, or of unknown kind)",
     );
     say(is(|kind| kind == Kind::PointToPoint).count(), "transfers between two ranks were left out");
     let mut gradients: Vec<(f64, u64)> = nodes
@@ -90,7 +90,7 @@ fn profile(nodes: &Nodes, label: &Label, mut notes: Vec<String>) -> Result<Impor
     if gradients.is_empty() {
         let collectives = is(|kind| matches!(kind, Kind::Collective(_))).count();
         let reason = format!(
-            "it tells no size of any all-reduce: {} nodes, {}, {collectives} collectives",
+            "it records no size of any all-reduce: {} nodes, {}, {collectives} collectives",
             nodes.nodes.len(),
             Seconds::new(end).human()
         );

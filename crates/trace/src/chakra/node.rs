@@ -97,7 +97,7 @@ impl Nodes {
 
     pub(super) fn report(&self, notes: &mut Vec<String>) {
         if self.absurd > 0 {
-            notes.push(format!("{} nodes have a duration that cannot be; it counts as zero", self.absurd));
+            notes.push(format!("{} nodes have an impossible duration; it counts as zero", self.absurd));
         }
         if self.excess > 0 {
             notes.push(format!("{} nodes beyond the first {MOST_NODES} were left out", self.excess));

@@ -101,11 +101,11 @@ impl Operators {
         if calls.is_empty() {
             let remedy = "join it with a profiler's trace (chakra_trace_link, chakra_converter), and import the result; or \
                           import the profiler's trace itself";
-            return Err(Fault::in_file(place, "it tells neither times nor the layers of a network", remedy));
+            return Err(Fault::in_file(place, "it has neither times nor the layers of a network", remedy));
         }
         let (model, batch) = model::build(&calls, place)?;
         notes.push(format!(
-            "it tells no times: the network was imported, for a device to be chosen; it was recorded with batches of {batch}"
+            "it has no times: the network was imported, and a device must be chosen; it was recorded with batches of {batch}"
         ));
         let mut summary = Summary::default();
         summary.figure("batch", "batch", SummaryValue::Count(batch), "as recorded");

@@ -115,7 +115,7 @@ pub(super) fn read(source: &mut Source<'_>, notes: &mut Vec<String>) -> Result<N
         if source.exceeded() {
             return Err(source.fault(&error));
         }
-        notes.push(format!("the file ends in the middle of a node ({error}); what came after is lost"));
+        notes.push(format!("the file ends in the middle of a node ({error}); the rest is lost"));
     }
     if spoilt > 0 {
         notes.push(format!("{spoilt} nodes could not be read and were left out"));

@@ -56,7 +56,7 @@ fn profile(recorder: &Recorder, label: &Label, mut notes: Vec<String>) -> Result
     for &tensor in &found.tensors {
         let Some(bytes) = recorder.tensors[tensor].bytes else {
             let reason = format!(
-                "it tells no size of {}, nor of {} of its {} tensors in all",
+                "it records no size of {}, nor of {} of its {} tensors in all",
                 recorder.tensors[tensor].name,
                 found.tensors.iter().filter(|&&tensor| recorder.tensors[tensor].bytes.is_none()).count(),
                 names.len()

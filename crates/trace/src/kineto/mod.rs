@@ -150,7 +150,7 @@ fn read(stream: &mut Source<'_>, mut recording: Recording) -> Result<(Recording,
             "are not quite JSON (nan, control characters, not UTF-8) and were read after repair",
         ),
         (course.spoilt, "cannot be read and were left out"),
-        (losses.absurd, "have times that cannot be and were left out"),
+        (losses.absurd, "have impossible times and were left out"),
     ] {
         if count > 0 {
             notes.push(format!("{count} events {what}"));
@@ -168,7 +168,8 @@ fn part(recording: &Recording, records: usize, most: usize, name: &str) -> Resul
     match (marks.get(first), marks.get((first + fit).min(marks.len()).saturating_sub(1))) {
         (Some(start), Some(end)) if fit > 0 => Ok(recording.part(Span { start: start.start, end: end.end })),
         _ => {
-            let reason = format!("it has {records} records, too many to hold, and steps that are no shorter");
+            let reason =
+                format!("it has {records} records, too many to hold, and no single step has few enough");
             Err(Fault::in_file(name, reason, "record fewer steps, with a schedule that marks them"))
         }
     }
@@ -192,7 +193,7 @@ fn notes(rank: &Rank) -> Vec<String> {
     }
     if rank.orphans > 0 {
         notes.push(format!(
-            "{} kernels were launched outside of what was read and were left out",
+            "{} kernels were launched outside of the part that was read and were left out",
             rank.orphans
         ));
     }
@@ -211,7 +212,7 @@ fn notes(rank: &Rank) -> Vec<String> {
         between.map_or(String::new(), |(least, most)| format!(": between {least} and {most} parameters"));
     match rank.sizes.as_ref().map(|sizes| sizes.source) {
         None => {
-            notes.push("nothing tells how large gradients are: record with record_shapes=True".to_owned())
+            notes.push("the sizes of gradients are not recorded: record with record_shapes=True".to_owned())
         }
         Some(SizeSource::Buckets) => notes.push(
             "gradients share their bucket equally: record with record_shapes=True to have their sizes"
@@ -229,7 +230,8 @@ fn notes(rank: &Rank) -> Vec<String> {
     }
     if rank.steps.iter().all(|step| step.gradients.iter().all(|gradient| gradient.needed.is_none())) {
         notes.push(
-            "nothing tells when parameters are needed: the forward pass waits for all of them".to_owned(),
+            "the times when parameters are needed are not recorded: the forward pass waits for all of them"
+                .to_owned(),
         );
     }
     notes

@@ -27,13 +27,13 @@ pub(super) fn summary(rank: &Rank) -> Summary {
     }
     let mean = |of: fn(&Step) -> Time| rank.mean(of);
     let step = mean(|step| step.timeline.span.length());
-    let told = match rank.boundary {
+    let boundary = match rank.boundary {
         StepBoundary::Marks => "from one ProfilerStep to the next",
         StepBoundary::Optimiser => "no ProfilerStep; from one step of the optimiser to the next",
-        StepBoundary::Repetition => "no ProfilerStep; kernels that come again in the same order",
+        StepBoundary::Repetition => "no ProfilerStep; kernels that repeat in the same order",
         StepBoundary::Nothing => "nothing repeats; the trace is taken for one step",
     };
-    summary.figure("step", "step in the trace", time(step), format!("with communication; {told}"));
+    summary.figure("step", "step in the trace", time(step), format!("with communication; {boundary}"));
     let lengths: Vec<Time> = rank.steps.iter().map(|step| step.timeline.span.length()).collect();
     if let Some(median) = median(&lengths) {
         summary.figure("median_step", "median step", time(median as f64), "");

@@ -39,7 +39,7 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
     while let Some(line) = lines.next()? {
         let Some(row) = row(&line) else {
             return Err(
-                lines.fault("this is no tensor", "write [index, elements, backward µs, communication µs]")
+                lines.fault("this is not a tensor", "write [index, elements, backward µs, communication µs]")
             );
         };
         if row.index == 0 {

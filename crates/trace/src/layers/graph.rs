@@ -42,7 +42,7 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
                         .find_map(|figure| figure.trim().strip_prefix(key)?.strip_prefix('='));
                     let Some(value) = found.and_then(|text| text.trim().parse::<f64>().ok()) else {
                         let remedy = "write forward_compute_time, backward_compute_time and parameter_size";
-                        return Err(lines.fault(format!("it tells no {key}"), remedy));
+                        return Err(lines.fault(format!("it has no {key}"), remedy));
                     };
                     lines.plausible(key, value * scale, most)
                 };

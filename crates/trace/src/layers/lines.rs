@@ -78,7 +78,7 @@ impl<'a, 'b> Lines<'a, 'b> {
         if (0.0..=most).contains(&value) {
             return Ok(value);
         }
-        Err(self.fault(format!("{name} is {value:e}, which cannot be"), "check the value and its unit"))
+        Err(self.fault(format!("{name} is {value:e}, which is impossible"), "check the value and its unit"))
     }
 
     pub(super) fn push(&self, layers: &mut Vec<Layer>, layer: Layer) -> Result<(), Fault> {

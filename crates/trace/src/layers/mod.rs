@@ -97,7 +97,7 @@ fn profile(layers: Vec<Layer>, label: &Label, mut notes: Vec<String>) -> Result<
     let total: Seconds = layers.iter().map(forward).sum();
     if !known {
         notes.push(
-            "it tells no times of the forward pass: half of the backward pass is assumed (Liu 2022, eq. 4)"
+            "it has no times of the forward pass: half of the backward pass is assumed (Liu 2022, eq. 4)"
                 .to_owned(),
         );
     }

@@ -109,7 +109,7 @@ fn check(columns: Vec<Option<Column>>, lines: &Lines<'_, '_>) -> Result<Vec<Opti
     ] {
         let count = columns.iter().flatten().filter(|column| column.role == role).count();
         if count > 1 {
-            return Err(lines.fault(format!("{count} columns tell the same: {name}"), REMEDY));
+            return Err(lines.fault(format!("{count} columns have the same meaning: {name}"), REMEDY));
         }
         if count == 0 && matches!(role, Role::Backward | Role::Bytes) {
             return Err(lines.fault(format!("no column is called {name}"), REMEDY));

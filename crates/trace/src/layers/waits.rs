@@ -30,7 +30,7 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
     }
     while let Some(line) = lines.next()? {
         let Some((wait, bytes)) = pair(&line) else {
-            return Err(lines.fault("this is no wait and size", "write microseconds,bytes"));
+            return Err(lines.fault("this is not a wait and a size", "write microseconds,bytes"));
         };
         let layer = Layer {
             name: format!("gradient {}", layers.len() + 1),

@@ -32,7 +32,7 @@ pub(crate) fn each(
             notes.push(format!("the file cannot be unpacked to its end ({error}); the rest is lost"));
         }
         None if !course.complete => {
-            notes.push("the file has no end: what came after is lost".to_owned());
+            notes.push("the file is truncated: the rest is lost".to_owned());
         }
         None => {}
     }

@@ -44,7 +44,7 @@ impl fmt::Display for Excess {
             }
             Self::Size(bytes) => write!(f, "it unpacks to more than {bytes} bytes"),
             Self::Ratio(ratio) => {
-                write!(f, "it unpacks to more than {ratio} times its size: it is no recording")
+                write!(f, "it unpacks to more than {ratio} times its size: it is not a recording")
             }
         }
     }

@@ -181,7 +181,7 @@ fn keep_complete<'a>(
         }
     }
     if kept.is_empty() {
-        let reason = "the steps did different things: none has most of what half of them recorded";
+        let reason = "the steps differ: none has most of the records that half of them have";
         return Err(Fault::in_file(place, reason, "import steps of one kind at a time"));
     }
     Ok(kept)

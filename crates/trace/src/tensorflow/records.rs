@@ -146,7 +146,7 @@ impl JobRecords {
                 notes.push(format!("{count} {what}"));
             }
         };
-        say(self.repeated, "records were of something already recorded in the same step; they were joined");
+        say(self.repeated, "records repeat another record of the same step; they were joined");
         say(self.reversed, "records ended before they started; they count as instantaneous");
         say(self.undated, "records had no start and were left out");
         say(self.unlabelled, "RecvTensor records had no readable label and were left out");

@@ -79,7 +79,7 @@ pub fn several_models(data: &Path, steps: &[MeasuredStep]) -> Result<(), Fault> 
     let models: BTreeSet<&str> = steps.iter().map(|step| step.model.name.as_str()).collect();
     match models.first() {
         Some(only) if models.len() == 1 => {
-            let reason = format!("{only} is its only model: nothing tells how well others are predicted");
+            let reason = format!("{only} is its only model: predictions of other models cannot be tested");
             Err(Fault::in_file(data.display().to_string(), reason, "measure steps of two models or more"))
         }
         _ => Ok(()),

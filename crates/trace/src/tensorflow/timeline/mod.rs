@@ -90,7 +90,7 @@ fn profile(
     let vertices = graph::vertices(first, worker, &mut dropped);
     if dropped > 0 {
         notes.push(format!(
-            "{dropped} operations started before what they read was made; they do not wait for it"
+            "{dropped} operations started before their inputs were ready; they do not wait for them"
         ));
     }
     let times: Vec<Vec<(f64, f64)>> =
@@ -100,7 +100,7 @@ fn profile(
         notes.push(format!("{missing} steps lack operations that the first has; they were left out"));
     }
     check_sizes(&vertices, label, &mut notes)?;
-    notes.push("a timeline does not tell the time between steps; it is taken as zero".to_owned());
+    notes.push("a timeline does not record the time between steps; it is taken as zero".to_owned());
     let servers: BTreeSet<Place> = vertices.iter().filter_map(|vertex| vertex.server).collect();
     let number: HashMap<Place, u32> = servers.into_iter().zip(0..).collect();
     let mut draft = Draft::new(times.len());
@@ -124,7 +124,7 @@ fn check_sizes(vertices: &[Vertex], label: &Label, notes: &mut Vec<String>) -> R
     }
     if unknown == moved().count() {
         let reason =
-            format!("it tells no size of the {unknown} tensors that move between worker and servers");
+            format!("it records no size of the {unknown} tensors that move between worker and servers");
         return wrong(
             reason,
             "make it with generate_chrome_trace_format(show_memory=True), or import the RunMetadata",

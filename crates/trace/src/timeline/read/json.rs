@@ -54,7 +54,7 @@ impl<'de> Visitor<'de> for Whole {
                 }
             }
         }
-        events.ok_or_else(|| A::Error::custom("it does not say what was run"))
+        events.ok_or_else(|| A::Error::custom("it does not describe the job"))
     }
 }
 
