@@ -102,7 +102,7 @@ impl Format {
         found.ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|format| format.name()).collect();
             let remedy = format!("import reads: {}", names.join(", "));
-            Fault::in_file(path.display().to_string(), "its format is not known", remedy)
+            Fault::in_file(path.display().to_string(), "it has no known format", remedy)
         })
     }
 }
