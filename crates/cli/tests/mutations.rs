@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 use std::cell::RefCell;
 use stepcast_core::fault::{Excerpt, Fault};
+use stepcast_core::files::{Files, NoFiles};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::Profile;
-use stepcast_core::scenario::{Document, Files, NoFiles, Scenario};
+use stepcast_core::scenario::{Document, Scenario};
 use stepcast_study::predict::methods;
 
 const QUICK_START: &str = include_str!("../../../examples/quickstart.toml");

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
+use stepcast_core::files::{Files, NoFiles};
 use stepcast_core::profile::{Profile, Step};
-use stepcast_core::scenario::{Document, Files, NoFiles};
+use stepcast_core::scenario::Document;
 use stepcast_study::simulate;
 
 const QUICK: [&str; 6] = [

@@ -3,8 +3,10 @@
 
 pub mod compute;
 pub mod fault;
+pub mod files;
 pub mod fitted;
 
+pub mod keys;
 pub mod machine;
 pub mod method;
 pub mod model;

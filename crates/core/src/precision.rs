@@ -1,5 +1,6 @@
 //! Number formats of the arithmetic.
 
+use crate::keys::plain;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -31,3 +32,5 @@ impl fmt::Display for Precision {
         })
     }
 }
+
+plain!(Precision, "`\"fp32\"`, `\"tf32\"`, `\"fp16\"` or `\"bf16\"`");

@@ -5,7 +5,8 @@
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use std::ops::ControlFlow;
-use stepcast_core::scenario::{Document, NoFiles};
+use stepcast_core::files::NoFiles;
+use stepcast_core::scenario::Document;
 use stepcast_study::explore::search::{Aim, Constraint, Effort, Objective, search};
 use stepcast_study::explore::sweep::{Asked, Axis, Variants};
 use stepcast_study::predict::methods;

@@ -2,14 +2,15 @@
 
 use super::ValidationError;
 use stepcast_core::fault::Fault;
+use stepcast_core::files::Files;
+use stepcast_core::keys::NameOr;
+use stepcast_core::machine::{NetworkSection, ServersSection, WorkersSection};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
 use stepcast_core::quantity::{BitsPerSec, Bytes, BytesPerSec, Seconds};
-use stepcast_core::scenario::{
-    ClusterSection, Files, ModelSection, NameOr, NetworkSection, ScenarioFile, ServersSection,
-    StrategySection, WorkersSection,
-};
+use stepcast_core::scenario::{ClusterSection, ModelSection, ScenarioFile};
+use stepcast_core::strategy::StrategySection;
 use stepcast_core::strategy::Synchronisation;
 use stepcast_study::predict::interval::Regime;
 use stepcast_study::simulate::Simulate;

@@ -4,13 +4,13 @@ use super::published::{About, Report, Row};
 use super::{ValidationError, bounds, rows};
 use serde::Deserialize;
 use stepcast_analytic::layerwise::Layerwise;
+use stepcast_core::keys::NameOr;
+use stepcast_core::machine::{ServersSection, WorkersSection};
 use stepcast_core::method::Method;
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
-use stepcast_core::scenario::{
-    ClusterSection, ModelSection, NameOr, Scenario, ScenarioFile, ServersSection, StrategySection,
-    WorkersSection,
-};
+use stepcast_core::scenario::{ClusterSection, ModelSection, Scenario, ScenarioFile};
 use stepcast_core::strategy::Architecture;
+use stepcast_core::strategy::StrategySection;
 use stepcast_study::predict::interval::{Case, Regime};
 
 pub(super) const SET: &str = "tf-k80";

@@ -11,10 +11,10 @@ use std::io::{self, Cursor};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stepcast_core::fault::Fault;
+use stepcast_core::files::Files;
 use stepcast_core::fitted::artefact::Artefact;
 use stepcast_core::model::ModelFile;
 use stepcast_core::profile::Profile;
-use stepcast_core::scenario::Files;
 use stepcast_trace::{Content, Imported, Options, Overview, parse_profile, print_profile};
 use tempfile::TempDir;
 

@@ -3,10 +3,11 @@
 use super::json;
 use crate::Answer;
 use crate::render::Screen;
-use crate::render::table::{Column, Table};
+use crate::render::table;
 use stepcast_core::machine::catalog;
 use stepcast_core::machine::{Device, DeviceKind};
 use stepcast_core::quantity::FlopsPerSec;
+use stepcast_report::table::{Column, Table};
 
 pub(super) fn run(name: Option<&str>, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     match name {
@@ -31,15 +32,18 @@ fn rate(rate: Option<FlopsPerSec>) -> String {
 }
 
 fn list(screen: &Screen) -> anyhow::Result<Answer> {
-    let mut table = Table::new([
-        Column::Name("name"),
-        Column::Name("kind"),
-        Column::Number("FP32 peak"),
-        Column::Number("TF32"),
-        Column::Number("FP16"),
-        Column::Number("memory"),
-        Column::Number("memory rate"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("name"),
+            Column::names("kind"),
+            Column::numbers("FP32 peak"),
+            Column::numbers("TF32"),
+            Column::numbers("FP16"),
+            Column::numbers("memory"),
+            Column::numbers("memory rate"),
+        ],
+    );
     for (id, device) in catalog::devices()? {
         table.row([
             id.clone(),
@@ -51,11 +55,11 @@ fn list(screen: &Screen) -> anyhow::Result<Answer> {
             device.memory_rate.human(),
         ]);
     }
-    Ok(table.render(screen).into())
+    Ok(table::render(&table, screen).into())
 }
 
 fn show(id: &str, device: &Device, screen: &Screen) -> String {
-    let mut table = Table::new([Column::Name(""), Column::Words("")]);
+    let mut table = Table::new("", [Column::names(""), Column::words("")]);
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
     let units = match device.kind {
         DeviceKind::Cpu => "cores",
@@ -77,5 +81,5 @@ fn show(id: &str, device: &Device, screen: &Screen) -> String {
     row("efficiency", share(device.efficiency));
     row("memory efficiency", share(device.memory_efficiency));
     row("source", device.source.clone());
-    format!("{}: {}\n{}", screen.strong(id), device.name, table.render(screen))
+    format!("{}: {}\n{}", screen.strong(id), device.name, table::render(&table, screen))
 }

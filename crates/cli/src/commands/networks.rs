@@ -3,9 +3,10 @@
 use super::json;
 use crate::Answer;
 use crate::render::Screen;
-use crate::render::table::{Column, Table};
+use crate::render::table;
 use stepcast_core::machine::Network;
 use stepcast_core::machine::catalog;
+use stepcast_report::table::{Column, Table};
 
 pub(super) fn run(name: Option<&str>, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     match name {
@@ -23,13 +24,16 @@ fn efficiency(network: &Network) -> String {
 }
 
 fn list(screen: &Screen) -> anyhow::Result<Answer> {
-    let mut table = Table::new([
-        Column::Name("name"),
-        Column::Number("bandwidth"),
-        Column::Number("latency"),
-        Column::Number("payload"),
-        Column::Words("full name"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("name"),
+            Column::numbers("bandwidth"),
+            Column::numbers("latency"),
+            Column::numbers("payload"),
+            Column::words("full name"),
+        ],
+    );
     for (id, network) in catalog::networks()? {
         table.row([
             id.clone(),
@@ -39,11 +43,11 @@ fn list(screen: &Screen) -> anyhow::Result<Answer> {
             network.name.clone(),
         ]);
     }
-    Ok(table.render(screen).into())
+    Ok(table::render(&table, screen).into())
 }
 
 fn show(id: &str, network: &Network, screen: &Screen) -> String {
-    let mut table = Table::new([Column::Name(""), Column::Words("")]);
+    let mut table = Table::new("", [Column::names(""), Column::words("")]);
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
     row("bandwidth", format!("{}, each direction", network.bandwidth.human()));
     row("latency", network.latency.human());
@@ -51,5 +55,5 @@ fn show(id: &str, network: &Network, screen: &Screen) -> String {
     row("start-up", format!("{} for each transfer", network.startup.human()));
     row("host rate", network.host_rate.map_or_else(|| "no cost".to_owned(), |rate| rate.human()));
     row("source", network.source.clone());
-    format!("{}: {}\n{}", screen.strong(id), network.name, table.render(screen))
+    format!("{}: {}\n{}", screen.strong(id), network.name, table::render(&table, screen))
 }

@@ -1,10 +1,11 @@
 //! Methods side by side, as text.
 
 use super::forecast::{question, section};
-use super::table::{Column, Table};
+use super::table;
 use super::{Screen, grouped, limit, percent};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
+use stepcast_report::table::{Column, Table};
 use stepcast_study::predict::compare::{Answer, Comparison, Effects, Figures, Refusal};
 
 /// The comparison, its last line ended.
@@ -45,14 +46,17 @@ pub(crate) fn render(scenario: &Scenario, comparison: &Comparison, screen: &Scre
 }
 
 fn answers(rows: &[(&str, &Figures)], chosen: Option<&str>, screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("method"),
-        Column::Number("step time"),
-        Column::Number("throughput"),
-        Column::Number("scaling factor"),
-        Column::Name("bottleneck"),
-        Column::Name(""),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("method"),
+            Column::numbers("step time"),
+            Column::numbers("throughput"),
+            Column::numbers("scaling factor"),
+            Column::names("bottleneck"),
+            Column::names(""),
+        ],
+    );
     for (method, figures) in rows {
         table.row([
             (*method).to_owned(),
@@ -63,17 +67,20 @@ fn answers(rows: &[(&str, &Figures)], chosen: Option<&str>, screen: &Screen) -> 
             if chosen == Some(method) { "◂ auto".to_owned() } else { String::new() },
         ]);
     }
-    table.render(screen)
+    table::render(&table, screen)
 }
 
 fn effects(rows: &[(&str, &Effects)], screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("method"),
-        Column::Number("computing"),
-        Column::Number("not overlapped"),
-        Column::Number("contention"),
-        Column::Number("start-up"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("method"),
+            Column::numbers("computing"),
+            Column::numbers("not overlapped"),
+            Column::numbers("contention"),
+            Column::numbers("start-up"),
+        ],
+    );
     // What is nothing but rounding is nothing.
     let time = |time: Seconds, step: Seconds| match (time / step).abs() < 1e-9 {
         true => "0".to_owned(),
@@ -85,15 +92,15 @@ fn effects(rows: &[(&str, &Effects)], screen: &Screen) -> String {
         let [computing, not_overlapped, contention, startup] = times.map(|part| time(part, step));
         table.row([(*method).to_owned(), computing, not_overlapped, contention, startup]);
     }
-    table.render(screen)
+    table::render(&table, screen)
 }
 
 fn refusals(rows: &[(&str, &Refusal)], screen: &Screen) -> String {
     let mut table =
-        Table::new([Column::Name("method"), Column::Words("why"), Column::Words("what to change")]);
+        Table::new("", [Column::names("method"), Column::words("why"), Column::words("what to change")]);
     for (method, why) in rows {
         let plain = |text: &str| text.chars().filter(|c| !c.is_control()).collect();
         table.row([(*method).to_owned(), plain(&why.reason), plain(&why.remedy)]);
     }
-    table.render(screen)
+    table::render(&table, screen)
 }

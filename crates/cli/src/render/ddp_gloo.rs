@@ -1,8 +1,9 @@
 //! The validation against real DDP jobs as text.
 
-use super::table::{Column, Table};
+use super::table;
 use super::{Screen, errors};
 use stepcast_core::quantity::Seconds;
+use stepcast_report::table::{Column, Table};
 use stepcast_validation::ddp_gloo::{Parameters, Report};
 
 /// The validation, its last line ended.
@@ -26,17 +27,20 @@ fn percent(predicted: Seconds, measured: Seconds) -> String {
 }
 
 fn jobs(report: &Report, screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("model"),
-        Column::Number("ranks"),
-        Column::Number("rate"),
-        Column::Number("cores"),
-        Column::Number("bucket MiB"),
-        Column::Number("measured"),
-        Column::Number("predicted"),
-        Column::Number("error"),
-        Column::Number("plain overlap"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("model"),
+            Column::numbers("ranks"),
+            Column::numbers("rate"),
+            Column::numbers("cores"),
+            Column::numbers("bucket MiB"),
+            Column::numbers("measured"),
+            Column::numbers("predicted"),
+            Column::numbers("error"),
+            Column::numbers("plain overlap"),
+        ],
+    );
     for row in &report.rows {
         table.row([
             super::name(&row.model),
@@ -50,7 +54,7 @@ fn jobs(report: &Report, screen: &Screen) -> String {
             percent(row.plain, row.measured),
         ]);
     }
-    format!("{}\n{}", screen.title("Steps"), table.render(screen))
+    format!("{}\n{}", screen.title("Steps"), table::render(&table, screen))
 }
 
 fn summary(report: &Report, screen: &Screen) -> String {
@@ -70,11 +74,14 @@ fn testbed(report: &Report, screen: &Screen) -> String {
         100.0 * testbed.jitter,
         testbed.goodput
     );
-    let mut table = Table::new([
-        Column::Name("fitted"),
-        Column::Number("core time per byte"),
-        Column::Number("loaded host, slower by"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("fitted"),
+            Column::numbers("core time per byte"),
+            Column::numbers("loaded host, slower by"),
+        ],
+    );
     let mut row = |name: String, parameters: &Parameters| {
         let slower = format!("{:.1} %", 100.0 * (parameters.slowness - 1.0));
         table.row([name, parameters.core_per_byte.human(), slower]);
@@ -83,5 +90,10 @@ fn testbed(report: &Report, screen: &Screen) -> String {
         row(format!("without {}", super::name(model)), parameters);
     }
     row("on all jobs".to_owned(), &report.parameters);
-    format!("{}\n{}\n{}", screen.title("Testbed"), screen.paragraph(2, &figures), table.render(screen))
+    format!(
+        "{}\n{}\n{}",
+        screen.title("Testbed"),
+        screen.paragraph(2, &figures),
+        table::render(&table, screen)
+    )
 }

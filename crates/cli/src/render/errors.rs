@@ -1,17 +1,21 @@
 //! Errors of several ways to predict, side by side.
 
 use super::Screen;
-use super::table::{Column, Table};
+use super::table;
+use stepcast_report::table::{Column, Table};
 use stepcast_validation::Errors;
 
 /// A row for each of them under `title`, which names what tells them apart.
 pub(super) fn table(title: &'static str, errors: &[Errors], screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name(title),
-        Column::Number("mean error"),
-        Column::Number("worst"),
-        Column::Number("bias"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names(title),
+            Column::numbers("mean error"),
+            Column::numbers("worst"),
+            Column::numbers("bias"),
+        ],
+    );
     for errors in errors {
         table.row([
             errors.method.to_owned(),
@@ -20,5 +24,5 @@ pub(super) fn table(title: &'static str, errors: &[Errors], screen: &Screen) -> 
             format!("{:+.1} %", errors.bias),
         ]);
     }
-    table.render(screen)
+    table::render(&table, screen)
 }

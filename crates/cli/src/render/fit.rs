@@ -1,19 +1,23 @@
 //! A fit as text: its errors on both sets, and what it found.
 
-use super::table::{Column, Table};
+use super::table;
 use super::{Screen, count, name, percent, steps};
+use stepcast_report::table::{Column, Table};
 use stepcast_study::fit::FitReport;
 
 pub(crate) fn render(fitted: &FitReport, written: &str, screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("errors of"),
-        Column::Name("set"),
-        Column::Number("points"),
-        Column::Number("median"),
-        Column::Number("3rd quartile"),
-        Column::Number("95th percentile"),
-        Column::Number("worst"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("errors of"),
+            Column::names("set"),
+            Column::numbers("points"),
+            Column::numbers("median"),
+            Column::numbers("3rd quartile"),
+            Column::numbers("95th percentile"),
+            Column::numbers("worst"),
+        ],
+    );
     for row in &fitted.rows {
         let quality = &row.quality;
         table.row([
@@ -26,7 +30,7 @@ pub(crate) fn render(fitted: &FitReport, written: &str, screen: &Screen) -> Stri
             percent(quality.worst),
         ]);
     }
-    let mut text = table.render(screen);
+    let mut text = table::render(&table, screen);
     text.push('\n');
     if !fitted.left_out.is_empty() {
         text.push_str(&steps::left_out("Each model left out of the fit", &fitted.left_out, None, screen));

@@ -1,6 +1,7 @@
 //! A forecast as text: what is predicted, by what, and why.
 
-use super::table::{Column, Table, bar};
+use super::table;
+use super::table::bar;
 use super::{
     Screen, count, duration, grouped, interval, limit, money, name, percent, ratio, several, simulation,
     updating,
@@ -9,6 +10,7 @@ use stepcast_core::method::Method;
 use stepcast_core::prediction::{Communication, Part, Prediction, Warning};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
+use stepcast_report::table::{Column, Table};
 use stepcast_report::tell;
 use stepcast_study::predict::interval::Interval;
 use stepcast_study::{Advice, CriticalPath, Forecast, Share, WhatIf};
@@ -84,7 +86,7 @@ pub(super) fn question(scenario: &Scenario, screen: &Screen) -> String {
 
 fn figures(scenario: &Scenario, forecast: &Forecast, screen: &Screen) -> String {
     let prediction = &forecast.prediction;
-    let mut table = Table::new([Column::Name(""), Column::Name(""), Column::Words("")]);
+    let mut table = Table::new("", [Column::names(""), Column::names(""), Column::words("")]);
     let mut row = |title: &str, value: String, note: String| table.row([title.to_owned(), value, note]);
     let interval = forecast.interval.as_ref();
     let range = |interval: &Interval| interval::range(interval.iteration_s.map(Seconds::human));
@@ -111,7 +113,7 @@ fn figures(scenario: &Scenario, forecast: &Forecast, screen: &Screen) -> String 
             row("cost", format!("{} {currency}", money(cost)), what);
         }
     }
-    table.render(screen)
+    table::render(&table, screen)
 }
 
 fn breakdown(prediction: &Prediction, screen: &Screen) -> String {
@@ -120,19 +122,23 @@ fn breakdown(prediction: &Prediction, screen: &Screen) -> String {
 
 /// What an iteration is made of.
 pub(super) fn parts(parts: &[Part], iteration: Seconds, screen: &Screen) -> String {
-    let mut table =
-        Table::new([Column::Name("part"), Column::Number("time"), Column::Number("share"), Column::Name("")]);
+    let mut table = Table::new(
+        "",
+        [Column::names("part"), Column::numbers("time"), Column::numbers("share"), Column::names("")],
+    );
     for part in parts.iter().filter(|part| part.time.get() > 0.0) {
         let share = part.time / iteration;
         table.row([part.name.to_owned(), part.time.human(), percent(share), bar(share, BAR)]);
     }
-    table.render(screen)
+    table::render(&table, screen)
 }
 
 /// From the first gradients to the end of the last all-reduce.
 pub(super) fn communication(parts: &Communication, screen: &Screen) -> String {
-    let mut table =
-        Table::new([Column::Name("part"), Column::Number("time"), Column::Number("share"), Column::Name("")]);
+    let mut table = Table::new(
+        "",
+        [Column::names("part"), Column::numbers("time"), Column::numbers("share"), Column::names("")],
+    );
     let whole = parts.negotiate + parts.wait + parts.allreduce + parts.misc;
     for (name, time) in [
         ("ALLREDUCE", parts.allreduce),
@@ -148,7 +154,7 @@ pub(super) fn communication(parts: &Communication, screen: &Screen) -> String {
         true => format!("{} of it is not hidden by the backward pass.", parts.exposed.human()),
         false => "All of it is hidden by the backward pass.".to_owned(),
     };
-    table.render(screen) + &screen.paragraph(2, &exposed)
+    table::render(&table, screen) + &screen.paragraph(2, &exposed)
 }
 
 fn workers(scenario: &Scenario, prediction: &Prediction, screen: &Screen) -> String {
@@ -156,14 +162,14 @@ fn workers(scenario: &Scenario, prediction: &Prediction, screen: &Screen) -> Str
     let with_ready = prediction.groups.iter().any(|report| report.ready > Seconds::ZERO);
     let with_slack = prediction.groups.iter().any(|report| report.slack.is_some());
     let mut columns = vec![
-        Column::Number("group"),
-        Column::Words("workers"),
-        Column::Number("batch"),
-        Column::Number("compute"),
+        Column::numbers("group"),
+        Column::words("workers"),
+        Column::numbers("batch"),
+        Column::numbers("compute"),
     ];
-    columns.extend(with_ready.then_some(Column::Number("1st gradient")));
-    columns.extend(with_slack.then_some(Column::Words("slack")));
-    let mut table = Table::new(columns);
+    columns.extend(with_ready.then_some(Column::numbers("1st gradient")));
+    columns.extend(with_slack.then_some(Column::words("slack")));
+    let mut table = Table::new("", columns);
     for report in &prediction.groups {
         let mut cells = vec![
             report.group.to_string(),
@@ -176,7 +182,7 @@ fn workers(scenario: &Scenario, prediction: &Prediction, screen: &Screen) -> Str
         cells.extend(with_slack.then(|| tell::slack(report.slack)));
         table.row(cells);
     }
-    table.render(screen)
+    table::render(&table, screen)
 }
 
 /// What the workers of a group compute with; with a profile the device does not matter.
@@ -196,16 +202,19 @@ fn machine(scenario: &Scenario, index: usize) -> String {
 
 fn scaling(forecast: &Forecast, screen: &Screen) -> String {
     let own = forecast.prediction.workers;
-    let mut table = Table::new([
-        Column::Number("workers"),
-        Column::Number("step time"),
-        Column::Number("samples/s"),
-        Column::Number("90 % interval"),
-        Column::Number("speed-up"),
-        Column::Number("scaling"),
-        Column::Name("bottleneck"),
-        Column::Name(""),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::numbers("workers"),
+            Column::numbers("step time"),
+            Column::numbers("samples/s"),
+            Column::numbers("90 % interval"),
+            Column::numbers("speed-up"),
+            Column::numbers("scaling"),
+            Column::names("bottleneck"),
+            Column::names(""),
+        ],
+    );
     for point in &forecast.scaling {
         table.row([
             count(point.workers.into()),
@@ -218,7 +227,7 @@ fn scaling(forecast: &Forecast, screen: &Screen) -> String {
             if u64::from(point.workers) == own { "◂ this cluster".to_owned() } else { String::new() },
         ]);
     }
-    let mut text = table.render(screen);
+    let mut text = table::render(&table, screen);
     if let Some(sentence) = tell::saturation(forecast) {
         text.push_str(&screen.paragraph(2, &sentence));
     }
@@ -234,12 +243,10 @@ fn bottleneck(prediction: &Prediction, advice: &Advice, screen: &Screen) -> Stri
 }
 
 fn critical_path(path: &CriticalPath, screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("on the path"),
-        Column::Number("time"),
-        Column::Number("share"),
-        Column::Name(""),
-    ]);
+    let mut table = Table::new(
+        "",
+        [Column::names("on the path"), Column::numbers("time"), Column::numbers("share"), Column::names("")],
+    );
     let mut rows = |shares: &[Share], most: usize| {
         for share in shares.iter().filter(|share| share.share >= LEAST_SHARE).take(most) {
             let name = name(&share.name);
@@ -248,7 +255,7 @@ fn critical_path(path: &CriticalPath, screen: &Screen) -> String {
     };
     rows(&path.resources, usize::MAX);
     rows(&path.layers, MOST_LAYERS);
-    let mut text = table.render(screen);
+    let mut text = table::render(&table, screen);
     let sentence = format!(
         "By resource, then by layer: the chain of operations that fills a simulated step of {}.",
         path.step.human()
@@ -258,12 +265,15 @@ fn critical_path(path: &CriticalPath, screen: &Screen) -> String {
 }
 
 fn what_if(changes: &[WhatIf], screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("change"),
-        Column::Number("step time"),
-        Column::Number("throughput"),
-        Column::Number("gain"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("change"),
+            Column::numbers("step time"),
+            Column::numbers("throughput"),
+            Column::numbers("gain"),
+        ],
+    );
     for change in changes {
         table.row([
             change.change.to_owned(),
@@ -272,7 +282,7 @@ fn what_if(changes: &[WhatIf], screen: &Screen) -> String {
             tell::gain(change.gain),
         ]);
     }
-    table.render(screen)
+    table::render(&table, screen)
 }
 
 pub(super) fn warnings(warnings: &[Warning], screen: &Screen) -> String {

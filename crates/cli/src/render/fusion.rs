@@ -1,10 +1,12 @@
 //! Fusion rules side by side, as text.
 
 use super::forecast::{communication, question, section, warnings};
-use super::table::{Column, Table, bar};
+use super::table;
+use super::table::bar;
 use super::{Screen, count, name, percent};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::Scenario;
+use stepcast_report::table::{Column, Table};
 use stepcast_study::fuse::{Family, FusionReport, Line, Message};
 
 /// Messages of the best plan that are shown without `--plan`.
@@ -53,14 +55,17 @@ fn sentence(text: &str) -> String {
 
 /// One line for each family: its default where it has one, and its fastest.
 fn rules(report: &FusionReport, screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("rule"),
-        Column::Number("messages"),
-        Column::Number("step time"),
-        Column::Number("scaling factor"),
-        Column::Number("gain"),
-        Column::Name(""),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("rule"),
+            Column::numbers("messages"),
+            Column::numbers("step time"),
+            Column::numbers("scaling factor"),
+            Column::numbers("gain"),
+            Column::names(""),
+        ],
+    );
     let most = report.lines.iter().map(|line| line.gain).fold(0.0, f64::max);
     let mut shown: Vec<&Line> = Vec::new();
     for line in &report.lines {
@@ -83,7 +88,7 @@ fn rules(report: &FusionReport, screen: &Screen) -> String {
             bar(share, BAR),
         ]);
     }
-    table.render(screen)
+    table::render(&table, screen)
 }
 
 fn signed(gain: f64) -> String {
@@ -95,12 +100,15 @@ fn signed(gain: f64) -> String {
 }
 
 fn plan(plan: &[Message], all: bool, screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Number("message"),
-        Column::Number("gradients"),
-        Column::Number("size"),
-        Column::Words("from … to"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::numbers("message"),
+            Column::numbers("gradients"),
+            Column::numbers("size"),
+            Column::words("from … to"),
+        ],
+    );
     let shown = if all || plan.len() <= SHOWN + 1 { plan.len() } else { SHOWN };
     for (index, message) in plan.iter().take(shown).enumerate() {
         let first = message.gradients.first().map_or("", String::as_str);
@@ -113,7 +121,7 @@ fn plan(plan: &[Message], all: bool, screen: &Screen) -> String {
             range,
         ]);
     }
-    let mut text = table.render(screen);
+    let mut text = table::render(&table, screen);
     if shown < plan.len() {
         let size: Bytes = plan[shown..].iter().map(|message| message.size).sum();
         let rest = format!("… and {} more of {} together: `--plan`.", plan.len() - shown, size.human());
@@ -123,7 +131,7 @@ fn plan(plan: &[Message], all: bool, screen: &Screen) -> String {
 }
 
 fn settings(report: &FusionReport, screen: &Screen) -> String {
-    let mut table = Table::new([Column::Name("where"), Column::Words("what"), Column::Number("gain")]);
+    let mut table = Table::new("", [Column::names("where"), Column::words("what"), Column::numbers("gain")]);
     let settings = &report.settings;
     for (place, setting) in [("PyTorch", &settings.pytorch), ("Horovod", &settings.horovod)] {
         table.row([place.to_owned(), setting.text.clone(), signed(setting.gain)]);
@@ -131,7 +139,7 @@ fn settings(report: &FusionReport, screen: &Screen) -> String {
     let counts: Vec<String> = report.plan.iter().map(|message| message.gradients.len().to_string()).collect();
     let best = format!("buckets = [{}]", counts.join(", "));
     table.row(["[strategy.fusion]".to_owned(), best, signed(report.best().gain)]);
-    table.render(screen)
+    table::render(&table, screen)
 }
 
 fn messages(number: usize) -> String {

@@ -1,8 +1,8 @@
 //! The validation against the benchmarks of HKBU as text.
 
-use super::table::{Column, Table};
 use super::validation::{bounds, titled};
 use super::{Screen, several};
+use stepcast_report::table::{Column, Table};
 use stepcast_validation::hkbu::{ErrorRow, Ranking, Report, Row};
 
 /// The validation, its last line ended.
@@ -24,14 +24,17 @@ fn signed(error: f64) -> String {
 }
 
 fn throughput(rows: &[Row], screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Number("GPUs"),
-        Column::Name("scheme"),
-        Column::Number("measured"),
-        Column::Number("predicted"),
-        Column::Number("error"),
-        Column::Name(""),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::numbers("GPUs"),
+            Column::names("scheme"),
+            Column::numbers("measured"),
+            Column::numbers("predicted"),
+            Column::numbers("error"),
+            Column::names(""),
+        ],
+    );
     for row in rows {
         table.row([
             row.gpus.to_string(),
@@ -47,15 +50,18 @@ fn throughput(rows: &[Row], screen: &Screen) -> String {
 }
 
 fn errors(report: &Report, screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("scheme"),
-        Column::Name("on"),
-        Column::Number("rows"),
-        Column::Number("mean"),
-        Column::Number("worst"),
-        Column::Number("bias"),
-        Column::Number("mean by catalog"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("scheme"),
+            Column::names("on"),
+            Column::numbers("rows"),
+            Column::numbers("mean"),
+            Column::numbers("worst"),
+            Column::numbers("bias"),
+            Column::numbers("mean by catalog"),
+        ],
+    );
     let row = |row: &ErrorRow| {
         let nodes = if row.several_nodes { "several nodes" } else { "one node" };
         let percent = |value: f64| format!("{value:.1} %");
@@ -83,14 +89,17 @@ fn errors(report: &Report, screen: &Screen) -> String {
 }
 
 fn rankings(rows: &[Ranking], screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("network"),
-        Column::Name("on"),
-        Column::Name("fastest"),
-        Column::Name("predicted"),
-        Column::Number("that one is slower by"),
-        Column::Number("pairs in order"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("network"),
+            Column::names("on"),
+            Column::names("fastest"),
+            Column::names("predicted"),
+            Column::numbers("that one is slower by"),
+            Column::numbers("pairs in order"),
+        ],
+    );
     for row in rows {
         table.row([
             row.model.clone(),

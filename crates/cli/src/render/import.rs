@@ -1,9 +1,10 @@
 //! What was found in a recording, as text.
 
-use super::table::{Column, Table};
+use super::table;
 use super::{Screen, count, name, percent, several};
 use stepcast_core::profile::Resource;
 use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_report::table::{Column, Table};
 use stepcast_trace::{ContentFigures, Overview, StepFigures, SummaryFigure, SummaryTable, SummaryValue};
 
 /// Notes beyond these are only counted.
@@ -61,7 +62,7 @@ fn figures(steps: &StepFigures, found: &[SummaryFigure], screen: &Screen) -> Str
     );
     table.row(["mean step".to_owned(), steps.mean.human(), spread]);
     add_figures(&mut table, found);
-    table.render(screen)
+    table::render(&table, screen)
 }
 
 fn more_figures(found: &[SummaryFigure], screen: &Screen) -> String {
@@ -70,14 +71,14 @@ fn more_figures(found: &[SummaryFigure], screen: &Screen) -> String {
     }
     let mut table = figure_table();
     add_figures(&mut table, found);
-    table.render(screen)
+    table::render(&table, screen)
 }
 
-fn figure_table() -> Table<'static> {
-    Table::new([Column::Name(""), Column::Name(""), Column::Words("")])
+fn figure_table() -> Table {
+    Table::new("", [Column::names(""), Column::names(""), Column::words("")])
 }
 
-fn add_figures(table: &mut Table<'_>, found: &[SummaryFigure]) {
+fn add_figures(table: &mut Table, found: &[SummaryFigure]) {
     for figure in found {
         table.row([figure.label.to_owned(), value(&figure.value), figure.note.clone()]);
     }
@@ -87,13 +88,17 @@ fn add_figures(table: &mut Table<'_>, found: &[SummaryFigure]) {
 fn listing(found: &SummaryTable, screen: &Screen) -> String {
     let is_text =
         |column: usize| found.rows.iter().any(|row| matches!(row.get(column), Some(SummaryValue::Text(_))));
-    let columns: Vec<Column<'_>> = found
+    let columns: Vec<Column> = found
         .columns
         .iter()
         .enumerate()
-        .map(|(index, (_, title))| if is_text(index) { Column::Name(title) } else { Column::Number(title) })
+        .map(
+            |(index, (_, title))| {
+                if is_text(index) { Column::names(*title) } else { Column::numbers(*title) }
+            },
+        )
         .collect();
-    let mut table = Table::new(columns);
+    let mut table = Table::new("", columns);
     for row in found.rows.iter().take(MOST_ROWS) {
         table.row(row.iter().map(value));
     }
@@ -104,7 +109,7 @@ fn listing(found: &SummaryTable, screen: &Screen) -> String {
             screen.paragraph(4, &format!("… and {}; --json has them all.", several(more as u64, "more row")))
         }
     };
-    format!("{}\n{}{rest}", screen.title(found.title), table.render(screen))
+    format!("{}\n{}{rest}", screen.title(found.title), table::render(&table, screen))
 }
 
 fn value(value: &SummaryValue) -> String {
@@ -119,13 +124,16 @@ fn value(value: &SummaryValue) -> String {
 }
 
 fn resources(steps: &StepFigures, screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("resource"),
-        Column::Number("operations"),
-        Column::Number("bytes"),
-        Column::Number("busy"),
-        Column::Words(""),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("resource"),
+            Column::numbers("operations"),
+            Column::numbers("bytes"),
+            Column::numbers("busy"),
+            Column::words(""),
+        ],
+    );
     for usage in &steps.resources {
         let (title, what) = match usage.resource {
             Resource::Downlink => ("downlink", "from servers to the worker"),
@@ -142,7 +150,7 @@ fn resources(steps: &StepFigures, screen: &Screen) -> String {
             what.to_owned(),
         ]);
     }
-    table.render(screen)
+    table::render(&table, screen)
 }
 
 fn notes(notes: &[String], screen: &Screen) -> String {

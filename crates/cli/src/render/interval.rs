@@ -1,8 +1,9 @@
 //! How sure a prediction is, as text.
 
-use super::table::{Column, Table};
+use super::table;
 use super::{Screen, grouped, percent};
 use stepcast_core::quantity::SamplesPerSec;
+use stepcast_report::table::{Column, Table};
 use stepcast_report::words::between;
 use stepcast_study::predict::interval::Interval;
 
@@ -25,7 +26,8 @@ pub(super) fn rates(range: [f64; 2]) -> String {
 
 /// What the width comes from.
 pub(super) fn parts(interval: &Interval, screen: &Screen) -> String {
-    let mut table = Table::new([Column::Name("source"), Column::Number("throughput"), Column::Words("")]);
+    let mut table =
+        Table::new("", [Column::names("source"), Column::numbers("throughput"), Column::words("")]);
     let both = |slower: f64, faster: f64| {
         format!("−{} +{}", percent(1.0 - (-slower).exp()), percent(faster.exp() - 1.0))
     };
@@ -48,7 +50,7 @@ pub(super) fn parts(interval: &Interval, screen: &Screen) -> String {
         basis.sets.join(", ")
     );
     table.row(["model error".to_owned(), both(interval.model, interval.model), from]);
-    table.render(screen)
+    table::render(&table, screen)
 }
 
 #[cfg(test)]

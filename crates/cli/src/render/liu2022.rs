@@ -1,8 +1,8 @@
 //! The validation against Liu 2022 as text.
 
 use super::Screen;
-use super::table::{Column, Table};
 use super::validation::{bounds, titled};
+use stepcast_report::table::{Column, Table};
 use stepcast_validation::BoundCheck;
 use stepcast_validation::liu2022::{Check, Report, TableRow};
 
@@ -22,14 +22,17 @@ pub(crate) fn render(report: &Report, screen: &Screen) -> String {
 }
 
 fn checks(checks: &[Check], screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Words("figures against their exact values"),
-        Column::Number("cases"),
-        Column::Number("figures"),
-        Column::Number("worst"),
-        Column::Number("tolerance"),
-        Column::Name(""),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::words("figures against their exact values"),
+            Column::numbers("cases"),
+            Column::numbers("figures"),
+            Column::numbers("worst"),
+            Column::numbers("tolerance"),
+            Column::names(""),
+        ],
+    );
     for check in checks {
         table.row([
             check.what.clone(),
@@ -50,14 +53,17 @@ fn deviation(size: f64) -> String {
 }
 
 fn tables(rows: &[TableRow], screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("table"),
-        Column::Name("row"),
-        Column::Name("figure"),
-        Column::Number("printed"),
-        Column::Number("recomputed"),
-        Column::Name(""),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("table"),
+            Column::names("row"),
+            Column::names("figure"),
+            Column::numbers("printed"),
+            Column::numbers("recomputed"),
+            Column::names(""),
+        ],
+    );
     for row in rows {
         table.row([
             row.table.trim_start_matches('T').to_owned(),

@@ -1,10 +1,11 @@
 //! A map of conditions as text: the fastest of those that are admissible.
 
 use super::forecast::{question, section, warnings};
-use super::table::{Column, Table};
+use super::table;
 use super::updating::average;
 use super::{Screen, count, duration, several};
 use stepcast_core::scenario::Scenario;
+use stepcast_report::table::{Column, Table};
 use stepcast_study::explore::map::{Cell, Map};
 
 /// Rows of the ranking.
@@ -52,14 +53,17 @@ fn extent(map: &Map) -> String {
 }
 
 fn ranking(map: &Map, screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Number("nodes"),
-        Column::Number("batch"),
-        Column::Number("epoch"),
-        Column::Number("minibatch"),
-        Column::Number("step time"),
-        Column::Name(""),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::numbers("nodes"),
+            Column::numbers("batch"),
+            Column::numbers("epoch"),
+            Column::numbers("minibatch"),
+            Column::numbers("step time"),
+            Column::names(""),
+        ],
+    );
     for (place, &index) in map.ranking.iter().take(SHOWN).enumerate() {
         let Cell { nodes, batch, iteration, epoch, minibatch, .. } = map.cells[index];
         let mark = if place == 0 { "◂ fastest" } else { "" };
@@ -72,7 +76,7 @@ fn ranking(map: &Map, screen: &Screen) -> String {
             mark.to_owned(),
         ]);
     }
-    let mut text = table.render(screen);
+    let mut text = table::render(&table, screen);
     if map.ranking.len() > SHOWN {
         let rest = count((map.ranking.len() - SHOWN) as u64);
         text.push_str(&screen.paragraph(2, &format!("{rest} more are slower; `--json` has them all.")));

@@ -1,21 +1,25 @@
 //! Models as text: the list, the totals of one, its layers.
 
-use super::table::{Column, Table};
+use super::table;
 use super::{Screen, count, difference, percent};
 use stepcast_core::model::zoo::Entry;
 use stepcast_core::model::{Activation, Conv2d, Counting, Model, Norm, Op, Padding, Pool};
 use stepcast_core::quantity::{Bytes, Flops};
+use stepcast_report::table::{Column, Table};
 
 /// All models, one row each.
 pub(crate) fn list(models: &[(&Entry, Model)], screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("name"),
-        Column::Number("parameters"),
-        Column::Number("GFLOP/sample"),
-        Column::Number("tensors"),
-        Column::Name("input"),
-        Column::Words("source"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("name"),
+            Column::numbers("parameters"),
+            Column::numbers("GFLOP/sample"),
+            Column::numbers("tensors"),
+            Column::names("input"),
+            Column::words("source"),
+        ],
+    );
     for (entry, model) in models {
         table.row([
             entry.name.to_owned(),
@@ -28,7 +32,7 @@ pub(crate) fn list(models: &[(&Entry, Model)], screen: &Screen) -> String {
     }
     let note = "GFLOP/sample: forward operations, a multiply-add being two. Tensors: gradients that the \
                 backward pass produces. Models called zeng2023/… are for reproducing that paper.";
-    format!("{}\n{}", table.render(screen), screen.paragraph(2, note))
+    format!("{}\n{}", table::render(&table, screen), screen.paragraph(2, note))
 }
 
 /// The authors and the year; `show` has the rest.
@@ -58,7 +62,7 @@ pub(crate) fn show(entry: &Entry, model: &Model, layers: bool, screen: &Screen) 
 }
 
 fn totals(entry: &Entry, model: &Model, screen: &Screen) -> String {
-    let mut table = Table::new([Column::Name(""), Column::Number(""), Column::Words("")]);
+    let mut table = Table::new("", [Column::names(""), Column::numbers(""), Column::words("")]);
     let mut row =
         |name: &str, value: String, note: &str| table.row([name.to_owned(), value, note.to_owned()]);
     let size = Bytes::new(model.parameters() as f64 * 4.0);
@@ -84,7 +88,7 @@ fn totals(entry: &Entry, model: &Model, screen: &Screen) -> String {
         screen.strong(entry.name),
         entry.description,
         screen.paragraph(0, &format!("Source: {}.", entry.source)),
-        table.render(screen)
+        table::render(&table, screen)
     )
 }
 
@@ -96,12 +100,15 @@ fn adjusted(model: &Model) -> &'static str {
 fn kinds(model: &Model, screen: &Screen) -> String {
     let cost = model.cost();
     let all = cost.forward(Counting::ALL) as f64;
-    let mut table = Table::new([
-        Column::Name("forward by kind"),
-        Column::Number("operations"),
-        Column::Number("share"),
-        Column::Words("counted"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("forward by kind"),
+            Column::numbers("operations"),
+            Column::numbers("share"),
+            Column::words("counted"),
+        ],
+    );
     let kinds = [
         ("multiply-add", cost.multiply_add, "always"),
         ("bias", cost.bias, "with count = [\"bias\"]"),
@@ -114,18 +121,18 @@ fn kinds(model: &Model, screen: &Screen) -> String {
         let share = percent(operations as f64 / all);
         table.row([name.to_owned(), count(operations), share, counted.to_owned()]);
     }
-    table.render(screen)
+    table::render(&table, screen)
 }
 
 fn adjustments(model: &Model, screen: &Screen) -> String {
     let mut table =
-        Table::new([Column::Number("forward"), Column::Number("weights"), Column::Words("reason")]);
+        Table::new("", [Column::numbers("forward"), Column::numbers("weights"), Column::words("reason")]);
     let change = |value: i64| if value == 0 { "–".to_owned() } else { difference(value) };
     for adjustment in model.adjustments() {
         table.row([change(adjustment.forward), change(adjustment.weights), adjustment.reason.to_owned()]);
     }
     let title = screen.title("Adjustments: how the published counts depart from the layout");
-    format!("{title}\n{}", table.render(screen))
+    format!("{title}\n{}", table::render(&table, screen))
 }
 
 /// What a paper states besides the layout, if it does.
@@ -136,24 +143,27 @@ fn published(model: &Model, screen: &Screen) -> Option<String> {
         ("parameters shipped", published.shipped, "in one push or pull"),
         ("forward", published.forward, "operations of one sample outside Table 1"),
     ];
-    let mut table = Table::new([Column::Name(""), Column::Number(""), Column::Words("")]);
+    let mut table = Table::new("", [Column::names(""), Column::numbers(""), Column::words("")]);
     for (name, value, note) in rows {
         if let Some(value) = value {
             table.row([name.to_owned(), count(value), note.to_owned()]);
         }
     }
     let any = rows.iter().any(|(_, value, _)| value.is_some());
-    any.then(|| format!("{}\n{}", screen.title("As the paper states"), table.render(screen)))
+    any.then(|| format!("{}\n{}", screen.title("As the paper states"), table::render(&table, screen)))
 }
 
 fn layer_table(model: &Model, screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("layer"),
-        Column::Words("operation"),
-        Column::Name("output"),
-        Column::Number("operations"),
-        Column::Number("parameters"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("layer"),
+            Column::words("operation"),
+            Column::names("output"),
+            Column::numbers("operations"),
+            Column::numbers("parameters"),
+        ],
+    );
     let quiet = |value: u64| if value == 0 { "–".to_owned() } else { count(value) };
     for layer in model.layers() {
         table.row([
@@ -165,7 +175,7 @@ fn layer_table(model: &Model, screen: &Screen) -> String {
         ]);
     }
     let note = "Operations of all kinds, for one sample.";
-    format!("{}\n{}", table.render(screen), screen.paragraph(2, note))
+    format!("{}\n{}", table::render(&table, screen), screen.paragraph(2, note))
 }
 
 /// An operation in a few words: "conv2d 3×3, stride 2".

@@ -1,20 +1,24 @@
 //! Published throughput and its prediction as text.
 
-use super::table::{Column, Table};
+use super::table;
 use super::{Screen, errors, name};
+use stepcast_report::table::{Column, Table};
 use stepcast_validation::published::Report;
 
 /// The validation, its last line ended.
 pub(crate) fn render(report: &Report, screen: &Screen) -> String {
     let verdict = if report.holds() { "bounds kept" } else { "bounds missed" };
     let title = screen.strong(&format!("{}: {verdict}", report.set));
-    let mut table = Table::new([
-        Column::Name("machines"),
-        Column::Number(report.unit),
-        Column::Number("predicted"),
-        Column::Number("error"),
-        Column::Name(""),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("machines"),
+            Column::numbers(report.unit),
+            Column::numbers("predicted"),
+            Column::numbers("error"),
+            Column::names(""),
+        ],
+    );
     for row in &report.rows {
         table.row([
             name(&row.what),
@@ -26,7 +30,7 @@ pub(crate) fn render(report: &Report, screen: &Screen) -> String {
     }
     let sections = [
         format!("{title}\n{}", screen.paragraph(0, report.about)),
-        table.render(screen),
+        table::render(&table, screen),
         format!("{}\n{}", screen.title("Errors"), errors::table("method", &[report.errors], screen)),
         screen.paragraph(2, &format!("Bounds: {}. Left out: {}", report.bounds, report.left_out)),
     ];

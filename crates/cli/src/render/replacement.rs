@@ -1,10 +1,11 @@
 //! Layers that the network cannot hide, and others in their place, as text.
 
 use super::forecast::{question, section, warnings};
-use super::table::{Column, Table};
+use super::table;
 use super::{Screen, count, name, percent};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::Scenario;
+use stepcast_report::table::{Column, Table};
 use stepcast_study::replace::{ExposedLayer, Figures, LayerLine, Replacement, ReplacementReport};
 
 /// Layers in the table of the worst.
@@ -44,12 +45,15 @@ fn summary(before: &Figures, screen: &Screen) -> String {
 }
 
 fn exposed(layers: &[ExposedLayer], screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("layer"),
-        Column::Number("gradients"),
-        Column::Number("share"),
-        Column::Number("exposed"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("layer"),
+            Column::numbers("gradients"),
+            Column::numbers("share"),
+            Column::numbers("exposed"),
+        ],
+    );
     let costly = || layers.iter().filter(|layer| layer.exposed.get() > 0.0);
     for layer in costly().take(WORST) {
         table.row([name(&layer.name), mebibytes(layer.size), percent(layer.share), layer.exposed.human()]);
@@ -59,33 +63,34 @@ fn exposed(layers: &[ExposedLayer], screen: &Screen) -> String {
     if let Some(more) = costly().count().checked_sub(WORST).filter(|more| *more > 0) {
         note.push_str(&format!(" {more} more layers cost less."));
     }
-    format!("{}\n{}", table.render(screen), screen.paragraph(2, &note))
+    format!("{}\n{}", table::render(&table, screen), screen.paragraph(2, &note))
 }
 
 fn layers(lines: &[LayerLine], screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("layer"),
-        Column::Name("operation"),
-        Column::Name("output"),
-        Column::Number("weights"),
-        Column::Number("parameters"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("layer"),
+            Column::names("operation"),
+            Column::names("output"),
+            Column::numbers("weights"),
+            Column::numbers("parameters"),
+        ],
+    );
     for line in lines {
         let size = if line.weights.get() > 0.0 { mebibytes(line.weights) } else { String::new() };
         let parameters = if line.parameters > 0 { count(line.parameters) } else { String::new() };
         table.row([name(&line.name), line.op.clone(), line.output.clone(), size, parameters]);
     }
-    table.render(screen)
+    table::render(&table, screen)
 }
 
 fn comparison(before: &Figures, replacement: &Replacement, screen: &Screen) -> String {
     let after = &replacement.after;
-    let mut table = Table::new([
-        Column::Name(""),
-        Column::Number("before"),
-        Column::Number("after"),
-        Column::Number("change"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [Column::names(""), Column::numbers("before"), Column::numbers("after"), Column::numbers("change")],
+    );
     let mut row = |what: &str, values: [String; 2], before: f64, after: f64| {
         let change = match before > 0.0 {
             true => format!("{:+.1} %", 100.0 * (after / before - 1.0)),
@@ -105,7 +110,7 @@ fn comparison(before: &Figures, replacement: &Replacement, screen: &Screen) -> S
     row("scaling factor", both(|f| format!("{:.3}", f.scaling_factor)), factor(before), factor(after));
     let note = "A network with other layers learns otherwise: Stepcast says how long a step takes, not what it is good \
                 for.";
-    format!("{}\n{}", table.render(screen), screen.paragraph(2, note))
+    format!("{}\n{}", table::render(&table, screen), screen.paragraph(2, note))
 }
 
 /// Sizes of weights are known in binary units: VGG-16's first fully connected layer has 392 MiB.

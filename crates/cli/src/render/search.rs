@@ -2,9 +2,10 @@
 
 use super::forecast::section;
 use super::sweep::titles;
-use super::table::{Column, Table};
+use super::table;
 use super::{Screen, count, duration, grouped, limit, money, name, percent, several};
 use stepcast_core::quantity::Seconds;
+use stepcast_report::table::{Column, Table};
 use stepcast_study::explore::search::{Entry, Excluded, How, Objective, Report};
 use stepcast_study::explore::sweep::Variants;
 
@@ -83,15 +84,19 @@ fn entries(variants: &Variants<'_>, report: &Report, rows: &[Entry], screen: &Sc
     let trains = rows.iter().any(|row| row.figures.training.is_some());
     let costs = rows.iter().any(|row| row.figures.cost.is_some());
     let money_title = format!("cost/{}", name(&report.currency));
-    let mut columns = vec![Column::Number(""), Column::Words("configuration")];
+    let mut columns = vec![Column::numbers(""), Column::words("configuration")];
     if trains {
-        columns.push(Column::Number("training"));
+        columns.push(Column::numbers("training"));
     }
     if costs {
-        columns.push(Column::Number(&money_title));
+        columns.push(Column::numbers(&money_title));
     }
-    columns.extend([Column::Number("step time"), Column::Number("throughput"), Column::Name("bottleneck")]);
-    let mut table = Table::new(columns);
+    columns.extend([
+        Column::numbers("step time"),
+        Column::numbers("throughput"),
+        Column::names("bottleneck"),
+    ]);
+    let mut table = Table::new("", columns);
     for (place, entry) in rows.iter().enumerate() {
         let figures = &entry.figures;
         let mut cells = vec![(place + 1).to_string(), configuration(variants, entry)];
@@ -108,7 +113,7 @@ fn entries(variants: &Variants<'_>, report: &Report, rows: &[Entry], screen: &Sc
         ]);
         table.row(cells);
     }
-    table.render(screen)
+    table::render(&table, screen)
 }
 
 /// The front, thinned out evenly where it is long.
@@ -118,14 +123,16 @@ fn front(variants: &Variants<'_>, report: &Report, screen: &Screen) -> String {
         0..=FRONT => all.iter().collect(),
         long => (0..FRONT).map(|place| &all[place * (long - 1) / (FRONT - 1)]).collect(),
     };
-    let mut table =
-        Table::new([Column::Number("training"), Column::Number("cost"), Column::Words("configuration")]);
+    let mut table = Table::new(
+        "",
+        [Column::numbers("training"), Column::numbers("cost"), Column::words("configuration")],
+    );
     for entry in &shown {
         let time = entry.figures.training.unwrap_or(Seconds::ZERO);
         let cost = entry.figures.cost.unwrap_or(0.0);
         table.row([duration(time), money(cost), configuration(variants, entry)]);
     }
-    let mut text = table.render(screen);
+    let mut text = table::render(&table, screen);
     let of = if report.how == How::Exhaustive { "" } else { " among those predicted" };
     let note = if all.len() > shown.len() {
         format!("{} of {}; `--json` has them all. ", shown.len(), count(all.len() as u64))
@@ -137,15 +144,18 @@ fn front(variants: &Variants<'_>, report: &Report, screen: &Screen) -> String {
 }
 
 fn constraints(rows: &[Excluded], screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("constraint"),
-        Column::Number("excludes"),
-        Column::Number("alone"),
-        Column::Words(""),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("constraint"),
+            Column::numbers("excludes"),
+            Column::numbers("alone"),
+            Column::words(""),
+        ],
+    );
     for row in rows {
         let nearest = row.nearest.clone().unwrap_or_default();
         table.row([plain(&row.constraint), count(row.excluded), count(row.alone), nearest]);
     }
-    table.render(screen)
+    table::render(&table, screen)
 }

@@ -1,9 +1,11 @@
 //! What only a simulation knows, as text.
 
-use super::table::{Column, Table, bar};
+use super::table;
+use super::table::bar;
 use super::{Screen, count, name, percent, ratio, several};
 use stepcast_core::prediction::{Simulation, Spread};
 use stepcast_core::quantity::Seconds;
+use stepcast_report::table::{Column, Table};
 
 /// Cells of the widest bar.
 const BAR: usize = 24;
@@ -22,15 +24,17 @@ const MOST_RESOURCES: usize = 16;
 
 /// Steps and staleness with their spreads, and what follows from them.
 pub(super) fn figures(simulation: &Simulation, screen: &Screen) -> String {
-    let mut spreads =
-        Table::new([Column::Name(""), Column::Number("5 %"), Column::Number("50 %"), Column::Number("95 %")]);
+    let mut spreads = Table::new(
+        "",
+        [Column::names(""), Column::numbers("5 %"), Column::numbers("50 %"), Column::numbers("95 %")],
+    );
     let mut row = |title: &str, spread: Spread, write: fn(f64) -> String| {
         spreads.row([title.to_owned(), write(spread.low), write(spread.median), write(spread.high)]);
     };
     row("step of a worker", simulation.step_s, |time| Seconds::new(time).human());
     row("staleness", simulation.staleness, ratio_or_whole);
 
-    let mut table = Table::new([Column::Name(""), Column::Name(""), Column::Words("")]);
+    let mut table = Table::new("", [Column::names(""), Column::names(""), Column::words("")]);
     let mut row = |title: &str, value: String, note: &str| {
         table.row([title.to_owned(), value, note.to_owned()]);
     };
@@ -57,7 +61,7 @@ pub(super) fn figures(simulation: &Simulation, screen: &Screen) -> String {
             runs => format!("in {runs} runs"),
         },
     );
-    let mut text = format!("{}\n{}", spreads.render(screen), table.render(screen));
+    let mut text = format!("{}\n{}", table::render(&spreads, screen), table::render(&table, screen));
     if simulation.end != "all steps were done" {
         let end: String = simulation.end.chars().filter(|c| !c.is_control()).collect();
         text.push_str(&screen.paragraph(2, &format!("The runs ended early: {end}.")));
@@ -75,12 +79,12 @@ fn ratio_or_whole(value: f64) -> String {
 
 /// A bar for each staleness, or for each range of them.
 pub(super) fn staleness(simulation: &Simulation, screen: &Screen) -> String {
-    let mut table = Table::new([Column::Number(""), Column::Number(""), Column::Name("")]);
+    let mut table = Table::new("", [Column::numbers(""), Column::numbers(""), Column::names("")]);
     for (label, share) in bins(&simulation.staleness_histogram) {
         let shown = if share > 0.0 { percent(share) } else { "–".to_owned() };
         table.row([label, shown, bar(share, BAR)]);
     }
-    table.render(screen)
+    table::render(&table, screen)
 }
 
 /// The histogram in at most [`ROWS`] rows. What is rare at either end shares a row with its neighbour.
@@ -115,11 +119,11 @@ fn accumulate(sum: &mut f64, share: f64) -> f64 {
 
 /// The busiest resources.
 pub(super) fn usage(simulation: &Simulation, screen: &Screen) -> String {
-    let mut table = Table::new([Column::Name("resource"), Column::Number("used"), Column::Name("")]);
+    let mut table = Table::new("", [Column::names("resource"), Column::numbers("used"), Column::names("")]);
     for usage in simulation.usage.iter().take(MOST_RESOURCES) {
         table.row([name(&usage.resource), percent(usage.share), bar(usage.share, BAR)]);
     }
-    let mut text = table.render(screen);
+    let mut text = table::render(&table, screen);
     let more = simulation.usage.len().saturating_sub(MOST_RESOURCES);
     if more > 0 {
         text.push_str(

@@ -1,7 +1,8 @@
 //! The validation of fitted step times as text.
 
 use super::Screen;
-use super::table::{Column, Table};
+use super::table;
+use stepcast_report::table::{Column, Table};
 use stepcast_study::fit::steps::LeftOutErrors;
 use stepcast_validation::steps::{Report, Times, is_bounded};
 
@@ -28,17 +29,20 @@ pub(crate) fn render(report: &Report, screen: &Screen) -> String {
 }
 
 fn steps(report: &Report, screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("model"),
-        Column::Name("precision"),
-        Column::Number("batch"),
-        Column::Number("forward"),
-        Column::Number("error"),
-        Column::Number("backward"),
-        Column::Number("error"),
-        Column::Number("iteration"),
-        Column::Number("error"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("model"),
+            Column::names("precision"),
+            Column::numbers("batch"),
+            Column::numbers("forward"),
+            Column::numbers("error"),
+            Column::numbers("backward"),
+            Column::numbers("error"),
+            Column::numbers("iteration"),
+            Column::numbers("error"),
+        ],
+    );
     let error = |times: &Times| format!("{:+.1} %", 100.0 * (times.predicted / times.measured - 1.0));
     for row in &report.rows {
         table.row([
@@ -53,7 +57,11 @@ fn steps(report: &Report, screen: &Screen) -> String {
             error(&row.iteration),
         ]);
     }
-    format!("{}\n{}", screen.title("Measured steps, and errors of their prediction"), table.render(screen))
+    format!(
+        "{}\n{}",
+        screen.title("Measured steps, and errors of their prediction"),
+        table::render(&table, screen)
+    )
 }
 
 /// Mean and worst errors, and whether they keep the bounds of a report.
@@ -63,14 +71,17 @@ pub(super) fn left_out(
     judged_by: Option<&Report>,
     screen: &Screen,
 ) -> String {
-    let mut table = Table::new([
-        Column::Name("steps"),
-        Column::Number("number"),
-        Column::Name("errors of"),
-        Column::Number("mean"),
-        Column::Number("worst"),
-        Column::Name(""),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("steps"),
+            Column::numbers("number"),
+            Column::names("errors of"),
+            Column::numbers("mean"),
+            Column::numbers("worst"),
+            Column::names(""),
+        ],
+    );
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     for row in rows {
         let verdict = match judged_by.filter(|_| is_bounded(row)).map(|report| report.keeps(row)) {
@@ -87,5 +98,5 @@ pub(super) fn left_out(
             verdict.to_owned(),
         ]);
     }
-    format!("{}\n{}", screen.title(title), table.render(screen))
+    format!("{}\n{}", screen.title(title), table::render(&table, screen))
 }

@@ -1,9 +1,10 @@
 //! A sweep as text: its rows, or what became of its file.
 
-use super::table::{Column, Table};
+use super::table;
 use super::{Screen, count, duration, grouped, limit, money, percent, several};
 use serde_json::json;
 use std::path::Path;
+use stepcast_report::table::{Column, Table};
 use stepcast_study::explore::sweep::{Axis, Figures, Row, Variants};
 
 /// Rows that are shown.
@@ -131,16 +132,16 @@ pub(super) fn titles(axes: &[Axis]) -> Vec<String> {
 }
 
 /// A column that may be left out where there is no room for it.
-struct Wide<'a> {
-    column: Column<'a>,
+struct Wide {
+    column: Column,
     /// Columns with higher numbers are left out first; 0 stays.
     dispensable: u8,
     cells: Vec<String>,
 }
 
-impl Wide<'_> {
+impl Wide {
     fn width(&self) -> usize {
-        let (Column::Name(title) | Column::Number(title) | Column::Words(title)) = self.column;
+        let title = &self.column.title;
         let longest = self.cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
         longest.max(title.chars().count()) + 2
     }
@@ -152,19 +153,19 @@ fn table(variants: &Variants<'_>, rows: &[Row], screen: &Screen) -> String {
         let cell = |row: &Row| row.answer.as_ref().map_or(Some("–".to_owned()), show);
         rows.iter().map(|row| cell(row).unwrap_or_default()).collect()
     };
-    let mut columns: Vec<Wide<'_>> = Vec::new();
+    let mut columns: Vec<Wide> = Vec::new();
     for (place, (axis, title)) in variants.axes().iter().zip(&titles).enumerate() {
         let cells = rows.iter().map(|row| super::name(&axis.value(row.digits[place]))).collect();
-        columns.push(Wide { column: Column::Number(title), dispensable: 0, cells });
+        columns.push(Wide { column: Column::numbers(title), dispensable: 0, cells });
     }
     let mut add = |column, dispensable, cells: Vec<String>| columns.push(Wide { column, dispensable, cells });
-    add(Column::Number("step time"), 0, figure(&|figures| Some(figures.iteration.human())));
-    add(Column::Number("throughput"), 0, figure(&|figures| Some(grouped(figures.throughput.human()))));
-    add(Column::Number("scaling"), 4, figure(&|figures| Some(percent(figures.scaling_factor))));
-    add(Column::Number("epoch"), 3, figure(&|figures| figures.epoch.map(duration)));
-    add(Column::Number("cost"), 2, figure(&|figures| figures.cost.map(money)));
-    add(Column::Name("method"), 1, figure(&|figures| Some(figures.method.to_owned())));
-    add(Column::Name("bottleneck"), 5, figure(&|figures| Some(limit(figures.bottleneck).to_owned())));
+    add(Column::numbers("step time"), 0, figure(&|figures| Some(figures.iteration.human())));
+    add(Column::numbers("throughput"), 0, figure(&|figures| Some(grouped(figures.throughput.human()))));
+    add(Column::numbers("scaling"), 4, figure(&|figures| Some(percent(figures.scaling_factor))));
+    add(Column::numbers("epoch"), 3, figure(&|figures| figures.epoch.map(duration)));
+    add(Column::numbers("cost"), 2, figure(&|figures| figures.cost.map(money)));
+    add(Column::names("method"), 1, figure(&|figures| Some(figures.method.to_owned())));
+    add(Column::names("bottleneck"), 5, figure(&|figures| Some(limit(figures.bottleneck).to_owned())));
     // What is the same everywhere, or nowhere, is not worth a column.
     let told = |cells: &[String]| cells.iter().any(|cell| !cell.is_empty() && cell != "–");
     columns.retain(|wide| wide.dispensable == 0 || told(&wide.cells));
@@ -179,9 +180,9 @@ fn table(variants: &Variants<'_>, rows: &[Row], screen: &Screen) -> String {
         };
         columns.retain(|wide| wide.dispensable < most);
     }
-    let mut table = Table::new(columns.iter().map(|wide| wide.column).collect::<Vec<_>>());
+    let mut table = Table::new("", columns.iter().map(|wide| wide.column.clone()).collect::<Vec<_>>());
     for place in 0..rows.len() {
         table.row(columns.iter().map(|wide| wide.cells[place].clone()));
     }
-    table.render(screen)
+    table::render(&table, screen)
 }

@@ -1,77 +1,44 @@
-//! Tables: a rule under the titles, no other lines, indented by two.
+//! Tables as text: a rule under the titles, no other lines, indented by two.
 
 use super::Screen;
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, presets};
 use comfy_table::{LineStyle, TableStyle};
+use stepcast_report::table::{Cells, Table};
 
 const STYLE: TableStyle = presets::NOTHING.header_separator(LineStyle::none().fill('─').junction('─'));
 const INDENT: &str = "  ";
 
-/// How a column stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Column<'a> {
-    /// Names: to the left, never broken.
-    Name(&'a str),
-    /// Numbers: to the right, never broken.
-    Number(&'a str),
-    /// Words: to the left, broken where they have to be.
-    Words(&'a str),
-}
-
-impl<'a> Column<'a> {
-    fn title(self) -> &'a str {
-        match self {
-            Self::Name(title) | Self::Number(title) | Self::Words(title) => title,
+/// The rows of a table under the titles of its columns, each line ended. Title and note are up to the caller.
+pub(crate) fn render(table: &Table, screen: &Screen) -> String {
+    let mut inner = comfy_table::Table::new();
+    inner.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);
+    inner.set_width(screen.width - INDENT.len() as u16);
+    if table.columns.iter().any(|column| !column.title.is_empty()) {
+        inner.set_header(table.columns.iter().map(|column| column.title.as_str()));
+    }
+    for row in &table.rows {
+        inner.add_row(&row.cells);
+    }
+    let last = table.columns.len().saturating_sub(1);
+    for (index, column) in table.columns.iter().enumerate() {
+        let Some(inner) = inner.column_mut(index) else { continue };
+        inner.set_padding((0, if index == last { 0 } else { 1 }));
+        if column.cells == Cells::Numbers {
+            inner.set_cell_alignment(CellAlignment::Right);
+        }
+        if column.cells != Cells::Words {
+            inner.set_constraint(ColumnConstraint::ContentWidth);
         }
     }
-}
-
-/// Rows under titles.
-#[derive(Debug)]
-pub(crate) struct Table<'a> {
-    inner: comfy_table::Table,
-    columns: Vec<Column<'a>>,
-}
-
-impl<'a> Table<'a> {
-    pub(crate) fn new(columns: impl Into<Vec<Column<'a>>>) -> Self {
-        let columns = columns.into();
-        let mut inner = comfy_table::Table::new();
-        inner.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);
-        if columns.iter().any(|column| !column.title().is_empty()) {
-            inner.set_header(columns.iter().map(|column| column.title()).collect::<Vec<_>>());
-        }
-        Self { inner, columns }
+    let lines: Vec<String> = inner.lines().map(|line| line.trim_end().to_owned()).collect();
+    let titles = lines.iter().position(|line| line.starts_with('─')).unwrap_or(0);
+    let mut text = String::new();
+    for (place, line) in lines.iter().enumerate() {
+        text.push_str(INDENT);
+        text.push_str(&if place < titles { screen.title(line) } else { line.clone() });
+        text.push('\n');
     }
-
-    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.inner.add_row(Row::from(cells.into_iter().collect::<Vec<_>>()));
-    }
-
-    /// The table's lines, each ended.
-    pub(crate) fn render(mut self, screen: &Screen) -> String {
-        self.inner.set_width(screen.width - INDENT.len() as u16);
-        let last = self.columns.len().saturating_sub(1);
-        for (index, column) in self.columns.iter().enumerate() {
-            let Some(inner) = self.inner.column_mut(index) else { continue };
-            inner.set_padding((0, if index == last { 0 } else { 1 }));
-            if let Column::Number(_) = column {
-                inner.set_cell_alignment(CellAlignment::Right);
-            }
-            if !matches!(column, Column::Words(_)) {
-                inner.set_constraint(ColumnConstraint::ContentWidth);
-            }
-        }
-        let lines: Vec<String> = self.inner.lines().map(|line| line.trim_end().to_owned()).collect();
-        let titles = lines.iter().position(|line| line.starts_with('─')).unwrap_or(0);
-        let mut text = String::new();
-        for (place, line) in lines.iter().enumerate() {
-            text.push_str(INDENT);
-            text.push_str(&if place < titles { screen.title(line) } else { line.clone() });
-            text.push('\n');
-        }
-        text
-    }
+    text
 }
 
 /// `width` cells, filled to `share`, in eighths of a cell.
@@ -84,13 +51,15 @@ pub(crate) fn bar(share: f64, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stepcast_report::table::Column;
 
     #[test]
     fn tables_align_and_fit() {
-        let mut table = Table::new([Column::Name("name"), Column::Number("number"), Column::Words("words")]);
+        let mut table =
+            Table::new("", [Column::names("name"), Column::numbers("number"), Column::words("words")]);
         table.row(["a".to_owned(), "1".to_owned(), "some words that do not fit on a line".to_owned()]);
         table.row(["bcd".to_owned(), "1,234".to_owned(), "few".to_owned()]);
-        let text = table.render(&Screen { width: 40, colours: false });
+        let text = render(&table, &Screen { width: 40, colours: false });
         let expected = "  \
   name  number  words
   ──────────────────────────────────────

@@ -1,7 +1,8 @@
 //! The validation against real asynchronous runs as text.
 
-use super::table::{Column, Table};
+use super::table;
 use super::{Screen, errors};
+use stepcast_report::table::{Column, Table};
 use stepcast_validation::tf_ps::Report;
 
 /// The validation, its last line ended.
@@ -29,18 +30,21 @@ fn range(interval: [f64; 2]) -> String {
 }
 
 fn points(report: &Report, screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("configuration"),
-        Column::Number("workers"),
-        Column::Number("measured"),
-        Column::Number("predicted"),
-        Column::Number("90 % of runs"),
-        Column::Number("with model error"),
-        Column::Number("error"),
-        Column::Number("held out"),
-        Column::Number("cynthia"),
-        Column::Number("lin"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("configuration"),
+            Column::numbers("workers"),
+            Column::numbers("measured"),
+            Column::numbers("predicted"),
+            Column::numbers("90 % of runs"),
+            Column::numbers("with model error"),
+            Column::numbers("error"),
+            Column::numbers("held out"),
+            Column::numbers("cynthia"),
+            Column::numbers("lin"),
+        ],
+    );
     for row in &report.rows {
         table.row([
             row.configuration.clone(),
@@ -55,7 +59,7 @@ fn points(report: &Report, screen: &Screen) -> String {
             percent(row.lin, row.measured),
         ]);
     }
-    format!("{}\n{}", screen.title("Throughput"), table.render(screen))
+    format!("{}\n{}", screen.title("Throughput"), table::render(&table, screen))
 }
 
 fn summary(report: &Report, screen: &Screen) -> String {

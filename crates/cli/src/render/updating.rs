@@ -2,12 +2,13 @@
 
 use super::Screen;
 use super::forecast::parts;
-use super::table::{Column, Table};
+use super::table;
 use stepcast_core::prediction::Updating;
+use stepcast_report::table::{Column, Table};
 
 /// How long an update takes, what enters it, and where its time goes.
 pub(super) fn figures(updating: &Updating, screen: &Screen) -> String {
-    let mut table = Table::new([Column::Name(""), Column::Name(""), Column::Words("")]);
+    let mut table = Table::new("", [Column::names(""), Column::names(""), Column::words("")]);
     let mut row =
         |title: &str, value: String, note: &str| table.row([title.to_owned(), value, note.to_owned()]);
     row("update time", updating.iteration.human(), "from one update to the next");
@@ -17,7 +18,7 @@ pub(super) fn figures(updating: &Updating, screen: &Screen) -> String {
         average(updating.staleness),
         "updates between a gradient's weights and its own, on average",
     );
-    format!("{}\n{}", table.render(screen), parts(&updating.breakdown, updating.iteration, screen))
+    format!("{}\n{}", table::render(&table, screen), parts(&updating.breakdown, updating.iteration, screen))
 }
 
 /// Three significant digits, all of the whole part.

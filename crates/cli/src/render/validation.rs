@@ -1,8 +1,9 @@
 //! A validation as text: every published cell, the errors, the fitted figures, the bounds.
 
-use super::table::{Column, Table};
+use super::table;
 use super::{Screen, count};
 use stepcast_core::quantity::{BytesPerSec, Seconds};
+use stepcast_report::table::{Column, Table};
 use stepcast_validation::zeng2023::{BoundCheck, Calibration, CellRow, CountRow, ErrorRow, Report};
 
 /// The validation against Zeng 2023, its last line ended.
@@ -33,14 +34,17 @@ fn headline(report: &Report, screen: &Screen) -> String {
 }
 
 fn counts(rows: &[CountRow], screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("model"),
-        Column::Number("forward"),
-        Column::Number("published"),
-        Column::Number("backward"),
-        Column::Number("published"),
-        Column::Name(""),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("model"),
+            Column::numbers("forward"),
+            Column::numbers("published"),
+            Column::numbers("backward"),
+            Column::numbers("published"),
+            Column::names(""),
+        ],
+    );
     for row in rows {
         table.row([
             row.model.clone(),
@@ -54,25 +58,28 @@ fn counts(rows: &[CountRow], screen: &Screen) -> String {
     titled("Table 1: operations of one sample, forward, and of one step, backward", table, screen)
 }
 
-pub(super) fn titled(title: &str, table: Table<'_>, screen: &Screen) -> String {
-    format!("{}\n{}", screen.title(title), table.render(screen))
+pub(super) fn titled(title: &str, table: Table, screen: &Screen) -> String {
+    format!("{}\n{}", screen.title(title), table::render(&table, screen))
 }
 
 fn cell_table(cells: &[CellRow], screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("model"),
-        Column::Number("batch"),
-        Column::Number("PT"),
-        Column::Number("authors"),
-        Column::Number("Δ"),
-        Column::Number("literal"),
-        Column::Number("fitted"),
-        Column::Number("MT"),
-        Column::Number("acc."),
-        Column::Number("/PT"),
-        Column::Number("/MT"),
-        Column::Name(""),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("model"),
+            Column::numbers("batch"),
+            Column::numbers("PT"),
+            Column::numbers("authors"),
+            Column::numbers("Δ"),
+            Column::numbers("literal"),
+            Column::numbers("fitted"),
+            Column::numbers("MT"),
+            Column::numbers("acc."),
+            Column::numbers("/PT"),
+            Column::numbers("/MT"),
+            Column::names(""),
+        ],
+    );
     for cell in cells {
         let share = |share: f64| format!("{share:.3}");
         let mark = match (cell.note.as_str(), cell.reproduced) {
@@ -128,13 +135,16 @@ fn legend(screen: &Screen) -> String {
 }
 
 fn errors(title: &str, rows: &[&ErrorRow], screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("mean / worst error in %"),
-        Column::Number("cells"),
-        Column::Number("printed formulas"),
-        Column::Number("authors' inputs"),
-        Column::Number("calibrated"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("mean / worst error in %"),
+            Column::numbers("cells"),
+            Column::numbers("printed formulas"),
+            Column::numbers("authors' inputs"),
+            Column::numbers("calibrated"),
+        ],
+    );
     let both = |[mean, worst]: [f64; 2]| format!("{mean:.1} / {worst:>5.1}");
     for row in rows {
         table.row([
@@ -149,14 +159,17 @@ fn errors(title: &str, rows: &[&ErrorRow], screen: &Screen) -> String {
 }
 
 fn calibrations(rows: &[Calibration], screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Name("fitted without"),
-        Column::Number("E5-2620"),
-        Column::Number("E5-2660"),
-        Column::Number("RTX 4000"),
-        Column::Number("start-up"),
-        Column::Number("host copy"),
-    ]);
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("fitted without"),
+            Column::numbers("E5-2620"),
+            Column::numbers("E5-2660"),
+            Column::numbers("RTX 4000"),
+            Column::numbers("start-up"),
+            Column::numbers("host copy"),
+        ],
+    );
     for row in rows {
         let device = |compute: f64, memory: f64| format!("{compute:.3} / {memory:.3}");
         let host = row.host_per_byte.get();
@@ -173,12 +186,10 @@ fn calibrations(rows: &[Calibration], screen: &Screen) -> String {
 }
 
 pub(super) fn bounds(checks: &[BoundCheck], screen: &Screen) -> String {
-    let mut table = Table::new([
-        Column::Words("bound"),
-        Column::Number("wanted"),
-        Column::Number("found"),
-        Column::Name(""),
-    ]);
+    let mut table = Table::new(
+        "",
+        [Column::words("bound"), Column::numbers("wanted"), Column::numbers("found"), Column::names("")],
+    );
     for check in checks {
         let verdict = if check.holds { "ok" } else { "MISSED" };
         table.row([check.what.clone(), check.bound.clone(), check.found.clone(), verdict.to_owned()]);

@@ -1,7 +1,8 @@
 //! The table of all validation sets, as text and as Markdown.
 
 use super::Screen;
-use super::table::{Column, Table as TextTable};
+
+use stepcast_report::table::{Column, Table as TextTable};
 use stepcast_validation::coverage::Coverage;
 use stepcast_validation::table::{Table, TableRow};
 
@@ -10,21 +11,24 @@ const TITLES: [&str; 8] = ["set", "cases", "mean", "worst", "bias", "coverage", 
 /// The table, its last line ended.
 pub(crate) fn render(table: &Table, screen: &Screen) -> String {
     let verdict = if table.holds() { "bounds kept" } else { "bounds missed" };
-    let mut text = TextTable::new([
-        Column::Name(TITLES[0]),
-        Column::Number(TITLES[1]),
-        Column::Number(TITLES[2]),
-        Column::Number(TITLES[3]),
-        Column::Number(TITLES[4]),
-        Column::Number(TITLES[5]),
-        Column::Words(TITLES[6]),
-        Column::Name(TITLES[7]),
-    ]);
+    let mut text = TextTable::new(
+        "",
+        [
+            Column::names(TITLES[0]),
+            Column::numbers(TITLES[1]),
+            Column::numbers(TITLES[2]),
+            Column::numbers(TITLES[3]),
+            Column::numbers(TITLES[4]),
+            Column::numbers(TITLES[5]),
+            Column::words(TITLES[6]),
+            Column::names(TITLES[7]),
+        ],
+    );
     for cells in cells(table) {
         text.row(cells);
     }
     let title = screen.strong(&format!("validation: {verdict}"));
-    format!("{title}\n\n{}\n{}", text.render(screen), screen.paragraph(2, &legend(table)))
+    format!("{title}\n\n{}\n{}", super::table::render(&text, screen), screen.paragraph(2, &legend(table)))
 }
 
 /// The same as a Markdown document.

@@ -1,6 +1,8 @@
 //! What `stepcast fit` writes: a TOML text with `kind`, provenance, errors and the fitted `model`. This is where all of
 //! them are read; only the model is, the rest is for people.
 
+use crate::fault::Fault;
+use crate::files::Files;
 use crate::fitted::efficiency::EfficiencyModel;
 use crate::fitted::gemm::GemmModel;
 use crate::fitted::kernel::LinearKernel;
@@ -113,6 +115,21 @@ fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
 
 fn model<M: DeserializeOwned>(text: &str) -> Result<M, String> {
     read(text).map(|File { model }| model)
+}
+
+/// The artefact called `path`; errors stand at the root, for the caller to place.
+pub(crate) fn load(path: &str, files: &dyn Files) -> Result<Artefact, Fault> {
+    Artefact::from_toml(&files.text(path)?).map_err(|reason| {
+        let remedy = "name a file that `stepcast fit` has written";
+        Fault::new(format!("{path} is no fitted artefact: {reason}"), remedy)
+    })
+}
+
+/// The complaint about an artefact of a kind that is not wanted here.
+pub(crate) fn unwanted(path: &str, found: Kind, wanted: &[Kind]) -> Fault {
+    let commands: Vec<String> = wanted.iter().map(|kind| format!("`stepcast fit {kind}`")).collect();
+    let reason = format!("{path} was written by `stepcast fit {found}`, which has no use here");
+    Fault::new(reason, format!("name a file of {}", commands.join(" or ")))
 }
 
 #[cfg(test)]

@@ -1,28 +1,22 @@
 //! On what a model is trained: groups of workers, servers, and the network between them.
 
-use crate::machine::{Device, Network};
+use super::device::{DEFAULT_DEVICE, Device, DeviceSection};
+use super::network::{Network, NetworkSection};
+use crate::fault::Fault;
+use crate::keys::{Check, NameOr, keys, plain};
 use crate::quantity::BitsPerSec;
+use crate::uncertain::Uncertain;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Workers that are all alike.
-#[derive(Debug, Clone, PartialEq)]
-pub struct WorkerGroup {
-    /// How many there are.
-    pub count: u32,
-    /// What they compute with.
-    pub device: Device,
-    /// Samples per worker and step; otherwise the strategy's batch.
-    pub batch: Option<u32>,
-    /// Share of the device's rate that they reach; otherwise what the method takes for the device.
-    pub efficiency: Option<f64>,
-    /// Computing speed against what the device, or the profile, says.
-    pub speed: f64,
-    /// Rate of their network port where it differs from the network's.
-    pub bandwidth: Option<BitsPerSec>,
-    /// What one of them costs for one hour, where that differs from the price of every worker.
-    pub price: Option<f64>,
-}
+/// Workers of a group where no number is given.
+const DEFAULT_WORKERS: u32 = 4;
+
+/// What joins the workers of a machine where nothing is named.
+const DEFAULT_WITHIN: &str = "pcie3-x16";
+
+/// Most samples of one worker in one step.
+pub(crate) const MAX_BATCH: u64 = 100_000_000;
 
 /// How parameters are spread over servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -36,24 +30,73 @@ pub enum Placement {
     Even,
 }
 
-/// The parameter servers.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Servers {
-    /// How many there are.
-    pub count: u32,
-    /// What each of them holds.
-    pub placement: Placement,
-    /// Rate of their network port where it differs from the network's.
-    pub bandwidth: Option<BitsPerSec>,
+plain!(Placement, "`\"greedy\"` or `\"even\"`");
+
+keys! {
+    /// Workers that are all alike.
+    #[derive(Debug, Clone, PartialEq)]
+    struct WorkerGroup;
+    /// `[[cluster.workers]]`: workers that are all alike.
+    section WorkersSection, missing |key| Fault::new(format!("the workers have no `{key}`"), format!("add `{key}`"));
+    before {}
+    keys {
+        /// How many; 1,000,000 in the whole cluster at most.
+        count: u32 => u32, default(DEFAULT_WORKERS), Check::Between(1, u64::MAX, "at least 1, or remove the group"), Load;
+        /// What they compute with: a name from `stepcast devices`, or a table.
+        device: NameOr<DeviceSection> => Device, default(DEFAULT_DEVICE), Check::Any, Choice;
+        /// Samples per worker and step.
+        batch: u32 => u32, optional("`strategy.batch`"), Check::Between(1, MAX_BATCH, "the number of samples per worker and step"), Load;
+        /// Share of the device's rate that they reach; above 1 is allowed, because fast convolution algorithms do less work
+        /// than is counted.
+        efficiency: Uncertain<f64> => f64, optional("the device's"), Check::Positive("a share such as 0.5"), Computing;
+        /// Computing speed against what the device, or the profile, says: 0.5 is half as fast.
+        speed: Uncertain<f64> => f64, default(1.0), Check::Positive("a factor such as 0.5"), Computing;
+        /// Rate of their network port.
+        bandwidth: Uncertain<BitsPerSec> => BitsPerSec, optional("the network's"), Check::Positive("a rate such as \"10 Gbit/s\""), Transfer;
+        /// One of them for one hour.
+        price: f64 => f64, optional("`[price]`'s `worker-hour`"), Check::NotNegative("a price such as 0.9"), Choice;
+    }
+    after {}
+    made {}
 }
 
-/// Machines with several workers each.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Nodes {
-    /// Workers of one machine.
-    pub workers: u32,
-    /// What joins them.
-    pub network: Network,
+keys! {
+    /// The parameter servers.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    struct Servers;
+    /// `[cluster.servers]`: the parameter servers.
+    section ServersSection, missing |key| Fault::new(format!("the servers have no `{key}`"), format!("add `{key}`"));
+    before {}
+    keys {
+        /// How many.
+        count: u32 => u32, default(1_u32), Check::Between(1, 100_000, "1 to 100000 servers"), Servers;
+        /// What each of them holds. Greedy: layer by layer to the server that holds least; even: every tensor in equal slices.
+        placement: Placement => Placement, default(Placement::default()), Check::Any, Exchange;
+        /// Rate of their network port.
+        bandwidth: Uncertain<BitsPerSec> => BitsPerSec, optional("the network's"), Check::Positive("a rate such as \"25 Gbit/s\""), Transfer;
+    }
+    after {}
+    made {}
+}
+
+keys! {
+    /// Machines with several workers each.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Nodes;
+    /// `[cluster.nodes]`: machines with several workers each.
+    section NodesSection, missing |_| {
+        let remedy = "add `workers = 8`, the number of workers on one machine";
+        Fault::new("the nodes have no number of workers", remedy)
+    };
+    before {}
+    keys {
+        /// Workers of one machine, such as its GPUs.
+        workers: u32 => u32, required, Check::Between(1, 512, "a number such as 8"), Resolved;
+        /// What joins them: a name from `stepcast networks`, or a table.
+        network: NameOr<NetworkSection> => Network, default(DEFAULT_WITHIN), Check::Any, Resolved;
+    }
+    after {}
+    made {}
 }
 
 /// Machines and the network between them.

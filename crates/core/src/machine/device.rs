@@ -1,9 +1,15 @@
 //! What computes: a CPU or a GPU, by its data sheet and by how much of it training reaches.
 
+use super::catalog;
+use crate::fault::{Fault, KeyPath};
+use crate::files::Files;
+use crate::fitted::artefact::{self, Artefact, Kind};
 use crate::fitted::efficiency::{EfficiencyModel, Shares};
 use crate::fitted::steps::StepModel;
+use crate::keys::{Check, Given, NameOr, keys, plain, unordered};
 use crate::precision::Precision;
 use crate::quantity::{Bytes, BytesPerSec, FlopsPerSec, Hertz};
+use crate::uncertain::Uncertain;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -18,48 +24,111 @@ pub enum DeviceKind {
     Gpu,
 }
 
-/// A computing device.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Device {
-    /// Full name, as its maker writes it.
-    pub name: String,
-    /// CPU or GPU.
-    pub kind: DeviceKind,
-    /// Clock at which the peak rate holds (the boost clock where one is stated).
-    pub clock: Hertz,
-    /// Cores or stream processors.
-    pub units: u32,
-    /// Single-precision operations of one unit in one cycle; a fused multiply-add is two.
-    pub flops_per_cycle: f64,
-    /// Peak TF32 rate of the tensor units, dense.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tf32: Option<FlopsPerSec>,
-    /// Peak FP16 rate of the tensor units, dense.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fp16: Option<FlopsPerSec>,
-    /// Peak BF16 rate of the tensor units, dense.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bf16: Option<FlopsPerSec>,
-    /// Device memory.
-    pub memory: Bytes,
-    /// Peak rate of the device memory.
-    pub memory_rate: BytesPerSec,
-    /// Rate of the link to the host, one direction (PCIe, NVLink-C2C); none for a CPU.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub host_link: Option<BytesPerSec>,
-    /// Share of the peak rate that training reaches, three times the forward operations being the
-    /// work. Fast convolution algorithms can lift it above 1. Absent: not measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub efficiency: Option<f64>,
-    /// Share of the memory rate that the per-step work on every weight reaches. Absent: not measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_efficiency: Option<f64>,
-    /// What was fitted to measured steps; goes before efficiencies.
-    #[serde(skip)]
-    pub fitted: Option<FittedDevice>,
-    /// Where the figures come from.
-    pub source: String,
+/// The device where none is named.
+pub(super) const DEFAULT_DEVICE: &str = "tesla-v100-sxm2-16gb";
+
+plain!(DeviceKind, "`\"cpu\"` or `\"gpu\"`");
+unordered!(Device);
+unordered!(FittedDevice);
+
+keys! {
+    /// A computing device.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+    struct Device;
+    /// A device that overrides a catalog entry (`base`) or defines one of its own.
+    section DeviceSection, missing |key| {
+        let remedy =
+            format!("add `{key}`, or `base = \"{DEFAULT_DEVICE}\"` to start from a catalog entry");
+        Fault::new(format!("the device has neither a `base` nor a `{key}`"), remedy)
+    };
+    before {
+        /// Catalog entry to start from.
+        base: String, "string", "–";
+    }
+    keys {
+        /// What it is called in the output.
+        name: String => String, default("custom device"), Check::Any, Resolved;
+        /// CPU or GPU: Zeng 2023 counts their operations differently.
+        kind: DeviceKind => DeviceKind, required, Check::Any, Resolved;
+        /// Clock at which the peak rate holds: the boost clock where one is stated.
+        clock: Hertz => Hertz, required, Check::Positive("a frequency such as \"1.5 GHz\""), Resolved;
+        /// Cores, or stream processors.
+        units: u32 => u32, required, Check::Positive("the number of cores or stream processors"), Resolved;
+        /// Single-precision operations of one unit in one cycle; a fused multiply-add is two.
+        flops_per_cycle: f64 => f64, default(2.0), Check::Positive("a number such as 2"), Resolved;
+        /// Peak TF32 rate of the tensor units, dense.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tf32: FlopsPerSec => FlopsPerSec, optional("none"), Check::Positive("a rate such as \"156 TFLOP/s\""), Resolved;
+        /// Peak FP16 rate of the tensor units, dense.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fp16: FlopsPerSec => FlopsPerSec, optional("none"), Check::Positive("a rate such as \"312 TFLOP/s\""), Resolved;
+        /// Peak BF16 rate of the tensor units, dense.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bf16: FlopsPerSec => FlopsPerSec, optional("none"), Check::Positive("a rate such as \"312 TFLOP/s\""), Resolved;
+        /// Device memory.
+        memory: Bytes => Bytes, required, Check::Positive("a size such as \"16 GB\""), Resolved;
+        /// Peak rate of the device memory.
+        memory_rate: BytesPerSec => BytesPerSec, required, Check::Positive("a rate such as \"900 GB/s\""), Resolved;
+        /// Rate of the link to the host, one direction: PCIe, NVLink-C2C.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        host_link: BytesPerSec => BytesPerSec, optional("none"), Check::Positive("a rate such as \"16 GB/s\""), Resolved;
+        /// Share of the peak rate that training reaches, three times the forward operations being the work. Fast
+        /// convolution algorithms can lift it above 1.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        efficiency: Uncertain<f64> => f64, optional("not measured"), Check::Positive("a share such as 0.5"), Resolved;
+        /// Share of the memory rate that the work of a step on every weight reaches.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        memory_efficiency: Uncertain<f64> => f64, optional("not measured"), Check::Positive("a share such as 0.5"), Resolved;
+        /// Artefact beside the scenario, in place of efficiencies. That of [`stepcast fit steps`](fit.md) has layer times by
+        /// batch and precision, for models, not profiles, and not for `zeng2023`, which keeps its own formulas; that of
+        /// [`stepcast fit efficiency`](fit.md) has shares of this device's rates, by precision.
+        #[serde(skip)]
+        fitted: String => FittedDevice, optional("none"), Check::Any, Resolved;
+        /// Where the figures come from.
+        source: String => String, default("scenario"), Check::Any, Resolved;
+    }
+    after {}
+    made {}
+}
+
+impl Given<Device> for NameOr<DeviceSection> {
+    fn written() -> String {
+        "name or table".to_owned()
+    }
+
+    fn resolve(self, files: &dyn Files) -> Result<Device, Fault> {
+        let mut section = match self {
+            Self::Name(id) => return catalog::device(&id),
+            Self::Table(section) => *section,
+        };
+        let base = section.base.take().map(|id| catalog::device(&id)).transpose();
+        let base = base.map_err(|fault| fault.below(KeyPath::of("base")))?;
+        section.fill(base.as_ref(), files)
+    }
+
+    fn write(device: &Device) -> Self {
+        Self::Table(Box::new(device.section()))
+    }
+}
+
+impl Given<FittedDevice> for String {
+    fn written() -> String {
+        "path".to_owned()
+    }
+
+    fn resolve(self, files: &dyn Files) -> Result<FittedDevice, Fault> {
+        let model = match artefact::load(&self, files)? {
+            Artefact::Steps(model) => FittedModel::Steps(model.into()),
+            Artefact::Efficiency(model) => FittedModel::Efficiency(Arc::new(model)),
+            other => return Err(artefact::unwanted(&self, other.kind(), &[Kind::Steps, Kind::Efficiency])),
+        };
+        Ok(FittedDevice { path: self, model })
+    }
+
+    fn write(fitted: &FittedDevice) -> Self {
+        fitted.path.clone()
+    }
 }
 
 /// A device's fitted artefact.

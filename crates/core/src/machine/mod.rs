@@ -5,6 +5,9 @@ mod cluster;
 mod device;
 mod network;
 
-pub use cluster::{Cluster, Nodes, Placement, Servers, WorkerGroup};
-pub use device::{Device, DeviceKind, FittedDevice, FittedModel};
-pub use network::Network;
+pub(crate) use cluster::MAX_BATCH;
+pub use cluster::{
+    Cluster, Nodes, NodesSection, Placement, Servers, ServersSection, WorkerGroup, WorkersSection,
+};
+pub use device::{Device, DeviceKind, DeviceSection, FittedDevice, FittedModel};
+pub use network::{Network, NetworkSection};

@@ -1,7 +1,8 @@
 use super::*;
 use crate::fault::Fault;
+use crate::files::Files;
 use crate::profile::{FORMAT, Operation, Profile, Resource, Step};
-use crate::scenario::{Document, Files, Scenario};
+use crate::scenario::{Document, Scenario};
 
 /// One second of forward pass, then `b` in 2 s and `a` in 3 s. The gradients stand the other way round, with `c`, which is
 /// ready with `b`, between them.

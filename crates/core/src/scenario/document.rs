@@ -3,8 +3,9 @@
 //! The text is parsed into plain structs; only when something is wrong is it parsed a second time, with
 //! spans, to find the place that a key path names.
 
-use super::{Files, NoFiles, Scenario, ScenarioFile};
+use super::{Scenario, ScenarioFile};
 use crate::fault::{Excerpt, Fault, KeyPath, Place, Step};
+use crate::files::{Files, NoFiles};
 use crate::model::LayerFile;
 use crate::suggest;
 use serde::Deserialize;

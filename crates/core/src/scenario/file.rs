@@ -1,8 +1,8 @@
 //! A scenario as a user writes it.
 
-use super::sections::{
-    ClusterSection, DataSection, MethodsSection, ModelSection, PriceSection, StrategySection,
-};
+use super::sections::{ClusterSection, MethodsSection, ModelSection};
+use super::training::{DataSection, PriceSection};
+use crate::strategy::StrategySection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

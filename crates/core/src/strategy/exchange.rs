@@ -1,8 +1,10 @@
 //! How workers sum their gradients among themselves.
 
 use super::fusion::Fusion;
+use crate::fault::Fault;
 use crate::fitted::transfer::Curve;
-use crate::quantity::{BytesPerSec, Seconds};
+use crate::keys::{Check, document_keys, keys, plain};
+use crate::quantity::{Bytes, BytesPerSec, Seconds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,23 +25,59 @@ pub enum Algorithm {
     Hierarchical,
 }
 
-/// How workers sum their gradients among themselves.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Exchange {
-    /// Which gradients travel together.
-    pub fusion: Fusion,
-    /// How a message is summed.
-    pub algorithm: Algorithm,
-    /// Messages that may be under way at once.
-    pub channels: u32,
-    /// What every all-reduce costs whatever its size, if not what the algorithm's steps cost.
-    pub overhead: Option<Seconds>,
-    /// How long an all-reduce takes, where that was measured or fitted; otherwise from network and algorithm.
-    pub curve: Option<Curve>,
-    /// How much longer computing and all-reduces take while both are under way: 0.3 is 30 %.
-    pub interference: f64,
-    /// Rate at which a worker copies gradients into messages, and out of them; none: at no cost.
-    pub copy_rate: Option<BytesPerSec>,
+plain!(Algorithm, "string");
+
+keys! {
+    /// How workers sum their gradients among themselves.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Exchange;
+    /// `[strategy.all-reduce]`: how workers sum their gradients among themselves.
+    section AllReduceSection, missing |key| Fault::new(format!("there is no `{key}`"), format!("add `{key}`"));
+    before {}
+    keys {
+        /// `"ring"`, `"halving-doubling"`, `"tree"`, `"double-tree"`, or `"hierarchical"`: within the machines of
+        /// `[cluster.nodes]` first, then between them.
+        algorithm: Algorithm => Algorithm, default(Algorithm::Ring), Check::Any, Exchange;
+        /// All-reduces that may be under way at once.
+        channels: u32 => u32, default(1_u32), Check::Between(1, 64, "a number such as 2"), Exchange;
+        /// What every all-reduce costs whatever its size.
+        overhead: Seconds => Seconds, optional("latency and start-up of every step of the algorithm"), Check::NotNegative("a time such as \"1 ms\""), Exchange;
+        /// How much longer computing and all-reduces take while both are under way: 0.3 is 30 %.
+        interference: f64 => f64, default(0.0), Check::NotNegative("a share such as 0.3"), Exchange;
+        /// Rate at which a worker copies gradients into messages, and out of them.
+        copy_rate: BytesPerSec => BytesPerSec, optional("no cost"), Check::Positive("a rate such as \"5 GB/s\""), Resolved;
+    }
+    after {
+        /// Sizes and times of whole all-reduces, in growing order: `[["1 MB", "9 ms"], ["64 MB", "500 ms"]]`; straight lines
+        /// between them.
+        measured: Vec<(Bytes, Seconds)>, "list of pairs", "–";
+        /// A curve of whole all-reduces, see below.
+        curve: CurveSection, "table", "–";
+        /// Artefact of [`stepcast fit transfer`](fit.md) on whole all-reduces, beside the scenario.
+        fitted: String, "path", "–";
+    }
+    made {
+        /// Which gradients travel together.
+        fusion: Fusion;
+        /// How long an all-reduce takes, where that was measured or fitted; otherwise from network and algorithm.
+        curve: Option<Curve>;
+    }
+}
+
+document_keys! {
+    /// `[strategy.all-reduce.curve]`: a logarithm up to a threshold, a line from there (Liu 2022, eq. 18).
+    CurveSection {
+        /// Where the line begins.
+        threshold: Bytes, "size", "`\"45 kB\"`";
+        /// Below it: what doubling the size adds.
+        per_doubling: Seconds, "time", "`\"0 s\"`";
+        /// Below it: the time of one byte.
+        one_byte: Seconds, "time", "such that the curve has no jump";
+        /// Slope of the line.
+        bandwidth: BytesPerSec, "memory rate", "required";
+        /// The line at size zero.
+        overhead: Seconds, "time", "required";
+    }
 }
 
 impl Default for Exchange {

@@ -1,6 +1,9 @@
 //! Which gradients travel together in one all-reduce.
 
+use crate::keys::{document_keys, unordered};
 use crate::quantity::{Bytes, Seconds};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// PyTorch's `bucket_cap_mb=25`, in MiB.
@@ -63,5 +66,59 @@ impl Fusion {
 impl Default for Fusion {
     fn default() -> Self {
         Self::PYTORCH
+    }
+}
+
+unordered!(Fusion);
+
+/// Names of the fusion rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FusionRule {
+    /// Every gradient by itself.
+    None,
+    /// All gradients together.
+    All,
+    /// A buffer of constant size.
+    Buffer,
+    /// PyTorch's buckets.
+    Pytorch,
+    /// Horovod's cycles.
+    Horovod,
+    /// adaFusion.
+    Adaptive,
+    /// MG-WFBP.
+    MgWfbp,
+    /// A given list.
+    Buckets,
+}
+
+/// Messages, in the order in which their gradients are ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum BucketList {
+    /// How many gradients each has.
+    Counts(Vec<u32>),
+    /// Which gradients each has.
+    Names(Vec<Vec<String>>),
+}
+
+document_keys! {
+    /// `[strategy.fusion]`: which gradients travel together.
+    FusionSection {
+        /// `"none"`, `"all"`, `"buffer"`, `"pytorch"`, `"horovod"`, `"adaptive"`, `"mg-wfbp"` or `"buckets"`;
+        /// [methods/liu2022.md](methods/liu2022.md) says what they do.
+        rule: FusionRule, "string", "`\"pytorch\"`";
+        /// Size of a bucket, of a buffer, or most of a Horovod message.
+        size: Bytes, "size", "25 MiB; for buffers and Horovod 64 MiB";
+        /// Size of PyTorch's first bucket.
+        first: Bytes, "size", "`size`, or 1 MiB if that is left out";
+        /// Longest wait of a buffer for the next gradient.
+        timeout: Seconds, "time", "none";
+        /// Shortest time between Horovod's cycles.
+        cycle: Seconds, "time", "`\"1 ms\"`";
+        /// How many gradients each message has (`[2, 8, 13]`), or their names (`[["fc.bias", "fc.weight"], …]`), in the order
+        /// in which they are ready, which `stepcast fuse --json` prints; every gradient once.
+        buckets: BucketList, "list", "–";
     }
 }

@@ -3,9 +3,15 @@
 mod exchange;
 mod fusion;
 
-pub use exchange::{Algorithm, Exchange};
-pub use fusion::{Fusion, HOROVOD_CYCLE, HOROVOD_THRESHOLD, PYTORCH_CAP, PYTORCH_FIRST};
+pub use exchange::{Algorithm, AllReduceSection, CurveSection, Exchange};
+pub use fusion::{
+    BucketList, Fusion, FusionRule, FusionSection, HOROVOD_CYCLE, HOROVOD_THRESHOLD, PYTORCH_CAP,
+    PYTORCH_FIRST,
+};
 
+use crate::fault::Fault;
+use crate::keys::{Check, keys, plain};
+use crate::machine::MAX_BATCH;
 use crate::precision::Precision;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -99,19 +105,39 @@ impl<'de> Deserialize<'de> for Synchronisation {
     }
 }
 
-/// How a model is trained.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Strategy {
-    /// Who combines the gradients.
-    pub architecture: Architecture,
-    /// When workers wait for each other.
-    pub synchronisation: Synchronisation,
-    /// Samples per worker and step.
-    pub batch: u32,
-    /// Number format of the arithmetic; gradients travel as 32-bit numbers whatever it is.
-    pub precision: Precision,
-    /// How workers sum their gradients among themselves; for all-reduce.
-    pub exchange: Exchange,
+/// Samples per worker and step where nothing else is given.
+const DEFAULT_BATCH: u32 = 32;
+
+plain!(Architecture, "string");
+plain!(Synchronisation, "string");
+
+keys! {
+    /// The way of training.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Strategy;
+    /// `[strategy]`: how.
+    section StrategySection, missing |key| Fault::new(format!("the strategy has no `{key}`"), format!("add `{key}`"));
+    before {}
+    keys {
+        /// Who combines the gradients: `"parameter-server"`, `"all-reduce"`, or `"stand-alone"` for one worker alone.
+        architecture: Architecture => Architecture, default(Architecture::default()), Check::Any, Exchange;
+        /// When workers wait for each other, see below.
+        synchronisation: Synchronisation => Synchronisation, default(Synchronisation::default()), Check::Any, Exchange;
+        /// Samples per worker and step; a profile brings its own.
+        batch: u32 => u32, default(DEFAULT_BATCH), Check::Between(1, MAX_BATCH, "the number of samples per worker and step"), Load;
+        /// Number format of the arithmetic; gradients travel as 32-bit numbers whatever it is.
+        precision: Precision => Precision, default(Precision::default()), Check::Any, Choice;
+    }
+    after {
+        /// How workers sum their gradients among themselves, see below.
+        all_reduce: AllReduceSection, "table", "a ring";
+        /// Which gradients travel together, see below.
+        fusion: FusionSection, "table", "PyTorch's buckets";
+    }
+    made {
+        /// How workers sum their gradients among themselves; for all-reduce.
+        exchange: Exchange;
+    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use stepcast_core::machine::{Device, DeviceKind};
 use stepcast_core::model::{Counting, Model, zoo};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::scenario::ZengOptions;
+use stepcast_core::scenario::Zeng2023;
 use stepcast_fit::artefact::FitErrors;
 use stepcast_fit::efficiency::{COEFFICIENTS, StepWork, TwoShares, one_share, to_toml};
 use stepcast_fit::{FitError, Quality};
@@ -106,7 +106,7 @@ fn work(data: &Path, name: &str, device: &Device, step: &Measured) -> Result<Wor
         Fault::in_file(data.display().to_string(), reason, "name the device they were measured on")
     })?;
     let (forward, batch) = (step.model.forward(Counting::default()), f64::from(step.batch));
-    let options = ZengOptions::default();
+    let options = Zeng2023::default();
     let operations = Operations::new(forward, step.model.weights(), options.flops_per_weight);
     let rate = match device.kind {
         DeviceKind::Cpu => cpu_rate(device.clock, options.simd),

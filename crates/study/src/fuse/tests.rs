@@ -1,7 +1,8 @@
 use super::*;
 use stepcast_core::fault::Fault;
+use stepcast_core::files::Files;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
-use stepcast_core::scenario::{Document, Files, Override};
+use stepcast_core::scenario::{Document, Override};
 
 fn report(changes: &[&str]) -> FusionReport {
     let text = "[model]\nzoo = \"alexnet\"\n[strategy]\narchitecture = \"all-reduce\"\n";

@@ -7,9 +7,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use stepcast_core::fault::Fault;
+use stepcast_core::files::Files;
 use stepcast_core::model::ModelFile;
 use stepcast_core::profile::Profile;
-use stepcast_core::scenario::Files;
 use stepcast_trace::read_onnx;
 
 /// A text beyond this is a mistake.

@@ -12,7 +12,8 @@ use std::io::{self, Read};
 use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::Profile;
-use stepcast_core::scenario::{Document, ModelSection, Override, Scenario, ScenarioFile, StrategySection};
+use stepcast_core::scenario::{Document, ModelSection, Override, Scenario, ScenarioFile};
+use stepcast_core::strategy::StrategySection;
 use stepcast_core::strategy::Synchronisation;
 
 /// The scenario if none is given.

@@ -250,9 +250,10 @@ mod tests {
     use super::super::timeline;
     use super::*;
     use stepcast_core::fault::Fault;
+    use stepcast_core::files::Files;
     use stepcast_core::pass::{Pass, Recorded};
     use stepcast_core::profile::Profile;
-    use stepcast_core::scenario::{Document, Files, Override};
+    use stepcast_core::scenario::{Document, Override};
 
     fn recorded(changes: &[&str]) -> Recording {
         let text = "[model]\nzoo = \"alexnet\"\n[strategy]\nsynchronisation = \"async\"\n";

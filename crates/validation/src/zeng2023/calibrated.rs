@@ -9,15 +9,15 @@ use super::data::{Cell, Config, Measured};
 use serde::Serialize;
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_core::compute::{BYTES_PER_WEIGHT, FLOPS_PER_FORWARD};
+use stepcast_core::keys::NameOr;
 use stepcast_core::machine::catalog;
+use stepcast_core::machine::{DeviceSection, NetworkSection, WorkersSection};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds, number};
-use stepcast_core::scenario::{
-    ClusterSection, DeviceSection, ModelSection, NameOr, NetworkSection, Scenario, ScenarioFile,
-    StrategySection, WorkersSection,
-};
+use stepcast_core::scenario::{ClusterSection, ModelSection, Scenario, ScenarioFile};
 use stepcast_core::strategy::Architecture;
+use stepcast_core::strategy::StrategySection;
 use stepcast_fit::efficiency::{StepWork, TwoShares};
 use stepcast_fit::nnls;
 

@@ -7,7 +7,7 @@ use stepcast_core::machine::catalog;
 use stepcast_core::machine::{Device, DeviceKind};
 use stepcast_core::model::{Counting, Model, zoo};
 use stepcast_core::quantity::{Bits, Flops, FlopsPerSec, Seconds};
-use stepcast_core::scenario::ZengOptions;
+use stepcast_core::scenario::Zeng2023;
 
 /// Bits of a parameter on the wire.
 const BITS: f64 = 32.0;
@@ -25,14 +25,14 @@ fn preset(model: &str) -> Result<Model, ValidationError> {
 
 /// Table 1's counts of a preset.
 pub(super) fn operations(model: &Model) -> Operations {
-    let flops_per_weight = ZengOptions::default().flops_per_weight;
+    let flops_per_weight = Zeng2023::default().flops_per_weight;
     Operations::new(model.forward(Counting::default()), model.weights(), flops_per_weight)
 }
 
 fn rate(device: &Device, simd: f64) -> FlopsPerSec {
     match device.kind {
         DeviceKind::Cpu => cpu_rate(device.clock, simd),
-        DeviceKind::Gpu => gpu_rate(device.clock, device.units, ZengOptions::default().fc),
+        DeviceKind::Gpu => gpu_rate(device.clock, device.units, Zeng2023::default().fc),
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) fn literal(model: &str, config: Config, batch: u32) -> Result<Seconds
             DeviceKind::Gpu if !stand_alone => operations.until_first_push(batch, pushes),
             _ => operations.iteration(batch),
         };
-        until / rate(&device, ZengOptions::default().simd)
+        until / rate(&device, Zeng2023::default().simd)
     });
     let ready: Vec<Seconds> = ready.collect();
     if stand_alone {
@@ -73,7 +73,7 @@ pub(super) fn authors(cell: &Cell) -> Result<Seconds, ValidationError> {
     // AlexNet's forward count outside Tables 1 and 5 adds 83 operations of sigmoid per output element.
     let forward = model.published().forward.map_or(counted.forward, |forward| Flops::new(forward as f64));
     let devices = devices(cell.config)?;
-    let first_rate = rate(&devices[0], cell.simd.unwrap_or(ZengOptions::default().simd));
+    let first_rate = rate(&devices[0], cell.simd.unwrap_or(Zeng2023::default().simd));
     let workers = devices.len() as u32;
     match cell.table {
         2 | 3 => {
@@ -108,7 +108,7 @@ fn rounded_backward(model: &str, counted: Operations) -> Flops {
         "vgg19" => 144.0,
         _ => return counted.backward,
     };
-    Flops::new(millions * 1e6 * ZengOptions::default().flops_per_weight)
+    Flops::new(millions * 1e6 * Zeng2023::default().flops_per_weight)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 use super::*;
 use crate::compute::{Speed, assumptions};
 use crate::fault::Fault;
+use crate::files::{Files, NoFiles};
 use crate::model::zoo;
 use crate::profile::Profile;
 use crate::quantity::{BytesPerSec, FlopsPerSec};
-use crate::scenario::{Document, Files, NoFiles, Override};
+use crate::scenario::{Document, Override};
 use proptest::prelude::*;
 
 /// Every coefficient 1.5, every launch 30 µs.

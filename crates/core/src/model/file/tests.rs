@@ -193,7 +193,10 @@ fn what_a_network_cannot_be_is_refused() {
     }
     let empty: ModelFile = toml::from_str("input = []\nlayers = [{ op = \"relu\" }]").unwrap();
     let fault = empty.build().unwrap_err();
-    assert_eq!(fault.to_string(), "input: [] is not the shape of a tensor");
+    assert_eq!(
+        (fault.key.to_string().as_str(), fault.reason.as_str()),
+        ("input", "[] is not the shape of a tensor")
+    );
 }
 
 #[test]

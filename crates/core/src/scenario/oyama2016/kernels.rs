@@ -1,17 +1,15 @@
 //! Times of kernels and products: given in the scenario, or fitted.
 
-use super::{
-    KernelTime, KernelTimes, KernelsSection, Line, LineSection, Products, SgemmSection, SgemmTable,
-    optional_line,
-};
+use super::{KernelTime, KernelTimes, KernelsSection, Line, LineSection, Products, SgemmSection, SgemmTable};
 use crate::fault::{Fault, KeyPath};
-use crate::fitted::artefact::{Artefact, Kind};
+use crate::files::Files;
+use crate::fitted::artefact::{self, Artefact, Kind};
 use crate::fitted::gemm::{GemmModel, Transposition, Variant};
 use crate::fitted::kernel::LinearKernel;
+use crate::keys::positive;
 use crate::precision::Precision;
 use crate::quantity::Seconds;
-use crate::scenario::Files;
-use crate::scenario::resolve::{artefact, below, positive};
+use crate::scenario::resolve::below;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -36,8 +34,9 @@ pub(super) fn resolve(
     };
     let fitted = section.fitted.as_deref().map(|path| fitted_kernels(path, files)).transpose();
     let fitted = fitted.map_err(below("fitted"))?.unwrap_or_default();
-    let own = |key: &'static str, given: Option<LineSection>| {
-        let given = optional_line(key, given)?.map(|line| KernelTime { line, fitted_to: None });
+    let own = |key: &'static str, given: Option<LineSection>| -> Result<KernelTime, Fault> {
+        let given = given.map(|line| line.fill(None, files)).transpose().map_err(below(key))?;
+        let given = given.map(|line| KernelTime { line, fitted_to: None });
         let measured = fitted.get(key).map(|kernel| KernelTime {
             line: Line { each: kernel.per_element, fixed: kernel.start },
             fitted_to: Some([kernel.least, kernel.most]),

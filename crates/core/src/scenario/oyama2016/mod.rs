@@ -3,121 +3,42 @@
 
 mod kernels;
 
-use super::Files;
-use super::resolve::{below, not_negative, positive};
-use super::sections::section;
 use crate::fault::Fault;
+use crate::files::Files;
 use crate::fitted::gemm::GemmModel;
+use crate::keys::{Check, document_keys, keys, section_of};
 use crate::precision::Precision;
 use crate::quantity::{BytesPerSec, Seconds};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Rate at which one thread of a host is assumed to move memory where nothing was measured.
 pub const ASSUMED_HOST_MEMORY_RATE: BytesPerSec = BytesPerSec::new(8e9);
 
-section!(
-    /// A time that grows with a number: `{ each = "1 ms", fixed = "4 ms" }`.
-    LineSection {
-        /// For each sample, element or doubling.
-        each: Seconds,
-        /// Once.
-        fixed: Seconds,
-    }
-);
+/// A time for each parameter.
+const A_TIME: Check = Check::NotNegative("a time such as \"1.2 ns\"");
 
-section!(
-    /// `[methods.oyama2016]`: what SPRINT's threads take.
-    OyamaSection {
-        /// Whether nodes exchange with the cluster's parameter servers, each by itself, in place of the all-reduce.
-        through_servers: bool,
-        /// Rate of one host thread on memory, for what is not given below.
-        host_memory_rate: BytesPerSec,
-        /// Loading images from disk to the device, by sample.
-        load_image: LineSection,
-        /// Deforming images on the device, by sample.
-        deform_image: LineSection,
-        /// Computing the gradient, by sample; overrides `kernels`.
-        compute_gradient: LineSection,
-        /// Times for each parameter of the model.
-        per_parameter: PerParameterSection,
-        /// Times of the kernels that a gradient is made of.
-        kernels: KernelsSection,
-    }
-);
-
-section!(
-    /// `[methods.oyama2016.per-parameter]`: times for each parameter of the model.
-    PerParameterSection {
-        /// Copying new weights to a device.
-        fetch_weights: Seconds,
-        /// Scaling the gradient by the learning rate.
-        compute_update: Seconds,
-        /// Adding the gradient to its buffer on the host.
-        update_gradient: Seconds,
-        /// Summing one buffer.
-        sum_gradient: Seconds,
-        /// Keeping the old weights, of the node's own slice.
-        update_old_weights: Seconds,
-        /// Adding old weights and momentum, likewise.
-        add_momentum: Seconds,
-        /// Deriving the new momentum, likewise.
-        update_momentum: Seconds,
-        /// Publishing the new weights.
-        update_weights: Seconds,
-        /// The all-reduce: for each doubling of the nodes, and once.
-        all_reduce: LineSection,
-    }
-);
-
-section!(
-    /// `[methods.oyama2016.kernels]`: times of the kernels that a gradient is made of, by element.
-    KernelsSection {
-        /// Patches of the input laid out as a matrix.
-        im2col: LineSection,
-        /// The same backwards.
-        col2im: LineSection,
-        /// Non-linearity.
-        activation: LineSection,
-        /// Its derivative.
-        activation_gradient: LineSection,
-        /// Max-pooling.
-        pool: LineSection,
-        /// The same backwards.
-        pool_gradient: LineSection,
-        /// Softmax and loss.
-        softmax: LineSection,
-        /// Matrix products.
-        sgemm: SgemmSection,
-        /// File with fitted kernels, for those that are not given.
-        fitted: String,
-    }
-);
-
-section!(
-    /// `[methods.oyama2016.kernels.sgemm]`: measured products of an m×k and a k×n matrix.
-    SgemmSection {
-        /// The sizes that m, n and k were given, ascending.
-        sizes: Vec<u32>,
-        /// Times of all (m, n, k), k changing fastest; neither matrix transposed.
-        nn: Vec<Seconds>,
-        /// The same, the first transposed.
-        tn: Vec<Seconds>,
-        /// The same, the second transposed.
-        nt: Vec<Seconds>,
-        /// File with fitted products, in place of measured ones.
-        fitted: String,
-    }
-);
-
-/// A time that grows with a number: each · n + fixed.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Line {
-    /// For each sample, element or doubling.
-    pub each: Seconds,
-    /// Once.
-    pub fixed: Seconds,
+fn missing(key: &str) -> Fault {
+    Fault::new(format!("there is no `{key}`"), format!("add `{key}`"))
 }
+
+keys! {
+    /// A time that grows with a number: each · n + fixed.
+    #[derive(Debug, Clone, Copy, PartialEq, Default)]
+    struct Line;
+    /// A time that grows with a number: `{ each = "1 ms", fixed = "4 ms" }`.
+    section LineSection, missing missing;
+    before {}
+    keys {
+        /// For each sample, element or doubling.
+        each: Seconds => Seconds, default(Seconds::ZERO), A_TIME, Resolved;
+        /// Once.
+        fixed: Seconds => Seconds, default(Seconds::ZERO), A_TIME, Resolved;
+    }
+    after {}
+    made {}
+}
+
+section_of!(Line, LineSection);
 
 impl Line {
     /// The time for `count` of what is counted.
@@ -126,27 +47,77 @@ impl Line {
     }
 }
 
-/// Times for each parameter of the model, where they were measured.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct PerParameter {
-    /// Copying new weights to a device.
-    pub fetch_weights: Option<Seconds>,
-    /// Scaling the gradient by the learning rate.
-    pub compute_update: Option<Seconds>,
-    /// Adding the gradient to its buffer on the host.
-    pub update_gradient: Option<Seconds>,
-    /// Summing one buffer.
-    pub sum_gradient: Option<Seconds>,
-    /// Keeping the old weights, of the node's own slice.
-    pub update_old_weights: Option<Seconds>,
-    /// Adding old weights and momentum, likewise.
-    pub add_momentum: Option<Seconds>,
-    /// Deriving the new momentum, likewise.
-    pub update_momentum: Option<Seconds>,
-    /// Publishing the new weights.
-    pub update_weights: Option<Seconds>,
-    /// The all-reduce: for each doubling of the nodes, and once.
-    pub all_reduce: Option<Line>,
+keys! {
+    /// Times for each parameter of the model, where they were measured.
+    #[derive(Debug, Clone, Copy, PartialEq, Default)]
+    struct PerParameter;
+    /// `[methods.oyama2016.per-parameter]`: times for each parameter of the model.
+    section PerParameterSection, missing missing;
+    before {}
+    keys {
+        /// Copying new weights to a device.
+        fetch_weights: Seconds => Seconds, optional("an estimate"), A_TIME, Resolved;
+        /// Scaling the gradient by the learning rate.
+        compute_update: Seconds => Seconds, optional("an estimate"), A_TIME, Resolved;
+        /// Adding the gradient to its buffer on the host.
+        update_gradient: Seconds => Seconds, optional("an estimate"), A_TIME, Resolved;
+        /// Summing one buffer.
+        sum_gradient: Seconds => Seconds, optional("an estimate"), A_TIME, Resolved;
+        /// Keeping the old weights, of the node's own slice.
+        update_old_weights: Seconds => Seconds, optional("an estimate"), A_TIME, Resolved;
+        /// Adding old weights and momentum, likewise.
+        add_momentum: Seconds => Seconds, optional("an estimate"), A_TIME, Resolved;
+        /// Deriving the new momentum, likewise.
+        update_momentum: Seconds => Seconds, optional("an estimate"), A_TIME, Resolved;
+        /// Publishing the new weights.
+        update_weights: Seconds => Seconds, optional("an estimate"), A_TIME, Resolved;
+        /// The all-reduce: for each doubling of the nodes, and once.
+        all_reduce: LineSection => Line, optional("an estimate"), Check::Any, Resolved;
+    }
+    after {}
+    made {}
+}
+
+section_of!(PerParameter, PerParameterSection);
+
+document_keys! {
+    /// `[methods.oyama2016.kernels]`: times of the kernels that a gradient is made of, by element.
+    KernelsSection {
+        /// Patches of the input laid out as a matrix.
+        im2col: LineSection, "line", "no time";
+        /// The same backwards.
+        col2im: LineSection, "line", "no time";
+        /// Non-linearity.
+        activation: LineSection, "line", "no time";
+        /// Its derivative.
+        activation_gradient: LineSection, "line", "no time";
+        /// Max-pooling.
+        pool: LineSection, "line", "no time";
+        /// The same backwards.
+        pool_gradient: LineSection, "line", "no time";
+        /// Softmax and loss.
+        softmax: LineSection, "line", "no time";
+        /// Matrix products, see below.
+        sgemm: SgemmSection, "table", "required";
+        /// Artefact of [`stepcast fit kernels`](fit.md) with all seven lines, for those that are not given.
+        fitted: String, "path", "–";
+    }
+}
+
+document_keys! {
+    /// `[methods.oyama2016.kernels.sgemm]`: measured products of an m×k and a k×n matrix.
+    SgemmSection {
+        /// The sizes that m, n and k were given: 2 to 64, ascending.
+        sizes: Vec<u32>, "list of integers", "–";
+        /// Times of all (m, n, k), k changing fastest; neither matrix transposed.
+        nn: Vec<Seconds>, "list of times", "–";
+        /// The same, the first matrix transposed.
+        tn: Vec<Seconds>, "list of times", "–";
+        /// The same, the second matrix transposed.
+        nt: Vec<Seconds>, "list of times", "–";
+        /// Artefact of [`stepcast fit gemm`](fit.md), in place of sizes and times; used in the scenario's `precision`.
+        fitted: String, "path", "–";
+    }
 }
 
 /// Measured matrix products.
@@ -218,127 +189,85 @@ pub enum Products {
     },
 }
 
-/// What Oyama 2016 takes as inputs beside the scenario.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct OyamaOptions {
-    /// Whether nodes exchange with parameter servers, each by itself, in place of the all-reduce (beyond the paper).
-    pub through_servers: bool,
-    /// Rate of one host thread on memory, for what is not given.
-    pub host_memory_rate: Option<BytesPerSec>,
-    /// Loading images from disk to the device, by sample.
-    pub load_image: Option<Line>,
-    /// Deforming images on the device, by sample.
-    pub deform_image: Line,
-    /// Computing the gradient, by sample.
-    pub compute_gradient: Option<Line>,
-    /// Times for each parameter of the model.
-    pub per_parameter: PerParameter,
-    /// Times of the kernels that a gradient is made of.
-    pub kernels: Option<Arc<KernelTimes>>,
+keys! {
+    /// What Oyama 2016 takes as inputs beside the scenario.
+    #[derive(Debug, Clone, PartialEq, Default)]
+    struct Oyama2016;
+    /// `[methods.oyama2016]`: what SPRINT's threads take.
+    section Oyama2016Section, missing missing;
+    before {}
+    keys {
+        /// Nodes exchange with the servers of `[cluster.servers]`, each by itself, in place of the all-reduce (beyond the
+        /// paper); only `simulate`.
+        through_servers: bool => bool, default(false), Check::Any, Resolved;
+        /// Rate of one host thread on memory, for what is not given below.
+        host_memory_rate: BytesPerSec => BytesPerSec, optional("`\"8 GB/s\"`"), Check::Positive("a rate such as \"8 GB/s\""), Resolved;
+        /// Loading images from disk to the device, by sample.
+        load_image: LineSection => Line, optional("the link to the device"), Check::Any, Resolved;
+        /// Deforming images on the device, by sample.
+        deform_image: LineSection => Line, default(LineSection::default()), Check::Any, Resolved;
+        /// Computing the gradient, by sample; overrides `kernels`.
+        compute_gradient: LineSection => Line, optional("from `kernels`, or from operation counts"), Check::Any, Resolved;
+        /// Times for each parameter of the model, see below.
+        per_parameter: PerParameterSection => PerParameter, default(PerParameterSection::default()), Check::Any, Resolved;
+    }
+    after {
+        /// Times of the kernels that a gradient is made of, see below.
+        kernels: KernelsSection, "table", "none";
+    }
+    made {
+        /// Times of the kernels that a gradient is made of.
+        kernels: Option<Arc<KernelTimes>>;
+    }
 }
 
 /// Checks every value.
 pub(super) fn resolve(
-    section: OyamaSection,
+    mut section: Oyama2016Section,
     precision: Precision,
     files: &dyn Files,
-) -> Result<OyamaOptions, Fault> {
-    let kernels = |section| kernels::resolve(section, precision, files).map_err(below("kernels"));
-    if let Some(rate) = section.host_memory_rate {
-        positive("host-memory-rate", rate.get(), "a rate such as \"8 GB/s\"")?;
-    }
-    let gradient = optional_line("compute-gradient", section.compute_gradient)?;
-    if gradient.is_some_and(|line| line.time(1.0) <= Seconds::ZERO) {
+) -> Result<Oyama2016, Fault> {
+    let kernels = section.kernels.take().map(|given| kernels::resolve(given, precision, files));
+    let kernels = kernels.transpose().map_err(|fault| fault.below("kernels".into()))?;
+    let oyama2016 = section.fill(None, files, kernels.map(Arc::new))?;
+    if oyama2016.compute_gradient.is_some_and(|line| line.time(1.0) <= Seconds::ZERO) {
         let (reason, remedy) = ("computing a gradient takes time", "use a time such as \"60 ms\" for `each`");
         return Err(Fault::in_key("compute-gradient", reason, remedy));
     }
-    Ok(OyamaOptions {
-        through_servers: section.through_servers.unwrap_or_default(),
-        host_memory_rate: section.host_memory_rate,
-        load_image: optional_line("load-image", section.load_image)?,
-        deform_image: line("deform-image", section.deform_image)?,
-        compute_gradient: gradient,
-        per_parameter: per_parameter(section.per_parameter.unwrap_or_default())
-            .map_err(below("per-parameter"))?,
-        kernels: section.kernels.map(kernels).transpose()?.map(Arc::new),
-    })
+    Ok(oyama2016)
 }
 
-fn time(key: &str, given: Option<Seconds>) -> Result<Option<Seconds>, Fault> {
-    if let Some(time) = given {
-        not_negative(key, time.get(), "a time such as \"1.2 ns\"")?;
-    }
-    Ok(given)
-}
-
-fn optional_line(key: &'static str, section: Option<LineSection>) -> Result<Option<Line>, Fault> {
-    let Some(section) = section else { return Ok(None) };
-    let given = |name, value| time(name, value).map(Option::unwrap_or_default).map_err(below(key));
-    Ok(Some(Line { each: given("each", section.each)?, fixed: given("fixed", section.fixed)? }))
-}
-
-fn line(key: &'static str, section: Option<LineSection>) -> Result<Line, Fault> {
-    optional_line(key, section).map(Option::unwrap_or_default)
-}
-
-fn per_parameter(section: PerParameterSection) -> Result<PerParameter, Fault> {
-    Ok(PerParameter {
-        fetch_weights: time("fetch-weights", section.fetch_weights)?,
-        compute_update: time("compute-update", section.compute_update)?,
-        update_gradient: time("update-gradient", section.update_gradient)?,
-        sum_gradient: time("sum-gradient", section.sum_gradient)?,
-        update_old_weights: time("update-old-weights", section.update_old_weights)?,
-        add_momentum: time("add-momentum", section.add_momentum)?,
-        update_momentum: time("update-momentum", section.update_momentum)?,
-        update_weights: time("update-weights", section.update_weights)?,
-        all_reduce: optional_line("all-reduce", section.all_reduce)?,
-    })
-}
-
-impl OyamaOptions {
+impl Oyama2016 {
     /// The section that says the same.
-    pub(super) fn to_section(&self) -> OyamaSection {
-        let of = |line: Line| LineSection { each: Some(line.each), fixed: Some(line.fixed) };
-        let kernel = |time: KernelTime| time.fitted_to.is_none().then(|| of(time.line));
-        let given = &self.per_parameter;
-        OyamaSection {
-            through_servers: Some(self.through_servers),
-            host_memory_rate: self.host_memory_rate,
-            load_image: self.load_image.map(of),
-            deform_image: Some(of(self.deform_image)),
-            compute_gradient: self.compute_gradient.map(of),
-            per_parameter: Some(PerParameterSection {
-                fetch_weights: given.fetch_weights,
-                compute_update: given.compute_update,
-                update_gradient: given.update_gradient,
-                sum_gradient: given.sum_gradient,
-                update_old_weights: given.update_old_weights,
-                add_momentum: given.add_momentum,
-                update_momentum: given.update_momentum,
-                update_weights: given.update_weights,
-                all_reduce: given.all_reduce.map(of),
-            }),
-            kernels: self.kernels.as_deref().map(|kernels| KernelsSection {
-                im2col: kernel(kernels.im2col),
-                col2im: kernel(kernels.col2im),
-                activation: kernel(kernels.activation),
-                activation_gradient: kernel(kernels.activation_gradient),
-                pool: kernel(kernels.pool),
-                pool_gradient: kernel(kernels.pool_gradient),
-                softmax: kernel(kernels.softmax),
-                fitted: kernels.fitted.clone(),
-                sgemm: Some(match &kernels.products {
-                    Products::Fitted { path, .. } => {
-                        SgemmSection { fitted: Some(path.clone()), ..SgemmSection::default() }
-                    }
-                    Products::Table(table) => SgemmSection {
-                        sizes: Some(table.sizes.clone()),
-                        nn: Some(table.nn.clone()),
-                        tn: Some(table.tn.clone()),
-                        nt: Some(table.nt.clone()),
-                        fitted: None,
-                    },
-                }),
+    pub(super) fn to_section(&self) -> Oyama2016Section {
+        let kernels = self.kernels.as_deref().map(KernelTimes::section);
+        Oyama2016Section { kernels, ..self.section() }
+    }
+}
+
+impl KernelTimes {
+    fn section(&self) -> KernelsSection {
+        let given = |time: KernelTime| time.fitted_to.is_none().then(|| time.line.section());
+        KernelsSection {
+            im2col: given(self.im2col),
+            col2im: given(self.col2im),
+            activation: given(self.activation),
+            activation_gradient: given(self.activation_gradient),
+            pool: given(self.pool),
+            pool_gradient: given(self.pool_gradient),
+            softmax: given(self.softmax),
+            fitted: self.fitted.clone(),
+            sgemm: Some(match &self.products {
+                Products::Fitted { path, .. } => {
+                    SgemmSection { fitted: Some(path.clone()), ..SgemmSection::default() }
+                }
+                Products::Table(table) => SgemmSection {
+                    sizes: Some(table.sizes.clone()),
+                    nn: Some(table.nn.clone()),
+                    tn: Some(table.tn.clone()),
+                    nt: Some(table.nt.clone()),
+                    fitted: None,
+                },
             }),
         }
     }

@@ -1,20 +1,18 @@
 //! How gradients are exchanged: fusion, collectives, curves.
 
-use super::check::{not_negative, optional, positive};
-use super::{artefact, below};
+use super::below;
 use crate::fault::Fault;
-use crate::fitted::artefact::{Artefact, Kind};
+use crate::files::Files;
+use crate::fitted::artefact::{self, Artefact, Kind};
 use crate::fitted::transfer::{Curve, LogLinear, Measured, TransferModel};
+use crate::keys::{not_negative, positive};
 use crate::pass::Gradient;
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
-use crate::scenario::Files;
-use crate::scenario::sections::{
-    AllReduceSection, BucketList, CurveSection, FusionRule, FusionSection, StrategySection,
+use crate::strategy::{
+    AllReduceSection, BucketList, CurveSection, Exchange, Fusion, FusionRule, FusionSection, HOROVOD_CYCLE,
+    HOROVOD_THRESHOLD, PYTORCH_CAP, PYTORCH_FIRST, StrategySection,
 };
-use crate::strategy::{Exchange, Fusion, HOROVOD_CYCLE, HOROVOD_THRESHOLD, PYTORCH_CAP, PYTORCH_FIRST};
 use crate::suggest;
-
-const MAX_CHANNELS: u32 = 64;
 
 /// Whether the gradients must be known to check what a strategy says about them.
 pub(super) fn names_gradients(strategy: &StrategySection) -> bool {
@@ -22,33 +20,17 @@ pub(super) fn names_gradients(strategy: &StrategySection) -> bool {
 }
 
 pub(super) fn exchange(
-    all_reduce: AllReduceSection,
+    mut all_reduce: AllReduceSection,
     fusion: FusionSection,
     gradients: &[Gradient],
     files: &dyn Files,
 ) -> Result<Exchange, Fault> {
     let fusion = self::fusion(fusion, gradients).map_err(below("fusion"))?;
+    let (measured, section, fitted) =
+        (all_reduce.measured.take(), all_reduce.curve.take(), all_reduce.fitted.take());
     let within = below("all-reduce");
-    let default = Exchange::default();
-    let exchange = Exchange {
-        fusion,
-        algorithm: all_reduce.algorithm.unwrap_or_default(),
-        channels: all_reduce.channels.unwrap_or(default.channels),
-        overhead: all_reduce.overhead,
-        curve: curve(all_reduce.measured, all_reduce.curve, all_reduce.fitted, files).map_err(&within)?,
-        interference: all_reduce.interference.unwrap_or(default.interference),
-        copy_rate: all_reduce.copy_rate,
-    };
-    if !(1..=MAX_CHANNELS).contains(&exchange.channels) {
-        let reason = format!("must be between 1 and {MAX_CHANNELS}, but is {}", exchange.channels);
-        return Err(within(Fault::in_key("channels", reason, "use a number such as 2")));
-    }
-    optional(exchange.overhead, |time| not_negative("overhead", time.get(), "a time such as \"1 ms\""))
-        .map_err(&within)?;
-    optional(exchange.copy_rate, |rate| positive("copy-rate", rate.get(), "a rate such as \"5 GB/s\""))
-        .map_err(&within)?;
-    not_negative("interference", exchange.interference, "a share such as 0.3").map_err(&within)?;
-    Ok(exchange)
+    let curve = curve(measured, section, fitted, files).map_err(&within)?;
+    all_reduce.fill(None, files, fusion, curve).map_err(within)
 }
 
 fn curve(
@@ -121,10 +103,18 @@ fn fusion(section: FusionSection, gradients: &[Gradient]) -> Result<Fusion, Faul
         let reason = format!("`{key}` has no meaning for this rule");
         return Err(Fault::in_key(*key, reason, "remove it, or choose another `rule`"));
     }
-    optional(section.size, |size| positive("size", size.get(), "a size such as \"25 MiB\""))?;
-    optional(section.first, |size| positive("first", size.get(), "a size such as \"1 MiB\""))?;
-    optional(section.timeout, |time| not_negative("timeout", time.get(), "a time such as \"5 ms\""))?;
-    optional(section.cycle, |time| positive("cycle", time.get(), "a time such as \"1 ms\""))?;
+    if let Some(size) = section.size {
+        positive("size", size.get(), "a size such as \"25 MiB\"")?;
+    }
+    if let Some(size) = section.first {
+        positive("first", size.get(), "a size such as \"1 MiB\"")?;
+    }
+    if let Some(time) = section.timeout {
+        not_negative("timeout", time.get(), "a time such as \"5 ms\"")?;
+    }
+    if let Some(time) = section.cycle {
+        positive("cycle", time.get(), "a time such as \"1 ms\"")?;
+    }
     Ok(match rule {
         FusionRule::None => Fusion::None,
         FusionRule::All => Fusion::All,

@@ -2,9 +2,10 @@
 
 use super::below;
 use crate::fault::{Fault, KeyPath};
+use crate::files::Files;
 use crate::model::{Counting, zoo};
+use crate::scenario::ModelSource;
 use crate::scenario::sections::ModelSection;
-use crate::scenario::{Files, ModelSource};
 use crate::workload::Workload;
 use std::sync::Arc;
 

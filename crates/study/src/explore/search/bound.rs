@@ -18,6 +18,7 @@ use super::{Ended, Seen, Watch};
 use crate::explore::sweep::{Asked, Refused, Setting, Variants, Walker};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use stepcast_core::keys::Effect;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 
@@ -56,20 +57,13 @@ struct Ordered {
 }
 
 fn kind(method: &str, setting: &Setting) -> (Kind, f64) {
-    match *setting {
-        Setting::Count(_, count) => (Kind::Load, f64::from(count)),
-        Setting::GroupBatch(_, Some(batch)) => (Kind::Load, f64::from(batch)),
-        Setting::Batch(batch) => (Kind::Load, f64::from(batch)),
-        Setting::Latency(time) | Setting::Startup(time) => (Kind::Slower, time.get()),
-        Setting::Bandwidth(rate) | Setting::Port(_, Some(rate)) | Setting::ServerPort(Some(rate)) => {
-            (Kind::Faster, rate.get())
-        }
-        Setting::Speed(_, factor) | Setting::Efficiency(_, Some(factor)) | Setting::Payload(factor) => {
-            (Kind::Faster, factor)
-        }
-        Setting::HostRate(Some(rate)) => (Kind::Faster, rate.get()),
-        Setting::Servers(count) if method == "zeng2023" => (Kind::Servers, f64::from(count)),
-        _ => (Kind::Category, 0.0),
+    let Some(number) = setting.number() else { return (Kind::Category, 0.0) };
+    match setting.effect() {
+        Effect::Load => (Kind::Load, number),
+        Effect::Delay => (Kind::Slower, number),
+        Effect::Computing | Effect::Transfer => (Kind::Faster, number),
+        Effect::Servers if method == "zeng2023" => (Kind::Servers, number),
+        Effect::Servers | Effect::Choice | Effect::Exchange | Effect::Resolved => (Kind::Category, 0.0),
     }
 }
 

@@ -8,6 +8,7 @@
 use super::objective::Objective;
 use crate::explore::sweep::{Asked, Setting, Variants};
 use stepcast_core::compute::Speed;
+use stepcast_core::keys::Effect;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 
@@ -27,14 +28,11 @@ enum Best {
 }
 
 fn best(setting: Option<&Setting>) -> (Best, f64) {
-    match setting {
-        Some(Setting::Count(_, count)) => (Best::Largest, f64::from(*count)),
-        Some(Setting::Batch(batch) | Setting::GroupBatch(_, Some(batch))) => {
-            (Best::Largest, f64::from(*batch))
-        }
-        Some(Setting::Speed(_, factor) | Setting::Efficiency(_, Some(factor))) => (Best::Largest, *factor),
-        Some(Setting::Device(..) | Setting::Precision(_) | Setting::Price(..)) | None => (Best::Unknown, 0.0),
-        Some(_) => (Best::Any, 0.0),
+    let Some(setting) = setting else { return (Best::Unknown, 0.0) };
+    match (setting.effect(), setting.number()) {
+        (Effect::Load | Effect::Computing, Some(number)) => (Best::Largest, number),
+        (Effect::Choice | Effect::Resolved, _) => (Best::Unknown, 0.0),
+        _ => (Best::Any, 0.0),
     }
 }
 

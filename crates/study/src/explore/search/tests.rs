@@ -2,7 +2,8 @@ use super::*;
 use crate::explore::sweep::Axis;
 use crate::predict::methods;
 use proptest::prelude::*;
-use stepcast_core::scenario::{Document, NoFiles};
+use stepcast_core::files::NoFiles;
+use stepcast_core::scenario::Document;
 
 const TEXT: &str = "\
 [model]

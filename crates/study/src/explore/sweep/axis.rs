@@ -2,18 +2,8 @@
 
 use std::fmt;
 use stepcast_core::fault::Fault;
-use stepcast_core::scenario::Override;
+use stepcast_core::scenario::{Override, SectionDoc, documentation};
 use stepcast_core::suggest;
-
-/// The sections of a scenario and what stands directly below those that may be left out of a key.
-const SECTIONS: [(&str, &[&str]); 6] = [
-    ("model", &["zoo", "custom", "profile"]),
-    ("cluster", &["workers", "network", "servers", "nodes"]),
-    ("strategy", &["architecture", "synchronisation", "batch", "precision", "all-reduce", "fusion"]),
-    ("data", &["samples", "epochs"]),
-    ("price", &["worker-hour", "server-hour", "currency"]),
-    ("methods", &["zeng2023", "oyama2016", "simulate"]),
-];
 
 /// Values in the order in which they are tried.
 #[derive(Debug, Clone, PartialEq)]
@@ -151,19 +141,21 @@ fn is_index(part: &str) -> bool {
 /// The key with its section: `network.bandwidth` is `cluster.network.bandwidth`.
 pub fn full_key(key: &str) -> Result<String, Fault> {
     let first = key.split('.').next().unwrap_or_default();
-    if SECTIONS.iter().any(|(section, _)| *section == first) {
+    let sections = documentation();
+    let mut tops = sections.iter().filter(|section| !section.path.contains('.'));
+    if tops.clone().any(|section| section.path == first) {
         return Ok(key.to_owned());
     }
-    match SECTIONS.iter().find(|(_, below)| below.contains(&first)) {
-        Some((section, _)) => Ok(format!("{section}.{key}")),
-        None => {
-            let known = SECTIONS
-                .iter()
-                .flat_map(|(section, below)| std::iter::once(section).chain(below.iter()).copied());
-            let remedy = suggest::remedy(first, known, "docs/scenario.md has all keys");
-            Err(Fault::new(format!("no scenario has a key \"{key}\""), remedy))
-        }
+    let has = |section: &&SectionDoc| section.keys.iter().any(|known| known.name == first);
+    if let Some(section) = tops.clone().find(has) {
+        return Ok(format!("{}.{key}", section.path));
     }
+    let names =
+        |section: &SectionDoc| section.keys.iter().map(|known| known.name.clone()).collect::<Vec<_>>();
+    let mut known: Vec<String> = tops.clone().map(|section| section.path.to_owned()).collect();
+    known.extend(tops.by_ref().flat_map(names));
+    let remedy = suggest::remedy(first, known.iter().map(String::as_str), "docs/scenario.md has all keys");
+    Err(Fault::new(format!("no scenario has a key \"{key}\""), remedy))
 }
 
 /// The values between commas that stand in no brackets or quotes.

@@ -3,10 +3,10 @@
 mod axis;
 mod fingerprint;
 mod grid;
-mod knob;
 mod output;
 mod row;
 mod run;
+mod setting;
 mod table;
 mod variants;
 
@@ -19,6 +19,6 @@ pub use run::{on_threads, rows};
 pub use table::Format;
 pub use variants::{Variants, VaryError, Walker};
 
-pub(crate) use knob::Setting;
 pub(crate) use row::{fits, nodes};
 pub(crate) use run::{blocks, is_quick};
+pub(crate) use setting::Setting;

@@ -1,16 +1,17 @@
 //! The scenario at every point of a grid.
 //!
 //! The document can be resolved at any point, which takes a tenth of a millisecond or more. Most keys change one field
-//! of the result: their values are resolved once each, the field is kept (`knob`), and going from point to point copies
+//! of the result: their values are resolved once each, the field is kept (`setting`), and going from point to point copies
 //! fields. A key is taken for such a one only if, for each of its values, the copied field makes of the first point
 //! exactly what the document does. All other keys go through the document at every change.
 
 use super::axis::{Axis, Values};
 use super::grid::Grid;
-use super::knob::Setting;
+use super::setting::Setting;
 use std::mem;
 use stepcast_core::fault::{Fault, KeyPath};
-use stepcast_core::scenario::{Document, Files, Override, Scenario};
+use stepcast_core::files::Files;
+use stepcast_core::scenario::{Document, Override, Scenario};
 
 /// Simulated runs of a point where nothing else is asked: there are many points.
 const RUNS: &str = "methods.simulate.runs";
@@ -160,9 +161,7 @@ impl<'a> Variants<'a> {
                 }
             }
             Values::Range { first, .. } => match (setting(0)?, setting(last)?) {
-                (Some(lowest), Some(_)) if lowest.with_number(*first).as_ref() == Some(&lowest) => {
-                    Reach::Counted(lowest)
-                }
+                (Some(lowest), Some(_)) if lowest.is_number(*first) => Reach::Counted(lowest),
                 _ => Reach::Document,
             },
         })

@@ -1,6 +1,6 @@
 use super::*;
 use proptest::prelude::*;
-use stepcast_core::scenario::NoFiles;
+use stepcast_core::files::NoFiles;
 
 /// Two groups, and a network with a table of its own.
 const TEXT: &str = "\

@@ -1,0 +1,223 @@
+//! The declaration of keys.
+
+/// Declares a struct and the section of a scenario file that gives it, key by key:
+///
+/// ```text
+/// /// Rate at which hosts copy and serialise payload.
+/// host_rate: Uncertain<BytesPerSec> => BytesPerSec, optional("no cost"), Check::Positive("…"), Transfer;
+/// ```
+///
+/// After the name stand what a file writes and what that becomes; `required`, `default(as written)` or
+/// `optional("what holds without it")`; the check of a value; and the [`Effect`](super::Effect) of larger values. Keys
+/// in `before` and `after` belong to the section alone, fields in `made` to the struct alone: whoever calls `fill` and
+/// `section` takes care of them.
+macro_rules! keys {
+    (
+        $(#[$meta:meta])*
+        struct $name:ident;
+        $(#[doc = $section_doc:literal])*
+        section $section:ident, missing $missing:expr;
+        before { $($(#[doc = $bdoc:literal])* $before:ident: $btype:ty, $bwritten:literal, $bdefault:literal;)* }
+        keys { $(
+            $(#[doc = $doc:literal])* $(#[serde($($serde:tt)*)])?
+            $field:ident: $given:ty => $type:ty, $presence:ident $(($default:expr))?, $check:expr, $effect:ident;
+        )* }
+        after { $($(#[doc = $adoc:literal])* $after:ident: $atype:ty, $awritten:literal, $adefault:literal;)* }
+        made { $($(#[$mmeta:meta])* $made:ident: $mtype:ty;)* }
+    ) => {
+        $(#[$meta])*
+        pub struct $name {
+            $($(#[doc = $doc])* $(#[serde($($serde)*)])? pub $field: $crate::keys::used_as!($presence $type),)*
+            $($(#[$mmeta])* pub $made: $mtype,)*
+        }
+
+        $(#[doc = $section_doc])*
+        #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+        pub struct $section {
+            $($(#[doc = $bdoc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $before: Option<$btype>,)*
+            $($(#[doc = $doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: Option<$given>,)*
+            $($(#[doc = $adoc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $after: Option<$atype>,)*
+        }
+
+        impl $section {
+            /// The values: those given, else those of `base`, else the defaults; each checked by itself.
+            #[allow(unused_variables)]
+            pub fn fill(
+                self,
+                base: Option<&$name>,
+                files: &dyn $crate::files::Files,
+                $($made: $mtype,)*
+            ) -> Result<$name, $crate::fault::Fault> {
+                let missing: fn(&str) -> $crate::fault::Fault = $missing;
+                let filled = $name {
+                    $($field: {
+                        let resolve = |given: $given| {
+                            <$given as $crate::keys::Given<$type>>::resolve(given, files).map_err(|fault| {
+                                fault.below($crate::fault::KeyPath::of(&$crate::keys::kebab(stringify!($field))))
+                            })
+                        };
+                        let given = self.$field.map(resolve).transpose()?;
+                        $crate::keys::filled!($presence, given, base, $field, resolve, missing, $given $(, $default)?)
+                    },)*
+                    $($made,)*
+                };
+                $(
+                    let check: $crate::keys::Check = $check;
+                    check.apply(stringify!($field), &$crate::keys::Figure::value(&filled.$field))?;
+                )*
+                Ok(filled)
+            }
+
+            /// What each key means.
+            pub fn documentation() -> Vec<$crate::keys::KeyDoc> {
+                vec![
+                    $($crate::keys::KeyDoc::new(stringify!($before), $bwritten.to_owned(), $bdefault, concat!($($bdoc),*)),)*
+                    $($crate::keys::KeyDoc::new(
+                        stringify!($field),
+                        <$given as $crate::keys::Given<$type>>::written(),
+                        $crate::keys::default_text!($presence, $given, $type $(, $default)?),
+                        concat!($($doc),*),
+                    ).bounded($check),)*
+                    $($crate::keys::KeyDoc::new(stringify!($after), $awritten.to_owned(), $adefault, concat!($($adoc),*)),)*
+                ]
+            }
+        }
+
+        impl $name {
+            /// All keys that a section of a file has for it.
+            pub const KEYS: &'static [$crate::keys::Key<$name, $section>] = &[$($crate::keys::Key {
+                field: stringify!($field),
+                effect: $crate::keys::Effect::$effect,
+                check: $check,
+                get: |it| $crate::keys::Figure::value(&it.$field),
+                set: |it, value| $crate::keys::Figure::assign(&mut it.$field, value),
+                range: |section| section.$field.as_ref().and_then(<$given as $crate::keys::Given<$type>>::range),
+                set_range: |section, ends| section.$field = <$given as $crate::keys::Given<$type>>::between(ends),
+            },)*];
+
+            /// The section that gives the same, nothing left to defaults.
+            pub fn section(&self) -> $section {
+                $section {
+                    $($before: None,)*
+                    $($field: $crate::keys::written!($presence, $given, $type, self.$field),)*
+                    $($after: None,)*
+                }
+            }
+        }
+    };
+}
+
+/// The type of a field by the presence of its key.
+macro_rules! used_as {
+    (optional $type:ty) => { Option<$type> };
+    (required $type:ty) => { $type };
+    (default $type:ty) => { $type };
+}
+
+/// A field's value: given, of the base, or by default.
+macro_rules! filled {
+    (optional, $given:ident, $base:ident, $field:ident, $resolve:ident, $missing:ident, $type:ty, $without:expr) => {
+        $given.or_else(|| $base.and_then(|base| base.$field.clone()))
+    };
+    (required, $given:ident, $base:ident, $field:ident, $resolve:ident, $missing:ident, $type:ty) => {
+        $given
+            .or_else(|| $base.map(|base| base.$field.clone()))
+            .ok_or_else(|| $missing(&$crate::keys::kebab(stringify!($field))))?
+    };
+    (default, $given:ident, $base:ident, $field:ident, $resolve:ident, $missing:ident, $type:ty, $default:expr) => {
+        match $given.or_else(|| $base.map(|base| base.$field.clone())) {
+            Some(value) => value,
+            None => $resolve(<$type>::from($default))?,
+        }
+    };
+}
+
+/// A field written back.
+macro_rules! written {
+    (optional, $given:ty, $type:ty, $value:expr) => {
+        $value.as_ref().map(<$given as $crate::keys::Given<$type>>::write)
+    };
+    ($presence:ident, $given:ty, $type:ty, $value:expr) => {
+        Some(<$given as $crate::keys::Given<$type>>::write(&$value))
+    };
+}
+
+/// What holds where a key is left out.
+macro_rules! default_text {
+    (optional, $given:ty, $type:ty, $without:expr) => {
+        $without
+    };
+    (required, $given:ty, $type:ty) => {
+        "required"
+    };
+    (default, $given:ty, $type:ty, $default:expr) => {
+        $crate::keys::shown(&<$given>::from($default))
+    };
+}
+
+/// A type without order that files write as it is.
+macro_rules! plain {
+    ($type:ty, $written:literal) => {
+        impl $crate::keys::Given<$type> for $type {
+            fn written() -> String {
+                $written.to_owned()
+            }
+
+            fn resolve(self, _: &dyn $crate::files::Files) -> Result<$type, $crate::fault::Fault> {
+                Ok(self)
+            }
+
+            fn write(value: &$type) -> Self {
+                value.clone()
+            }
+        }
+
+        $crate::keys::unordered!($type);
+    };
+}
+
+/// A section without a base is written for the struct that it gives.
+macro_rules! section_of {
+    ($type:ident, $section:ident) => {
+        impl $crate::keys::Given<$type> for $section {
+            fn written() -> String {
+                "table".to_owned()
+            }
+
+            fn resolve(self, files: &dyn $crate::files::Files) -> Result<$type, $crate::fault::Fault> {
+                self.fill(None, files)
+            }
+
+            fn write(value: &$type) -> Self {
+                value.section()
+            }
+        }
+
+        $crate::keys::unordered!($type);
+    };
+}
+
+/// Declares a section of a file whose values are resolved by hand: each key with its type, how that is called, and what
+/// holds where the key is left out.
+macro_rules! document_keys {
+    ($(#[doc = $doc:literal])* $name:ident {
+        $($(#[doc = $fdoc:literal])* $field:ident: $type:ty, $written:literal, $default:literal;)*
+    }) => {
+        $(#[doc = $doc])*
+        #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+        pub struct $name {
+            $($(#[doc = $fdoc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)*
+        }
+
+        impl $name {
+            /// What each key means.
+            pub fn documentation() -> Vec<$crate::keys::KeyDoc> {
+                vec![$($crate::keys::KeyDoc::new(stringify!($field), $written.to_owned(), $default, concat!($($fdoc),*)),)*]
+            }
+        }
+    };
+}
+
+pub(crate) use {default_text, document_keys, filled, keys, plain, section_of, used_as, written};

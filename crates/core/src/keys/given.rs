@@ -1,0 +1,128 @@
+//! What a file may write for a value: the value itself, a range of it, a name, a path, a section.
+
+use crate::fault::Fault;
+use crate::files::Files;
+use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, Seconds};
+use crate::uncertain::{Measure, Uncertain};
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::{Deserialize, Deserializer, Serialize, de};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// What a file may write for a `T`.
+pub trait Given<T>: Sized {
+    /// What it is called in the documentation.
+    fn written() -> String;
+
+    /// The value; keys of faults are relative to this one.
+    fn resolve(self, files: &dyn Files) -> Result<T, Fault>;
+
+    /// The value written back.
+    fn write(value: &T) -> Self;
+
+    /// Both ends in base units, where it is a range.
+    fn range(&self) -> Option<[f64; 2]> {
+        None
+    }
+
+    /// The range between two figures in base units.
+    fn between(_ends: [f64; 2]) -> Option<Self> {
+        None
+    }
+}
+
+/// Types that are written as they are.
+macro_rules! itself {
+    ($($type:ty => $written:literal),* $(,)?) => {$(
+        impl Given<$type> for $type {
+            fn written() -> String {
+                $written.to_owned()
+            }
+
+            fn resolve(self, _: &dyn Files) -> Result<$type, Fault> {
+                Ok(self)
+            }
+
+            fn write(value: &$type) -> Self {
+                value.clone()
+            }
+        }
+    )*};
+}
+
+itself!(
+    bool => "boolean",
+    u32 => "integer",
+    u64 => "integer",
+    f64 => "number",
+    String => "string",
+    BitsPerSec => "network rate",
+    Bytes => "size",
+    BytesPerSec => "memory rate",
+    FlopsPerSec => "computing rate",
+    Hertz => "frequency",
+    Seconds => "time",
+);
+
+impl<T: Measure + Given<T>> Given<T> for Uncertain<T> {
+    fn written() -> String {
+        format!("{} or range", T::written())
+    }
+
+    fn resolve(self, _: &dyn Files) -> Result<T, Fault> {
+        Ok(self.centre())
+    }
+
+    fn write(value: &T) -> Self {
+        Self::exactly(*value)
+    }
+
+    fn range(&self) -> Option<[f64; 2]> {
+        self.is_range().then(|| self.ends().map(T::value))
+    }
+
+    fn between(ends: [f64; 2]) -> Option<Self> {
+        Uncertain::between(T::of(ends[0]), T::of(ends[1]))
+    }
+}
+
+/// The name of a catalog entry, or a table that overrides or defines one.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum NameOr<T> {
+    /// `device = "tesla-v100"`.
+    Name(String),
+    /// `device = { base = "tesla-v100", efficiency = 0.5 }`.
+    Table(Box<T>),
+}
+
+impl<T> From<&str> for NameOr<T> {
+    fn from(name: &str) -> Self {
+        Self::Name(name.to_owned())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for NameOr<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> de::Visitor<'de> for Visitor<T> {
+            type Value = NameOr<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a catalog entry, or a table")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
+                Ok(NameOr::Name(name.to_owned()))
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(|table| NameOr::Table(Box::new(table)))
+            }
+        }
+
+        deserializer.deserialize_any(Visitor(PhantomData))
+    }
+}

@@ -1,0 +1,137 @@
+//! A value of any key, without its type.
+
+use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, Seconds};
+use std::any::Any;
+use std::sync::Arc;
+
+/// A value of any key.
+#[derive(Debug, Clone)]
+pub enum Value {
+    /// The key is left out, and has no default.
+    Absent,
+    /// A whole number.
+    Count(u64),
+    /// A number, in base units.
+    Real(f64),
+    /// Anything without order.
+    Other(Arc<dyn Any + Send + Sync>),
+}
+
+impl Value {
+    /// The number, where it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Count(count) => Some(*count as f64),
+            Self::Real(number) => Some(*number),
+            Self::Absent | Self::Other(_) => None,
+        }
+    }
+}
+
+/// What a key can set.
+pub trait Figure: Sized {
+    /// As a value.
+    fn value(&self) -> Value;
+
+    /// Of a value; none where that is of another type.
+    fn of(value: &Value) -> Option<Self>;
+
+    /// Becomes the value, if that is of its type.
+    fn assign(&mut self, value: &Value) {
+        if let Some(value) = Self::of(value) {
+            *self = value;
+        }
+    }
+}
+
+impl<T: Figure> Figure for Option<T> {
+    fn value(&self) -> Value {
+        self.as_ref().map_or(Value::Absent, T::value)
+    }
+
+    fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Absent => Some(None),
+            value => T::of(value).map(Some),
+        }
+    }
+}
+
+macro_rules! count {
+    ($($type:ty),*) => {$(
+        impl Figure for $type {
+            fn value(&self) -> Value {
+                Value::Count(u64::from(*self))
+            }
+
+            fn of(value: &Value) -> Option<Self> {
+                match value {
+                    Value::Count(count) => Self::try_from(*count).ok(),
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+
+count!(u32, u64);
+
+impl Figure for f64 {
+    fn value(&self) -> Value {
+        Value::Real(*self)
+    }
+
+    fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Real(number) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+macro_rules! quantity {
+    ($($type:ty),*) => {$(
+        impl Figure for $type {
+            fn value(&self) -> Value {
+                Value::Real(self.get())
+            }
+
+            fn of(value: &Value) -> Option<Self> {
+                f64::of(value).map(Self::new)
+            }
+        }
+    )*};
+}
+
+quantity!(BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, Seconds);
+
+/// A type whose values have no order.
+macro_rules! unordered {
+    ($type:ty) => {
+        impl $crate::keys::Figure for $type {
+            fn value(&self) -> $crate::keys::Value {
+                $crate::keys::Value::Other(std::sync::Arc::new(self.clone()))
+            }
+
+            fn of(value: &$crate::keys::Value) -> Option<Self> {
+                match value {
+                    $crate::keys::Value::Other(any) => any.downcast_ref::<Self>().cloned(),
+                    _ => None,
+                }
+            }
+
+            fn assign(&mut self, value: &$crate::keys::Value) {
+                if let $crate::keys::Value::Other(any) = value
+                    && let Some(value) = any.downcast_ref::<Self>()
+                {
+                    self.clone_from(value);
+                }
+            }
+        }
+    };
+}
+
+unordered!(bool);
+unordered!(String);
+
+pub(crate) use unordered;

@@ -1,0 +1,57 @@
+//! Every key of a scenario file, as people read about it.
+
+use super::{
+    ClusterSection, DataSection, KernelsSection, LineSection, MethodsSection, ModelSection, Oyama2016Section,
+    PerParameterSection, PriceSection, SgemmSection, SimulateSection, Zeng2023Section,
+};
+use crate::keys::KeyDoc;
+use crate::machine::{DeviceSection, NetworkSection, NodesSection, ServersSection, WorkersSection};
+use crate::strategy::{AllReduceSection, CurveSection, FusionSection, StrategySection};
+
+/// A section of a scenario file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SectionDoc {
+    /// Where it stands: "cluster.network".
+    pub path: &'static str,
+    /// Its keys, in order.
+    pub keys: Vec<KeyDoc>,
+}
+
+/// All sections, in the order of docs/scenario.md.
+pub fn documentation() -> Vec<SectionDoc> {
+    let section = |path, keys| SectionDoc { path, keys };
+    vec![
+        section("model", ModelSection::documentation()),
+        section("cluster", ClusterSection::documentation()),
+        section("cluster.workers", WorkersSection::documentation()),
+        section("cluster.workers.device", DeviceSection::documentation()),
+        section("cluster.network", NetworkSection::documentation()),
+        section("cluster.servers", ServersSection::documentation()),
+        section("cluster.nodes", NodesSection::documentation()),
+        section("strategy", StrategySection::documentation()),
+        section("strategy.all-reduce", AllReduceSection::documentation()),
+        section("strategy.all-reduce.curve", CurveSection::documentation()),
+        section("strategy.fusion", FusionSection::documentation()),
+        section("data", DataSection::documentation()),
+        section("price", PriceSection::documentation()),
+        section("methods", MethodsSection::documentation()),
+        section("methods.zeng2023", Zeng2023Section::documentation()),
+        section("methods.oyama2016", Oyama2016Section::documentation()),
+        section("methods.oyama2016.load-image", LineSection::documentation()),
+        section("methods.oyama2016.per-parameter", PerParameterSection::documentation()),
+        section("methods.oyama2016.kernels", KernelsSection::documentation()),
+        section("methods.oyama2016.kernels.sgemm", SgemmSection::documentation()),
+        section("methods.simulate", SimulateSection::documentation()),
+    ]
+}
+
+impl SectionDoc {
+    /// Its keys as a table in Markdown.
+    pub fn markdown(&self) -> String {
+        let mut text = String::from("| key | type | default | meaning |\n|---|---|---|---|\n");
+        for KeyDoc { name, written, default, meaning } in &self.keys {
+            text.push_str(&format!("| `{name}` | {written} | {default} | {meaning} |\n"));
+        }
+        text
+    }
+}

@@ -1,0 +1,99 @@
+//! `[methods.simulate]`: how the event engine runs.
+
+use crate::fault::Fault;
+use crate::files::Files;
+use crate::keys::{Check, keys, plain};
+use crate::quantity::{Bytes, BytesPerSec, Seconds};
+
+/// How simulated transfers share the network.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// Equally at all times (Li 2020, section 3.1).
+    #[default]
+    Fair,
+    /// As TCP connections find their rates, with windows, round trips and queues.
+    Tcp,
+}
+
+/// In which order simulated workers ask for parameters.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum TransferOrder {
+    /// As the profile has it, step by step.
+    #[default]
+    Profile,
+    /// What computing waits for first, by the number of operations before its first use (TicTac's timing-independent
+    /// order).
+    Tic,
+    /// The same by the time of those operations (timing-aware).
+    Tac,
+    /// The profile's, backwards.
+    Reverse,
+    /// Another one for every step.
+    Random,
+}
+
+plain!(Transport, "`\"fair\"` or `\"tcp\"`");
+plain!(TransferOrder, "string");
+
+/// Bytes after which a stream is preempted where nothing else is given (Li 2020, section 3.2.2).
+const DEFAULT_WINDOW: Bytes = Bytes::new(28e6);
+
+keys! {
+    /// How asynchronous and other training is simulated.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    struct Simulate;
+    /// `[methods.simulate]`: how the event engine runs.
+    section SimulateSection, missing |key| Fault::new(format!("there is no `{key}`"), format!("add `{key}`"));
+    before {}
+    keys {
+        /// Independent runs; `sweep` and `search` make 3. More make the confidence interval narrower.
+        runs: u32 => u32, default(8_u32), Check::Between(1, 1000, "a number such as 10"), Resolved;
+        /// Steps of the slowest worker in each run; fewer where a simulation would be too long.
+        steps: u32 => u32, default(1000_u32), Check::Between(1, 1_000_000, "a number such as 10"), Resolved;
+        /// Steps of every worker that do not count (Li 2020: 50 of 1000); fewer than `steps`.
+        warm_up: u32 => u32, default(50_u32), Check::Any, Resolved;
+        /// Where random numbers begin.
+        seed: u64 => u64, default(1_u64), Check::Any, Resolved;
+        /// Bytes after which a transfer lets others go first, once.
+        window: Bytes => Bytes, optional("`\"28 MB\"`"), Check::Positive("a size such as \"28 MB\""), Resolved;
+        /// `false`: transfers are never interrupted.
+        flow_control: bool => bool, default(true), Check::Any, Resolved;
+        /// Parsing of what has arrived: cost of each transfer (Li 2020, section 3.2.1).
+        parse_fixed: Seconds => Seconds, default(Seconds::ZERO), Check::NotNegative("a time such as \"0.3 ms\""), Resolved;
+        /// Rate of parsing.
+        parse_rate: BytesPerSec => BytesPerSec, optional("no cost"), Check::Positive("a rate such as \"4 GB/s\""), Resolved;
+        /// Whether receivers parse on the unit that computes.
+        parse_while_computing: bool => bool, default(false), Check::Any, Resolved;
+        /// Spread of computing times, standard deviation against the mean, where steps are made from a model or from a single
+        /// measured step.
+        jitter: f64 => f64, default(0.05), Check::NotNegative("a share such as 0.05"), Resolved;
+        /// In which order parameters are asked for: `"profile"`, `"tic"` or `"tac"` (what computing waits for first, by the
+        /// number or by the time of operations), `"reverse"`, `"random"`.
+        order: TransferOrder => TransferOrder, default(TransferOrder::default()), Check::Any, Resolved;
+        /// How transfers share links: `"fair"`, equally at all times, or `"tcp"`, as TCP connections find their rates (one
+        /// server, ports of one rate).
+        transport: Transport => Transport, default(Transport::default()), Check::Any, Resolved;
+        /// Longest queue of a port, in time at its rate; only for `"tcp"`.
+        queue: Seconds => Seconds, default(Seconds::new(0.05)), Check::Positive("a time such as \"50 ms\""), Resolved;
+    }
+    after {}
+    made {}
+}
+
+/// Checks every value. Without flow control there is no window.
+pub(super) fn resolve(mut section: SimulateSection, files: &dyn Files) -> Result<Simulate, Fault> {
+    let flow_control = section.flow_control.unwrap_or(true);
+    section.window = section.window.or(Some(DEFAULT_WINDOW)).filter(|_| flow_control);
+    let simulate = section.fill(None, files)?;
+    if simulate.warm_up >= simulate.steps {
+        let reason = format!("{} of {} steps would not leave any to count", simulate.warm_up, simulate.steps);
+        return Err(Fault::in_key("warm-up", reason, "use fewer than `steps`"));
+    }
+    Ok(simulate)
+}

@@ -1,0 +1,49 @@
+//! What is trained how long, and what machines cost.
+
+use crate::fault::Fault;
+use crate::keys::{Check, keys, section_of};
+
+/// The currency where none is named.
+pub(super) const USUAL_CURRENCY: &str = "USD";
+
+keys! {
+    /// The data set: gives the epoch time.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    struct DataSet;
+    /// `[data]`: gives the epoch time.
+    section DataSection, missing |key| {
+        Fault::new(format!("the data set has no `{key}`"), format!("add `{key} = 1281167`"))
+    };
+    before {}
+    keys {
+        /// Samples in one epoch.
+        samples: u64 => u64, required, Check::Between(1, u64::MAX, "a positive number"), Resolved;
+        /// Epochs to train.
+        epochs: u64 => u64, default(1_u64), Check::Between(1, u64::MAX, "a positive number"), Resolved;
+    }
+    after {}
+    made {}
+}
+
+section_of!(DataSet, DataSection);
+
+keys! {
+    /// What machines cost: gives the cost of training.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Price;
+    /// `[price]`: gives the cost.
+    section PriceSection, missing |key| Fault::new(format!("the price has no `{key}`"), format!("add `{key}`"));
+    before {}
+    keys {
+        /// One worker for one hour.
+        worker_hour: f64 => f64, default(0.0), Check::NotNegative("a price such as 0.9"), Resolved;
+        /// One parameter server for one hour.
+        server_hour: f64 => f64, default(0.0), Check::NotNegative("a price such as 0.2"), Resolved;
+        /// The currency, as it is printed.
+        currency: String => String, default(USUAL_CURRENCY), Check::Any, Resolved;
+    }
+    after {}
+    made {}
+}
+
+section_of!(Price, PriceSection);

@@ -1,0 +1,53 @@
+//! `[methods.zeng2023]`: what the paper takes as inputs beside the scenario.
+
+use crate::fault::Fault;
+use crate::files::Files;
+use crate::keys::{Check, keys};
+use crate::model::Activation;
+
+/// Operations of a weight's update (eq. 18).
+const UPDATE: f64 = 2.0;
+
+keys! {
+    /// What Zeng 2023 takes as inputs beside the scenario.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    struct Zeng2023;
+    /// `[methods.zeng2023]`: what the paper takes as inputs beside the scenario.
+    section Zeng2023Section, missing |key| Fault::new(format!("there is no `{key}`"), format!("add `{key}`"));
+    before {
+        /// Non-linearity whose cost stands in the backward count.
+        activation: Activation, "string", "`\"sigmoid\"`";
+    }
+    keys {
+        /// Backward operations per weight and step; overrides `activation`. Eqs. 23 and 26 as printed give 89; the tables use
+        /// 85.
+        flops_per_weight: f64 => f64, default(flops_per_weight(Activation::Sigmoid)), Check::NotNegative("a number such as 85"), Resolved;
+        /// Operations of a CPU in one cycle (eq. 28).
+        simd: f64 => f64, default(2.0), Check::Positive("a number such as 2"), Resolved;
+        /// Operations of one GPU stream processor in one cycle (eq. 33); 2 with fused multiply-add.
+        fc: f64 => f64, default(1.0), Check::Positive("1, or 2 with fused multiply-add"), Resolved;
+        /// Whether workers copy each batch from the host to the GPU before they compute.
+        host_copy: bool => bool, default(false), Check::Any, Resolved;
+    }
+    after {}
+    made {}
+}
+
+/// Backward operations per weight for an activation: two for the update of the weight (eq. 18) and the activation's own,
+/// which is 83 for the sigmoid and gives the 85 of Table 1.
+fn flops_per_weight(activation: Activation) -> f64 {
+    UPDATE + activation.operations() as f64
+}
+
+impl Default for Zeng2023 {
+    fn default() -> Self {
+        Self { flops_per_weight: flops_per_weight(Activation::Sigmoid), simd: 2.0, fc: 1.0, host_copy: false }
+    }
+}
+
+/// Checks every value.
+pub(super) fn resolve(mut section: Zeng2023Section, files: &dyn Files) -> Result<Zeng2023, Fault> {
+    let by_activation = section.activation.map(flops_per_weight);
+    section.flops_per_weight = section.flops_per_weight.or(by_activation);
+    section.fill(None, files)
+}
