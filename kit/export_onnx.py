@@ -18,7 +18,7 @@ from typing import Any
 from common import KitError, guarded, import_torch, listed, note, packed, provenance, rename_into_place
 
 EXAMPLES = """\
-  export_onnx.py --model resnet50,bert-base -o crates/trace/tests/onnx
+  export_onnx.py --model resnet50,bert-base -o crates/onnx/tests/models
   export_onnx.py --model gpt2 --exporter dynamo --mode eval -o models"""
 
 # Zoo name: torchvision's name, side of the square image.

@@ -2,14 +2,15 @@
 //! error that says what to do.
 
 use std::path::PathBuf;
+use stepcast_core::fault::Fault;
 use stepcast_core::model::ModelFile;
 use stepcast_core::pass::Recorded;
 use stepcast_core::profile::Profile;
-use stepcast_trace::{Format, Found, Options, Fault};
+use stepcast_trace::{Format, Content, Options};
 
 /// Imports a file that is of this format, as far as its beginning tells.
 pub fn import(format: Format, data: &[u8]) {
-    if Format::of(data) == Some(format) {
+    if Format::recognise(data) == Some(format) {
         import_any(data);
     }
 }
@@ -24,9 +25,9 @@ pub fn import_any(data: &[u8]) {
     match stepcast_trace::import(&[path], &options) {
         Ok(imported) => {
             assert!(imported.notes.iter().all(|note| !note.is_empty()));
-            match imported.found {
-                Found::Profile(profile) => hold(&profile),
-                Found::Model(model) => {
+            match imported.content {
+                Content::Profile(profile) => hold(&profile),
+                Content::Model(model) => {
                     ModelFile::of(&model).build().expect("a model can be written and read again");
                 }
             }
@@ -57,7 +58,7 @@ fn hold(profile: &Profile) {
 }
 
 fn complete(error: &Fault) {
-    assert!(!error.place.is_empty() && !error.reason.is_empty() && !error.remedy.is_empty(), "{error:?}");
+    assert!(!error.origin().is_empty() && !error.reason.is_empty() && !error.remedy.is_empty(), "{error:?}");
 }
 
 /// A file of this process, in memory where there is such a folder.

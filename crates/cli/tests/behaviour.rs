@@ -157,7 +157,7 @@ fn replaced_layers_scale_as_published() {
 /// A network exported to ONNX is forecast like the zoo's, and what is unknown in a file is said beside the answer.
 #[test]
 fn an_onnx_file_is_a_model() {
-    let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/tests/onnx");
+    let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../onnx/tests/models");
     let predicted = |model: &str| {
         let scenario = format!("[model]\n{model}\n[strategy]\nbatch = 64\n");
         let output = stepcast(&["predict", "-", "--json"]).write_stdin(scenario).output().unwrap();

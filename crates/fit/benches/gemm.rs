@@ -4,14 +4,14 @@ use divan::{Bencher, black_box};
 use stepcast_core::fitted::gemm::{Shape, Transposition, Variant};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
-use stepcast_fit::gemm::{Sample, fit as fit_products};
+use stepcast_fit::gemm::{MeasuredProduct, fit as fit_products};
 
 fn main() {
     divan::main();
 }
 
 /// Products on a grid with `per_doubling` sizes for every doubling from 16 to 8192, at made-up but plausible times.
-fn grid(precision: Precision, transposition: Transposition, per_doubling: u32) -> Vec<Sample> {
+fn grid(precision: Precision, transposition: Transposition, per_doubling: u32) -> Vec<MeasuredProduct> {
     let size = |index: u32| (16.0 * (f64::from(index) / f64::from(per_doubling)).exp2()).round() as u32;
     let indices = || 0..=9 * per_doubling;
     let mut samples = Vec::new();
@@ -21,13 +21,13 @@ fn grid(precision: Precision, transposition: Transposition, per_doubling: u32) -
             let padded = Shape { m: m.next_multiple_of(128), n: n.next_multiple_of(128), k };
             let time = (padded.flops().get() / 50e12 + 5e-6).max(18e-6);
             let variant = Variant { precision, transposition };
-            samples.push(Sample { variant, shape, time: Seconds::new(time) });
+            samples.push(MeasuredProduct { variant, shape, time: Seconds::new(time) });
         }
     }
     samples
 }
 
-fn recording() -> Vec<Sample> {
+fn recording() -> Vec<MeasuredProduct> {
     let mut samples = grid(Precision::Fp32, Transposition::Nn, 2);
     samples.extend(grid(Precision::Fp32, Transposition::Tn, 1));
     samples.extend(grid(Precision::Fp32, Transposition::Nt, 1));

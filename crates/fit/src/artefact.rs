@@ -1,4 +1,4 @@
-//! What is kept of a fit: a TOML text with formula, coefficients with units and meaning, source, date and errors.
+//! The artefact of a fit: a TOML text with formula, coefficients with units and meaning, source, date and errors.
 //! [`Artefact`](stepcast_core::fitted::artefact::Artefact) reads it back.
 
 use crate::Quality;
@@ -23,7 +23,7 @@ pub struct Provenance {
 /// Errors on the measurements of the fit, and on others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Errors {
+pub struct FitErrors {
     /// On the measurements of the fit.
     pub fit: Quality,
     /// On measurements that took no part in it.

@@ -4,7 +4,7 @@
 //! rates. One figure: time = operations/(share·rate). Both by least squares on relative errors. No weight moves faster
 //! than memory does, so that the share of the memory rate is at most 1; fast convolutions lift that of the peak rate above.
 
-use crate::artefact::{self, Errors, Provenance};
+use crate::artefact::{self, FitErrors, Provenance};
 use crate::{FitError, Quality, nnls};
 use std::collections::BTreeMap;
 use stepcast_core::fitted::artefact::Kind;
@@ -29,7 +29,7 @@ pub const COEFFICIENTS: [&str; 2] = ["compute", "memory"];
 /// A measured step, and what its parts would take at the full rates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepWork {
-    /// What no share has a part in: copies.
+    /// Time that does not depend on the shares: copies.
     pub fixed: Seconds,
     /// All operations at the peak rate.
     pub compute: Seconds,
@@ -69,7 +69,7 @@ impl TwoShares {
 
     /// Errors on some steps.
     pub fn quality(&self, steps: &[StepWork]) -> Option<Quality> {
-        Quality::of(steps.iter().map(|step| (self.time(step), step.measured)))
+        Quality::from_pairs(steps.iter().map(|step| (self.time(step), step.measured)))
     }
 }
 
@@ -82,7 +82,7 @@ pub fn one_share(steps: &[(Seconds, Seconds)]) -> Result<f64, FitError> {
 /// The text of a TOML file with fitted shares; `errors` by what they are of.
 pub fn to_toml(
     model: &EfficiencyModel,
-    errors: &BTreeMap<String, Errors>,
+    errors: &BTreeMap<String, FitErrors>,
     source: String,
     date: String,
 ) -> Result<String, toml::ser::Error> {

@@ -1,10 +1,10 @@
-//! Why there is no fit.
+//! Errors of fits.
 
-/// What the measurements lack.
+/// Why measurements cannot be fitted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FitError {
     /// Fewer measurements than coefficients.
-    #[error("{rows} measurements cannot tell {columns} coefficients apart")]
+    #[error("{rows} measurements cannot determine {columns} coefficients")]
     TooFew {
         /// Measurements.
         rows: usize,
@@ -19,7 +19,7 @@ pub enum FitError {
     },
     /// A combination of coefficients has no effect on any measurement.
     #[error(
-        "the measurements have rank {rank} of {columns}: coefficients {undetermined:?} cannot be told apart"
+        "the measurements have rank {rank} of {columns}: coefficients {undetermined:?} cannot be determined separately"
     )]
     Collinear {
         /// Rank of the measurements.

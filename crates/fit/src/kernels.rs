@@ -1,6 +1,6 @@
 //! Kernels whose time is linear in the elements they touch: t = α·elements + β (Oyama 2016, eq. 5).
 
-use crate::artefact::{self, Errors, Provenance};
+use crate::artefact::{self, FitErrors, Provenance};
 use crate::{FitError, Quality, nnls};
 use std::collections::BTreeMap;
 use stepcast_core::fitted::artefact::Kind;
@@ -38,13 +38,13 @@ pub fn fit(runs: &[KernelRun]) -> Result<LinearKernel, FitError> {
 
 /// Errors on some runs.
 pub fn quality(kernel: &LinearKernel, runs: &[KernelRun]) -> Option<Quality> {
-    Quality::of(runs.iter().map(|run| (kernel.time(run.elements).0, run.time)))
+    Quality::from_pairs(runs.iter().map(|run| (kernel.time(run.elements).0, run.time)))
 }
 
 /// The text of a TOML file with fitted kernels, by name.
 pub fn to_toml(
     kernels: &BTreeMap<String, LinearKernel>,
-    errors: &BTreeMap<String, Errors>,
+    errors: &BTreeMap<String, FitErrors>,
     source: String,
     date: String,
 ) -> Result<String, toml::ser::Error> {

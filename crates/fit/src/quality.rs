@@ -20,7 +20,7 @@ pub struct Quality {
 
 impl Quality {
     /// Of pairs (predicted, measured) of one quantity; none where there are no pairs.
-    pub fn of<Q: Into<f64>>(pairs: impl IntoIterator<Item = (Q, Q)>) -> Option<Self> {
+    pub fn from_pairs<Q: Into<f64>>(pairs: impl IntoIterator<Item = (Q, Q)>) -> Option<Self> {
         let error = |(predicted, measured): (Q, Q)| (predicted.into() / measured.into() - 1.0).abs();
         let mut errors: Vec<f64> = pairs.into_iter().map(error).collect();
         errors.sort_unstable_by(f64::total_cmp);
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn quantiles_lie_between_ranks() {
-        let quality = Quality::of((0..=4).map(|i| (1.0 + f64::from(i) / 10.0, 1.0))).unwrap();
+        let quality = Quality::from_pairs((0..=4).map(|i| (1.0 + f64::from(i) / 10.0, 1.0))).unwrap();
         assert_eq!(quality.points, 5);
         for (value, expected) in [
             (quality.median, 0.2),
@@ -59,6 +59,6 @@ mod tests {
         ] {
             assert!((value - expected).abs() < 1e-12, "{quality:?}");
         }
-        assert_eq!(Quality::of::<f64>([]), None);
+        assert_eq!(Quality::from_pairs::<f64>([]), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Times of transfers by their size: a line, or a logarithm up to a threshold and a line from there.
 
-use crate::artefact::{self, Errors, Provenance};
+use crate::artefact::{self, FitErrors, Provenance};
 use crate::{FitError, Quality, nnls};
 use stepcast_core::fitted::artefact::Kind;
 use stepcast_core::fitted::transfer::{LogLinear, TransferCurve, TransferModel};
@@ -22,7 +22,7 @@ pub const COEFFICIENTS: [&str; 2] = ["bandwidth", "startup"];
 /// One measured transfer.
 pub type Transfer = (Bytes, Seconds);
 
-/// The curve with the smaller median error; the line where a bend is not told.
+/// The curve with the smaller median error; the line where no bend can be determined.
 pub fn fit(measured: &[Transfer]) -> Result<TransferCurve, FitError> {
     let line = line(measured)?;
     let bent =
@@ -47,13 +47,13 @@ pub fn line(measured: &[Transfer]) -> Result<TransferCurve, FitError> {
 
 /// Errors on some transfers.
 pub fn quality(curve: &TransferCurve, measured: &[Transfer]) -> Option<Quality> {
-    Quality::of(measured.iter().map(|(size, time)| (curve.time(*size), *time)))
+    Quality::from_pairs(measured.iter().map(|(size, time)| (curve.time(*size), *time)))
 }
 
 /// The text of a TOML file with a fitted curve.
 pub fn to_toml(
     model: &TransferModel,
-    errors: &Errors,
+    errors: &FitErrors,
     source: String,
     date: String,
 ) -> Result<String, toml::ser::Error> {

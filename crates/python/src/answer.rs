@@ -11,11 +11,11 @@ use stepcast_report::of;
 use stepcast_study::Forecast;
 use stepcast_study::Request;
 use stepcast_study::explore::search::Report;
-use stepcast_study::fit::Fitted;
+use stepcast_study::fit::FitReport;
 use stepcast_study::fuse::FusionReport;
 use stepcast_study::predict::compare::Comparison;
 use stepcast_study::request::Folder;
-use stepcast_trace::{Found, Imported, Overview};
+use stepcast_trace::{Content, Imported, Overview};
 
 /// One of the answers.
 pub(crate) enum Told {
@@ -23,7 +23,7 @@ pub(crate) enum Told {
     Comparison(Box<Comparison>),
     Fusion(Box<FusionReport>),
     Search(Report),
-    Fit { fitted: Fitted, written: Option<String> },
+    Fit { fitted: FitReport, written: Option<String> },
     Import { imported: Imported, written: Option<String> },
     Validation { set: &'static str, report: stepcast_validation::Report },
     Validations(stepcast_validation::table::Table),
@@ -51,8 +51,8 @@ impl Answer {
             Told::Comparison(comparison) => text(comparison.as_ref()),
             Told::Fusion(report) => text(report.as_ref()),
             Told::Search(report) => text(report),
-            Told::Fit { fitted, written } => text(&fitted.told(written.as_deref())),
-            Told::Import { imported, written } => text(&Overview::of(imported, written.clone())),
+            Told::Fit { fitted, written } => text(&fitted.summary(written.as_deref())),
+            Told::Import { imported, written } => text(&Overview::new(imported, written.clone())),
             Told::Validation { set, report } => {
                 let value = serde_json::to_value(report).map_err(Problem::from)?;
                 text(&serde_json::Map::from_iter([((*set).to_owned(), value)]))
@@ -118,11 +118,11 @@ impl Answer {
     ) -> PyResult<Scenario> {
         let changes = value::changes(set, keywords)?;
         let request = match &self.told {
-            Told::Import { imported: Imported { found: Found::Profile(profile), .. }, .. } => {
+            Told::Import { imported: Imported { content: Content::Profile(profile), .. }, .. } => {
                 let name = format!("{}.json", self.name);
                 Request::of_profile(&name, profile.clone(), changes).map_err(Problem::from)?
             }
-            Told::Import { imported: Imported { found: Found::Model(model), .. }, .. } => {
+            Told::Import { imported: Imported { content: Content::Model(model), .. }, .. } => {
                 let mut text = Vec::new();
                 stepcast_trace::print_model(model, &mut text)
                     .map_err(|error| Problem::internal(error.to_string()))?;

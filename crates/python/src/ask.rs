@@ -192,10 +192,10 @@ pub(crate) fn import_trace(
         let options = Options { batch, graphs: graphs.as_deref(), sizes: &sizes, watch: &|_| () };
         let mut imported = stepcast_trace::import(&files, &options)?;
         if let Some(name) = &name {
-            imported.found.rename(name.clone());
+            imported.content.rename(name.clone());
         }
         if let Some(path) = &output {
-            imported.found.write(path)?;
+            imported.content.write(path)?;
         }
         Ok(imported)
     })?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use stepcast_core::fitted::gemm::{Alignment, Coverage, GemmModel};
 use stepcast_fit::Quality;
-use stepcast_fit::gemm::{GemmTable, Sample, fit};
+use stepcast_fit::gemm::{GemmTable, MeasuredProduct, fit};
 use stepcast_study::fit::gemm;
 
 /// Third quartiles of the error on held rows that must not be exceeded: what was asked for, and for the others a little
@@ -43,7 +43,7 @@ fn held_products_are_predicted_within_bounds() {
 #[test]
 fn unaligned_products_are_described() {
     let products = gemm::read(&validation("h200.csv.gz")).unwrap();
-    let aligned: Vec<Sample> =
+    let aligned: Vec<MeasuredProduct> =
         products.fit.into_iter().filter(|sample| sample.variant.to_string().starts_with("bf16")).collect();
     let apart = gemm::read(&validation("alignment_h200.csv.gz")).unwrap().fit;
     let held = products.held.iter().map(|sample| (sample.variant, sample.shape));
@@ -51,16 +51,17 @@ fn unaligned_products_are_described() {
     assert!(apart.iter().all(|sample| !held.contains(&(sample.variant, sample.shape))));
     let assumed = fit(&aligned, Some(132)).unwrap();
     let fitted = fit(&apart, Some(132)).unwrap();
-    let unaligned = |sample: &&Sample| Alignment::of(sample.variant, sample.shape) != Alignment::Bulk;
-    let long = |sample: &&Sample| sample.time.get() > 100e-6;
+    let unaligned =
+        |sample: &&MeasuredProduct| Alignment::of(sample.variant, sample.shape) != Alignment::Bulk;
+    let long = |sample: &&MeasuredProduct| sample.time.get() > 100e-6;
     let quality = |model: &GemmModel, coverage: Coverage| {
         let chosen = apart.iter().filter(unaligned).filter(long);
-        let pair = |sample: &Sample| {
+        let pair = |sample: &MeasuredProduct| {
             let predicted = model.predict(sample.variant, sample.shape).unwrap();
             assert_eq!(predicted.coverage, coverage, "{}", sample.shape);
             (predicted.time, sample.time)
         };
-        Quality::of(chosen.map(pair)).unwrap()
+        Quality::from_pairs(chosen.map(pair)).unwrap()
     };
     let found = quality(&assumed, Coverage::OtherAlignment);
     assert!(found.points > 250 && found.third_quartile < 0.15, "{found:?}");
@@ -76,7 +77,7 @@ fn the_table_of_the_paper_has_its_errors() {
     for (name, expected) in [("fp32 nn", 0.1348), ("fp32 tn", 0.0970), ("bf16 nn", 0.3154)] {
         let own = products.held.iter().filter(|sample| sample.variant.to_string() == name);
         let pairs = own.map(|sample| (table.predict(sample.variant, sample.shape).unwrap().0, sample.time));
-        let quality = Quality::of(pairs).unwrap();
+        let quality = Quality::from_pairs(pairs).unwrap();
         assert!((quality.third_quartile - expected).abs() < 1e-4, "{name}: {quality:?}");
     }
 }

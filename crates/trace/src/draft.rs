@@ -9,14 +9,14 @@ use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
 pub(crate) struct Draft {
     operations: Vec<Operation>,
     steps: Vec<Step>,
-    /// How often each name has been asked for.
+    /// How often each name has been used.
     names: HashMap<String, usize>,
 }
 
-/// What a profile is called and where it comes from.
+/// Name, source and batch of a profile.
 #[derive(Debug, Clone)]
 pub(crate) struct Label {
-    /// For errors; its last part names the profile.
+    /// For faults; its last part names the profile.
     pub(crate) place: String,
     /// "Horovod timeline", for the profile's source.
     pub(crate) format: &'static str,
@@ -24,7 +24,7 @@ pub(crate) struct Label {
 }
 
 impl Draft {
-    /// For so many steps.
+    /// An empty draft of this many steps.
     pub(crate) fn new(steps: usize) -> Self {
         let step = Step { start: Vec::new(), end: Vec::new(), length: 0.0 };
         Self { operations: Vec::new(), steps: vec![step; steps], names: HashMap::new() }
@@ -63,20 +63,20 @@ impl Draft {
         }
     }
 
-    /// Says which server the last operation belongs to.
+    /// Assigns the last operation to a server.
     pub(crate) fn on_server(&mut self, server: u32) {
         if let Some(last) = self.operations.last_mut() {
             last.server = server;
         }
     }
 
-    /// Adds computing that goes on from where the last one ended in every step: `after` and it never overlap.
+    /// Adds computing that starts when the last computing ended in every step.
     pub(crate) fn compute(&mut self, name: &str, after: Vec<u32>, duration: impl Fn(usize) -> f64) -> u32 {
         let ends = self.computed();
         self.add(name, Resource::Worker, 0, after, |step| (ends[step], ends[step] + duration(step)))
     }
 
-    /// Adds a gradient that is ready when all computing so far is done.
+    /// Adds a gradient that is ready when all computing so far has ended.
     pub(crate) fn gradient(&mut self, name: &str, bytes: u64, maker: u32) -> u32 {
         let ends = self.computed();
         self.add(name, Resource::Uplink, bytes, vec![maker], |step| (ends[step], ends[step]))
@@ -94,7 +94,7 @@ impl Draft {
         self.steps.iter().map(end).collect()
     }
 
-    /// The profile: checked, every step as long as what happens in it.
+    /// The checked profile; a step is as long as its last operation.
     pub(crate) fn finish(self, label: &Label) -> Result<Profile, Fault> {
         let file = label.place.rsplit(['/', '\\']).next().unwrap_or(&label.place);
         let profile = Profile {

@@ -1,8 +1,9 @@
-//! The formats that can be imported, told apart by content.
+//! The formats that can be imported, detected from the content of files.
 //!
-//! To add one: a variant, its lines in the three matches, and a module with `recognises` and an import.
+//! To add one: a variant, its name and its importer, and a module with `recognises` and `import`.
 
-use crate::import::{Found, Imported, Options};
+use crate::imported::Imported;
+use crate::options::Options;
 use crate::source::{self, Limits};
 use crate::{chakra, horovod, kineto, layers, onnx, tensorflow, timeline};
 use std::ops::ControlFlow;
@@ -30,8 +31,16 @@ pub enum Format {
     Layers,
 }
 
+/// The two functions that every format has.
+struct Importer {
+    /// Whether a file that begins like this, after unpacking, is of the format.
+    recognises: fn(&[u8]) -> bool,
+    /// Imports files, folders or archives of the format.
+    import: fn(&[PathBuf], &Options<'_>) -> Result<Imported, Fault>,
+}
+
 impl Format {
-    /// Every format, the one that is easiest to tell first.
+    /// Every format, in the order in which they are tried: those with the most distinctive beginning first.
     pub const ALL: &[Self] = &[
         Self::Onnx,
         Self::Timeline,
@@ -43,7 +52,7 @@ impl Format {
         Self::Layers,
     ];
 
-    /// What it is called.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Onnx => "ONNX",
@@ -57,52 +66,43 @@ impl Format {
         }
     }
 
-    /// Whether a file that begins like this, after unpacking, is of this format.
-    fn recognises(self, head: &[u8]) -> bool {
+    fn importer(self) -> Importer {
         match self {
-            Self::Onnx => onnx::recognises(head),
-            Self::Timeline => timeline::recognises(head),
-            Self::Kineto => kineto::recognises(head),
-            Self::RunMetadata => tensorflow::recognises(head),
-            Self::TensorFlowTimeline => tensorflow::timeline::recognises(head),
-            Self::Horovod => horovod::recognises(head),
-            Self::Chakra => chakra::recognises(head),
-            Self::Layers => layers::recognises(head),
+            Self::Onnx => Importer { recognises: onnx::recognises, import: onnx::import },
+            Self::Timeline => Importer { recognises: timeline::recognises, import: timeline::import },
+            Self::Kineto => Importer { recognises: kineto::recognises, import: kineto::import },
+            Self::RunMetadata => Importer { recognises: tensorflow::recognises, import: tensorflow::import },
+            Self::TensorFlowTimeline => Importer {
+                recognises: tensorflow::timeline::recognises,
+                import: tensorflow::timeline::import,
+            },
+            Self::Horovod => Importer { recognises: horovod::recognises, import: horovod::import },
+            Self::Chakra => Importer { recognises: chakra::recognises, import: chakra::import },
+            Self::Layers => Importer { recognises: layers::recognises, import: layers::import },
         }
     }
 
     /// Imports recordings of this format.
     pub(crate) fn import(self, paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
-        match self {
-            Self::Onnx => Ok(onnx::of_paths(paths, options)?.map(|model| Found::Model(Box::new(model)))),
-            Self::Timeline => Ok(timeline::of_paths(paths, options)?.map(Found::Profile)),
-            Self::Kineto => Ok(kineto::import(paths, options)?.map(Found::Profile)),
-            Self::RunMetadata => Ok(tensorflow::of_paths(paths, options)?.map(Found::Profile)),
-            Self::TensorFlowTimeline => {
-                Ok(tensorflow::timeline::of_paths(paths, options)?.map(Found::Profile))
-            }
-            Self::Horovod => Ok(horovod::of_paths(paths, options)?.map(Found::Profile)),
-            Self::Chakra => chakra::of_paths(paths, options),
-            Self::Layers => Ok(layers::of_paths(paths, options)?.map(Found::Profile)),
-        }
+        (self.importer().import)(paths, options)
     }
 
     /// The format of a file that begins with `head`.
-    pub fn of(head: &[u8]) -> Option<Self> {
-        Self::ALL.iter().copied().find(|format| format.recognises(head))
+    pub fn recognise(head: &[u8]) -> Option<Self> {
+        Self::ALL.iter().copied().find(|format| (format.importer().recognises)(head))
     }
 
     /// The format of the file at `path`, or of the first file of a folder or archive that has one.
     pub fn detect(path: &Path) -> Result<Self, Fault> {
         let mut found = None;
         source::visit(path, Limits::STREAMED, &|_| (), &mut |source| {
-            found = Self::of(source.head());
+            found = Self::recognise(source.head());
             Ok(if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
         found.ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|format| format.name()).collect();
             let remedy = format!("import reads: {}", names.join(", "));
-            Fault::in_file(path.display().to_string(), "it is in no format that is known here", remedy)
+            Fault::in_file(path.display().to_string(), "it has no known format", remedy)
         })
     }
 }

@@ -1,8 +1,8 @@
 //! Profiles as JSON files, plain or gzip: one line per operation and per step.
 
 use crate::error::profile_fault;
+use crate::source::unpacked;
 use crate::write::write_whole;
-use crate::{MAX_UNPACKED, read};
 use std::io::Write;
 use std::path::Path;
 use stepcast_core::fault::Fault;
@@ -10,10 +10,10 @@ use stepcast_core::profile::Profile;
 
 /// Reads and checks the profile at `path`, compressed with gzip or not.
 pub fn read_profile(path: &Path) -> Result<Profile, Fault> {
-    parse_profile(&read::content(path, MAX_UNPACKED)?, &path.display().to_string())
+    parse_profile(&unpacked(path)?, &path.display().to_string())
 }
 
-/// Reads and checks a profile; `name` is what errors call it.
+/// Reads and checks a profile; `name` is its place in faults.
 pub fn parse_profile(json: &[u8], name: &str) -> Result<Profile, Fault> {
     let profile: Profile = serde_json::from_slice(json).map_err(|error| {
         let place = format!("{name}:{}:{}", error.line(), error.column());

@@ -8,7 +8,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::model::{Model, ModelFile};
 use toml::Value;
 
-/// Writes `model` to `path` as a scenario that names nothing but a model: `stepcast predict` reads it as it is.
+/// Writes `model` to `path` as a scenario that contains only a model: `stepcast predict` reads it.
 pub fn write_model(path: &Path, model: &Model) -> std::result::Result<(), Fault> {
     write_whole(path, |mut out| print_model(model, &mut out))
 }

@@ -1,6 +1,8 @@
-//! What an import found, for people and for programs.
+//! The overview of an import, for people and for programs.
 
-use crate::{Found, Imported, Summary as Figures, Value};
+use crate::content::Content;
+use crate::imported::Imported;
+use crate::summary::{Summary, SummaryValue};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -18,11 +20,11 @@ pub struct Overview {
     pub name: String,
     /// What there is of it.
     #[serde(flatten)]
-    pub contents: Contents,
+    pub contents: ContentFigures,
     /// What the format tells beside.
-    #[serde(skip_serializing_if = "is_empty", serialize_with = "as_map")]
+    #[serde(rename = "found", skip_serializing_if = "is_empty", serialize_with = "as_map")]
     #[schemars(with = "Option<Map<String, Json>>")]
-    pub found: Figures,
+    pub summary: Summary,
     /// What was repaired, left out or looks odd.
     pub notes: Vec<String>,
 }
@@ -30,9 +32,10 @@ pub struct Overview {
 /// A profile or a model.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Contents {
+#[schemars(rename = "Contents")]
+pub enum ContentFigures {
     /// Measured steps.
-    Profile(Steps),
+    Profile(StepFigures),
     /// A network.
     Model {
         /// How many layers it has.
@@ -44,7 +47,8 @@ pub enum Contents {
 
 /// The steps of a profile.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Steps {
+#[schemars(rename = "Steps")]
+pub struct StepFigures {
     /// Where it comes from.
     pub source: String,
     /// Samples of one step.
@@ -68,12 +72,13 @@ pub struct Steps {
     #[schemars(with = "f64")]
     pub longest: Seconds,
     /// What they use.
-    pub resources: Vec<Usage>,
+    pub resources: Vec<ResourceUsage>,
 }
 
 /// One resource in a mean step.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Usage {
+#[schemars(rename = "Usage")]
+pub struct ResourceUsage {
     /// Which one.
     pub resource: Resource,
     /// Operations that use it.
@@ -88,27 +93,27 @@ pub struct Usage {
 
 impl Overview {
     /// What was imported; `written` is the file that was made of it, if any.
-    pub fn of(imported: &Imported, written: Option<String>) -> Self {
-        let (name, contents) = match &imported.found {
-            Found::Profile(profile) => (&profile.name, Contents::Profile(Steps::of(profile))),
-            Found::Model(model) => (&model.name, of_model(model)),
+    pub fn new(imported: &Imported, written: Option<String>) -> Self {
+        let (name, contents) = match &imported.content {
+            Content::Profile(profile) => (&profile.name, ContentFigures::Profile(StepFigures::new(profile))),
+            Content::Model(model) => (&model.name, model_figures(model)),
         };
         Self {
             written,
             name: name.clone(),
             contents,
-            found: imported.summary.clone(),
+            summary: imported.summary.clone(),
             notes: imported.notes.clone(),
         }
     }
 }
 
-fn of_model(model: &Model) -> Contents {
-    Contents::Model { layers: model.layers().len(), parameters: model.parameters() }
+fn model_figures(model: &Model) -> ContentFigures {
+    ContentFigures::Model { layers: model.layers().len(), parameters: model.parameters() }
 }
 
-impl Steps {
-    fn of(profile: &Profile) -> Self {
+impl StepFigures {
+    fn new(profile: &Profile) -> Self {
         let lengths = || profile.steps.iter().map(|step| step.length);
         let mean = profile.mean_step();
         let squares: f64 = lengths().map(|length| (length - mean.get()).powi(2)).sum();
@@ -122,13 +127,13 @@ impl Steps {
             deviation: Seconds::new((squares / freedom).sqrt()),
             shortest: Seconds::new(lengths().fold(f64::INFINITY, f64::min)),
             longest: Seconds::new(lengths().fold(0.0, f64::max)),
-            resources: resources.map(|resource| Usage::of(profile, resource)).into(),
+            resources: resources.map(|resource| ResourceUsage::new(profile, resource)).into(),
         }
     }
 }
 
-impl Usage {
-    fn of(profile: &Profile, resource: Resource) -> Self {
+impl ResourceUsage {
+    fn new(profile: &Profile, resource: Resource) -> Self {
         let indices =
             || (0..profile.operations.len()).filter(|&op| profile.operations[op].resource == resource);
         let busy: Seconds =
@@ -144,18 +149,18 @@ impl Usage {
     }
 }
 
-fn is_empty(found: &Figures) -> bool {
-    found.figures.is_empty() && found.tables.is_empty()
+fn is_empty(summary: &Summary) -> bool {
+    summary.figures.is_empty() && summary.tables.is_empty()
 }
 
 /// `{"idle": 0.2, "buckets": [{"bytes": …}]}`: keys carry their units.
-fn as_map<S: Serializer>(found: &Figures, serializer: S) -> Result<S::Ok, S::Error> {
+fn as_map<S: Serializer>(summary: &Summary, serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(None)?;
-    for figure in &found.figures {
+    for figure in &summary.figures {
         map.serialize_entry(&key(figure.key, &figure.value), &value(&figure.value))?;
     }
-    for table in &found.tables {
-        let row = |cells: &Vec<Value>| {
+    for table in &summary.tables {
+        let row = |cells: &Vec<SummaryValue>| {
             let named = table.columns.iter().zip(cells);
             named.map(|((name, _), cell)| (key(name, cell), value(cell))).collect::<Map<String, Json>>()
         };
@@ -164,22 +169,22 @@ fn as_map<S: Serializer>(found: &Figures, serializer: S) -> Result<S::Ok, S::Err
     map.end()
 }
 
-fn key(name: &str, value: &Value) -> String {
+fn key(name: &str, value: &SummaryValue) -> String {
     let unit = match value {
-        Value::Time(_) => "_s",
-        Value::Size(_) => "_bytes",
-        Value::Count(_) | Value::Share(_) | Value::Text(_) | Value::Unknown => "",
+        SummaryValue::Time(_) => "_s",
+        SummaryValue::Size(_) => "_bytes",
+        SummaryValue::Count(_) | SummaryValue::Share(_) | SummaryValue::Text(_) | SummaryValue::Unknown => "",
     };
     format!("{name}{unit}")
 }
 
-fn value(value: &Value) -> Json {
+fn value(value: &SummaryValue) -> Json {
     match value {
-        Value::Count(count) => (*count).into(),
-        Value::Time(time) => time.get().into(),
-        Value::Size(size) => size.get().into(),
-        Value::Share(share) => (*share).into(),
-        Value::Text(text) => text.clone().into(),
-        Value::Unknown => Json::Null,
+        SummaryValue::Count(count) => (*count).into(),
+        SummaryValue::Time(time) => time.get().into(),
+        SummaryValue::Size(size) => size.get().into(),
+        SummaryValue::Share(share) => (*share).into(),
+        SummaryValue::Text(text) => text.clone().into(),
+        SummaryValue::Unknown => Json::Null,
     }
 }

@@ -1,32 +1,32 @@
-//! What was found in a recording, as figures and tables that a caller can print without knowing the format.
+//! Figures of a recording, in a form that a caller can print without knowing the format.
 
 use stepcast_core::quantity::{Bytes, Seconds};
 
-/// Figures and tables, in the order in which they are to be read.
+/// Figures and tables, in reading order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
     /// Single figures.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<SummaryFigure>,
     /// Tables.
-    pub tables: Vec<Table>,
+    pub tables: Vec<SummaryTable>,
 }
 
 /// One figure.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figure {
+pub struct SummaryFigure {
     /// For programs: `idle`, without a unit.
     pub key: &'static str,
     /// For people.
     pub label: &'static str,
-    /// How much.
-    pub value: Value,
-    /// What to know about it; may be empty.
+    /// The figure.
+    pub value: SummaryValue,
+    /// An explanation; may be empty.
     pub note: String,
 }
 
-/// Several figures of several things.
+/// Figures of several things, one row each.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table {
+pub struct SummaryTable {
     /// For programs: `buckets`.
     pub key: &'static str,
     /// For people.
@@ -34,12 +34,12 @@ pub struct Table {
     /// For programs and for people, in order.
     pub columns: Vec<(&'static str, &'static str)>,
     /// One value for each column.
-    pub rows: Vec<Vec<Value>>,
+    pub rows: Vec<Vec<SummaryValue>>,
 }
 
 /// A quantity or a word.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum SummaryValue {
     /// A number of things.
     Count(u64),
     /// A duration.
@@ -59,9 +59,9 @@ impl Summary {
         &mut self,
         key: &'static str,
         label: &'static str,
-        value: Value,
+        value: SummaryValue,
         note: impl Into<String>,
     ) {
-        self.figures.push(Figure { key, label, value, note: note.into() });
+        self.figures.push(SummaryFigure { key, label, value, note: note.into() });
     }
 }

@@ -8,9 +8,10 @@ use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
 use stepcast_core::strategy::Architecture;
-use stepcast_fit::steps::{Group, Moment};
+use stepcast_fit::steps::{StepGroup, StepPart};
 use stepcast_study::fit::steps::{
-    Fold, LeftOut, Prediction, Steps, predictions, products, read, several_models, summary, untold,
+    Fold, LeftOutErrors, LeftOutPrediction, MeasuredSteps, fit_fault, predictions, products, read,
+    several_models, summary,
 };
 use stepcast_study::predict::interval::{Case, FITTED_STEPS, Limit, Machines, Pace, Regime};
 
@@ -48,9 +49,9 @@ pub struct Report {
     /// All steps, each predicted without its own model.
     pub rows: Vec<Row>,
     /// Errors of models that were left out.
-    pub models: Vec<LeftOut>,
+    pub models: Vec<LeftOutErrors>,
     /// Errors where all models of a family were left out: not bounded.
-    pub families: Vec<LeftOut>,
+    pub families: Vec<LeftOutErrors>,
     /// What must hold for models that were left out.
     pub bounds: ErrorBounds,
     /// What was left out of the file.
@@ -58,8 +59,8 @@ pub struct Report {
 }
 
 /// Whether the bounds hold for a group of steps: small batches in 16 bits are the host's and vary too much.
-pub fn is_bounded(row: &LeftOut) -> bool {
-    row.group != Group::Bf16Small
+pub fn is_bounded(row: &LeftOutErrors) -> bool {
+    row.group != StepGroup::Bf16Small
 }
 
 impl Report {
@@ -86,7 +87,7 @@ impl Report {
     }
 
     /// Whether a row keeps the bounds.
-    pub fn keeps(&self, row: &LeftOut) -> bool {
+    pub fn keeps(&self, row: &LeftOutErrors) -> bool {
         100.0 * row.mean <= self.bounds.mean && 100.0 * row.worst <= self.bounds.worst
     }
 
@@ -102,16 +103,16 @@ pub fn run(path: &Path, gemm: Option<&Path>) -> Result<Report, Fault> {
     let unreadable =
         |error: super::ValidationError| Fault::in_file("validation", error.to_string(), "correct the file");
     let bounds = super::bounds::read().map_err(unreadable)?.steps;
-    let Steps { steps, notes } = read(path)?;
+    let MeasuredSteps { steps, notes } = read(path)?;
     several_models(path, &steps)?;
     let products = gemm.map(|gemm| products(gemm, &steps)).transpose()?;
-    let fold = |fold| predictions(&steps, fold, products.as_ref()).map_err(|error| untold(path, &error));
+    let fold = |fold| predictions(&steps, fold, products.as_ref()).map_err(|error| fit_fault(path, &error));
     let models = fold(Fold::Model)?;
     let families = summary(&fold(Fold::Family)?);
     Ok(Report { rows: models.iter().map(row).collect(), models: summary(&models), families, bounds, notes })
 }
 
-fn row(prediction: &Prediction) -> Row {
+fn row(prediction: &LeftOutPrediction) -> Row {
     let times = |moment| {
         let (predicted, measured) = prediction.judged.pair(moment);
         Times { predicted, measured }
@@ -120,8 +121,8 @@ fn row(prediction: &Prediction) -> Row {
         model: prediction.model.clone(),
         precision: prediction.precision,
         batch: prediction.batch,
-        forward: times(Moment::Forward),
-        backward: times(Moment::Backward),
-        iteration: times(Moment::Iteration),
+        forward: times(StepPart::Forward),
+        backward: times(StepPart::Backward),
+        iteration: times(StepPart::Iteration),
     }
 }

@@ -9,9 +9,9 @@ use stepcast_core::fitted::steps::{Nominal, StepModel};
 use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
-use stepcast_fit::steps::Recording;
+use stepcast_fit::steps::PreparedSteps;
 use stepcast_study::fit::gemm;
-use stepcast_study::fit::steps::{Fold, LeftOut, predictions, read, run, summary};
+use stepcast_study::fit::steps::{Fold, LeftOutErrors, predictions, read, run, summary};
 use stepcast_validation as validate;
 use stepcast_validation::steps::is_bounded;
 
@@ -40,7 +40,8 @@ fn the_same_holds_with_fitted_products() {
         assert!(report.keeps(row), "{row:?}");
     }
     let without = summary(&predictions(&steps, Fold::Model, None).unwrap());
-    let mean = |rows: &[LeftOut]| rows.iter().filter(|row| is_bounded(row)).map(|row| row.mean).sum::<f64>();
+    let mean =
+        |rows: &[LeftOutErrors]| rows.iter().filter(|row| is_bounded(row)).map(|row| row.mean).sum::<f64>();
     assert!(mean(&rows) < mean(&without), "{rows:#?}");
 }
 
@@ -53,7 +54,7 @@ fn an_artefact_read_again_predicts_the_same_and_is_written_the_same() {
         other => unreachable!("{other:?}"),
     };
     let steps = read(&data()).unwrap().steps;
-    let fitted = Recording::new(&steps, Nominal::h200(), None).fit(|_| true).unwrap();
+    let fitted = PreparedSteps::new(&steps, Nominal::h200(), None).fit(|_| true).unwrap();
     for step in &steps {
         let [a, b] = [&fitted, &again].map(|m| m.predict(&step.model, step.precision, step.batch).unwrap());
         assert!((a.iteration / b.iteration - 1.0).abs() < 1e-9, "{a:?} {b:?}");
@@ -65,7 +66,7 @@ fn an_artefact_read_again_predicts_the_same_and_is_written_the_same() {
 fn times_never_fall_with_the_batch_and_have_a_floor() {
     let (steps, products) = (read(&data()).unwrap().steps, products());
     for products in [None, Some(&products)] {
-        let fitted = Recording::new(&steps, Nominal::h200(), products).fit(|_| true).unwrap();
+        let fitted = PreparedSteps::new(&steps, Nominal::h200(), products).fit(|_| true).unwrap();
         never_fall(&fitted);
     }
 }

@@ -15,7 +15,7 @@ use stepcast_core::files::Files;
 use stepcast_core::fitted::artefact::Artefact;
 use stepcast_core::model::ModelFile;
 use stepcast_core::profile::Profile;
-use stepcast_trace::{Found, Imported, Options, Overview, onnx, parse_profile, print_profile};
+use stepcast_trace::{Content, Imported, Options, Overview, parse_profile, print_profile};
 use tempfile::TempDir;
 
 /// Largest upload.
@@ -97,8 +97,11 @@ impl Uploads {
         if bytes.windows(16).take(256).any(|window| window == b"stepcast-profile") {
             let mut profile = parse_profile(&bytes, "upload")?;
             profile.name = shown(&profile.name);
-            let imported =
-                Imported { found: Found::Profile(profile), summary: Default::default(), notes: Vec::new() };
+            let imported = Imported {
+                content: Content::Profile(profile),
+                summary: Default::default(),
+                notes: Vec::new(),
+            };
             return self.imported(imported, None);
         }
         let onnx =
@@ -107,17 +110,17 @@ impl Uploads {
             .map_err(Problem::upload)?;
         let name = shown(name);
         if !name.is_empty() {
-            match &mut imported.found {
-                Found::Profile(profile) => profile.name = name,
-                Found::Model(model) => model.name = name,
+            match &mut imported.content {
+                Content::Profile(profile) => profile.name = name,
+                Content::Model(model) => model.name = name,
             }
         }
         self.imported(imported, onnx.then_some(bytes))
     }
 
     fn imported(&self, imported: Imported, onnx: Option<Vec<u8>>) -> Result<Taken, Problem> {
-        let (file, scenario) = match (&imported.found, onnx) {
-            (Found::Profile(profile), _) => {
+        let (file, scenario) = match (&imported.content, onnx) {
+            (Content::Profile(profile), _) => {
                 let mut text = Vec::new();
                 print_profile(profile, &mut text).map_err(|error| Problem::fault(error.to_string()))?;
                 let kept = Kept::Profile(Arc::new(profile.clone()));
@@ -128,19 +131,19 @@ impl Uploads {
                 );
                 (Some(file), scenario)
             }
-            (Found::Model(_), Some(bytes)) => {
+            (Content::Model(_), Some(bytes)) => {
                 let file = self.keep(".onnx", bytes.len(), Kept::Onnx(bytes.into()))?;
                 let scenario = format!("[model]\nonnx = \"{file}\"\n");
                 (Some(file), scenario)
             }
-            (Found::Model(model), None) => {
+            (Content::Model(model), None) => {
                 let mut text = Vec::new();
                 stepcast_trace::print_model(model, &mut text)
                     .map_err(|error| Problem::fault(error.to_string()))?;
                 (None, String::from_utf8_lossy(&text).into_owned())
             }
         };
-        let overview = Some(Overview::of(&imported, file.clone()));
+        let overview = Some(Overview::new(&imported, file.clone()));
         Ok(Taken { file, scenario, overview })
     }
 
@@ -193,8 +196,8 @@ impl Files for Uploads {
 
     fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Fault> {
         let Some(Kept::Onnx(bytes)) = self.find(path) else { return Err(absent("ONNX file", path)) };
-        let options = onnx::Options { sizes: sizes.clone(), name: None };
-        let imported = onnx::from_onnx(Cursor::new(bytes), "upload", &options)
+        let options = stepcast_onnx::Options { sizes: sizes.clone(), name: None };
+        let imported = stepcast_onnx::read(Cursor::new(bytes), "upload", &options)
             .map_err(|error| Fault::new(error.reason, error.remedy))?;
         Ok(ModelFile::of(&imported.model))
     }

@@ -37,7 +37,7 @@ pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<
         .write(output)
         .map_err(|error| Fault::new(error.reason, error.remedy).at(format!("-o {written}")))?;
     if as_json {
-        return json(&fitted.told(Some(&written)));
+        return json(&fitted.summary(Some(&written)));
     }
     Ok(text::render(&fitted, &written, screen).into())
 }

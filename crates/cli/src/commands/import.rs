@@ -26,15 +26,15 @@ pub(super) fn run(flags: &Import, as_json: bool, screen: &Screen) -> anyhow::Res
     bar.finish();
     let name = flags.name.clone().or_else(|| flags.traces.first().and_then(|trace| usual_name(trace)));
     if let Some(name) = name {
-        imported.found.rename(name);
+        imported.content.rename(name);
     }
     if let Some(output) = &flags.output {
         let wrong =
             |error: Fault| Fault::new(error.reason, error.remedy).at(format!("-o {}", output.display()));
-        imported.found.write(output).map_err(wrong)?;
+        imported.content.write(output).map_err(wrong)?;
     }
     let written = flags.output.as_ref().map(|path| path.display().to_string());
-    let overview = Overview::of(&imported, written);
+    let overview = Overview::new(&imported, written);
     if as_json { json(&overview) } else { Ok(import::render(&overview, screen).into()) }
 }
 

@@ -3,9 +3,9 @@
 use super::table;
 use super::{Screen, count, name, percent, steps};
 use stepcast_report::table::{Column, Table};
-use stepcast_study::fit::Fitted;
+use stepcast_study::fit::FitReport;
 
-pub(crate) fn render(fitted: &Fitted, written: &str, screen: &Screen) -> String {
+pub(crate) fn render(fitted: &FitReport, written: &str, screen: &Screen) -> String {
     let mut table = Table::new(
         "",
         [

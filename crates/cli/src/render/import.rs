@@ -5,7 +5,7 @@ use super::{Screen, count, name, percent, several};
 use stepcast_core::profile::Resource;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_report::table::{Column, Table};
-use stepcast_trace::{Contents, Figure, Overview, Steps, Table as Found, Value};
+use stepcast_trace::{ContentFigures, Overview, StepFigures, SummaryFigure, SummaryTable, SummaryValue};
 
 /// Notes beyond these are only counted.
 const MOST_NOTES: usize = 12;
@@ -13,10 +13,10 @@ const MOST_NOTES: usize = 12;
 const MOST_ROWS: usize = 40;
 
 /// The summary, its last line ended.
-pub(crate) fn render(summary: &Overview, screen: &Screen) -> String {
-    let shown = name(&summary.name);
-    let mut sections = match &summary.contents {
-        Contents::Profile(steps) => {
+pub(crate) fn render(overview: &Overview, screen: &Screen) -> String {
+    let shown = name(&overview.name);
+    let mut sections = match &overview.contents {
+        ContentFigures::Profile(steps) => {
             let operations: usize = steps.resources.iter().map(|usage| usage.operations).sum();
             let title = format!(
                 "{shown}: {} of {}",
@@ -26,24 +26,24 @@ pub(crate) fn render(summary: &Overview, screen: &Screen) -> String {
             let source = screen.paragraph(0, &name(&steps.source));
             vec![
                 format!("{}\n{source}", screen.strong(&title)),
-                figures(steps, &summary.found.figures, screen),
+                figures(steps, &overview.summary.figures, screen),
                 resources(steps, screen),
             ]
         }
-        Contents::Model { layers, parameters } => {
+        ContentFigures::Model { layers, parameters } => {
             let title = format!(
                 "{shown}: {}, {}",
                 several(*layers as u64, "layer"),
                 several(*parameters, "parameter")
             );
-            vec![format!("{}\n", screen.strong(&title)), more_figures(&summary.found.figures, screen)]
+            vec![format!("{}\n", screen.strong(&title)), more_figures(&overview.summary.figures, screen)]
         }
     };
-    sections.extend(summary.found.tables.iter().map(|table| listing(table, screen)));
-    if !summary.notes.is_empty() {
-        sections.push(format!("{}\n{}", screen.title("Notes"), notes(&summary.notes, screen)));
+    sections.extend(overview.summary.tables.iter().map(|table| listing(table, screen)));
+    if !overview.notes.is_empty() {
+        sections.push(format!("{}\n{}", screen.title("Notes"), notes(&overview.notes, screen)));
     }
-    sections.push(match &summary.written {
+    sections.push(match &overview.written {
         Some(path) => screen.paragraph(0, &format!("Written to {}.", name(path))),
         None => screen.paragraph(0, "Nothing was written."),
     });
@@ -51,7 +51,7 @@ pub(crate) fn render(summary: &Overview, screen: &Screen) -> String {
     sections.join("\n")
 }
 
-fn figures(steps: &Steps, found: &[Figure], screen: &Screen) -> String {
+fn figures(steps: &StepFigures, found: &[SummaryFigure], screen: &Screen) -> String {
     let mut table = figure_table();
     table.row(["batch".to_owned(), several(steps.batch.into(), "sample"), String::new()]);
     let spread = format!(
@@ -65,7 +65,7 @@ fn figures(steps: &Steps, found: &[Figure], screen: &Screen) -> String {
     table::render(&table, screen)
 }
 
-fn more_figures(found: &[Figure], screen: &Screen) -> String {
+fn more_figures(found: &[SummaryFigure], screen: &Screen) -> String {
     if found.is_empty() {
         return String::new();
     }
@@ -78,16 +78,16 @@ fn figure_table() -> Table {
     Table::new("", [Column::names(""), Column::names(""), Column::words("")])
 }
 
-fn add_figures(table: &mut Table, found: &[Figure]) {
+fn add_figures(table: &mut Table, found: &[SummaryFigure]) {
     for figure in found {
         table.row([figure.label.to_owned(), value(&figure.value), figure.note.clone()]);
     }
 }
 
 /// A table of the format's own, under its title.
-fn listing(found: &Found, screen: &Screen) -> String {
+fn listing(found: &SummaryTable, screen: &Screen) -> String {
     let is_text =
-        |column: usize| found.rows.iter().any(|row| matches!(row.get(column), Some(Value::Text(_))));
+        |column: usize| found.rows.iter().any(|row| matches!(row.get(column), Some(SummaryValue::Text(_))));
     let columns: Vec<Column> = found
         .columns
         .iter()
@@ -112,18 +112,18 @@ fn listing(found: &Found, screen: &Screen) -> String {
     format!("{}\n{}{rest}", screen.title(found.title), table::render(&table, screen))
 }
 
-fn value(value: &Value) -> String {
+fn value(value: &SummaryValue) -> String {
     match value {
-        Value::Count(number) => count(*number),
-        Value::Time(time) => time.human(),
-        Value::Size(size) => size.human(),
-        Value::Share(share) => percent(*share),
-        Value::Text(text) => name(text),
-        Value::Unknown => "–".to_owned(),
+        SummaryValue::Count(number) => count(*number),
+        SummaryValue::Time(time) => time.human(),
+        SummaryValue::Size(size) => size.human(),
+        SummaryValue::Share(share) => percent(*share),
+        SummaryValue::Text(text) => name(text),
+        SummaryValue::Unknown => "–".to_owned(),
     }
 }
 
-fn resources(steps: &Steps, screen: &Screen) -> String {
+fn resources(steps: &StepFigures, screen: &Screen) -> String {
     let mut table = Table::new(
         "",
         [

@@ -3,7 +3,7 @@
 use super::Screen;
 use super::table;
 use stepcast_report::table::{Column, Table};
-use stepcast_study::fit::steps::LeftOut;
+use stepcast_study::fit::steps::LeftOutErrors;
 use stepcast_validation::steps::{Report, Times, is_bounded};
 
 /// The validation, its last line ended.
@@ -65,7 +65,12 @@ fn steps(report: &Report, screen: &Screen) -> String {
 }
 
 /// Mean and worst errors, and whether they keep the bounds of a report.
-pub(super) fn left_out(title: &str, rows: &[LeftOut], judged_by: Option<&Report>, screen: &Screen) -> String {
+pub(super) fn left_out(
+    title: &str,
+    rows: &[LeftOutErrors],
+    judged_by: Option<&Report>,
+    screen: &Screen,
+) -> String {
     let mut table = Table::new(
         "",
         [

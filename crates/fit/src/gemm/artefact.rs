@@ -1,6 +1,6 @@
 //! The model of products as a TOML text.
 
-use crate::artefact::{self, Errors, Provenance};
+use crate::artefact::{self, FitErrors, Provenance};
 use std::collections::BTreeMap;
 use stepcast_core::fitted::artefact::Kind;
 use stepcast_core::fitted::gemm::{GemmModel, Variant};
@@ -32,11 +32,11 @@ const MEANING: [(&str, &str); 13] = [
 /// The text of a TOML file with fitted products; `errors` are those of each variant.
 pub fn to_toml(
     model: &GemmModel,
-    errors: &BTreeMap<Variant, Errors>,
+    errors: &BTreeMap<Variant, FitErrors>,
     source: String,
     date: String,
 ) -> Result<String, toml::ser::Error> {
-    let errors: BTreeMap<String, &Errors> =
+    let errors: BTreeMap<String, &FitErrors> =
         errors.iter().map(|(variant, errors)| (variant.to_string(), errors)).collect();
     artefact::to_toml(Kind::Gemm, Provenance::new(FORMULA, source, date, &MEANING), errors, model)
 }

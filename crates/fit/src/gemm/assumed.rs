@@ -3,8 +3,9 @@
 use stepcast_core::fitted::gemm::Alignment;
 use stepcast_core::fitted::gemm::costs::{Costs, LAUNCH};
 
-/// What was measured for bf16 on an H200 with cuBLAS 13 (`validation/gemm/alignment_h200.csv.gz`, all transpositions
-/// together), in the order of [`Costs`]; `LAUNCH_THERE` is the launch of an aligned product in that recording.
+/// Coefficients fitted to bf16 products on an H200 with cuBLAS 13 (`validation/gemm/alignment_h200.csv.gz`, all
+/// transpositions together), in the order of [`Costs`]; `LAUNCH_THERE` is the launch of an aligned product in that
+/// recording.
 const WORD: Costs = Costs([
     8.74e-6, 3.58e-6, 1.19e-5, 1.36e-6, 8.53e-9, 3.33e-13, 4.81e-13, 2.20e-6, 3.21e-13, //
     0.591e-12, 1.203e-12, 1.203e-12, 1.003e-12, 0.860e-12, 0.860e-12, 0.446e-12, 0.752e-12, 0.752e-12,
@@ -17,9 +18,9 @@ const LAUNCH_THERE: f64 = 10.5e-6;
 /// Operations per second of the fastest aligned bf16 products of an H200 (`validation/gemm/h200.csv.gz`).
 const BEST_RATE_THERE: f64 = 787e12;
 
-/// What kernels of a family are assumed to cost beside aligned ones that were measured: those of an H200, with the host as
-/// fast as the measured one and the device by its best rate in operations per second.
-pub(super) fn assumed(family: Alignment, aligned: &Costs, best_rate: f64) -> Option<Costs> {
+/// What kernels of a family are assumed to cost beside aligned ones that were measured: those of an H200, with the host
+/// as fast as the measured one and the device by its best rate in operations per second.
+pub(super) fn assumed_costs(family: Alignment, aligned: &Costs, best_rate: f64) -> Option<Costs> {
     let there = match family {
         Alignment::Bulk => return None,
         Alignment::Word => WORD,
@@ -35,12 +36,12 @@ mod tests {
     #[test]
     fn other_kernels_follow_the_host_and_the_device() {
         let aligned = WORD.with_host(2.0);
-        let there = assumed(Alignment::Word, &aligned, BEST_RATE_THERE).unwrap();
-        let slower = assumed(Alignment::Word, &aligned, BEST_RATE_THERE / 2.0).unwrap();
+        let there = assumed_costs(Alignment::Word, &aligned, BEST_RATE_THERE).unwrap();
+        let slower = assumed_costs(Alignment::Word, &aligned, BEST_RATE_THERE / 2.0).unwrap();
         assert!((there.0[LAUNCH] / aligned.0[LAUNCH] - WORD.0[LAUNCH] / LAUNCH_THERE).abs() < 1e-12);
         assert!((slower.0[LAUNCH] / there.0[LAUNCH] - 1.0).abs() < 1e-12);
         let last = slower.0.len() - 1;
         assert!((slower.0[last] / there.0[last] - 2.0).abs() < 1e-12);
-        assert_eq!(assumed(Alignment::Bulk, &aligned, 1.0), None);
+        assert_eq!(assumed_costs(Alignment::Bulk, &aligned, 1.0), None);
     }
 }

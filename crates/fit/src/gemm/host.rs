@@ -2,16 +2,17 @@
 //!
 //! A small product takes the time its launch takes, and hosts change their speed: clocks, neighbours on the same
 //! processor, power states. Measurements lie in the order in which they were taken, so the speed is a hidden Markov
-//! chain with two states, the usual one and another, and every product tells something about its state
-//! as far as its launch is seen (forward-backward algorithm, Rabiner 1989). Without this, drift would be taken for an effect
-//! of sizes.
+//! chain with two states, the usual one and another, and every product tells something about its state as far as its
+//! launch is seen (forward-backward algorithm, Rabiner 1989). Without this, drift would be taken for an effect of
+//! sizes.
 
-use super::learn::{Timed, WEAK_PULL, learn};
+use super::learn::{TimedProduct, WEAK_PULL, learn};
 use crate::FitError;
 use crate::quality::quantile;
 use stepcast_core::fitted::gemm::costs::Costs;
 
-/// The other state's launch time relative to the usual one's, where the search begins: either way.
+/// The other state's launch time relative to the usual one's, where the search begins: faster or slower. The ratio is
+/// that of the H200 recording (docs/methods/gemm.md, "How fast the host was"). The constants below are assumptions.
 const FIRST_GUESSES: [f64; 2] = [0.75, 1.0 / 0.75];
 const ROUNDS: usize = 3;
 /// Probability that the next product finds the host as this one did.
@@ -27,7 +28,7 @@ const LEAST_DIFFERENCE: f64 = 0.1;
 /// So many of the last products that show the host's speed tell how the recording left it.
 const LAST: usize = 100;
 
-/// What was found out about the host.
+/// The states of the host.
 #[derive(Debug, Clone)]
 pub(super) struct Host {
     /// Coefficients in the usual state.
@@ -38,7 +39,7 @@ pub(super) struct Host {
 
 impl Host {
     /// Splits the states of products that share their kernels, and fits these anew.
-    pub(super) fn find(products: &[Timed], costs: &Costs, loss: f64) -> Result<Self, FitError> {
+    pub(super) fn find(products: &[TimedProduct], costs: &Costs, loss: f64) -> Result<Self, FitError> {
         let usual = Self { costs: *costs, ratios: vec![1.0; products.len()] };
         let mut best = (loss, usual);
         for guess in FIRST_GUESSES {
@@ -52,7 +53,7 @@ impl Host {
     }
 
     fn with_other_state(
-        products: &[Timed],
+        products: &[TimedProduct],
         costs: &Costs,
         guess: f64,
     ) -> Result<Option<(f64, Self)>, FitError> {
@@ -81,7 +82,7 @@ impl Host {
                 return Ok(None);
             }
             let ratios: Vec<f64> = other.iter().map(|is_other| if *is_other { ratio } else { 1.0 }).collect();
-            let slowed: Vec<Timed> =
+            let slowed: Vec<TimedProduct> =
                 products.iter().zip(&ratios).map(|(timed, ratio)| timed.at_host(*ratio)).collect();
             let learned = learn(&slowed, &costs, WEAK_PULL)?;
             found = (learned.loss, Self { costs: learned.costs, ratios });
@@ -91,8 +92,8 @@ impl Host {
 }
 
 /// The host's time relative to the usual state's as a recording left it; `ratios` are those of its products.
-pub(super) fn at_the_end(products: &[Timed], ratios: &[f64], costs: &Costs) -> f64 {
-    let shows = |(timed, _): &(&Timed, &f64)| timed.at_host(1.0).kernel_share(costs) < HOST_BOUND;
+pub(super) fn final_ratio(products: &[TimedProduct], ratios: &[f64], costs: &Costs) -> f64 {
+    let shows = |(timed, _): &(&TimedProduct, &f64)| timed.at_host(1.0).kernel_share(costs) < HOST_BOUND;
     let mut last: Vec<f64> =
         products.iter().zip(ratios).rev().filter(shows).take(LAST).map(|(_, ratio)| *ratio).collect();
     last.sort_unstable_by(f64::total_cmp);

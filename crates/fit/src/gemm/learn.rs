@@ -1,12 +1,12 @@
 //! Fitting the coefficients of [`Costs`].
 //!
 //! Time is linear in the coefficients once every product has its kernel, so two steps alternate: each product takes its
-//! cheapest kernel, then non-negative least squares fits the coefficients to relative errors. Outliers are
-//! weighted down (iterated reweighting for Σ ln(1 + (e/s)²), which leaves a minority alone: hosts that launch faster for a
-//! while, say), and a weak pull towards the start values keeps what
-//! no product tells. Every step costs one look at all products; the best state seen is the result.
+//! cheapest kernel, then non-negative least squares fits the coefficients to relative errors. Outliers are weighted
+//! down (iterated reweighting for Σ ln(1 + (e/s)²), which leaves a minority alone: hosts that launch faster for a
+//! while, say), and a weak pull towards the start values keeps what no product tells. Every step costs one look at all
+//! products; the best state seen is the result.
 
-use super::Sample;
+use super::products::MeasuredProduct;
 use crate::quality::quantile;
 use crate::{FitError, nnls};
 use stepcast_core::fitted::gemm::Machine;
@@ -17,7 +17,8 @@ use stepcast_core::fitted::gemm::costs::{
 const ROUNDS: usize = 12;
 /// Rounds that take the new coefficients as they are; later ones go half of the way, against oscillation.
 const BOLD_ROUNDS: usize = 3;
-/// Relative errors much above this hardly count.
+/// Relative errors much above this hardly count. This and the pulls were chosen on left-out `fit` rows of
+/// `validation/gemm/h200.csv.gz` (docs/methods/gemm.md).
 const USUAL_ERROR: f64 = 0.06;
 /// Weight of the start values beside the square root of the number of products.
 pub(super) const WEAK_PULL: f64 = 0.003;
@@ -25,20 +26,23 @@ pub(super) const WEAK_PULL: f64 = 0.003;
 pub(super) const STRONG_PULL: f64 = 0.03;
 /// No coefficient falls below this share of its start value: rates stay finite.
 const LEAST_SHARE: f64 = 1e-3;
-/// Share of the best rate that kernels of each tile reach at the start: small tiles load more per operation.
+/// Share of the best rate that kernels of each tile reach before the fit: guesses, as small tiles load more per
+/// operation. The fit replaces them where products were measured; the shares of `launch` in [`start`] are guesses of
+/// the same kind.
 const TILE_EFFICIENCY: [f64; TILES] = [0.35, 0.5, 0.5, 0.6, 0.7, 0.7, 0.8, 0.8, 0.8];
-/// The two largest tiles as fast as they may be: a kernel that no product takes is never learned.
+/// The two largest tiles start faster (a guess): the coefficients of a kernel that no product uses would never be
+/// fitted.
 const LARGEST: usize = 2;
 const LARGEST_EFFICIENCY: f64 = 0.9;
 
 /// A product and the time it took.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Timed {
+pub(super) struct TimedProduct {
     product: Product,
     time: f64,
 }
 
-impl Timed {
+impl TimedProduct {
     /// The same with a host that takes `ratio` times as long as usual.
     pub(super) fn at_host(&self, ratio: f64) -> Self {
         Self { product: self.product.with_host(ratio), ..*self }
@@ -56,8 +60,8 @@ impl Timed {
 }
 
 /// Measurements as products on a device.
-pub(super) fn timed(samples: &[Sample], machine: &Machine) -> Vec<Timed> {
-    let one = |sample: &Sample| Timed {
+pub(super) fn timed(samples: &[MeasuredProduct], machine: &Machine) -> Vec<TimedProduct> {
+    let one = |sample: &MeasuredProduct| TimedProduct {
         product: machine.product(sample.variant, sample.shape),
         time: sample.time.get(),
     };
@@ -65,11 +69,11 @@ pub(super) fn timed(samples: &[Sample], machine: &Machine) -> Vec<Timed> {
 }
 
 /// Operations per second of the fastest products, all but the very fastest.
-pub(super) fn best_rate(samples: &[Sample]) -> f64 {
+pub(super) fn best_rate(samples: &[MeasuredProduct]) -> f64 {
     best(samples, |sample| sample.shape.flops().get())
 }
 
-fn best(samples: &[Sample], amount: impl Fn(&Sample) -> f64) -> f64 {
+fn best(samples: &[MeasuredProduct], amount: impl Fn(&MeasuredProduct) -> f64) -> f64 {
     let mut rates: Vec<f64> = samples.iter().map(|sample| amount(sample) / sample.time.get()).collect();
     rates.sort_unstable_by(f64::total_cmp);
     quantile(&rates, 0.999)
@@ -77,14 +81,14 @@ fn best(samples: &[Sample], amount: impl Fn(&Sample) -> f64) -> f64 {
 
 /// Coefficients, and how well they do.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Learned {
+pub(super) struct LearnedCosts {
     pub(super) costs: Costs,
     /// Mean robust error.
     pub(super) loss: f64,
 }
 
 /// Coefficients to start from: what the fastest products show, and shares of it.
-pub(super) fn start(samples: &[Sample], machine: &Machine) -> Costs {
+pub(super) fn start(samples: &[MeasuredProduct], machine: &Machine) -> Costs {
     let rate = best_rate(samples);
     let bandwidth = best(samples, |sample| machine.product(sample.variant, sample.shape).bytes().get());
     let mut times: Vec<f64> = samples.iter().map(|sample| sample.time.get()).collect();
@@ -106,8 +110,8 @@ pub(super) fn start(samples: &[Sample], machine: &Machine) -> Costs {
     Costs(costs)
 }
 
-/// The same with the largest tiles as the fastest. Not while the number of multiprocessors is searched for: half of them
-/// with tiles twice as large look the same.
+/// The same with the largest tiles as the fastest. Not while the number of multiprocessors is searched for: half of
+/// them with tiles twice as large look the same.
 pub(super) fn largest_first(Costs(mut costs): Costs) -> Costs {
     for tile in TILES - LARGEST..TILES {
         costs[TILE + tile] *= TILE_EFFICIENCY[tile] / LARGEST_EFFICIENCY;
@@ -121,14 +125,14 @@ fn stretch(predicted: f64, measured: f64) -> f64 {
 }
 
 /// Fits the coefficients, starting from `start` and pulled towards it.
-pub(super) fn learn(products: &[Timed], start: &Costs, pull: f64) -> Result<Learned, FitError> {
-    let mut best = Learned { costs: *start, loss: f64::INFINITY };
+pub(super) fn learn(products: &[TimedProduct], start: &Costs, pull: f64) -> Result<LearnedCosts, FitError> {
+    let mut best = LearnedCosts { costs: *start, loss: f64::INFINITY };
     let mut costs = *start;
     for round in 0..=ROUNDS {
         let mut loss = 0.0;
         let mut rows = Vec::with_capacity(products.len() + COUNT);
         let mut target = Vec::with_capacity(products.len() + COUNT);
-        for Timed { product, time: measured } in products {
+        for TimedProduct { product, time: measured } in products {
             let kernel = product.kernel(&costs);
             let predicted = product.time(&costs, &kernel).get();
             let stretch = stretch(predicted, *measured);
@@ -140,7 +144,7 @@ pub(super) fn learn(products: &[Timed], start: &Costs, pull: f64) -> Result<Lear
             target.push(measured * weight);
         }
         if loss < best.loss {
-            best = Learned { costs, loss };
+            best = LearnedCosts { costs, loss };
         }
         if round == ROUNDS {
             break;

@@ -1,18 +1,17 @@
 //! Coefficients of the model of products.
 
-use super::assumed::assumed;
-use super::host::{Host, at_the_end};
-use super::learn::{STRONG_PULL, Timed, WEAK_PULL, best_rate, largest_first, learn, start, timed};
+use super::assumed::assumed_costs;
+use super::error::GemmError;
+use super::host::{Host, final_ratio};
+use super::learn::{STRONG_PULL, TimedProduct, WEAK_PULL, best_rate, largest_first, learn, start, timed};
+use super::products::{FEWEST, MeasuredProduct, by_variant, families};
 use super::smooth::smooth;
-use super::{GemmError, Sample, timing};
+use super::timing;
 use std::collections::{BTreeMap, BTreeSet};
 use stepcast_core::fitted::gemm::costs::Costs;
 use stepcast_core::fitted::gemm::{Alignment, Family, GemmModel, Machine, Shape, Variant};
-use stepcast_core::precision::Precision;
 use stepcast_core::quantity::{Flops, Seconds};
 
-/// Fewest products of one variant and family of kernels that tell their coefficients.
-const FEWEST: usize = 50;
 /// Multiprocessors of GPUs that are trained on, tried where the number is not given.
 const USUAL_MULTIPROCESSORS: [u32; 15] = [13, 15, 20, 28, 40, 46, 56, 68, 72, 80, 84, 108, 114, 132, 142];
 /// Tried first, while the way of timing is searched for.
@@ -20,7 +19,7 @@ const FIRST_GUESS: u32 = 108;
 
 /// Fits measured products, in the order in which they were measured; the number of multiprocessors is fitted too
 /// where it is not given.
-pub fn fit(samples: &[Sample], multiprocessors: Option<u32>) -> Result<GemmModel, GemmError> {
+pub fn fit(samples: &[MeasuredProduct], multiprocessors: Option<u32>) -> Result<GemmModel, GemmError> {
     check(samples)?;
     let budget = timing::find(samples, multiprocessors.unwrap_or(FIRST_GUESS))?;
     let machine = match multiprocessors {
@@ -29,12 +28,12 @@ pub fn fit(samples: &[Sample], multiprocessors: Option<u32>) -> Result<GemmModel
     };
     let mut variants: BTreeMap<Variant, BTreeMap<Alignment, Family>> = BTreeMap::new();
     for ((_, alignment), all) in families(samples) {
-        // Variants share their kernels: what one grid of sizes cannot tell, another may.
+        // Variants share their kernels: coefficients that one grid of sizes leaves open, another may determine.
         let products = timed(&all, &machine);
         let shared = learn(&products, &largest_first(start(&all, &machine)), WEAK_PULL)?;
         let host = Host::find(&products, &shared.costs, shared.loss)?;
         for (variant, own) in by_variant(&all) {
-            let of_variant = |sample: &Sample| sample.variant == variant;
+            let of_variant = |sample: &MeasuredProduct| sample.variant == variant;
             let ratios = all.iter().zip(&host.ratios).filter(|(sample, _)| of_variant(sample));
             let ratios: Vec<f64> = ratios.map(|(_, ratio)| *ratio).collect();
             let fitted = fit_family(&own, &ratios, &machine, &host.costs)?;
@@ -43,13 +42,13 @@ pub fn fit(samples: &[Sample], multiprocessors: Option<u32>) -> Result<GemmModel
     }
     for (variant, families) in &mut variants {
         let Some(aligned) = families.get(&Alignment::Bulk).map(|fitted| fitted.costs) else { continue };
-        let is_aligned = |sample: &&Sample| {
+        let is_aligned = |sample: &&MeasuredProduct| {
             sample.variant.precision == variant.precision
                 && Alignment::family(sample.variant, sample.shape) == Alignment::Bulk
         };
         let rate = best_rate(&samples.iter().filter(is_aligned).copied().collect::<Vec<_>>());
         for alignment in Alignment::families(variant.precision) {
-            if let Some(costs) = assumed(*alignment, &aligned, rate) {
+            if let Some(costs) = assumed_costs(*alignment, &aligned, rate) {
                 families.entry(*alignment).or_insert(Family { costs, corrections: None });
             }
         }
@@ -60,25 +59,25 @@ pub fn fit(samples: &[Sample], multiprocessors: Option<u32>) -> Result<GemmModel
 /// Fits one variant's kernels of one family; `ratios` are its host's times relative to the usual state's, for which
 /// `shared` holds.
 fn fit_family(
-    own: &[Sample],
+    own: &[MeasuredProduct],
     ratios: &[f64],
     machine: &Machine,
     shared: &Costs,
 ) -> Result<Family, GemmError> {
     let as_usual = timed(own, machine);
-    let products: Vec<Timed> =
+    let products: Vec<TimedProduct> =
         as_usual.iter().zip(ratios).map(|(timed, ratio)| timed.at_host(*ratio)).collect();
     let costs = learn(&products, shared, STRONG_PULL)?.costs;
     let errors = products.iter().map(|timed| timed.log_error(&costs));
     let points: Vec<(Shape, f64)> = own.iter().map(|sample| sample.shape).zip(errors).collect();
     Ok(Family {
-        costs: costs.with_host(at_the_end(&as_usual, ratios, &costs)),
+        costs: costs.with_host(final_ratio(&as_usual, ratios, &costs)),
         corrections: Some(smooth(&points)),
     })
 }
 
 /// The number of multiprocessors that explains the measurements best.
-fn likeliest(samples: &[Sample], budget: Option<Flops>) -> Result<Machine, GemmError> {
+fn likeliest(samples: &[MeasuredProduct], budget: Option<Flops>) -> Result<Machine, GemmError> {
     let mut best = (f64::INFINITY, Machine { multiprocessors: FIRST_GUESS, budget });
     for multiprocessors in USUAL_MULTIPROCESSORS {
         let machine = Machine { multiprocessors, budget };
@@ -90,9 +89,9 @@ fn likeliest(samples: &[Sample], budget: Option<Flops>) -> Result<Machine, GemmE
     Ok(best.1)
 }
 
-fn check(samples: &[Sample]) -> Result<(), GemmError> {
+fn check(samples: &[MeasuredProduct]) -> Result<(), GemmError> {
     let mut seen = BTreeSet::new();
-    for &Sample { variant, shape, time } in samples {
+    for &MeasuredProduct { variant, shape, time } in samples {
         if !(time.is_finite() && time > Seconds::ZERO) || shape.flops() <= Flops::ZERO {
             return Err(GemmError::BadTime { variant, shape, time });
         }
@@ -110,30 +109,4 @@ fn check(samples: &[Sample]) -> Result<(), GemmError> {
         }
     }
     Ok(())
-}
-
-/// Products that share their kernels, as far as they are enough to tell what these cost.
-pub(super) fn families(samples: &[Sample]) -> BTreeMap<(Precision, Alignment), Vec<Sample>> {
-    let key = |sample: &Sample| (sample.variant, Alignment::family(sample.variant, sample.shape));
-    let mut families: BTreeMap<_, Vec<Sample>> = BTreeMap::new();
-    let counts = grouped(samples, key);
-    for sample in samples {
-        let (variant, alignment) = key(sample);
-        if counts[&(variant, alignment)].len() >= FEWEST {
-            families.entry((variant.precision, alignment)).or_default().push(*sample);
-        }
-    }
-    families
-}
-
-pub(super) fn by_variant(samples: &[Sample]) -> BTreeMap<Variant, Vec<Sample>> {
-    grouped(samples, |sample| sample.variant)
-}
-
-fn grouped<K: Ord>(samples: &[Sample], key: impl Fn(&Sample) -> K) -> BTreeMap<K, Vec<Sample>> {
-    let mut groups = BTreeMap::new();
-    for sample in samples {
-        groups.entry(key(sample)).or_insert_with(Vec::new).push(*sample);
-    }
-    groups
 }

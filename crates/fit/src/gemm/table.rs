@@ -3,8 +3,8 @@
 //! The paper fits {mnk, mn, mk, nk, m, n, k, 1} to the eight corners of the grid cell around a query. Eight unknowns on
 //! the corners of a box have one solution: trilinear interpolation in m, n and k themselves.
 
-use super::model::by_variant;
-use super::{GemmError, Sample};
+use super::error::GemmError;
+use super::products::{MeasuredProduct, by_variant};
 use std::collections::BTreeMap;
 use stepcast_core::fitted::gemm::{Shape, Variant};
 use stepcast_core::quantity::Seconds;
@@ -25,7 +25,7 @@ struct Grid {
 
 impl GemmTable {
     /// A table of measured products; every combination of their sizes must be there.
-    pub fn new(samples: &[Sample]) -> Result<Self, GemmError> {
+    pub fn new(samples: &[MeasuredProduct]) -> Result<Self, GemmError> {
         let mut grids = BTreeMap::new();
         for (variant, own) in by_variant(samples) {
             grids.insert(variant, Grid::new(variant, &own)?);
@@ -41,7 +41,7 @@ impl GemmTable {
 }
 
 impl Grid {
-    fn new(variant: Variant, samples: &[Sample]) -> Result<Self, GemmError> {
+    fn new(variant: Variant, samples: &[MeasuredProduct]) -> Result<Self, GemmError> {
         let mut times = BTreeMap::new();
         for sample in samples {
             if times.insert(sample.shape, sample.time.get()).is_some() {
@@ -107,12 +107,12 @@ mod tests {
 
     const VARIANT: Variant = Variant { precision: Precision::Fp32, transposition: Transposition::Nn };
 
-    fn sample(m: u32, n: u32, k: u32, time: f64) -> Sample {
-        Sample { variant: VARIANT, shape: Shape { m, n, k }, time: Seconds::new(time) }
+    fn sample(m: u32, n: u32, k: u32, time: f64) -> MeasuredProduct {
+        MeasuredProduct { variant: VARIANT, shape: Shape { m, n, k }, time: Seconds::new(time) }
     }
 
     /// Corners of a box, in the order of the bits of an index.
-    fn cell(times: &[f64]) -> Vec<Sample> {
+    fn cell(times: &[f64]) -> Vec<MeasuredProduct> {
         let pick = |corner: usize, bit: usize, pair: [u32; 2]| pair[corner >> bit & 1];
         let corner = |corner| {
             let (m, n, k) = (pick(corner, 2, [16, 23]), pick(corner, 1, [32, 45]), pick(corner, 0, [64, 91]));

@@ -1,16 +1,16 @@
 use super::*;
 use crate::Quality;
-use crate::artefact::Errors;
+use crate::artefact::FitErrors;
 use std::collections::BTreeMap;
 use stepcast_core::fitted::artefact::Artefact;
-use stepcast_core::fitted::gemm::{Coverage, GemmModel, Transposition};
+use stepcast_core::fitted::gemm::{Coverage, GemmModel, Shape, Transposition, Variant};
 use stepcast_core::precision::Precision;
-use stepcast_core::quantity::Flops;
+use stepcast_core::quantity::{Flops, Seconds};
 
 const VARIANT: Variant = Variant { precision: Precision::Fp32, transposition: Transposition::Nn };
 
 /// Products of a made-up device with 108 multiprocessors, timed in queues of 2 GFLOP with at most 20 calls.
-fn recording() -> Vec<Sample> {
+fn recording() -> Vec<MeasuredProduct> {
     let sizes = || (0..=14u32).map(|index| (32.0 * (f64::from(index) / 2.0).exp2()).round() as u32);
     let mut samples = Vec::new();
     for (m, n) in sizes().flat_map(|m| sizes().map(move |n| (m, n))) {
@@ -23,15 +23,16 @@ fn recording() -> Vec<Sample> {
             let host = if (250..=400).contains(&m) { 0.7 } else { 1.0 };
             let queued = kernel.max(16e-6 * host);
             let time = queued + (12e-6 * host + kernel - queued) / calls;
-            samples.push(Sample { variant: VARIANT, shape, time: Seconds::new(time) });
+            samples.push(MeasuredProduct { variant: VARIANT, shape, time: Seconds::new(time) });
         }
     }
     samples
 }
 
-fn quality(model: &GemmModel, samples: &[Sample]) -> Quality {
-    let pair = |sample: &Sample| (model.predict(sample.variant, sample.shape).unwrap().time, sample.time);
-    Quality::of(samples.iter().map(pair)).unwrap()
+fn quality(model: &GemmModel, samples: &[MeasuredProduct]) -> Quality {
+    let pair =
+        |sample: &MeasuredProduct| (model.predict(sample.variant, sample.shape).unwrap().time, sample.time);
+    Quality::from_pairs(samples.iter().map(pair)).unwrap()
 }
 
 #[test]
@@ -46,7 +47,7 @@ fn a_made_up_device_is_explained() {
 fn an_artefact_read_again_predicts_the_same() {
     let samples = recording();
     let model = fit(&samples, Some(108)).unwrap();
-    let errors = BTreeMap::from([(VARIANT, Errors { fit: quality(&model, &samples), held: None })]);
+    let errors = BTreeMap::from([(VARIANT, FitErrors { fit: quality(&model, &samples), held: None })]);
     let text = to_toml(&model, &errors, "made up".to_owned(), "2026-01-01".to_owned()).unwrap();
     let Artefact::Gemm(again) = Artefact::from_toml(&text).unwrap() else { unreachable!("{text}") };
     for sample in samples.iter().step_by(17) {

@@ -6,21 +6,21 @@
 //! number that a person chose: the one that explains the measurements best is taken, none unless it explains them
 //! clearly better than endless queues.
 
-use super::Sample;
 use super::learn::{WEAK_PULL, learn, start, timed};
-use super::model::families;
+use super::products::{MeasuredProduct, families};
 use crate::FitError;
 use stepcast_core::fitted::gemm::Machine;
 use stepcast_core::quantity::Flops;
 
-/// A budget must lower the error by at least this share.
+/// A budget must lower the error by at least this share (a guess).
 const LEAST_GAIN: f64 = 0.02;
 /// Products looked at for each family of kernels, evenly out of all.
 const ENOUGH: usize = 1000;
+/// First digits of a round number.
 const ROUND: [f64; 3] = [1.0, 2.0, 5.0];
 
 /// The budget that explains the measurements best.
-pub(super) fn find(samples: &[Sample], multiprocessors: u32) -> Result<Option<Flops>, FitError> {
+pub(super) fn find(samples: &[MeasuredProduct], multiprocessors: u32) -> Result<Option<Flops>, FitError> {
     let flops = || samples.iter().map(|sample| sample.shape.flops().get());
     let (Some(least), Some(most)) = (flops().reduce(f64::min), flops().reduce(f64::max)) else {
         return Ok(None);
@@ -42,10 +42,10 @@ pub(super) fn find(samples: &[Sample], multiprocessors: u32) -> Result<Option<Fl
 }
 
 /// The loss over all families of kernels, each fitted by itself to some of its products.
-pub(super) fn total_loss(samples: &[Sample], machine: &Machine) -> Result<f64, FitError> {
+pub(super) fn total_loss(samples: &[MeasuredProduct], machine: &Machine) -> Result<f64, FitError> {
     let mut total = 0.0;
     for all in families(samples).values() {
-        let some: Vec<Sample> = all.iter().step_by(all.len().div_ceil(ENOUGH)).copied().collect();
+        let some: Vec<MeasuredProduct> = all.iter().step_by(all.len().div_ceil(ENOUGH)).copied().collect();
         let learned = learn(&timed(&some, machine), &start(&some, machine), WEAK_PULL)?;
         total += learned.loss * all.len() as f64;
     }

@@ -2,7 +2,7 @@
 //!
 //! Columns are scaled to unit length first, so that coefficients may differ by many orders of magnitude
 //! (seconds per operation beside seconds per transfer). One QR decomposition then reduces the measurements to as
-//! many rows as there are coefficients; what follows costs nothing beside it.
+//! many rows as there are coefficients; the cost of the rest is negligible.
 
 mod nnls;
 mod ordinary;
@@ -15,7 +15,7 @@ use nalgebra::{DMatrix, DVector};
 
 /// Singular values below this share of the largest are zero.
 const RANK_TOLERANCE: f64 = 1e-10;
-/// A coefficient takes part in what cannot be told when its share of it is at least this.
+/// A coefficient is undetermined when its share of a null vector is at least this.
 const NULL_SHARE: f64 = 1e-6;
 
 /// The result of a fit.
@@ -41,7 +41,7 @@ struct Reduced {
 }
 
 impl Reduced {
-    fn of(rows: &[Vec<f64>], target: &[f64]) -> Result<Self, FitError> {
+    fn new(rows: &[Vec<f64>], target: &[f64]) -> Result<Self, FitError> {
         let columns = rows.first().map_or(0, Vec::len);
         if rows.len() < columns || columns == 0 {
             return Err(FitError::TooFew { rows: rows.len(), columns });

@@ -9,7 +9,7 @@ const TOLERANCE: f64 = 1e-12;
 
 /// Minimises |A·x − b| over x ≥ 0, where `rows` are the rows of A.
 pub fn nnls(rows: &[Vec<f64>], target: &[f64]) -> Result<Fit, FitError> {
-    let reduced = Reduced::of(rows, target)?;
+    let reduced = Reduced::new(rows, target)?;
     let scaled = active_set(&reduced.r, &reduced.b);
     Ok(reduced.fit(rows, target, &scaled))
 }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_cannot_be_told() {
+    fn names_undetermined_coefficients() {
         assert_eq!(nnls(&[vec![1.0, 2.0]], &[1.0]), Err(FitError::TooFew { rows: 1, columns: 2 }));
         let same = [vec![1.0, 2.0], vec![2.0, 4.0], vec![3.0, 6.0]];
         assert_eq!(

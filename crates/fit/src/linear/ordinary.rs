@@ -5,7 +5,7 @@ use crate::FitError;
 
 /// Minimises |A·x − b|, where `rows` are the rows of A.
 pub fn least_squares(rows: &[Vec<f64>], target: &[f64]) -> Result<Fit, FitError> {
-    let reduced = Reduced::of(rows, target)?;
+    let reduced = Reduced::new(rows, target)?;
     let solution = reduced.r.solve_upper_triangular(&reduced.b);
     // R is invertible: its rank was checked.
     let scaled = solution.ok_or(FitError::TooFew { rows: rows.len(), columns: reduced.lengths.len() })?;

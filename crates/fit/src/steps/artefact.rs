@@ -1,6 +1,6 @@
 //! The fitted step as a TOML text.
 
-use crate::artefact::{self, Errors, Provenance};
+use crate::artefact::{self, FitErrors, Provenance};
 use serde::Serialize;
 use stepcast_core::fitted::artefact::Kind;
 use stepcast_core::fitted::steps::StepModel;
@@ -37,11 +37,11 @@ const MEANING: [(&str, &str); 16] = [
 #[serde(rename_all = "kebab-case")]
 pub struct StepErrors {
     /// Forward pass.
-    pub forward: Errors,
+    pub forward: FitErrors,
     /// Backward pass.
-    pub backward: Errors,
+    pub backward: FitErrors,
     /// The whole step.
-    pub iteration: Errors,
+    pub iteration: FitErrors,
 }
 
 /// The text of a TOML file with a fitted step.

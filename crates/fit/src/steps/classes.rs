@@ -1,25 +1,25 @@
 //! Coefficients of the classes of layers: robust, weighted, non-negative least squares on the layers' own times.
 
 use super::guess::guess;
-use super::row::{Interval, Key, Row};
+use super::prepared::{Interval, Key, PreparedStep};
 use crate::{FitError, nnls};
 use std::collections::BTreeMap;
 use stepcast_core::fitted::steps::{Class, Phase};
 use stepcast_core::precision::Precision;
 
-/// Rounds in which the weights follow the errors.
+/// Rounds in which the weights follow the errors. This and the constants below are assumptions.
 const ROUNDS: usize = 15;
-/// Rounds in which each class is fitted to what the others leave of an interval.
+/// Rounds in which each class is fitted to the part of an interval that the others do not explain.
 const SWEEPS: usize = 8;
 /// Relative errors beyond this count by their size, not by their square.
 const ROBUST: f64 = 0.2;
 /// Pseudo-measurements that hold a coefficient at its guess.
 const PULL: f64 = 2.0;
-/// Share of an interval from which on it says something about a layer.
+/// Least share of an interval that a layer must have to be fitted to it.
 const TELLING: f64 = 0.25;
 
 #[derive(Debug, Clone)]
-pub(super) struct Fitted {
+pub(super) struct ClassCoefficients {
     pub(super) values: Vec<f64>,
     /// Clean intervals behind them.
     pub(super) clean: usize,
@@ -27,29 +27,29 @@ pub(super) struct Fitted {
 
 /// Fitted coefficients, and guesses where nothing was measured.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Table {
-    fitted: BTreeMap<Key, Fitted>,
+pub(super) struct CoefficientTable {
+    fitted: BTreeMap<Key, ClassCoefficients>,
     /// Whether matrix products were fitted by themselves.
     products: bool,
 }
 
-struct Sample {
+struct LayerSample {
     features: Vec<f64>,
-    /// What the features have to explain.
+    /// The time that the features have to explain.
     target: f64,
     /// The whole interval.
     time: f64,
-    /// What the interval is of the whole phase.
+    /// The interval's share of the whole phase.
     share: f64,
     clean: bool,
     precision: Precision,
 }
 
-impl Table {
-    pub(super) fn of(&self, class: Class, precision: Precision, phase: Phase) -> Fitted {
-        let key = Key::of(class, precision, phase);
+impl CoefficientTable {
+    pub(super) fn get(&self, class: Class, precision: Precision, phase: Phase) -> ClassCoefficients {
+        let key = Key::new(class, precision, phase);
         let own = self.fitted.get(&key).cloned();
-        own.unwrap_or_else(|| Fitted { values: guess(key, precision, self.products), clean: 0 })
+        own.unwrap_or_else(|| ClassCoefficients { values: guess(key, precision, self.products), clean: 0 })
     }
 
     /// Whether matrix products were fitted by themselves.
@@ -58,16 +58,16 @@ impl Table {
     }
 
     /// Device time of a layer.
-    pub(super) fn time(&self, row: &Row<'_>, place: usize, phase: Phase) -> f64 {
+    pub(super) fn time(&self, row: &PreparedStep<'_>, place: usize, phase: Phase) -> f64 {
         let work = &row.work(phase)[place];
         if !work.fitted {
             return work.counted;
         }
-        let Fitted { values, .. } = self.of(work.key.class, row.step.precision, phase);
+        let ClassCoefficients { values, .. } = self.get(work.key.class, row.step.precision, phase);
         work.counted + values.iter().zip(&work.features).map(|(value, feature)| value * feature).sum::<f64>()
     }
 
-    pub(super) fn fit(rows: &[&Row<'_>], products: bool) -> Result<Self, FitError> {
+    pub(super) fn fit(rows: &[&PreparedStep<'_>], products: bool) -> Result<Self, FitError> {
         let mut table = Self { products, ..Self::default() };
         table.update(rows, Phase::Forward)?;
         for _ in 0..SWEEPS {
@@ -76,8 +76,8 @@ impl Table {
         Ok(table)
     }
 
-    fn update(&mut self, rows: &[&Row<'_>], phase: Phase) -> Result<(), FitError> {
-        let mut samples: BTreeMap<Key, Vec<Sample>> = BTreeMap::new();
+    fn update(&mut self, rows: &[&PreparedStep<'_>], phase: Phase) -> Result<(), FitError> {
+        let mut samples: BTreeMap<Key, Vec<LayerSample>> = BTreeMap::new();
         for row in rows {
             for interval in row.intervals.iter().filter(|interval| interval.phase == phase) {
                 self.samples(row, interval, &mut samples);
@@ -89,7 +89,12 @@ impl Table {
         Ok(())
     }
 
-    fn samples(&self, row: &Row<'_>, interval: &Interval, samples: &mut BTreeMap<Key, Vec<Sample>>) {
+    fn samples(
+        &self,
+        row: &PreparedStep<'_>,
+        interval: &Interval,
+        samples: &mut BTreeMap<Key, Vec<LayerSample>>,
+    ) {
         let Interval { phase, time, clean, .. } = *interval;
         let times: Vec<f64> = interval.ops.clone().map(|place| self.time(row, place, phase)).collect();
         let all: f64 = times.iter().sum();
@@ -98,7 +103,7 @@ impl Table {
             if !work.fitted || own < TELLING * all {
                 continue;
             }
-            samples.entry(work.key).or_default().push(Sample {
+            samples.entry(work.key).or_default().push(LayerSample {
                 features: work.features.clone(),
                 target: (time - (all - own) - work.counted).max(0.0),
                 time,
@@ -110,7 +115,7 @@ impl Table {
     }
 }
 
-fn robust(key: Key, samples: &[Sample], products: bool) -> Result<Fitted, FitError> {
+fn robust(key: Key, samples: &[LayerSample], products: bool) -> Result<ClassCoefficients, FitError> {
     let precision = samples.first().map_or(Precision::Fp32, |sample| sample.precision);
     let guess = guess(key, precision, products);
     let mean = samples.iter().map(|sample| sample.share.sqrt()).sum::<f64>() / samples.len() as f64;
@@ -134,5 +139,5 @@ fn robust(key: Key, samples: &[Sample], products: bool) -> Result<Fitted, FitErr
         }
         values = nnls(&rows, &target)?.coefficients;
     }
-    Ok(Fitted { values, clean: samples.iter().filter(|sample| sample.clean).count() })
+    Ok(ClassCoefficients { values, clean: samples.iter().filter(|sample| sample.clean).count() })
 }

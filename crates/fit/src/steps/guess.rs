@@ -1,7 +1,9 @@
-//! What a coefficient is before anything was measured. A few pseudo-measurements hold the fit near it, so that what the
-//! data cannot tell stays where physics puts it.
+//! Coefficients before any measurement. A few pseudo-measurements hold the fit near them, so that a coefficient that
+//! the data leave open stays plausible.
+//!
+//! The values are guesses chosen by hand on the H200 steps in `validation/steps`.
 
-use super::row::Key;
+use super::prepared::Key;
 use stepcast_core::fitted::steps::{Class, Feature, Phase};
 use stepcast_core::precision::Precision;
 

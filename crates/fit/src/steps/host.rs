@@ -1,15 +1,16 @@
 //! Costs of launches, and what whole phases take against the sum of their layers: descent along one coordinate at a
 //! time on the mean logarithmic error of forward, backward and step.
 
-use super::classes::Table;
-use super::row::Row;
+use super::classes::CoefficientTable;
+use super::prepared::PreparedStep;
 use stepcast_core::fitted::steps::{Lanes, LaunchCosts, Nominal, Phase, lanes};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
 
-/// Launches in µs as profilers of this framework show them; phases as long as their layers.
+/// Launches in µs as profilers of PyTorch show them, and factors of 1: a phase takes as long as its layers. Guesses
+/// from which the fit starts.
 const START: [f64; 9] = [38.0, 35.0, 15.0, 30.0, 20.0, 1.0, 1.0, 1.0, 1.0];
-/// How strongly they are held there.
+/// How strongly the fit is held near these (assumed).
 const PULL: f64 = 0.002;
 const FIRST_STEP: f64 = 1.3;
 const LAST_STEP: f64 = 1.03;
@@ -32,8 +33,8 @@ impl Host {
         if precision == Precision::Fp32 { [forward, backward] } else { [half_forward, half_backward] }
     }
 
-    pub(super) fn fit(rows: &[&Row<'_>], table: &Table, nominal: &Nominal) -> Self {
-        let steps: Vec<(&Row<'_>, Lanes)> =
+    pub(super) fn fit(rows: &[&PreparedStep<'_>], table: &CoefficientTable, nominal: &Nominal) -> Self {
+        let steps: Vec<(&PreparedStep<'_>, Lanes)> =
             rows.iter().filter_map(|row| Some((*row, timed(row, table, nominal)?))).collect();
         let mut best = Self(START);
         let mut least = best.loss(&steps);
@@ -57,9 +58,9 @@ impl Host {
         best
     }
 
-    fn loss(&self, steps: &[(&Row<'_>, Lanes)]) -> f64 {
+    fn loss(&self, steps: &[(&PreparedStep<'_>, Lanes)]) -> f64 {
         let costs = self.costs();
-        let error = |(row, lanes): &(&Row<'_>, Lanes)| {
+        let error = |(row, lanes): &(&PreparedStep<'_>, Lanes)| {
             let times = lanes.times(&costs, self.factors(row.step.precision));
             let one = |predicted: Seconds, measured: Seconds| (predicted / measured).ln().abs();
             one(times.forward, row.step.forward)
@@ -72,7 +73,7 @@ impl Host {
     }
 }
 
-fn timed(row: &Row<'_>, table: &Table, nominal: &Nominal) -> Option<Lanes> {
+fn timed(row: &PreparedStep<'_>, table: &CoefficientTable, nominal: &Nominal) -> Option<Lanes> {
     let device = |place: usize, phase: Phase| Some(Seconds::new(table.time(row, place, phase)));
     lanes(&row.ops, &row.step.model, row.step.precision, nominal, device)
 }

@@ -1,10 +1,12 @@
 use super::*;
+use std::sync::Arc;
 use stepcast_core::fitted::steps::LaunchCosts;
 use stepcast_core::model::zoo;
+use stepcast_core::quantity::Seconds;
 
 /// Steps as a device would take them whose coefficients are the guesses, half of them `slower` times as long.
 fn made_up(slower: f64) -> Vec<MeasuredStep> {
-    let model = Recording::new(&[], Nominal::h200(), None).fit_nothing();
+    let model = PreparedSteps::new(&[], Nominal::h200(), None).fit_nothing();
     let mut steps = Vec::new();
     for name in ["vgg11", "resnet18", "resnet50"] {
         let network = Arc::new(zoo::build(name).unwrap());
@@ -38,10 +40,10 @@ fn made_up(slower: f64) -> Vec<MeasuredStep> {
     steps
 }
 
-impl Recording<'_> {
+impl PreparedSteps<'_> {
     /// The guesses, as a model of fp32.
     fn fit_nothing(&self) -> StepModel {
-        let table = Table::default();
+        let table = CoefficientTable::default();
         let cost = Seconds::new(1e-6);
         let launch = LaunchCosts {
             forward: cost,
@@ -70,9 +72,9 @@ impl Recording<'_> {
 fn a_made_up_device_is_found_again() {
     for slower in [1.0, 1.6] {
         let steps = made_up(slower);
-        let model = Recording::new(&steps, Nominal::h200(), None).fit(|_| true).unwrap();
+        let model = PreparedSteps::new(&steps, Nominal::h200(), None).fit(|_| true).unwrap();
         for step in steps.iter().filter(|step| step.batch == 64) {
-            let error = Judged::new(&model, step).unwrap().error(Moment::Iteration);
+            let error = StepComparison::new(&model, step).unwrap().error(StepPart::Iteration);
             assert!(error.abs() < 0.1, "{} {slower}: {error}", step.model.name);
         }
     }
@@ -84,6 +86,6 @@ fn groups_go_by_precision_and_largest_batch() {
     for step in &mut steps[2..] {
         step.precision = Precision::Bf16;
     }
-    use Group::{Bf16Large, Bf16Small, Fp32};
+    use StepGroup::{Bf16Large, Bf16Small, Fp32};
     assert_eq!(groups(&steps), [Fp32, Fp32, Bf16Small, Bf16Large, Bf16Small, Bf16Large]);
 }

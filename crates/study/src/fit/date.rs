@@ -1,8 +1,8 @@
-//! Today, as artefacts say when they were made.
+//! Today's date, for artefacts.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The date in Greenwich: year-month-day.
+/// The date in UTC: year-month-day.
 pub fn today() -> String {
     let days = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400);
     let (year, month, day) = civil(days);

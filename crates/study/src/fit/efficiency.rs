@@ -1,12 +1,15 @@
 //! Measured steps to shares of a device's rates: the file of [`steps`], or columns model, batch and a time.
 
-use super::measured::{Line, Table};
-use super::{Fault, Fitted, Row, gemm, source, steps};
+use super::fault::{undetermined, unprintable};
+use super::measured::{MeasurementFile, MeasurementRow};
+use super::report::{FitErrorRow, FitReport, source};
+use super::{gemm, steps};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use stepcast_analytic::zeng2023::formulas::{Operations, cpu_rate, gpu_rate};
 use stepcast_core::compute::{BYTES_PER_WEIGHT, FLOPS_PER_FORWARD};
+use stepcast_core::fault::Fault;
 use stepcast_core::fitted::efficiency::{EfficiencyModel, Shares};
 use stepcast_core::machine::catalog;
 use stepcast_core::machine::{Device, DeviceKind};
@@ -14,7 +17,7 @@ use stepcast_core::model::{Counting, Model, zoo};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Zeng2023;
-use stepcast_fit::artefact::Errors;
+use stepcast_fit::artefact::FitErrors;
 use stepcast_fit::efficiency::{COEFFICIENTS, StepWork, TwoShares, one_share, to_toml};
 use stepcast_fit::{FitError, Quality};
 
@@ -43,7 +46,7 @@ struct Work {
 
 /// Fits the steps of `data` measured on the device called `name`; those of `test`, if given, are tested with instead of
 /// its held rows.
-pub fn run(data: &Path, test: Option<&Path>, name: &str, date: String) -> Result<Fitted, Fault> {
+pub fn run(data: &Path, test: Option<&Path>, name: &str, date: String) -> Result<FitReport, Fault> {
     let device = catalog::device(name)
         .map_err(|fault| Fault::in_file(format!("--device {name}"), fault.reason, fault.remedy))?;
     let Steps { fit, mut held, mut notes } = read(data)?;
@@ -60,20 +63,20 @@ pub fn run(data: &Path, test: Option<&Path>, name: &str, date: String) -> Result
             own.map(|step| work(data, name, &device, step)).collect()
         };
         let (fit, held) = (of(&fit)?, of(&held)?);
-        let untold =
-            |error: FitError| super::undetermined(data, &format!("{precision} steps"), &error, &COEFFICIENTS);
+        let fit_fault =
+            |error: FitError| undetermined(data, &format!("{precision} steps"), &error, &COEFFICIENTS);
         let two = |works: &[Work]| works.iter().map(|work| work.two).collect::<Vec<_>>();
-        let shares = TwoShares::fit(&two(&fit)).map_err(untold)?;
+        let shares = TwoShares::fit(&two(&fit)).map_err(fit_fault)?;
         let pairs: Vec<(Seconds, Seconds)> =
             fit.iter().map(|work| (work.zeng2023, work.two.measured)).collect();
-        let zeng2023 = one_share(&pairs).map_err(untold)?;
+        let zeng2023 = one_share(&pairs).map_err(fit_fault)?;
         let by_two = |works: &[Work]| shares.quality(&two(works));
         let by_one = |works: &[Work]| {
-            Quality::of(works.iter().map(|work| (work.zeng2023 / zeng2023, work.two.measured)))
+            Quality::from_pairs(works.iter().map(|work| (work.zeng2023 / zeng2023, work.two.measured)))
         };
         if let (Some(first), Some(second)) = (by_two(&fit), by_one(&fit)) {
-            errors.insert(precision.to_string(), Errors { fit: first, held: by_two(&held) });
-            let one = Errors { fit: second, held: by_one(&held) };
+            errors.insert(precision.to_string(), FitErrors { fit: first, held: by_two(&held) });
+            let one = FitErrors { fit: second, held: by_one(&held) };
             errors.insert(format!("{precision}, zeng2023"), one);
         }
         let Some(peak) = device.peak(precision) else { continue };
@@ -90,13 +93,13 @@ pub fn run(data: &Path, test: Option<&Path>, name: &str, date: String) -> Result
             .insert(precision, Shares { peak, compute, memory_rate: device.memory_rate, memory, zeng2023 });
     }
     let model = EfficiencyModel { device: device.name, precision: precisions };
-    let rows = errors.iter().flat_map(|(what, errors)| Row::of(what, errors)).collect();
-    let artefact = to_toml(&model, &errors, source(data, fit.len()), date)
-        .map_err(|error| super::unprintable(data, &error))?;
-    Ok(Fitted { rows, left_out: Vec::new(), notes, artefact })
+    let rows = errors.iter().flat_map(|(what, errors)| FitErrorRow::rows(what, errors)).collect();
+    let artefact =
+        to_toml(&model, &errors, source(data, fit.len()), date).map_err(|error| unprintable(data, &error))?;
+    Ok(FitReport { rows, left_out: Vec::new(), notes, artefact })
 }
 
-/// What a step would take at the full rates; data are taken to lie on the device.
+/// The time of a step at the full rates; its data are assumed to be on the device.
 fn work(data: &Path, name: &str, device: &Device, step: &Measured) -> Result<Work, Fault> {
     let peak = device.peak(step.precision).ok_or_else(|| {
         let reason = format!("steps in {} were measured, and {name} has no rate for it", step.precision);
@@ -124,7 +127,7 @@ fn read(path: &Path) -> Result<Steps, Fault> {
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return table(path);
     }
-    let steps::Steps { steps, notes } = steps::read(path)?;
+    let steps::MeasuredSteps { steps, notes } = steps::read(path)?;
     let measured = |step: stepcast_fit::steps::MeasuredStep| Measured {
         model: step.model,
         precision: step.precision,
@@ -135,31 +138,32 @@ fn read(path: &Path) -> Result<Steps, Fault> {
 }
 
 fn table(path: &Path) -> Result<Steps, Fault> {
-    let table = Table::read(path)?;
-    let (model, batch) = (table.column("model")?, table.column("batch")?);
-    let (times, set, dtype) = (table.times()?, table.optional("set"), table.optional("dtype"));
+    let file = MeasurementFile::read(path)?;
+    let (model, batch) = (file.column("model")?, file.column("batch")?);
+    let (times, set, dtype) =
+        (file.time_column()?, file.optional_column("set"), file.optional_column("dtype"));
     let mut steps = Steps::default();
     let mut seen = BTreeSet::new();
-    for line in table.lines() {
-        let precision = dtype.map(|dtype| gemm::precision(line, dtype)).transpose()?.unwrap_or_default();
-        let network = network(line, model)?;
-        let step = Measured { model: network, precision, batch: line.count(batch)?, time: line.time(times)? };
-        let held = line.is_held(set)?;
+    for row in file.rows() {
+        let precision = dtype.map(|dtype| gemm::precision(row, dtype)).transpose()?.unwrap_or_default();
+        let network = network(row, model)?;
+        let step = Measured { model: network, precision, batch: row.count(batch)?, time: row.time(times)? };
+        let held = row.is_held(set)?;
         if !seen.insert((held, step.model.name.clone(), step.precision, step.batch)) {
-            return Err(line.again(&format!("{} with batch {}", step.model.name, step.batch)));
+            return Err(row.duplicate(&format!("{} with batch {}", step.model.name, step.batch)));
         }
         if held { steps.held.push(step) } else { steps.fit.push(step) }
     }
     Ok(steps)
 }
 
-fn network(line: Line<'_>, column: usize) -> Result<Arc<Model>, Fault> {
-    zoo::build(line.text(column)).map(Arc::new).map_err(|error| {
+fn network(row: MeasurementRow<'_>, column: usize) -> Result<Arc<Model>, Fault> {
+    zoo::build(row.text(column)).map(Arc::new).map_err(|error| {
         let list = "run `stepcast models` for the list";
         let remedy = match error.suggestion {
             Some(suggestion) => format!("did you mean \"{suggestion}\"? {list}"),
             None => list.to_owned(),
         };
-        line.wrong(column, "is no model of the zoo", &remedy)
+        row.fault(column, "is not a model of the zoo", &remedy)
     })
 }

@@ -1,14 +1,16 @@
 //! Measured matrix products: columns dtype, trans, m, n, k and a time.
 
-use super::measured::{Line, Table};
-use super::{Fault, Fitted, Row, source};
+use super::fault::unprintable;
+use super::measured::{MeasurementFile, MeasurementRow};
+use super::report::{FitErrorRow, FitReport, source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use stepcast_core::fault::Fault;
 use stepcast_core::fitted::gemm::{Coverage, GemmModel, Shape, Transposition, Variant};
 use stepcast_core::precision::Precision;
 use stepcast_fit::Quality;
-use stepcast_fit::artefact::Errors;
-use stepcast_fit::gemm::{GemmError, GemmTable, Sample, fit as fit_products, to_toml};
+use stepcast_fit::artefact::FitErrors;
+use stepcast_fit::gemm::{GemmError, GemmTable, MeasuredProduct, fit as fit_products, to_toml};
 
 const PRECISIONS: [(&str, Precision); 9] = [
     ("f32", Precision::Fp32),
@@ -26,43 +28,43 @@ const PRECISIONS: [(&str, Precision); 9] = [
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Products {
     /// Fitted.
-    pub fit: Vec<Sample>,
+    pub fit: Vec<MeasuredProduct>,
     /// Only tested.
-    pub held: Vec<Sample>,
+    pub held: Vec<MeasuredProduct>,
 }
 
 /// Reads measured products.
 pub fn read(path: &Path) -> Result<Products, Fault> {
-    let table = Table::read(path)?;
-    let [dtype, trans] = [table.column("dtype")?, table.column("trans")?];
-    let sizes = [table.column("m")?, table.column("n")?, table.column("k")?];
-    let (times, set) = (table.times()?, table.optional("set"));
+    let file = MeasurementFile::read(path)?;
+    let [dtype, trans] = [file.column("dtype")?, file.column("trans")?];
+    let sizes = [file.column("m")?, file.column("n")?, file.column("k")?];
+    let (times, set) = (file.time_column()?, file.optional_column("set"));
     let mut products = Products::default();
     let mut seen = BTreeSet::new();
-    for line in table.lines() {
+    for row in file.rows() {
         let variant =
-            Variant { precision: precision(line, dtype)?, transposition: transposition(line, trans)? };
-        let [m, n, k] = [line.count(sizes[0])?, line.count(sizes[1])?, line.count(sizes[2])?];
+            Variant { precision: precision(row, dtype)?, transposition: transposition(row, trans)? };
+        let [m, n, k] = [row.count(sizes[0])?, row.count(sizes[1])?, row.count(sizes[2])?];
         let shape = Shape { m, n, k };
-        let held = line.is_held(set)?;
+        let held = row.is_held(set)?;
         if !seen.insert((held, variant, shape)) {
-            return Err(line.again(&format!("{variant} {shape}")));
+            return Err(row.duplicate(&format!("{variant} {shape}")));
         }
-        let sample = Sample { variant, shape, time: line.time(times)? };
+        let sample = MeasuredProduct { variant, shape, time: row.time(times)? };
         if held { products.held.push(sample) } else { products.fit.push(sample) }
     }
     Ok(products)
 }
 
-pub(super) fn precision(line: Line<'_>, column: usize) -> Result<Precision, Fault> {
-    let known = PRECISIONS.iter().find(|(name, _)| *name == line.text(column));
+pub(super) fn precision(row: MeasurementRow<'_>, column: usize) -> Result<Precision, Fault> {
+    let known = PRECISIONS.iter().find(|(name, _)| *name == row.text(column));
     known
         .map(|(_, precision)| *precision)
-        .ok_or_else(|| line.wrong(column, "is no number format", "use f32, tf32, f16 or bf16"))
+        .ok_or_else(|| row.fault(column, "is not a number format", "use f32, tf32, f16 or bf16"))
 }
 
-fn transposition(line: Line<'_>, column: usize) -> Result<Transposition, Fault> {
-    line.text(column).parse().map_err(|_| line.wrong(column, "is no transposition", "use nn, nt, tn or tt"))
+fn transposition(row: MeasurementRow<'_>, column: usize) -> Result<Transposition, Fault> {
+    row.text(column).parse().map_err(|_| row.fault(column, "is not a transposition", "use nn, nt, tn or tt"))
 }
 
 /// Fits the products of `data`; those of `test`, if given, are tested with instead of its held rows.
@@ -71,45 +73,46 @@ pub fn run(
     test: Option<&Path>,
     multiprocessors: Option<u32>,
     date: String,
-) -> Result<Fitted, Fault> {
+) -> Result<FitReport, Fault> {
     let Products { fit, mut held } = read(data)?;
     if let Some(test) = test {
         let other = read(test)?;
         held = [other.fit, other.held].concat();
     }
-    let model = fit_products(&fit, multiprocessors).map_err(|error| complaint(data, &error))?;
+    let model = fit_products(&fit, multiprocessors).map_err(|error| gemm_fault(data, &error))?;
     let table = GemmTable::new(&fit).ok();
     let mut rows = Vec::new();
     let mut errors = BTreeMap::new();
     for variant in model.variants.keys().copied() {
-        let of = |samples: &[Sample], predict: &dyn Fn(&Sample) -> Option<f64>| {
+        let of = |samples: &[MeasuredProduct], predict: &dyn Fn(&MeasuredProduct) -> Option<f64>| {
             let own = samples.iter().filter(|sample| sample.variant == variant);
-            Quality::of(own.filter_map(|sample| Some((predict(sample)?, sample.time.get()))))
+            Quality::from_pairs(own.filter_map(|sample| Some((predict(sample)?, sample.time.get()))))
         };
-        let modelled = |sample: &Sample| Some(model.predict(variant, sample.shape)?.time.get());
+        let modelled = |sample: &MeasuredProduct| Some(model.predict(variant, sample.shape)?.time.get());
         let Some(on_fit) = of(&fit, &modelled) else { continue };
-        let own = Errors { fit: on_fit, held: of(&held, &modelled) };
-        rows.extend(Row::of(&variant.to_string(), &own));
-        let tabled = |sample: &Sample| Some(table.as_ref()?.predict(variant, sample.shape)?.0.get());
+        let own = FitErrors { fit: on_fit, held: of(&held, &modelled) };
+        rows.extend(FitErrorRow::rows(&variant.to_string(), &own));
+        let tabled = |sample: &MeasuredProduct| Some(table.as_ref()?.predict(variant, sample.shape)?.0.get());
         if let Some(quality) = of(&held, &tabled) {
-            rows.push(Row { what: format!("{variant}, table"), set: "held", quality });
+            rows.push(FitErrorRow { what: format!("{variant}, table"), set: "held", quality });
         }
         errors.insert(variant, own);
     }
-    let artefact = to_toml(&model, &errors, source(data, fit.len()), date)
-        .map_err(|error| super::unprintable(data, &error))?;
+    let artefact =
+        to_toml(&model, &errors, source(data, fit.len()), date).map_err(|error| unprintable(data, &error))?;
     let notes = notes(&model, multiprocessors.is_some(), &held);
-    Ok(Fitted { rows, left_out: Vec::new(), notes, artefact })
+    Ok(FitReport { rows, left_out: Vec::new(), notes, artefact })
 }
 
-fn notes(model: &GemmModel, given: bool, held: &[Sample]) -> Vec<String> {
+fn notes(model: &GemmModel, given: bool, held: &[MeasuredProduct]) -> Vec<String> {
     let machine = model.machine;
     let how = if given { "as given" } else { "the number that fits best" };
     let mut notes = vec![format!("{} multiprocessors: {how}.", machine.multiprocessors)];
     if let Some(budget) = machine.budget {
         notes.push(format!("Taken as timed in queues of at most 20 calls and {}.", budget.human()));
     }
-    let covered = |sample: &Sample| model.predict(sample.variant, sample.shape).map(|time| time.coverage);
+    let covered =
+        |sample: &MeasuredProduct| model.predict(sample.variant, sample.shape).map(|time| time.coverage);
     let count = |coverage| held.iter().filter(|sample| covered(sample) == Some(coverage)).count();
     let outside = count(Coverage::OutsideSizes);
     if outside > 0 {
@@ -129,7 +132,7 @@ fn notes(model: &GemmModel, given: bool, held: &[Sample]) -> Vec<String> {
     notes
 }
 
-fn complaint(data: &Path, error: &GemmError) -> Fault {
+fn gemm_fault(data: &Path, error: &GemmError) -> Fault {
     let remedy = match error {
         GemmError::TooFew { .. } => "measure more sizes: a grid of four sizes of m, n and k has 64 products",
         GemmError::BadTime { .. } => "use positive times, or leave the line out",

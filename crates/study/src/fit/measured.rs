@@ -9,11 +9,11 @@ use stepcast_core::quantity::Seconds;
 use stepcast_core::suggest;
 
 const UNITS: [(&str, f64); 4] = [("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)];
-/// What a column of times may be called, the better estimate first.
+/// Names of columns of times, the better estimate first.
 const TIMES: [&str; 2] = ["mean", "time"];
 
 /// The rows of one file.
-pub(super) struct Table {
+pub(super) struct MeasurementFile {
     name: String,
     titles: Vec<String>,
     rows: Vec<(u64, Vec<String>)>,
@@ -21,20 +21,20 @@ pub(super) struct Table {
 
 /// One row.
 #[derive(Clone, Copy)]
-pub(super) struct Line<'a> {
-    table: &'a Table,
+pub(super) struct MeasurementRow<'a> {
+    file: &'a MeasurementFile,
     number: u64,
     cells: &'a [String],
 }
 
 /// A column of times.
 #[derive(Clone, Copy)]
-pub(super) struct Times {
+pub(super) struct TimeColumn {
     column: usize,
     unit: f64,
 }
 
-impl Table {
+impl MeasurementFile {
     pub(super) fn read(path: &Path) -> Result<Self, Fault> {
         let name = path.display().to_string();
         let bytes = stepcast_trace::unpacked(path)?;
@@ -46,7 +46,7 @@ impl Table {
                     format!("this line has {len} cells, the titles {expected_len}")
                 }
                 csv::ErrorKind::Utf8 { .. } => "this line is not UTF-8 text".to_owned(),
-                _ => "this is no CSV".to_owned(),
+                _ => "this is not CSV".to_owned(),
             };
             Fault::in_file(format!("{name}:{line}"), reason, "give every line one cell for each title")
         };
@@ -64,21 +64,21 @@ impl Table {
         Ok(Self { name, titles, rows })
     }
 
-    pub(super) fn lines(&self) -> impl Iterator<Item = Line<'_>> {
-        self.rows.iter().map(|(number, cells)| Line { table: self, number: *number, cells })
+    pub(super) fn rows(&self) -> impl Iterator<Item = MeasurementRow<'_>> {
+        self.rows.iter().map(|(number, cells)| MeasurementRow { file: self, number: *number, cells })
     }
 
     /// The place of a column that must be there.
     pub(super) fn column(&self, title: &str) -> Result<usize, Fault> {
-        self.optional(title).ok_or_else(|| self.missing(&format!("there is no column {title}"), title))
+        self.optional_column(title).ok_or_else(|| self.missing(&format!("there is no column {title}"), title))
     }
 
-    pub(super) fn optional(&self, title: &str) -> Option<usize> {
+    pub(super) fn optional_column(&self, title: &str) -> Option<usize> {
         self.titles.iter().position(|other| other == title)
     }
 
     /// The column of times, with the unit in its title.
-    pub(super) fn times(&self) -> Result<Times, Fault> {
+    pub(super) fn time_column(&self) -> Result<TimeColumn, Fault> {
         for kind in TIMES {
             for (column, title) in self.titles.iter().enumerate() {
                 let Some(unit) = title.strip_prefix(kind).and_then(|rest| rest.strip_prefix('_')) else {
@@ -89,7 +89,7 @@ impl Table {
                     let reason = format!("the column {title} has the unknown unit \"{unit}\"");
                     Fault::in_file(self.head(), reason, "call it _s, _ms, _us or _ns")
                 })?;
-                return Ok(Times { column, unit: factor });
+                return Ok(TimeColumn { column, unit: factor });
             }
         }
         Err(self.missing("there is no column of times with its unit", "mean_us or time_us"))
@@ -106,7 +106,7 @@ impl Table {
     }
 }
 
-impl Line<'_> {
+impl MeasurementRow<'_> {
     pub(super) fn text(&self, column: usize) -> &str {
         self.cells.get(column).map_or("", String::as_str)
     }
@@ -114,22 +114,22 @@ impl Line<'_> {
     /// A positive whole number.
     pub(super) fn count(&self, column: usize) -> Result<u32, Fault> {
         let parsed = self.text(column).parse().ok().filter(|count| *count > 0);
-        parsed.ok_or_else(|| self.wrong(column, "is no size", "use a whole number from 1 on"))
+        parsed.ok_or_else(|| self.fault(column, "is not a size", "use a whole number from 1 on"))
     }
 
     /// A positive number.
     pub(super) fn amount(&self, column: usize) -> Result<f64, Fault> {
         let parsed = self.text(column).parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0);
-        parsed.ok_or_else(|| self.wrong(column, "is no amount", "use a positive number"))
+        parsed.ok_or_else(|| self.fault(column, "is not an amount", "use a positive number"))
     }
 
     /// A time above zero.
-    pub(super) fn time(&self, times: Times) -> Result<Seconds, Fault> {
+    pub(super) fn time(&self, times: TimeColumn) -> Result<Seconds, Fault> {
         let parsed =
             self.text(times.column).parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0);
         let time = parsed.map(|value| Seconds::new(value * times.unit));
         time.ok_or_else(|| {
-            self.wrong(times.column, "is no time", "use a positive number, or leave the line out")
+            self.fault(times.column, "is not a time", "use a positive number, or leave the line out")
         })
     }
 
@@ -138,22 +138,22 @@ impl Line<'_> {
         match set.map(|column| (column, self.text(column))) {
             None | Some((_, "fit")) => Ok(false),
             Some((_, "held" | "test")) => Ok(true),
-            Some((column, _)) => Err(self.wrong(column, "is no set", "use fit or held")),
+            Some((column, _)) => Err(self.fault(column, "is not a set", "use fit or held")),
         }
     }
 
-    pub(super) fn wrong(&self, column: usize, what: &str, remedy: &str) -> Fault {
-        let reason = format!("{} \"{}\" {what}", self.table.titles[column], self.text(column));
+    pub(super) fn fault(&self, column: usize, what: &str, remedy: &str) -> Fault {
+        let reason = format!("{} \"{}\" {what}", self.file.titles[column], self.text(column));
         Fault::in_file(self.place(), reason, remedy)
     }
 
-    /// The complaint about a measurement that an earlier line holds too.
-    pub(super) fn again(&self, what: &str) -> Fault {
+    /// The fault of a measurement that an earlier line has too.
+    pub(super) fn duplicate(&self, what: &str) -> Fault {
         let reason = format!("{what} was measured before");
         Fault::in_file(self.place(), reason, "keep one line, with the mean time")
     }
 
     fn place(&self) -> String {
-        format!("{}:{}", self.table.name, self.number)
+        format!("{}:{}", self.file.name, self.number)
     }
 }

@@ -1,12 +1,14 @@
 //! Measured transfers: columns bytes and a time.
 
-use super::measured::Table;
-use super::{Fault, Fitted, Row, source};
+use super::fault::{undetermined, unprintable};
+use super::measured::MeasurementFile;
+use super::report::{FitErrorRow, FitReport, source};
 use std::collections::BTreeSet;
 use std::path::Path;
+use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::{TransferCurve, TransferModel};
 use stepcast_core::quantity::Bytes;
-use stepcast_fit::artefact::Errors;
+use stepcast_fit::artefact::FitErrors;
 use stepcast_fit::transfer::{COEFFICIENTS, Transfer, fit as fit_curve, quality, to_toml};
 
 #[derive(Default)]
@@ -16,16 +18,16 @@ struct Transfers {
 }
 
 fn read(path: &Path) -> Result<Transfers, Fault> {
-    let table = Table::read(path)?;
-    let bytes = table.column("bytes")?;
-    let (times, set) = (table.times()?, table.optional("set"));
+    let file = MeasurementFile::read(path)?;
+    let bytes = file.column("bytes")?;
+    let (times, set) = (file.time_column()?, file.optional_column("set"));
     let mut transfers = Transfers::default();
     let mut seen = BTreeSet::new();
-    for line in table.lines() {
-        let transfer = (Bytes::new(line.amount(bytes)?), line.time(times)?);
-        let held = line.is_held(set)?;
+    for row in file.rows() {
+        let transfer = (Bytes::new(row.amount(bytes)?), row.time(times)?);
+        let held = row.is_held(set)?;
         if !seen.insert((held, transfer.0.get().to_bits())) {
-            return Err(line.again(&format!("a transfer of {} bytes", transfer.0.get())));
+            return Err(row.duplicate(&format!("a transfer of {} bytes", transfer.0.get())));
         }
         if held { transfers.held.push(transfer) } else { transfers.fit.push(transfer) }
     }
@@ -33,14 +35,14 @@ fn read(path: &Path) -> Result<Transfers, Fault> {
 }
 
 /// Fits the transfers of `data`; those of `test`, if given, are tested with instead of its held rows.
-pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, Fault> {
+pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<FitReport, Fault> {
     let Transfers { fit, mut held } = read(data)?;
     if let Some(test) = test {
         let other = read(test)?;
         held = [other.fit, other.held].concat();
     }
-    let untold = |error| super::undetermined(data, "the transfer", &error, &COEFFICIENTS);
-    let curve = fit_curve(&fit).map_err(untold)?;
+    let fit_fault = |error| undetermined(data, "the transfer", &error, &COEFFICIENTS);
+    let curve = fit_curve(&fit).map_err(fit_fault)?;
     let extreme = |pick: fn(Bytes, Bytes) -> Bytes| fit.iter().map(|(size, _)| *size).reduce(pick);
     let (least, most) = (extreme(Bytes::min), extreme(Bytes::max));
     let (Some(on_fit), Some(least), Some(most)) = (quality(&curve, &fit), least, most) else {
@@ -50,7 +52,7 @@ pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, Fau
             "add fit rows",
         ));
     };
-    let errors = Errors { fit: on_fit, held: quality(&curve, &held) };
+    let errors = FitErrors { fit: on_fit, held: quality(&curve, &held) };
     let outside = held.iter().filter(|(size, _)| *size < least || *size > most).count();
     let mut notes = vec![match curve {
         TransferCurve::Line { startup, bandwidth } => {
@@ -62,8 +64,8 @@ pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<Fitted, Fau
         notes.push(format!("{outside} held transfers are outside the fitted sizes: extrapolated."));
     }
     let model = TransferModel { least, most, curve };
-    let artefact = to_toml(&model, &errors, source(data, fit.len()), date)
-        .map_err(|error| super::unprintable(data, &error))?;
-    let rows = Row::of("transfer", &errors).collect();
-    Ok(Fitted { rows, left_out: Vec::new(), notes, artefact })
+    let artefact =
+        to_toml(&model, &errors, source(data, fit.len()), date).map_err(|error| unprintable(data, &error))?;
+    let rows = FitErrorRow::rows("transfer", &errors).collect();
+    Ok(FitReport { rows, left_out: Vec::new(), notes, artefact })
 }

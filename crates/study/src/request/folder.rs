@@ -11,7 +11,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::files::Files;
 use stepcast_core::model::ModelFile;
 use stepcast_core::profile::Profile;
-use stepcast_trace::onnx;
+use stepcast_trace::read_onnx;
 
 /// A text beyond this is a mistake.
 pub(super) const MAX_FILE: u64 = 16 << 20;
@@ -126,8 +126,7 @@ impl Files for Folder {
 
     fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Fault> {
         let read = || {
-            let options = onnx::Options { sizes: sizes.clone(), name: None };
-            let imported = onnx::onnx(&self.place(path)?, &options)
+            let imported = read_onnx(&self.place(path)?, sizes)
                 .map_err(|error| Fault::new(format!("{}: {}", error.origin(), error.reason), error.remedy))?;
             if let Ok(mut notes) = self.notes.lock() {
                 for note in imported.notes {

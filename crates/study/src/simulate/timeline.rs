@@ -346,7 +346,9 @@ mod tests {
         stepcast_trace::timeline::write_timeline(file.path(), &recording.timeline()).unwrap();
         let imported =
             stepcast_trace::import(&[file.path().to_owned()], &stepcast_trace::Options::default()).unwrap();
-        let stepcast_trace::Found::Profile(profile) = imported.found else { panic!("steps give a profile") };
+        let stepcast_trace::Content::Profile(profile) = imported.content else {
+            panic!("steps give a profile")
+        };
         assert_eq!((profile.steps.len(), profile.batch), (3, 32));
         let read = Recorded::new(&profile).unwrap().mean(1.0);
         let ready = |pass: &Pass| -> Vec<(f64, f64)> {

@@ -3,7 +3,7 @@
 
 use super::node::{Kind, Node, Nodes};
 use super::operators::Operators;
-use crate::objects::{self, Object, number, text};
+use crate::objects::{self, Object, number, text, whole};
 use crate::source::Source;
 use serde_json::Value;
 use stepcast_core::fault::Fault;
@@ -20,7 +20,7 @@ pub(super) fn recognises(head: &[u8]) -> bool {
     starts && (nodes || has("\"workload_graph\"") || has("-chakra."))
 }
 
-/// The nodes, and the operators of which PyTorch tells the shapes.
+/// The nodes, and the operators whose shapes PyTorch recorded.
 pub(super) fn read(source: &mut Source<'_>, notes: &mut Vec<String>) -> Result<(Nodes, Operators), Fault> {
     let has = |word: &str| source.head().windows(word.len()).any(|bytes| bytes == word.as_bytes());
     let listed = LISTS.iter().any(|list| has(&format!("\"{list}\"")));
@@ -33,22 +33,12 @@ pub(super) fn read(source: &mut Source<'_>, notes: &mut Vec<String>) -> Result<(
     Ok((nodes, operators))
 }
 
-/// The value of the first of `keys` that there is.
+/// The value of the first of `keys` that exists.
 fn any<'a>(object: &'a Object, keys: &[&str]) -> Option<&'a Value> {
     keys.iter().find_map(|key| object.get(*key))
 }
 
-pub(super) fn whole(value: Option<&Value>) -> Option<u64> {
-    match value? {
-        Value::Bool(value) => Some(u64::from(*value)),
-        Value::Number(value) if value.is_u64() => value.as_u64(),
-        other => {
-            number(Some(other)).filter(|number| (0.0..1e18).contains(number)).map(|number| number as u64)
-        }
-    }
-}
-
-/// An attribute, wherever it stands: a key of the node, `{"name": …, "value": …}` or `{"name": …, "int64Val": …}`.
+/// An attribute in any of its forms: a key of the node, `{"name": …, "value": …}` or `{"name": …, "int64Val": …}`.
 fn attribute<'a>(object: &'a Object, name: &str) -> Option<&'a Value> {
     if let Some(value) = object.get(name) {
         return Some(value);
@@ -76,8 +66,8 @@ fn take(object: &Object, nodes: &mut Nodes) {
         Some(Value::String(name)) => collective_kind(name),
         other => whole(other),
     };
-    // PyTorch's own traces do not tell kinds.
-    let kind = kind.map_or(Kind::Compute, |kind| Kind::of(kind, collective));
+    // PyTorch's own traces have no kinds.
+    let kind = kind.map_or(Kind::Compute, |kind| Kind::from_numbers(kind, collective));
     let duration = any(object, &["duration_micros", "durationMicros", "runtime", "exclusive_dur"]);
     if let Some(group) = text(attribute(object, "pg_name")).filter(|_| matches!(kind, Kind::Collective(_))) {
         nodes.group(group);

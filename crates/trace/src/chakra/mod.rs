@@ -1,8 +1,9 @@
 //! Chakra execution traces: the operations of one rank as nodes that wait for each other.
 //!
-//! `proto` and `json` read nodes, `replay` puts them in time, `operators` makes a model out of a trace that tells shapes but
+//! `proto` and `json` read nodes, `replay` schedules them, `operators` makes a model out of a trace that has shapes but
 //! no times: PyTorch's own execution traces, before they are joined with a profiler's.
 
+mod call;
 mod json;
 mod model;
 mod node;
@@ -12,9 +13,11 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
+use crate::content::Content;
 use crate::draft::{Draft, Label};
-use crate::import::{Found, Imported, Options, needs_batch};
-use crate::{Summary, Value, source};
+use crate::imported::Imported;
+use crate::options::Options;
+use crate::{Summary, SummaryValue, source};
 use node::{Collective, Kind, Nodes};
 use operators::Operators;
 use std::path::PathBuf;
@@ -28,9 +31,9 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
     json::recognises(head) || proto::recognises(head)
 }
 
-/// Imports the trace of one rank: a profile if it tells times, a model if it tells shapes only.
-pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
-    let path = source::only(paths, "Chakra traces")?;
+/// Imports the trace of one rank: a profile if it has times, a model if it has shapes only.
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
+    let path = source::only(paths, "Chakra traces", "name one of them")?;
     let mut notes = Vec::new();
     let (nodes, operators, place, read) =
         source::first(path, options.watch, recognises, &mut notes, |source| {
@@ -46,10 +49,10 @@ pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Impor
     nodes.report(&mut notes);
     let timed = nodes.nodes.iter().any(|node| node.kind == Kind::Compute && node.micros > 0.0);
     if timed {
-        let batch = options.batch.ok_or_else(|| needs_batch(&place))?;
-        return Ok(profile(&nodes, &Label { place, format: FORMAT, batch }, notes)?.map(Found::Profile));
+        let batch = options.required_batch(&place)?;
+        return Ok(profile(&nodes, &Label { place, format: FORMAT, batch }, notes)?.map(Content::Profile));
     }
-    operators.model(&place, notes).map(|imported| imported.map(|model| Found::Model(Box::new(model))))
+    operators.model(&place, notes).map(|imported| imported.map(|model| Content::Model(Box::new(model))))
 }
 
 fn profile(nodes: &Nodes, label: &Label, mut notes: Vec<String>) -> Result<Imported<Profile>, Fault> {
@@ -59,17 +62,17 @@ fn profile(nodes: &Nodes, label: &Label, mut notes: Vec<String>) -> Result<Impor
             notes.push(format!("{count} {what}"));
         }
     };
-    say(replay.unknown, "dependencies name nodes that the trace does not hold; nothing waits for them");
-    say(replay.opened, "nodes wait for themselves in a circle; these waits were dropped");
-    say(replay.twice, "nodes have the number of another; what waits for that number waits for the first");
+    say(replay.unknown, "dependencies are on nodes that the trace does not hold; they were dropped");
+    say(replay.opened, "nodes are in dependency cycles; these dependencies were dropped");
+    say(replay.twice, "nodes have the number of another; dependencies on that number are on the first");
     let is = |kind: fn(Kind) -> bool| nodes.nodes.iter().filter(move |node| kind(node.kind));
     let unsized_reductions =
         is(|kind| kind == Kind::Collective(Collective::AllReduce)).filter(|node| node.bytes == 0).count();
-    say(unsized_reductions, "all-reduces tell no size (comm_size) and were left out");
+    say(unsized_reductions, "all-reduces have no size (comm_size) and were left out");
     let others = is(|kind| kind == Kind::Collective(Collective::Other)).filter(|node| !node.host).count();
     say(
         others,
-        "collectives are no all-reduce and were left out (broadcasts, all-gathers, or of unknown kind)",
+        "collectives are not all-reduces and were left out (broadcasts, all-gathers, or of unknown kind)",
     );
     say(is(|kind| kind == Kind::PointToPoint).count(), "transfers between two ranks were left out");
     let mut gradients: Vec<(f64, u64)> = nodes
@@ -87,7 +90,7 @@ fn profile(nodes: &Nodes, label: &Label, mut notes: Vec<String>) -> Result<Impor
     if gradients.is_empty() {
         let collectives = is(|kind| matches!(kind, Kind::Collective(_))).count();
         let reason = format!(
-            "it tells no size of any all-reduce: {} nodes, {}, {collectives} collectives",
+            "it records no size of any all-reduce: {} nodes, {}, {collectives} collectives",
             nodes.nodes.len(),
             Seconds::new(end).human()
         );
@@ -111,18 +114,18 @@ fn profile(nodes: &Nodes, label: &Label, mut notes: Vec<String>) -> Result<Impor
         "the whole trace is taken for one step, and for that of one rank alone: exchanges take no time"
             .to_owned(),
     );
-    Ok(Imported { found: draft.finish(label)?, summary: summary(nodes, end), notes })
+    Ok(Imported { content: draft.finish(label)?, summary: summary(nodes, end), notes })
 }
 
 fn summary(nodes: &Nodes, end: f64) -> Summary {
     let total = |host: bool, computes: bool| {
         let of =
             nodes.nodes.iter().filter(|node| node.host == host && (node.kind == Kind::Compute) == computes);
-        Value::Time(Seconds::new(of.fold(0.0, |total, node| total + node.micros) / 1e6))
+        SummaryValue::Time(Seconds::new(of.fold(0.0, |total, node| total + node.micros) / 1e6))
     };
     let mut summary = Summary::default();
-    summary.figure("nodes", "nodes", Value::Count(nodes.nodes.len() as u64), "");
-    summary.figure("alone", "alone", Value::Time(Seconds::new(end)), "the step without exchanges");
+    summary.figure("nodes", "nodes", SummaryValue::Count(nodes.nodes.len() as u64), "");
+    summary.figure("alone", "alone", SummaryValue::Time(Seconds::new(end)), "the step without exchanges");
     summary.figure("device", "on the device", total(false, true), "all computing nodes together");
     summary.figure("host", "on the host", total(true, true), "all computing nodes together");
     summary.figure("communication", "communication", total(false, false), "as recorded, hidden or not");

@@ -1,6 +1,6 @@
 //! A network out of calls of PyTorch's operators.
 
-use super::operators::{Argument, Maker, Operator, Tensor};
+use super::call::{Argument, Maker, Operator, Tensor};
 use std::collections::HashMap;
 use stepcast_core::fault::Fault;
 use stepcast_core::model::{Activation, Builder, Conv2d, LayerId, Model, Norm, Op, Padding, Pool};
@@ -78,7 +78,7 @@ fn needed(calls: &[Operator]) -> Vec<bool> {
 
 type Read<'a> = (&'a Tensor, &'a [u64], &'a Option<Maker>);
 
-/// The tensors that flow through a call; weights are none.
+/// The tensors that flow through a call, without weights.
 fn tensors(call: &Operator) -> Vec<Read<'_>> {
     fn single(argument: &Argument) -> Option<Read<'_>> {
         match argument {
@@ -111,7 +111,7 @@ impl Network<'_> {
             inputs.push(self.source(call, *tensor, shape, maker.as_ref())?);
         }
         let Some(op) = operation(call) else {
-            return Err(self.wrong(call, "its arguments are not those of a layer that is known here"));
+            return Err(self.wrong(call, "its arguments are not those of a known layer"));
         };
         let added = self.builder.add(format!("{}{index}", call.name), op, &inputs);
         added.map_err(|error| self.wrong(call, &error.reason))
@@ -131,7 +131,7 @@ impl Network<'_> {
             return Ok(id);
         }
         if let Some(Maker::Other(name)) = maker {
-            let reason = format!("it reads what {name} has made, which is no layer that is known here");
+            let reason = format!("it reads the output of {name}, which is not a known layer");
             return Err(self.wrong(call, &reason));
         }
         if let Some((known, id, _)) = &self.input {
@@ -150,7 +150,7 @@ impl Network<'_> {
 
     fn wrong(&self, call: &Operator, reason: &str) -> Fault {
         let place = format!("{}, aten::{}", self.place, call.name);
-        let remedy = "it tells no times, and its network cannot be read; import the network from ONNX, or a trace with times";
+        let remedy = "it has no times, and its network cannot be read; import the network from ONNX, or a trace with times";
         Fault::in_file(place, reason, remedy)
     }
 }

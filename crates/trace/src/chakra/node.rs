@@ -1,11 +1,11 @@
-//! A node of a trace, with what is read of it.
+//! The nodes of a trace.
 
 use std::collections::BTreeSet;
 
 /// Nodes beyond these are only counted.
 pub(super) const MOST_NODES: usize = 4_000_000;
 
-/// What a node does.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Kind {
     /// Computing, or moving memory on its own machine.
@@ -28,7 +28,7 @@ pub(super) enum Collective {
 
 impl Kind {
     /// From the schema's enumerations of nodes and of collectives.
-    pub(super) fn of(node: u64, collective: Option<u64>) -> Self {
+    pub(super) fn from_numbers(node: u64, collective: Option<u64>) -> Self {
         match node {
             2..=4 => Self::Compute,
             5 | 6 => Self::PointToPoint,
@@ -47,7 +47,7 @@ impl Kind {
 pub(super) struct Node {
     pub(super) id: u64,
     pub(super) kind: Kind,
-    /// Nodes whose results it needs, and nodes that control it: in converted traces, what has called it.
+    /// Nodes whose results it needs, and nodes that control it: in converted traces, its callers.
     pub(super) data: Vec<u64>,
     pub(super) control: Vec<u64>,
     pub(super) micros: f64,
@@ -64,13 +64,13 @@ pub(super) struct Nodes {
     pub(super) nodes: Vec<Node>,
     /// Groups of ranks that collectives name.
     pub(super) groups: BTreeSet<String>,
-    /// Nodes with a duration that cannot be.
+    /// Nodes with an impossible duration.
     pub(super) absurd: usize,
     pub(super) excess: usize,
 }
 
 impl Nodes {
-    /// What each node waits for: data. Control, if the trace tells no data.
+    /// The predecessors of each node: by data, or by control if the trace has no data dependencies.
     pub(super) fn waits(&self) -> fn(&Node) -> &[u64] {
         let tells_data = self.nodes.iter().any(|node| !node.data.is_empty());
         if tells_data { |node| &node.data } else { |node| &node.control }
@@ -97,7 +97,7 @@ impl Nodes {
 
     pub(super) fn report(&self, notes: &mut Vec<String>) {
         if self.absurd > 0 {
-            notes.push(format!("{} nodes have a duration that cannot be; it counts as zero", self.absurd));
+            notes.push(format!("{} nodes have an impossible duration; it counts as zero", self.absurd));
         }
         if self.excess > 0 {
             notes.push(format!("{} nodes beyond the first {MOST_NODES} were left out", self.excess));

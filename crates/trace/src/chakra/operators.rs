@@ -1,55 +1,24 @@
-//! The operators of a PyTorch execution trace that are layers of a network, and which tensor goes where.
+//! The operators of a PyTorch execution trace that are layers of a network, and the tensors between them.
 //!
-//! A tensor comes from the operator that had made it when it was read, so nodes are taken in order of their numbers, which
-//! are given when they start. What a layer calls in turn is part of it. Taking ends with the loss or the backward pass:
-//! further steps do the same again.
+//! A tensor comes from the last operator that produced it before it is read, so nodes are visited in order of their
+//! numbers, which are assigned when they start. Calls within a layer are part of it. The visit ends with the loss or
+//! the backward pass: further steps repeat the same.
 
-use super::json::whole;
+use super::call::{Argument, Maker, Operator, Tensor, tensor};
 use super::model;
-use crate::import::Imported;
-use crate::objects::{Object, text};
-use crate::{Summary, Value as Figure};
+use crate::imported::Imported;
+use crate::objects::{Object, text, whole};
+use crate::summary::{Summary, SummaryValue};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use stepcast_core::fault::Fault;
 use stepcast_core::model::Model;
 
-/// Nodes beyond these are not looked at: a step of training has some thousands.
+/// Nodes beyond these are ignored: a step of training has some thousands.
 const MOST_NODES: usize = 200_000;
 
-/// Operators that hand on what they read.
+/// Operators that pass on their input.
 const PASSING: [&str; 6] = ["to", "_to_copy", "copy", "contiguous", "clone", "detach"];
-
-/// A tensor, by its number and that of its memory: both are used again.
-pub(super) type Tensor = (u64, u64);
-
-/// What made a tensor.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Maker {
-    /// The operator at this index.
-    Layer(usize),
-    /// An operator that is no layer.
-    Other(String),
-}
-
-/// A call of an operator.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Operator {
-    /// Without "aten::" and the "_" of one that works in place.
-    pub(super) name: String,
-    pub(super) arguments: Vec<Argument>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Argument {
-    /// A tensor with its shape, and what had made it when it was read.
-    Tensor(Tensor, Vec<u64>, Option<Maker>),
-    /// Several.
-    Tensors(Vec<Argument>),
-    Numbers(Vec<u64>),
-    Flag(bool),
-    Other,
-}
 
 /// A node as it was read.
 #[derive(Debug)]
@@ -84,7 +53,7 @@ impl Operators {
         });
     }
 
-    /// The calls of layers, in order, with the makers of what they read.
+    /// The calls of layers, in order, with the producers of their inputs.
     fn calls(mut self) -> Vec<Operator> {
         self.nodes.sort_by_key(|node| node.id);
         let mut calls: Vec<Operator> = Vec::new();
@@ -132,15 +101,15 @@ impl Operators {
         if calls.is_empty() {
             let remedy = "join it with a profiler's trace (chakra_trace_link, chakra_converter), and import the result; or \
                           import the profiler's trace itself";
-            return Err(Fault::in_file(place, "it tells neither times nor the layers of a network", remedy));
+            return Err(Fault::in_file(place, "it has neither times nor the layers of a network", remedy));
         }
         let (model, batch) = model::build(&calls, place)?;
         notes.push(format!(
-            "it tells no times: the network was imported, for a device to be chosen; it was recorded with batches of {batch}"
+            "it has no times: the network was imported, and a device must be chosen; it was recorded with batches of {batch}"
         ));
         let mut summary = Summary::default();
-        summary.figure("batch", "batch", Figure::Count(batch), "as recorded");
-        Ok(Imported { found: model, summary, notes })
+        summary.figure("batch", "batch", SummaryValue::Count(batch), "as recorded");
+        Ok(Imported { content: model, summary, notes })
     }
 }
 
@@ -156,56 +125,5 @@ fn arguments(inputs: &Value) -> Vec<Argument> {
     let kind = |index: usize| text(types.and_then(|types| types.get(index))).unwrap_or_default();
     let shapes = shapes.iter().chain(std::iter::repeat(&Value::Null));
     let each = values.iter().zip(shapes).enumerate();
-    each.map(|(index, (value, shape))| Argument::of(value, shape, kind(index))).collect()
-}
-
-impl Argument {
-    fn of(value: &Value, shape: &Value, kind: &str) -> Self {
-        if kind.starts_with("Tensor") {
-            let shape = numbers(shape).unwrap_or_default();
-            return tensor(value).map_or(Self::Other, |tensor| Self::Tensor(tensor, shape, None));
-        }
-        if kind.starts_with("GenericList[Tensor") {
-            let (Some(values), Some(shapes)) = (value.as_array(), shape.as_array()) else {
-                return Self::Other;
-            };
-            return Self::Tensors(
-                values.iter().zip(shapes).map(|(value, shape)| Self::of(value, shape, "Tensor")).collect(),
-            );
-        }
-        match value {
-            Value::Bool(flag) => Self::Flag(*flag),
-            Value::Number(_) => whole(Some(value)).map_or(Self::Other, |number| Self::Numbers(vec![number])),
-            Value::Array(_) => numbers(value).map_or(Self::Other, Self::Numbers),
-            Value::Null | Value::String(_) | Value::Object(_) => Self::Other,
-        }
-    }
-
-    /// Fills in what has made a tensor.
-    fn resolve(&mut self, makers: &HashMap<Tensor, Maker>) {
-        match self {
-            Self::Tensor(tensor, _, maker) => *maker = makers.get(tensor).cloned(),
-            Self::Tensors(list) => list.iter_mut().for_each(|each| each.resolve(makers)),
-            Self::Numbers(_) | Self::Flag(_) | Self::Other => {}
-        }
-    }
-
-    /// Whether it can be a batch of samples.
-    fn has_samples(&self) -> bool {
-        match self {
-            Self::Tensor(_, shape, _) => shape.len() > 1,
-            Self::Tensors(list) => !list.is_empty(),
-            Self::Numbers(_) | Self::Flag(_) | Self::Other => false,
-        }
-    }
-}
-
-/// `[number, memory, offset, elements, size of one, device]`.
-fn tensor(value: &Value) -> Option<Tensor> {
-    let list = value.as_array().filter(|list| list.len() >= 5)?;
-    Some((whole(list.first())?, whole(list.get(1))?))
-}
-
-fn numbers(value: &Value) -> Option<Vec<u64>> {
-    value.as_array()?.iter().map(|number| whole(Some(number))).collect()
+    each.map(|(index, (value, shape))| Argument::parse(value, shape, kind(index))).collect()
 }

@@ -1,4 +1,4 @@
-//! Chakra's protobuf files: messages, each with its length before it; the first is about the trace, the others are nodes.
+//! Chakra's protobuf files: length-delimited messages; the first describes the trace, the others are nodes.
 //! Only the fields that are read are declared (et_def.proto, package ChakraProtoMsg).
 
 use super::node::{Kind, Node, Nodes};
@@ -113,9 +113,9 @@ pub(super) fn read(source: &mut Source<'_>, notes: &mut Vec<String>) -> Result<N
     if let Some(error) = failed {
         let source = reader.into_inner();
         if source.exceeded() {
-            return Err(source.complaint(&error));
+            return Err(source.fault(&error));
         }
-        notes.push(format!("the file ends in the middle of a node ({error}); what came after is lost"));
+        notes.push(format!("the file ends in the middle of a node ({error}); the rest is lost"));
     }
     if spoilt > 0 {
         notes.push(format!("{spoilt} nodes could not be read and were left out"));
@@ -156,7 +156,7 @@ fn take(message: &NodeMessage, nodes: &mut Nodes) {
         id: message.id,
         data: message.data_deps.clone(),
         control: message.ctrl_deps.clone(),
-        kind: Kind::of(message.kind, whole("comm_type")),
+        kind: Kind::from_numbers(message.kind, whole("comm_type")),
         micros: message.duration_micros as f64,
         host: whole("is_cpu_op") == Some(1),
         lane: whole("tid").or(whole("stream")).unwrap_or(0),

@@ -1,22 +1,22 @@
-//! What one rank would compute without the others: its nodes one after the other on each thread and stream, each after what
-//! it waits for, exchanges taking no time.
+//! One rank without the others: its nodes one after the other on each thread and stream, each after its
+//! predecessors, with exchanges taking no time.
 //!
-//! Traces have nodes that wait for each other in a circle, and for nodes that they do not hold. Such waits are dropped: a
-//! circle is opened at its node with the smallest number. Nodes that could start come in order of their numbers, in which
-//! tracers hand them out. Cost: edges, and nodes times the logarithm of their number.
+//! Traces have dependency cycles, and dependencies on nodes that they do not contain. Such dependencies are dropped: a
+//! cycle is opened at its node with the smallest number. Nodes that could start come in order of their numbers, in which
+//! tracers assign them. Cost: edges, and nodes times the logarithm of their number.
 
 use super::node::{Kind, Nodes};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-/// When things happen in a rank of its own.
+/// The schedule of a rank by itself.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Replay {
     /// When each node could start, by index; in microseconds.
     pub(super) start: Vec<f64>,
-    /// When all computing is done.
+    /// When all computing has ended.
     pub(super) end: f64,
-    /// Waits for nodes that there are not, nodes where a circle was opened, and nodes whose number was taken.
+    /// Dependencies on missing nodes, nodes where a cycle was opened, and nodes with the number of another.
     pub(super) unknown: usize,
     pub(super) opened: usize,
     pub(super) twice: usize,

@@ -10,10 +10,10 @@ fn imported(name: &str, bytes: &[u8]) -> Result<Imported, Fault> {
     crate::import(&[path], &Options { batch: Some(32), ..Options::default() })
 }
 
-fn profile_of(found: Found) -> Profile {
+fn profile_of(found: Content) -> Profile {
     match found {
-        Found::Profile(profile) => profile,
-        Found::Model(_) => panic!("a trace with times gives a profile"),
+        Content::Profile(profile) => profile,
+        Content::Model(_) => panic!("a trace with times gives a profile"),
     }
 }
 
@@ -33,7 +33,7 @@ const SMALL: &[TestNode<'static>] = &[
 
 #[test]
 fn nodes_become_a_pass() {
-    let Imported { found, summary, notes } = imported("rank.0.et", &trace(SMALL)).unwrap();
+    let Imported { content: found, summary, notes } = imported("rank.0.et", &trace(SMALL)).unwrap();
     let profile = profile_of(found);
     let pass = Recorded::new(&profile).unwrap().steps(1.0).next().unwrap();
     assert!((pass.forward.get() - 500e-6).abs() < 1e-12);
@@ -42,7 +42,7 @@ fn nodes_become_a_pass() {
     assert!((pass.gradients().get() - 12_000.0).abs() < 1e-9);
     assert!((profile.steps[0].length - 650e-6).abs() < 1e-12);
     assert!(notes[0].starts_with("1 collectives are no all-reduce"), "{notes:?}");
-    assert_eq!(summary.figures[0].value, Value::Count(7));
+    assert_eq!(summary.figures[0].value, SummaryValue::Count(7));
 }
 
 #[test]
@@ -63,9 +63,9 @@ fn json_says_the_same() {
         {"id": "5", "type": "COMM_COLL_NODE", "dataDeps": ["4", "3"], "attr": [{"name": "comm_type", "int64Val": "0"},
             {"name": "comm_size", "uint64Val": "8000"}]}
         {"id": "7", "type": "COMP_NODE", "durationMicros": "50", "dataDeps": ["3", "5"]}"#;
-    let expected = profile_of(imported("x.et", &trace(SMALL)).unwrap().found);
+    let expected = profile_of(imported("x.et", &trace(SMALL)).unwrap().content);
     for text in [listed, printed] {
-        let profile = profile_of(imported("x.json", text.as_bytes()).unwrap().found);
+        let profile = profile_of(imported("x.json", text.as_bytes()).unwrap().content);
         assert_eq!((&profile.operations, &profile.steps), (&expected.operations, &expected.steps), "{text}");
     }
 }
@@ -150,8 +150,8 @@ fn shapes_without_times_become_a_network() {
         call(8, "aten::relu", &tensor(7), "[8, 10]", float, 8),
     ];
     let text = format!("{{\"schema\": \"1.1.0-chakra.0.0.4\", \"nodes\": [{}]}}", nodes.join(",\n"));
-    let Imported { found, notes, .. } = imported("net.json", text.as_bytes()).unwrap();
-    let Found::Model(model) = found else { panic!("a trace without times gives a model") };
+    let Imported { content: found, notes, .. } = imported("net.json", text.as_bytes()).unwrap();
+    let Content::Model(model) = found else { panic!("a trace without times gives a model") };
     assert_eq!(model.layers().len(), 6);
     assert_eq!(model.parameters(), 16 * 3 * 9 + 10 * 16384 + 10);
     assert!(notes[0].contains("batches of 8"), "{notes:?}");
@@ -170,12 +170,12 @@ fn published_traces_can_be_imported() {
     }
     let options = Options { batch: Some(32), ..Options::default() };
     let open = |name: &str| crate::import(&[folder.join(name)], &options);
-    let profile = profile_of(open("chakra/feeder_tests_trace.tar.gz").unwrap().found);
+    let profile = profile_of(open("chakra/feeder_tests_trace.tar.gz").unwrap().content);
     let pass = Recorded::new(&profile).unwrap().steps(1.0).next().unwrap();
     // ResNet-50 has 25,557,032 parameters.
     assert!((pass.gradients().get() - 4.0 * 25_557_032.0).abs() < 1.0, "{}", pass.gradients());
     for name in ["param/resnet_et.json.gz", "param/1.1.0-chakra.0.0.4__resnet_2gpu_et.json.gz"] {
-        let Found::Model(model) = open(name).unwrap().found else { panic!("{name} tells no times") };
+        let Content::Model(model) = open(name).unwrap().content else { panic!("{name} tells no times") };
         let known = zoo::build("resnet50").unwrap();
         assert_eq!(model.parameters(), known.parameters());
         assert_eq!(model.layers().len(), known.layers().len());

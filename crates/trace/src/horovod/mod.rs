@@ -1,18 +1,20 @@
-//! Horovod timelines: when each gradient was ready and how it was reduced, as rank 0 saw it.
+//! Horovod timelines: when each gradient was ready and how it was reduced, recorded by rank 0.
 //!
-//! `record` pairs beginnings and ends of phases, `steps` finds the steps. Horovod records no computing: what lies between
+//! `record` pairs beginnings and ends of phases, `steps` finds the steps. Horovod records no computing: the time between
 //! the end of one step's last reduction and the readiness of the next gradients is taken for it. That includes the
-//! optimiser, which thus stands before the forward pass of the next step.
+//! optimiser, which is thus part of the next step.
 
 mod record;
 mod steps;
 #[cfg(test)]
 mod tests;
 
+use crate::content::Content;
 use crate::draft::{Draft, Label};
-use crate::import::{Imported, Options, needs_batch};
-use crate::summary::Table;
-use crate::{Summary, Value, objects, source};
+use crate::imported::Imported;
+use crate::options::Options;
+use crate::summary::{Summary, SummaryTable, SummaryValue};
+use crate::{objects, source};
 use record::Recorder;
 use std::path::PathBuf;
 use stepcast_core::fault::Fault;
@@ -20,7 +22,7 @@ use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::Seconds;
 use steps::Step;
 
-/// Words that no other list of events has.
+/// Words that only Horovod's lists of events have.
 const WORDS: [&[u8]; 3] = [b"\"NEGOTIATE_", b"\"CYCLE_START\"", b"\"start_time_since_epoch_in_micros\""];
 
 /// A list of events with one of Horovod's words among them.
@@ -30,22 +32,22 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 }
 
 /// Imports one timeline.
-pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, Fault> {
-    let path = source::only(paths, "Horovod's timelines")?;
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
+    let path = source::only(paths, "Horovod's timelines", "name one of them")?;
     let mut notes = Vec::new();
     let (recorder, label, read) = source::first(path, options.watch, recognises, &mut notes, |source| {
         let place = source.name().to_owned();
-        let batch = options.batch.ok_or_else(|| needs_batch(&place))?;
+        let batch = options.required_batch(&place)?;
         let mut recorder = Recorder::default();
         let mut read = Vec::new();
         objects::each(source, &[], &mut read, &mut |event| recorder.take(&event))?;
         Ok((recorder, Label { place, format: "Horovod timeline", batch }, read))
     })?;
     notes.extend(read);
-    import(&recorder, &label, notes)
+    Ok(profile(&recorder, &label, notes)?.map(Content::Profile))
 }
 
-fn import(recorder: &Recorder, label: &Label, mut notes: Vec<String>) -> Result<Imported<Profile>, Fault> {
+fn profile(recorder: &Recorder, label: &Label, mut notes: Vec<String>) -> Result<Imported<Profile>, Fault> {
     recorder.report(&mut notes);
     let found = steps::find(recorder, &label.place, &mut notes)?;
     let names: Vec<&str> =
@@ -54,7 +56,7 @@ fn import(recorder: &Recorder, label: &Label, mut notes: Vec<String>) -> Result<
     for &tensor in &found.tensors {
         let Some(bytes) = recorder.tensors[tensor].bytes else {
             let reason = format!(
-                "it tells no size of {}, nor of {} of its {} tensors in all",
+                "it records no size of {}, nor of {} of its {} tensors in all",
                 recorder.tensors[tensor].name,
                 found.tensors.iter().filter(|&&tensor| recorder.tensors[tensor].bytes.is_none()).count(),
                 names.len()
@@ -87,15 +89,16 @@ fn import(recorder: &Recorder, label: &Label, mut notes: Vec<String>) -> Result<
             .to_owned(),
     );
     let summary = summary(recorder, &found.steps, names.len());
-    Ok(Imported { found: draft.finish(label)?, summary, notes })
+    Ok(Imported { content: draft.finish(label)?, summary, notes })
 }
 
 fn summary(recorder: &Recorder, steps: &[Step], tensors: usize) -> Summary {
     let count = steps.len().max(1) as f64;
-    let mean = |of: fn(&Step) -> f64| Value::Time(Seconds::new(steps.iter().map(of).sum::<f64>() / count));
+    let mean =
+        |of: fn(&Step) -> f64| SummaryValue::Time(Seconds::new(steps.iter().map(of).sum::<f64>() / count));
     let mut summary = Summary::default();
-    summary.figure("ranks", "ranks", recorder.ranks().map_or(Value::Unknown, Value::Count), "");
-    summary.figure("tensors", "tensors", Value::Count(tensors as u64), "reduced in every step");
+    summary.figure("ranks", "ranks", recorder.ranks().map_or(SummaryValue::Unknown, SummaryValue::Count), "");
+    summary.figure("tensors", "tensors", SummaryValue::Count(tensors as u64), "reduced in every step");
     summary.figure("computing", "computing", mean(Step::computing), "until the last gradient is ready");
     summary.figure(
         "exposed",
@@ -105,19 +108,25 @@ fn summary(recorder: &Recorder, steps: &[Step], tensors: usize) -> Summary {
     );
     let messages: usize = steps.iter().map(|step| step.messages).sum();
     let messages = (messages as f64 / count).round() as u64;
-    summary.figure("messages", "messages", Value::Count(messages), "in a mean step, after tensor fusion");
-    let cycle = recorder.cycle().map_or(Value::Unknown, |cycle| Value::Time(Seconds::new(cycle)));
+    summary.figure(
+        "messages",
+        "messages",
+        SummaryValue::Count(messages),
+        "in a mean step, after tensor fusion",
+    );
+    let cycle =
+        recorder.cycle().map_or(SummaryValue::Unknown, |cycle| SummaryValue::Time(Seconds::new(cycle)));
     summary.figure("cycle", "cycle time", cycle, "median");
     let rows = recorder.phases().map(|(name, phase)| {
         let mean = phase.total / phase.count.max(1) as f64;
         vec![
-            Value::Text(name.clone()),
-            Value::Count(phase.count),
-            Value::Time(Seconds::new(mean)),
-            Value::Time(Seconds::new(phase.longest)),
+            SummaryValue::Text(name.clone()),
+            SummaryValue::Count(phase.count),
+            SummaryValue::Time(Seconds::new(mean)),
+            SummaryValue::Time(Seconds::new(phase.longest)),
         ]
     });
-    summary.tables.push(Table {
+    summary.tables.push(SummaryTable {
         key: "phases",
         title: "Phases",
         columns: vec![("phase", "phase"), ("count", "count"), ("mean", "mean"), ("longest", "longest")],

@@ -2,7 +2,7 @@
 //!
 //! `NEGOTIATE_ALLREDUCE` goes from the first rank that is ready to the last, with an instant for each rank; `ALLREDUCE`
 //! holds `WAIT_FOR_DATA`, `QUEUE`, `MEMCPY_IN_FUSION_BUFFER`, `NCCL_ALLREDUCE` or its like, `MEMCPY_OUT_FUSION_BUFFER`. Its
-//! end tells type and shape (horovod/common/timeline.cc).
+//! end has type and shape (horovod/common/timeline.cc).
 
 use crate::objects::{Object, number, text};
 use serde_json::Value;
@@ -13,20 +13,20 @@ const MOST_REDUCTIONS: usize = 2_000_000;
 /// Phases nest three deep; and there are some twenty of them.
 const DEEPEST: usize = 8;
 const MOST_PHASES: usize = 64;
-/// A wait for the device that is longer shows that the tensor was handed over before it was computed.
+/// A wait for the device that is longer shows that the tensor was handed over before it was computed (a guess).
 const WAITED: f64 = 100e-6;
 /// Seconds beyond which a time stamp is a mistake.
 const LATEST: f64 = 1e10;
 
-/// One tensor's way through one reduction; in seconds.
+/// One reduction of one tensor; in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Reduction {
     /// Index of the tensor.
     pub(super) tensor: usize,
-    /// When rank 0 had it; the first rank, if that is not told.
+    /// When rank 0 had it; the first rank, if rank 0 is not recorded.
     pub(super) ready: f64,
     pub(super) ended: f64,
-    /// When it was on the wire.
+    /// When it was transferred.
     pub(super) wire: Option<(f64, f64)>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Tensor {
     wire: Option<(f64, f64)>,
 }
 
-/// How often a phase was seen and how long it took.
+/// How often a phase occurred and how long it took.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Phase {
     pub(super) count: u64,
@@ -172,7 +172,7 @@ impl Recorder {
         self.phases.iter()
     }
 
-    /// Ranks that said they were ready.
+    /// Ranks that reported readiness.
     pub(super) fn ranks(&self) -> Option<u64> {
         Some(self.ranks.len() as u64).filter(|ranks| *ranks > 0)
     }
@@ -200,7 +200,7 @@ impl Recorder {
     }
 }
 
-/// Whether gradients are summed by it.
+/// Whether it sums gradients.
 fn is_reduction(name: &str) -> bool {
     matches!(name, "ALLREDUCE" | "ADASUM")
 }

@@ -13,7 +13,7 @@ pub(super) struct Step {
     /// When each gradient was ready and when it had been reduced, in seconds since the last reduction of the step before;
     /// in order of readiness, which never decreases.
     pub(super) gradients: Vec<(f64, f64)>,
-    /// Groups of tensors that were on the wire together.
+    /// Groups of tensors that were transferred together.
     pub(super) messages: usize,
 }
 
@@ -27,7 +27,7 @@ impl Step {
     }
 }
 
-/// What all steps have in common.
+/// All steps, and the tensors that they reduce.
 #[derive(Debug)]
 pub(super) struct Steps {
     /// Tensors in order of their mean readiness.
@@ -35,7 +35,7 @@ pub(super) struct Steps {
     pub(super) steps: Vec<Step>,
 }
 
-/// Steps that follow another and reduce all that half of the steps reduce.
+/// Steps that follow another and reduce every tensor that half of the steps reduce.
 pub(super) fn find(recorder: &Recorder, place: &str, notes: &mut Vec<String>) -> Result<Steps, Fault> {
     let wrong = |reason: &str, remedy: &str| Err(Fault::in_file(place, reason, remedy));
     if recorder.reductions.is_empty() {

@@ -1,7 +1,7 @@
 //! A job of two ranks and two gradients, written after the format that Horovod's writer produces.
 
 use super::*;
-use crate::{Found, Options};
+use crate::{Content, Options};
 use std::fmt::Write;
 use stepcast_core::pass::Recorded;
 
@@ -43,8 +43,8 @@ fn imported(text: &str) -> Result<Imported<Profile>, Fault> {
     let options = Options { batch: Some(32), ..Options::default() };
     crate::import(&[path], &options).map(|imported| {
         imported.map(|found| match found {
-            Found::Profile(profile) => profile,
-            Found::Model(_) => panic!("a timeline gives a profile"),
+            Content::Profile(profile) => profile,
+            Content::Model(_) => panic!("a timeline gives a profile"),
         })
     })
 }
@@ -52,7 +52,7 @@ fn imported(text: &str) -> Result<Imported<Profile>, Fault> {
 #[test]
 fn readiness_becomes_computing() {
     // Steps of 600 µs, 10 µs apart: the second and third follow another.
-    let Imported { found, summary, notes } = imported(&timeline(&[1000, 1610, 2230])).unwrap();
+    let Imported { content: found, summary, notes } = imported(&timeline(&[1000, 1610, 2230])).unwrap();
     assert_eq!((found.steps.len(), found.batch), (2, 32));
     let names: Vec<&str> = found.operations.iter().map(|operation| operation.name.as_str()).collect();
     assert_eq!(
@@ -67,8 +67,8 @@ fn readiness_becomes_computing() {
         assert!((pass.gradients().get() - 1200.0).abs() < 1e-9);
     }
     let figure = |key: &str| &summary.figures.iter().find(|figure| figure.key == key).unwrap().value;
-    assert_eq!((figure("ranks"), figure("messages")), (&Value::Count(2), &Value::Count(1)));
-    assert!(matches!(figure("cycle"), Value::Time(time) if (time.get() - 620e-6).abs() < 1e-12));
+    assert_eq!((figure("ranks"), figure("messages")), (&SummaryValue::Count(2), &SummaryValue::Count(1)));
+    assert!(matches!(figure("cycle"), SummaryValue::Time(time) if (time.get() - 620e-6).abs() < 1e-12));
     assert_eq!(summary.tables[0].rows.len(), 4);
     assert_eq!(notes.len(), 2, "{notes:?}");
     assert!(notes[0].contains("has no end") && notes[1].contains("no computing"), "{notes:?}");
@@ -83,7 +83,7 @@ fn a_tensor_that_waits_for_the_device_is_ready_when_it_is_computed() {
          {\"ph\": \"B\", \"name\": \"MEMCPY_IN_FUSION_BUFFER\", \"ts\": 2125, \"pid\": 1},",
     );
     assert_ne!(text, late);
-    let first = |text: &str| imported(text).unwrap().found.steps[0].end[2];
+    let first = |text: &str| imported(text).unwrap().content.steps[0].end[2];
     assert!((first(&text) - 310e-6).abs() < 1e-12);
     assert!((first(&late) - 500e-6).abs() < 1e-12);
 }
@@ -109,5 +109,5 @@ fn every_cut_gives_a_profile_or_an_error() {
     }
     // A step whose last reduction is cut off is left out.
     let end = text.rfind("\"dtype\"").unwrap();
-    assert_eq!(imported(&text[..end]).unwrap().found.steps.len(), 1);
+    assert_eq!(imported(&text[..end]).unwrap().content.steps.len(), 1);
 }

@@ -1,7 +1,7 @@
 //! One event of a trace, with the fields that are read; all others are skipped.
 //!
-//! Fields come in any order and of any type: numbers may be strings, threads may be words. What comes twice counts as it
-//! stands last. Strings are borrowed from the text where they have no escapes.
+//! Fields come in any order and of any type: numbers may be strings, threads may be words. Of a repeated field the last
+//! value counts. Strings are borrowed from the text where they have no escapes.
 
 use super::lenient::{First, Key, Scalar, Shape};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// What an event is about.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Category {
     /// An operator on the host.
@@ -24,7 +24,7 @@ pub(super) enum Category {
     Copy,
     /// Memory that the device fills.
     Fill,
-    /// A named range as the device saw it.
+    /// A named range on the device.
     DeviceAnnotation,
     /// Anything else.
     #[default]
@@ -32,7 +32,7 @@ pub(super) enum Category {
 }
 
 impl Category {
-    fn of(text: &str) -> Self {
+    fn from_name(text: &str) -> Self {
         match text {
             "cpu_op" | "Operator" => Self::Operator,
             "user_annotation" => Self::Annotation,
@@ -75,9 +75,9 @@ pub(super) struct Details<'a> {
     pub(super) shape: Option<Shape>,
     /// The type of its elements.
     pub(super) types: Option<Cow<'a, str>>,
-    /// Joins an operator with its backward.
+    /// The number that an operator shares with its backward node.
     pub(super) sequence: Option<u64>,
-    /// Elements and their type of a collective, and what it is called.
+    /// Elements of a collective, their type, and its name.
     pub(super) elements: Option<u64>,
     pub(super) element_type: Option<Cow<'a, str>>,
     pub(super) collective: Option<Cow<'a, str>>,
@@ -104,7 +104,7 @@ impl<'de> Visitor<'de> for EventVisitor {
         while let Some(Key(key)) = map.next_key()? {
             match &*key {
                 b"ph" => event.complete = map.next_value::<Scalar<'_>>()?.is("X"),
-                b"cat" => event.category = Category::of(map.next_value::<Scalar<'_>>()?.text()),
+                b"cat" => event.category = Category::from_name(map.next_value::<Scalar<'_>>()?.text()),
                 b"name" => event.name = map.next_value::<Scalar<'_>>()?.into_text(),
                 b"pid" => process = map.next_value::<Scalar<'_>>()?.label(),
                 b"tid" => thread = map.next_value::<Scalar<'_>>()?.label(),

@@ -1,8 +1,8 @@
 //! When gradients are ready, and when the parameters they belong to are needed.
 
-use super::join::{Joined, Placed};
+use super::join::Joined;
 use super::recording::Recording;
-use super::records::{Accumulation, Collective, Kind, Numbered, Span, Time, inside};
+use super::records::{Accumulation, Collective, Kind, Numbered, Placed, Span, Time, inside};
 use std::collections::HashMap;
 
 /// One gradient of one step.
@@ -10,9 +10,9 @@ use std::collections::HashMap;
 pub(super) struct Gradient {
     /// When the last work that makes it has ended.
     pub(super) ready: Time,
-    /// When the first work that reads its parameter starts, if the trace tells.
+    /// When the first work that reads its parameter starts, if the trace has it.
     pub(super) needed: Option<Time>,
-    /// When the host had done with it.
+    /// When the host had finished with it.
     pub(super) host: Time,
     /// From recorded shapes.
     pub(super) elements: Option<u64>,
@@ -22,8 +22,8 @@ pub(super) struct Gradient {
 
 /// The gradients of the step that the host worked on in `window`, in the order in which they were ready.
 ///
-/// Autograd adds a gradient to its parameter when it has asked for all the work that makes it; that work has ended when
-/// all that its thread had asked for by then has. Where hooks send every gradient before it is added, it is
+/// Autograd adds a gradient to its parameter when it has launched all the work that computes it; that work has ended when
+/// everything that its thread had launched by then has ended. Where hooks send every gradient before it is added, it is
 /// ready when it is sent.
 pub(super) fn of_step(
     recording: &Recording,
@@ -54,7 +54,7 @@ pub(super) fn of_step(
         };
         sent.iter().map(gradient).collect()
     } else {
-        let forward = Forward::of(recording, window);
+        let forward = Forward::new(recording, window);
         let gradient = |it: &Accumulation| Gradient {
             ready: if joined.on_host { it.span.end } else { ready(it.thread, it.span.end) },
             needed: forward.first_use(it, &asked),
@@ -72,7 +72,7 @@ pub(super) fn of_step(
     gradients
 }
 
-/// For every thread: when each of its works was asked for, and when all works up to it have ended.
+/// For every thread: when each of its works was launched, and when all works up to it have ended.
 fn latest_ends(asked: &[&Placed]) -> HashMap<u16, Vec<(Time, Time)>> {
     let mut ends = HashMap::<u16, Vec<(Time, Time)>>::new();
     for placed in asked {
@@ -83,7 +83,7 @@ fn latest_ends(asked: &[&Placed]) -> HashMap<u16, Vec<(Time, Time)>> {
     ends
 }
 
-/// Accumulations of a step in order. Autograd's own range around one is the same one.
+/// Accumulations of a step in order. An accumulation and autograd's own range around it count once.
 fn added(recording: &Recording, window: Span) -> Vec<Accumulation> {
     let mut all: Vec<Accumulation> = inside(&recording.accumulations, window, |it| it.span.start).to_vec();
     all.sort_by_key(|it| (it.span.start, -it.span.end));
@@ -105,7 +105,7 @@ struct Forward {
 }
 
 impl Forward {
-    fn of(recording: &Recording, window: Span) -> Self {
+    fn new(recording: &Recording, window: Span) -> Self {
         let mut threads: Vec<u16> =
             inside(&recording.accumulations, window, |it| it.span.start).iter().map(|it| it.thread).collect();
         threads.sort_unstable();
@@ -119,7 +119,7 @@ impl Forward {
         Self { nodes, operators }
     }
 
-    /// The start of the first work that the operator asked for whose backward made this gradient.
+    /// The start of the first work that was launched by the operator whose backward pass computed this gradient.
     fn first_use(&self, gradient: &Accumulation, asked: &[&Placed]) -> Option<Time> {
         let before = (gradient.thread, gradient.span.start);
         let node = self.nodes.partition_point(|it| (it.thread, it.start) <= before).checked_sub(1)?;
@@ -134,8 +134,8 @@ impl Forward {
     }
 }
 
-/// The collectives of a step that sum gradients, in order. What the host notes twice, once as an operator and once as a
-/// range, is one.
+/// The collectives of a step that sum gradients, in order. One that the host records twice, as an operator and as a
+/// range, counts once.
 pub(super) fn collectives(recording: &Recording, window: Span) -> Vec<Collective> {
     let mut all: Vec<Collective> = inside(&recording.collectives, window, |it| it.span.start).to_vec();
     all.sort_by_key(|it| (it.thread, it.span.start, -it.span.end));
@@ -154,7 +154,7 @@ pub(super) fn collectives(recording: &Recording, window: Span) -> Vec<Collective
     distinct
 }
 
-/// Whether a collective by this name sums what workers have: `all_reduce`, `allreduce_coalesced`, `_reduce_scatter_base`.
+/// Whether a collective of this name sums over workers: `all_reduce`, `allreduce_coalesced`, `_reduce_scatter_base`.
 fn sums(name: &str) -> bool {
     let plain = name.replace('_', "").to_ascii_lowercase();
     plain.contains("allreduce") || plain.contains("reducescatter")

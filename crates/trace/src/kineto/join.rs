@@ -1,40 +1,21 @@
-//! What the device did, joined with what the host was doing when it asked for it.
+//! Kernels and copies of the device, joined with the calls of the host that launched them.
 //!
 //! A kernel and the call that launched it have the same correlation; the call lies in ranges of its thread: the
 //! optimiser, autograd's graph, the loader of data. A trace without a device has only the operators of the host: the
-//! outermost ones stand for what is done.
+//! outermost ones are taken as the work.
 
 use super::recording::Recording;
-use super::records::{Kind, Launch, Operator, Range, Role, Span, Time, Work};
+use super::records::{Kind, Launch, Operator, Phase, Placed, Range, Role, Span, Time, Work, union};
 use std::collections::HashMap;
 
-/// A part of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Phase {
-    Loading,
-    Forward,
-    Backward,
-    Optimiser,
-    Collective,
-}
-
-/// Something that was done, and when and where it was asked for.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Placed {
-    pub(super) work: Work,
-    pub(super) launch: Time,
-    pub(super) phase: Phase,
-    pub(super) thread: u16,
-}
-
-/// All that was done.
+/// All works of a trace.
 #[derive(Debug)]
 pub(super) struct Joined {
     /// In order of launch.
     pub(super) works: Vec<Placed>,
-    /// Works that nobody asked for: their launch lies before the trace, or was not recorded.
+    /// Works without a launch: it was before the trace began, or was not recorded.
     pub(super) orphans: usize,
-    /// When the host waits for the device: it synchronises, or asks for a copy and goes on when that has ended.
+    /// When the host waits for the device: it synchronises, or waits for a copy to end.
     pub(super) waiting: Vec<Span>,
     /// Whether the host itself computes.
     pub(super) on_host: bool,
@@ -42,8 +23,8 @@ pub(super) struct Joined {
 
 impl Joined {
     /// Takes the works and launches out of the recording.
-    pub(super) fn of(recording: &mut Recording) -> Self {
-        let context = Context::of(recording);
+    pub(super) fn new(recording: &mut Recording) -> Self {
+        let context = Context::new(recording);
         let recorded = std::mem::take(&mut recording.works);
         let launches = std::mem::take(&mut recording.launches);
         let on_host = recorded.iter().all(|placed| placed.work.kind == Kind::Transfer);
@@ -112,7 +93,7 @@ fn host_works(recording: &Recording, context: &Context) -> Vec<Placed> {
     works
 }
 
-/// What the host was doing, by thread and time.
+/// Phases of the host, by thread and time.
 struct Context {
     optimiser: Cover,
     loading: Cover,
@@ -122,9 +103,9 @@ struct Context {
 }
 
 impl Context {
-    fn of(recording: &Recording) -> Self {
+    fn new(recording: &Recording) -> Self {
         let cover =
-            |roles: &[Role]| Cover::of(recording.ranges.iter().filter(|range| roles.contains(&range.role)));
+            |roles: &[Role]| Cover::new(recording.ranges.iter().filter(|range| roles.contains(&range.role)));
         let main = [Role::Step, Role::Optimiser, Role::Clearing, Role::Loading];
         let is_main = |thread: u16| {
             recording.ranges.iter().any(|range| range.thread == thread && main.contains(&range.role))
@@ -162,7 +143,7 @@ struct Cover {
 }
 
 impl Cover {
-    fn of<'a>(ranges: impl Iterator<Item = &'a Range>) -> Self {
+    fn new<'a>(ranges: impl Iterator<Item = &'a Range>) -> Self {
         let mut by_thread = HashMap::<u16, Vec<Span>>::new();
         for range in ranges {
             by_thread.entry(range.thread).or_default().push(range.span);
@@ -178,26 +159,4 @@ impl Cover {
         let after = spans.partition_point(|span| span.end <= time);
         spans.get(after).is_some_and(|span| span.contains(time))
     }
-}
-
-/// The same times, in order and without overlaps.
-pub(super) fn union(mut spans: Vec<Span>) -> Vec<Span> {
-    spans.sort_unstable();
-    let mut merged: Vec<Span> = Vec::new();
-    for span in spans {
-        match merged.last_mut() {
-            Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
-            _ => merged.push(span),
-        }
-    }
-    merged
-}
-
-/// What `span` has in common with `spans`, which are in order and disjoint.
-pub(super) fn within(spans: &[Span], span: Span) -> impl Iterator<Item = Span> {
-    let first = spans.partition_point(|other| other.end <= span.start);
-    spans[first..]
-        .iter()
-        .map_while(move |other| (other.start < span.end).then(|| other.common(span)))
-        .flatten()
 }

@@ -1,4 +1,4 @@
-//! Values of JSON that are taken as they come: numbers as strings, lists where one value would do, anything for nothing.
+//! JSON values of unexpected types: numbers written as strings, lists in place of one value; anything else is ignored.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -28,7 +28,7 @@ impl Shape {
         }
     }
 
-    /// All sizes multiplied; none if they are not known or that is too much.
+    /// The product of all sizes; none if they are not known or it overflows.
     pub(super) fn product(&self) -> Option<u64> {
         let sizes = self.sizes.get(..usize::from(self.count))?;
         sizes.iter().try_fold(1_u64, |product, size| product.checked_mul(u64::from(*size)))

@@ -1,9 +1,9 @@
 //! PyTorch: traces of its profiler (Kineto), one file for each rank.
 //!
 //! `event` and `lenient` read one event; `names`, `records` and `recording` keep what matters.
-//! `join` puts kernels to the calls, operators and phases they belong to, `steps` finds steps, `timeline` takes
-//! communication out of one, `gradients` and `sizes` say what is exchanged when. `rank` holds all that of one file,
-//! `ranks` compares several, `profile` writes it down and `report` tells about it. What is assumed stands in
+//! `join` assigns kernels to their calls, operators and phases, `steps` finds steps, `timeline` removes
+//! communication from one, `gradients` and `sizes` find what is exchanged and when. `rank` is the analysis of one file,
+//! `ranks` compares several, `profile` makes the profile and `report` the summary. Assumptions are documented in
 //! `docs/import.md`.
 //!
 //! Reading takes one pass, or two for traces of more than a million records.
@@ -25,18 +25,19 @@ mod steps;
 mod tests;
 mod timeline;
 
+use crate::content::Content;
 use crate::error::profile_fault;
-use crate::import::{Imported, Options, needs_batch};
+use crate::imported::Imported;
 use crate::objects::split;
-use crate::source::{self, Limits, Source as Stream};
+use crate::options::Options;
+use crate::source::{self, Limits, Source};
 use rank::Rank;
 use recording::{Part, Recording};
 use records::Span;
-use sizes::Source;
+use sizes::SizeSource;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
-use stepcast_core::profile::Profile;
 
 /// Records that are kept of a trace.
 const MOST_RECORDS: usize = 1_000_000;
@@ -51,7 +52,7 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 }
 
 /// Imports the traces of one or several ranks: files, folders or archives.
-pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, Fault> {
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
     let mut all = Vec::new();
     for path in paths {
         read_all(path, options, MOST_RECORDS, &mut all)?;
@@ -64,7 +65,7 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
     let chosen = ranks::median(&all);
     let rank = &all[chosen];
     let known = rank.batch.filter(|batch| *batch > 0);
-    let batch = options.batch.or(known).ok_or_else(|| needs_batch(&rank.place))?;
+    let batch = Options { batch: options.batch.or(known), ..*options }.required_batch(&rank.place)?;
     let mut notes = notes(rank);
     if options.batch.is_none() {
         notes
@@ -83,10 +84,10 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
             all.len()
         ));
     }
-    let file = crate::read::short(&rank.place).to_owned();
+    let file = source::short_name(&rank.place).to_owned();
     let profile = profile::profile(rank, batch, &file);
     profile.check().map_err(|error| profile_fault(&rank.place, error))?;
-    Ok(Imported { found: profile, summary, notes })
+    Ok(Imported { content: Content::Profile(profile), summary, notes })
 }
 
 /// Every trace at a path.
@@ -99,7 +100,7 @@ fn read_all(path: &Path, options: &Options<'_>, most: usize, all: &mut Vec<Rank>
                 Some(records) => {
                     again.push((stream.name().to_owned(), part(&recording, records, most, stream.name())?))
                 }
-                None => all.extend(Rank::of(stream.name().to_owned(), recording, notes)),
+                None => all.extend(Rank::new(stream.name().to_owned(), recording, notes)),
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -114,18 +115,18 @@ fn read_all(path: &Path, options: &Options<'_>, most: usize, all: &mut Vec<Rank>
                 "the trace is large: only steps that took the host {:.3} s were read in detail",
                 profile::seconds(part.window.length())
             ));
-            all.extend(Rank::of(stream.name().to_owned(), recording, notes));
+            all.extend(Rank::new(stream.name().to_owned(), recording, notes));
         }
         Ok(ControlFlow::Continue(()))
     })
 }
 
-fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording, Vec<String>), Fault> {
+fn read(stream: &mut Source<'_>, mut recording: Recording) -> Result<(Recording, Vec<String>), Fault> {
     let (course, failed) = split(stream, &["traceEvents"], &mut recording);
     let mut notes = Vec::new();
     let Some(course) = course else {
         return Err(match failed {
-            Some(error) => stream.complaint(&error),
+            Some(error) => stream.fault(&error),
             None => {
                 let remedy = "copy the file again; it may be cut short";
                 Fault::in_file(stream.name(), "it has no list of events (traceEvents)", remedy)
@@ -134,11 +135,11 @@ fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording,
     };
     let read = recording.events;
     if let Some(error) = failed {
-        let complaint = stream.complaint(&error);
+        let fault = stream.fault(&error);
         if stream.exceeded() {
-            return Err(complaint);
+            return Err(fault);
         }
-        notes.push(format!("{}; {read} events before that were read", complaint.reason));
+        notes.push(format!("{}; {read} events before that were read", fault.reason));
     } else if !course.complete {
         notes.push(format!("the file ends in the middle of its events; {read} were read"));
     }
@@ -149,7 +150,7 @@ fn read(stream: &mut Stream<'_>, mut recording: Recording) -> Result<(Recording,
             "are not quite JSON (nan, control characters, not UTF-8) and were read after repair",
         ),
         (course.spoilt, "cannot be read and were left out"),
-        (losses.absurd, "have times that cannot be and were left out"),
+        (losses.absurd, "have impossible times and were left out"),
     ] {
         if count > 0 {
             notes.push(format!("{count} events {what}"));
@@ -167,13 +168,14 @@ fn part(recording: &Recording, records: usize, most: usize, name: &str) -> Resul
     match (marks.get(first), marks.get((first + fit).min(marks.len()).saturating_sub(1))) {
         (Some(start), Some(end)) if fit > 0 => Ok(recording.part(Span { start: start.start, end: end.end })),
         _ => {
-            let reason = format!("it has {records} records, too many to hold, and steps that are no shorter");
+            let reason =
+                format!("it has {records} records, too many to hold, and no single step has few enough");
             Err(Fault::in_file(name, reason, "record fewer steps, with a schedule that marks them"))
         }
     }
 }
 
-/// What to know about a rank.
+/// Notes about a rank.
 fn notes(rank: &Rank) -> Vec<String> {
     let mut notes = rank.notes.clone();
     if rank.left_out > 0 {
@@ -191,7 +193,7 @@ fn notes(rank: &Rank) -> Vec<String> {
     }
     if rank.orphans > 0 {
         notes.push(format!(
-            "{} kernels were launched outside of what was read and were left out",
+            "{} kernels were launched outside of the part that was read and were left out",
             rank.orphans
         ));
     }
@@ -210,25 +212,26 @@ fn notes(rank: &Rank) -> Vec<String> {
         between.map_or(String::new(), |(least, most)| format!(": between {least} and {most} parameters"));
     match rank.sizes.as_ref().map(|sizes| sizes.source) {
         None => {
-            notes.push("nothing tells how large gradients are: record with record_shapes=True".to_owned())
+            notes.push("the sizes of gradients are not recorded: record with record_shapes=True".to_owned())
         }
-        Some(Source::Buckets) => notes.push(
+        Some(SizeSource::Buckets) => notes.push(
             "gradients share their bucket equally: record with record_shapes=True to have their sizes"
                 .to_owned(),
         ),
-        Some(Source::Kernels | Source::Chunks) => {
+        Some(SizeSource::Kernels | SizeSource::Chunks) => {
             notes.push(format!("sizes of gradients are estimated from the optimiser's kernels{range}; record with record_shapes=True"));
         }
-        Some(Source::Sent) if between.is_some() => {
+        Some(SizeSource::Sent) if between.is_some() => {
             notes.push(format!(
                 "some sizes of gradients are estimated from the kernels that copy them{range}"
             ));
         }
-        Some(Source::Shapes | Source::Copies | Source::Sent) => {}
+        Some(SizeSource::Shapes | SizeSource::Copies | SizeSource::Sent) => {}
     }
     if rank.steps.iter().all(|step| step.gradients.iter().all(|gradient| gradient.needed.is_none())) {
         notes.push(
-            "nothing tells when parameters are needed: the forward pass waits for all of them".to_owned(),
+            "the times when parameters are needed are not recorded: the forward pass waits for all of them"
+                .to_owned(),
         );
     }
     notes

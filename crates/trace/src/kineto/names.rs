@@ -1,15 +1,15 @@
-//! Names of events, told apart once, and what each of them says.
+//! Names of events, stored once, and the facts that follow from each.
 
 use super::records::Role;
 use rustc_hash::FxHashMap;
 
-/// What PyTorch's profiler calls a step.
+/// The name that PyTorch's profiler gives to steps.
 pub(super) const STEP: &str = "ProfilerStep";
 
-/// Bytes of names that are kept; further ones are not told apart.
+/// Bytes of names that are kept; all further names share one number.
 const MOST: usize = 8 << 20;
 
-/// Something that a name may say.
+/// A fact that follows from a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fact {
     /// A kernel of NCCL or its like.
@@ -18,15 +18,15 @@ pub(super) enum Fact {
     WithinDevice,
     /// A call that waits for the device.
     Waits,
-    /// A call that sets the device to work.
+    /// A call that launches work on the device.
     SetsToWork,
     /// A gradient is added to its parameter.
     Accumulates,
-    /// An operator that tells the size of a collective.
+    /// An operator that records the size of a collective.
     RecordsCollective,
 }
 
-/// All that a name says.
+/// All facts that follow from a name.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Facts {
     flags: u8,
@@ -50,8 +50,8 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The number of a name, and what it says.
-    pub(super) fn of(&mut self, name: &str) -> (u32, Facts) {
+    /// The number of a name, and its facts.
+    pub(super) fn intern(&mut self, name: &str) -> (u32, Facts) {
         if let Some(&index) = self.indices.get(name) {
             return (index, self.listed[index as usize].1);
         }
@@ -84,7 +84,7 @@ impl Names {
             (Fact::RecordsCollective, name == "record_param_comms"),
         ];
         let flags = flags.iter().filter(|(_, holds)| *holds).fold(0, |all, (fact, _)| all | 1 << *fact as u8);
-        let collective = collective(name).map(|what| self.of(what).0);
+        let collective = collective(name).map(|what| self.intern(what).0);
         Facts { flags, role: role(name), collective }
     }
 }
@@ -119,21 +119,21 @@ mod tests {
     #[test]
     fn names_say_what_they_are() {
         let mut names = Names::default();
-        let (first, facts) = names.of("ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+        let (first, facts) = names.intern("ncclDevKernel_AllReduce_Sum_f32_RING_LL");
         assert!(facts.has(Fact::CollectiveKernel) && !facts.has(Fact::Waits));
-        assert_eq!(names.of("ncclDevKernel_AllReduce_Sum_f32_RING_LL").0, first);
-        let (_, facts) = names.of("nccl:all_reduce");
+        assert_eq!(names.intern("ncclDevKernel_AllReduce_Sum_f32_RING_LL").0, first);
+        let (_, facts) = names.intern("nccl:all_reduce");
         assert_eq!(names.text(facts.collective.unwrap()), "all_reduce");
-        assert_eq!(names.of("ProfilerStep#7").1.role, Some(Role::Step));
-        assert_eq!(names.of("c10d::allreduce_").1.collective, None);
-        assert!(names.of("cudaStreamSynchronize").1.has(Fact::Waits));
+        assert_eq!(names.intern("ProfilerStep#7").1.role, Some(Role::Step));
+        assert_eq!(names.intern("c10d::allreduce_").1.collective, None);
+        assert!(names.intern("cudaStreamSynchronize").1.has(Fact::Waits));
     }
 
     #[test]
     fn too_many_names_are_not_told_apart() {
         let mut names = Names::default();
         let long = "x".repeat(MOST / 4);
-        let indices: Vec<u32> = (0..9).map(|number| names.of(&format!("{long}{number}")).0).collect();
+        let indices: Vec<u32> = (0..9).map(|number| names.intern(&format!("{long}{number}")).0).collect();
         assert!(indices[..4].windows(2).all(|pair| pair[0] != pair[1]));
         assert_eq!(indices[7], indices[8]);
         assert_eq!(names.text(indices[8]), "…");

@@ -1,9 +1,9 @@
 //! A profile of one rank without its communication, to be replayed with any number of workers.
 //!
 //! The worker's operations follow each other without gaps: the forward pass, cut where parameters are first needed, the
-//! backward pass, cut where gradients are ready, and the rest of the step. What the device waits for other than
-//! collectives belongs to them. Parameters come down before they are needed and gradients go up when they are ready,
-//! for parameter servers; all-reduce looks at gradients alone.
+//! backward pass, cut where gradients are ready, and the rest of the step. Idle times of the device, except waits for
+//! collectives, belong to them. Parameters come down before they are needed and gradients go up when they are ready,
+//! for parameter servers; all-reduce uses gradients alone.
 
 use super::rank::{Rank, Step};
 use super::records::Time;
@@ -23,7 +23,7 @@ fn sizes(rank: &Rank, gradients: usize) -> Vec<u64> {
 /// The profile.
 pub(super) fn profile(rank: &Rank, batch: u32, file: &str) -> Profile {
     let gradients = rank.steps.first().map_or(0, |step| step.gradients.len());
-    let layout = Layout::of(rank, gradients);
+    let layout = Layout::new(rank, gradients);
     let bytes = sizes(rank, gradients);
     Profile {
         format: FORMAT.to_owned(),
@@ -35,7 +35,7 @@ pub(super) fn profile(rank: &Rank, batch: u32, file: &str) -> Profile {
     }
 }
 
-/// What is the same in every step: which parameters each part of the forward pass is the first to need.
+/// The structure of every step: which parameters each part of the forward pass is the first to need.
 struct Layout {
     /// Gradients whose parameters are needed first by each part.
     parts: Vec<Vec<usize>>,
@@ -43,7 +43,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(rank: &Rank, gradients: usize) -> Self {
+    fn new(rank: &Rank, gradients: usize) -> Self {
         let mut parts: Vec<(Time, Vec<usize>)> = vec![(Time::MIN, Vec::new())];
         if let Some(step) = rank.steps.first() {
             let mut order: Vec<(Time, usize)> = step
@@ -65,7 +65,7 @@ impl Layout {
         Self { parts: parts.into_iter().map(|(_, part)| part).collect(), gradients }
     }
 
-    /// Weights, then parts of the forward pass, then parts of the backward pass with what they send, then the rest.
+    /// Weights, then parts of the forward pass, then parts of the backward pass with their gradients, then the rest.
     fn operations(&self, bytes: &[u64]) -> Vec<Operation> {
         let mut operations = Vec::new();
         let operation =

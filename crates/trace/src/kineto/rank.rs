@@ -1,18 +1,18 @@
-//! One rank's trace, understood: its steps without communication, gradients, sizes, buckets and shares of time.
+//! The analysis of one rank's trace: its steps without communication, gradients, sizes, buckets and shares of time.
 
 use super::gradients::{self, Gradient};
-use super::join::{Joined, Phase, Placed, union, within};
+use super::join::Joined;
 use super::recording::Recording;
-use super::records::{Collective, Kind, Operator, Role, Span, Time};
+use super::records::{Collective, Kind, Operator, Phase, Placed, Role, Span, Time, union, within};
 use super::sizes::{self, Sizes};
-use super::steps::{self, Told};
+use super::steps::{self, StepBoundary};
 use super::timeline::{Shift, Surroundings, Timeline};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// A step whose number of works differs by more than this share from the usual one is left out.
+/// A step whose number of works differs by more than this share from the usual one is left out (a guess).
 const MOST_DIFFERENT: f64 = 0.25;
-/// A step at the beginning that takes this many times as long as usual is left out.
+/// A step at the beginning that takes this many times as long as usual is left out (a guess).
 const WARMING_UP: Time = 2;
 
 /// One step.
@@ -32,7 +32,7 @@ pub(super) struct Step {
     pub(super) phases: BTreeMap<Phase, Time>,
 }
 
-/// What is summed over the workers at once.
+/// Gradients that are summed over the workers at once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bucket {
     pub(super) elements: Option<u64>,
@@ -41,7 +41,7 @@ pub(super) struct Bucket {
     pub(super) ran: Option<Span>,
 }
 
-/// An operator and the works that it asked for.
+/// An operator and the works that it launched.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Usage {
     pub(super) name: String,
@@ -52,14 +52,14 @@ pub(super) struct Usage {
 /// One rank.
 #[derive(Debug)]
 pub(super) struct Rank {
-    /// What it was read from.
+    /// The file that it was read from.
     pub(super) place: String,
     pub(super) number: Option<u64>,
     pub(super) world: Option<u64>,
     pub(super) device: Option<String>,
     pub(super) steps: Vec<Step>,
     pub(super) left_out: usize,
-    pub(super) told: Told,
+    pub(super) boundary: StepBoundary,
     pub(super) sizes: Option<Sizes>,
     /// Samples of a step, from the first layer's input.
     pub(super) batch: Option<u32>,
@@ -73,11 +73,11 @@ pub(super) struct Rank {
 }
 
 impl Rank {
-    /// None if nothing was done in it.
-    pub(super) fn of(place: String, mut recording: Recording, notes: Vec<String>) -> Option<Self> {
+    /// None if it has no works.
+    pub(super) fn new(place: String, mut recording: Recording, notes: Vec<String>) -> Option<Self> {
         recording.sort();
-        let joined = Joined::of(&mut recording);
-        let (windows, told) = steps::windows(&recording, &joined);
+        let joined = Joined::new(&mut recording);
+        let (windows, boundary) = steps::windows(&recording, &joined);
         let all = understand(&recording, &joined, &windows);
         let found = all.len();
         let kept = alike(all);
@@ -97,7 +97,7 @@ impl Rank {
             world: distributed.and_then(|it| it.world_size),
             device: recording.head.devices.first().map(|it| it.name.clone()).filter(|name| !name.is_empty()),
             left_out: found - steps.len(),
-            told,
+            boundary,
             sizes,
             batch: recording.first_input.as_ref().and_then(|(_, shape)| shape.sizes().first().copied()),
             host_marks: host_marks(&recording),
@@ -129,7 +129,7 @@ fn device_marks(recording: &Recording) -> Vec<Time> {
 
 type Understood<'a> = (Step, Vec<&'a Placed>);
 
-/// Every step that has works.
+/// All steps that have works.
 fn understand<'a>(recording: &Recording, joined: &'a Joined, windows: &[Span]) -> Vec<Understood<'a>> {
     let ran = |placed: &&Placed| placed.work.kind == Kind::Collective;
     let loading = recording.ranges.iter().filter(|range| range.role == Role::Loading);
@@ -163,9 +163,9 @@ fn understand<'a>(recording: &Recording, joined: &'a Joined, windows: &[Span]) -
     let mut carried = Shift::default();
     for ((host, works), next) in grouped.into_iter().zip(begins) {
         let backward = |placed: &Placed| placed.phase == Phase::Backward;
-        // The host comes to the next step as long after this one as this one has taken it.
+        // The host takes as long to reach the next step as this step has taken.
         let launch = works.iter().map(|placed| placed.launch).min().unwrap_or(host.start) + host.length();
-        let Some(timeline) = Timeline::of(&works, carried, next, (gap, launch), &around, backward) else {
+        let Some(timeline) = Timeline::new(&works, carried, next, (gap, launch), &around, backward) else {
             continue;
         };
         carried = timeline.carry();
@@ -221,7 +221,7 @@ fn usual_gap(grouped: &[(Span, Vec<&Placed>)], begins: &[Option<(Time, Time)>]) 
     let gaps: Vec<Time> =
         ends.zip(begins).filter_map(|(end, next)| next.map(|(start, _)| (start - end).max(0))).collect();
     if let ([(host, works)], true) = (grouped, gaps.is_empty()) {
-        // A single step: the host's window is all that tells how long it took.
+        // A single step: only the host's window shows how long it took.
         let start = works.iter().map(|placed| placed.work.span.start).min().unwrap_or(0);
         let end = works.iter().map(|placed| placed.work.span.end).max().unwrap_or(0);
         return (host.length() - (end - start)).max(0);
@@ -229,7 +229,7 @@ fn usual_gap(grouped: &[(Span, Vec<&Placed>)], begins: &[Option<(Time, Time)>]) 
     median(&gaps).unwrap_or(0)
 }
 
-/// The middle, or the mean of the two next to it.
+/// The median.
 pub(super) fn median(times: &[Time]) -> Option<Time> {
     let mut times = times.to_vec();
     times.sort_unstable();
@@ -258,7 +258,7 @@ fn alike(steps: Vec<Understood<'_>>) -> Vec<Understood<'_>> {
     steps
 }
 
-/// Operators by the time of the works that they asked for, the longest first. A work belongs to the innermost operator
+/// Operators by the time of the works that they launched, the longest first. A work belongs to the innermost operator
 /// that its launch lies in.
 fn operators(recording: &mut Recording, joined: &Joined, windows: &[Span]) -> Vec<Usage> {
     recording.operators.sort_unstable_by_key(|it| (it.thread, it.span.start, Reverse(it.span.end)));

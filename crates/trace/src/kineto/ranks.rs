@@ -1,7 +1,8 @@
-//! Several ranks of one job, put on one clock by what they do together.
+//! Several ranks of one job, put on one clock by their collectives.
 //!
-//! A collective ends on all ranks at about the same time, and begins when the last of them has come. So the clocks of two
-//! ranks differ by the median difference of the ends of their collectives; who begins last is waited for.
+//! A collective ends on all ranks at about the same time, and begins when the last of them has arrived. So the clocks
+//! of two ranks differ by the median difference of the ends of their collectives; the rank that begins last keeps the
+//! others waiting.
 
 use super::rank::Rank;
 use super::records::{Span, Time};
@@ -19,7 +20,7 @@ pub(super) struct Standing {
     pub(super) waited: f64,
 }
 
-/// How the ranks stand to each other; nothing if they have no collectives in common.
+/// The standing of every rank; none if they have no collectives in common.
 pub(super) fn align(ranks: &[Rank]) -> Option<Vec<Standing>> {
     let exchanges: Vec<Vec<Span>> = ranks
         .iter()

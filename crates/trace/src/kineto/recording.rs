@@ -1,14 +1,13 @@
-//! What is kept of a trace: compact records of what ran where and when, names told apart once.
+//! The records of a trace that are kept: what ran where and when, with each name stored once.
 //!
-//! A record takes some 40 bytes, a name its length once. Beyond a number of records only the marks of steps are kept, and
+//! A record takes some 40 bytes. Beyond a number of records only the marks of steps are kept, and
 //! the trace is read again for the steps that fit.
 
 use super::event::{Category, Event};
-use super::join::{Phase, Placed};
 use super::lenient::Shape;
 use super::names::{self, Fact, Names};
 use super::records::{
-    Accumulation, Collective, Kind, Launch, Numbered, Operator, Range, Role, Span, Time, Work,
+    Accumulation, Collective, Kind, Launch, Numbered, Operator, Phase, Placed, Range, Role, Span, Time, Work,
 };
 use crate::objects::{Begin, Extent, Receive, extent, repair};
 use rustc_hash::FxHashMap;
@@ -20,14 +19,14 @@ const LATEST: f64 = 4e15;
 /// Longer events are mistakes: 12 days.
 const LONGEST: f64 = 1e12;
 
-/// Bytes of an arrow: what goes on for longer has lost a bracket.
+/// Bytes of an arrow between events: a longer one has lost a bracket.
 const LONGEST_ARROW: usize = 1000;
 
-/// One call in so many shows which works were asked for when.
+/// One launch in this many is kept, to find the works of a time window by their correlation.
 const SAMPLED: usize = 64;
 
-/// A part of a trace: what the host did in a window, and what it asked the device to do then, by correlation. That may
-/// be a little more.
+/// A part of a trace: events of the host in a window, and works that it launched then, by correlation. That may
+/// include a few more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) window: Span,
@@ -42,7 +41,7 @@ fn push<T>(list: &mut Vec<T>, item: T) {
     list.push(item);
 }
 
-/// What stands before the events.
+/// The part of the file before the events.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Head {
@@ -70,7 +69,7 @@ pub(super) struct Device {
 pub(super) struct Losses {
     /// Read after repair.
     pub(super) repaired: u64,
-    /// Times that cannot be.
+    /// Impossible times.
     pub(super) absurd: u64,
 }
 
@@ -94,12 +93,12 @@ pub(super) struct Recording {
     pub(super) devices: Vec<u64>,
     names: Names,
     threads: FxHashMap<u64, u16>,
-    /// Only this is kept.
+    /// Only this part is kept.
     part: Option<Part>,
-    /// When every so many works were asked for, and their correlation.
+    /// Times and correlations of one launch in [`SAMPLED`].
     samples: Vec<(Time, u32)>,
     calls: usize,
-    /// Records that there would be, and that are kept at most.
+    /// Records seen, and the most that are kept.
     records: usize,
     most: usize,
 }
@@ -129,7 +128,7 @@ impl Recording {
         Part { window, correlations: (first, last) }
     }
 
-    /// Whether records were dropped; how many there would be.
+    /// The number of records, if some were dropped.
     pub(super) fn overflow(&self) -> Option<usize> {
         (self.records > self.most).then_some(self.records)
     }
@@ -212,7 +211,7 @@ impl Recording {
             return;
         }
         let details = &event.details;
-        let (name, facts) = self.names.of(&event.name);
+        let (name, facts) = self.names.intern(&event.name);
         let kind = match event.category {
             Category::Kernel if facts.has(Fact::CollectiveKernel) => Kind::Collective,
             Category::Kernel => Kind::Compute,
@@ -236,11 +235,11 @@ impl Recording {
 
     fn keep_call(&mut self, event: &Event<'_>, span: Span) {
         let thread = self.thread(event.thread);
-        let (_, facts) = self.names.of(&event.name);
+        let (_, facts) = self.names.intern(&event.name);
         if facts.has(Fact::Waits) && self.count() {
             push(&mut self.ranges, Range { span, role: Role::Synchronising, thread });
         }
-        // Most calls only ask something.
+        // Most calls only query the device.
         let details = &event.details;
         if let Some(correlation) = details.correlation.filter(|_| facts.has(Fact::SetsToWork)) {
             if self.calls.is_multiple_of(SAMPLED) {
@@ -257,7 +256,7 @@ impl Recording {
     fn keep_range(&mut self, event: &Event<'_>, span: Span) {
         let thread = self.thread(event.thread);
         let (name, details) = (&*event.name, &event.details);
-        let (index, facts) = self.names.of(name);
+        let (index, facts) = self.names.intern(name);
         if let Some(role) = facts.role
             && (role != Role::Backward || self.count())
         {
@@ -269,7 +268,7 @@ impl Recording {
         if facts.has(Fact::RecordsCollective)
             && let Some(elements) = details.elements
         {
-            let (called, _) = self.names.of(details.collective.as_deref().unwrap_or(name));
+            let (called, _) = self.names.intern(details.collective.as_deref().unwrap_or(name));
             let element = details.element_type.as_deref().map_or(0, element_bytes);
             self.collectives.push(Collective {
                 span,
@@ -340,7 +339,7 @@ impl Receive for Recording {
     }
 }
 
-/// Bytes of the event that begins here if it is an arrow from a call to a kernel: it says so at once, and nothing new.
+/// Bytes of the event that begins here, if it is an arrow from a call to a kernel: arrows hold no new information.
 fn length_of_arrow(text: &[u8]) -> Option<usize> {
     let rest = text.strip_prefix(b"{")?.trim_ascii_start().strip_prefix(b"\"ph\"")?;
     let rest = rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();

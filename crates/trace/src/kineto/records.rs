@@ -1,9 +1,9 @@
-//! What is kept of an event, by what it is about.
+//! The records that are kept, one type for each kind of event.
 
-/// Nanoseconds, since whatever the trace counts from.
+/// Nanoseconds since the origin of the trace's clock.
 pub(super) type Time = i64;
 
-/// From when until when.
+/// A time span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Span {
     pub(super) start: Time,
@@ -19,14 +19,14 @@ impl Span {
         self.start <= time && time < self.end
     }
 
-    /// What both have in common.
+    /// The overlap of both.
     pub(super) fn common(self, other: Self) -> Option<Self> {
         let (start, end) = (self.start.max(other.start), self.end.min(other.end));
         (start < end).then_some(Self { start, end })
     }
 }
 
-/// What occupies the device.
+/// The kind of a work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A kernel that computes.
@@ -39,7 +39,7 @@ pub(super) enum Kind {
     Transfer,
 }
 
-/// Something the device did.
+/// A kernel, copy or fill of the device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Work {
     pub(super) span: Span,
@@ -52,7 +52,26 @@ pub(super) struct Work {
     pub(super) elements: u32,
 }
 
-/// A call on the host that may have set the device to work.
+/// A part of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    Loading,
+    Forward,
+    Backward,
+    Optimiser,
+    Collective,
+}
+
+/// A work of the device, and the host's call that launched it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Placed {
+    pub(super) work: Work,
+    pub(super) launch: Time,
+    pub(super) phase: Phase,
+    pub(super) thread: u16,
+}
+
+/// A call on the host that may have launched a work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Launch {
     pub(super) span: Span,
@@ -68,7 +87,7 @@ pub(super) struct Operator {
     pub(super) thread: u16,
 }
 
-/// What a range on the host stands for.
+/// The meaning of a range on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// `ProfilerStep#7`.
@@ -104,7 +123,7 @@ pub(super) struct Accumulation {
     pub(super) elements: u64,
 }
 
-/// What the host knows of a collective.
+/// The host's record of a collective.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Collective {
     pub(super) span: Span,
@@ -128,4 +147,26 @@ pub(super) fn inside<T>(items: &[T], window: Span, start: impl Fn(&T) -> Time) -
     let first = items.partition_point(|item| start(item) < window.start);
     let last = items.partition_point(|item| start(item) < window.end);
     &items[first..last.max(first)]
+}
+
+/// The union of spans, in order and without overlaps.
+pub(super) fn union(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_unstable();
+    let mut merged: Vec<Span> = Vec::new();
+    for span in spans {
+        match merged.last_mut() {
+            Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
+            _ => merged.push(span),
+        }
+    }
+    merged
+}
+
+/// The parts of `span` that lie in `spans`, which are in order and disjoint.
+pub(super) fn within(spans: &[Span], span: Span) -> impl Iterator<Item = Span> {
+    let first = spans.partition_point(|other| other.end <= span.start);
+    spans[first..]
+        .iter()
+        .map_while(move |other| (other.start < span.end).then(|| other.common(span)))
+        .flatten()
 }

@@ -1,40 +1,39 @@
-//! What was found in a trace, for people and programs.
+//! The summary of a trace.
 
-use super::join::Phase;
 use super::rank::{Bucket, Rank, Step, Usage, median};
 use super::ranks::Standing;
-use super::records::Time;
-use super::sizes::Source;
-use super::steps::Told;
-use crate::summary::{Summary, Table, Value};
+use super::records::{Phase, Time};
+use super::sizes::SizeSource;
+use super::steps::StepBoundary;
+use crate::summary::{Summary, SummaryTable, SummaryValue};
 use stepcast_core::quantity::{Bytes, Seconds};
 
 /// Operators that are listed.
 const MOST_OPERATORS: usize = 10;
 
-fn time(nanoseconds: f64) -> Value {
-    Value::Time(Seconds::new(nanoseconds / 1e9))
+fn time(nanoseconds: f64) -> SummaryValue {
+    SummaryValue::Time(Seconds::new(nanoseconds / 1e9))
 }
 
 /// The figures of the rank that the profile was made of.
 pub(super) fn summary(rank: &Rank) -> Summary {
     let mut summary = Summary::default();
     if let Some(device) = &rank.device {
-        summary.figure("device", "device", Value::Text(device.clone()), "");
+        summary.figure("device", "device", SummaryValue::Text(device.clone()), "");
     }
     if let (Some(number), Some(world)) = (rank.number, rank.world) {
-        summary.figure("rank", "rank", Value::Count(number), format!("of {world}"));
-        summary.figure("world", "ranks of the job", Value::Count(world), "");
+        summary.figure("rank", "rank", SummaryValue::Count(number), format!("of {world}"));
+        summary.figure("world", "ranks of the job", SummaryValue::Count(world), "");
     }
     let mean = |of: fn(&Step) -> Time| rank.mean(of);
     let step = mean(|step| step.timeline.span.length());
-    let told = match rank.told {
-        Told::Marks => "from one ProfilerStep to the next",
-        Told::Optimiser => "no ProfilerStep; from one step of the optimiser to the next",
-        Told::Repetition => "no ProfilerStep; kernels that come again in the same order",
-        Told::Nothing => "nothing repeats; the trace is taken for one step",
+    let boundary = match rank.boundary {
+        StepBoundary::Marks => "from one ProfilerStep to the next",
+        StepBoundary::Optimiser => "no ProfilerStep; from one step of the optimiser to the next",
+        StepBoundary::Repetition => "no ProfilerStep; kernels that repeat in the same order",
+        StepBoundary::Nothing => "nothing repeats; the trace is taken for one step",
     };
-    summary.figure("step", "step in the trace", time(step), format!("with communication; {told}"));
+    summary.figure("step", "step in the trace", time(step), format!("with communication; {boundary}"));
     let lengths: Vec<Time> = rank.steps.iter().map(|step| step.timeline.span.length()).collect();
     if let Some(median) = median(&lengths) {
         summary.figure("median_step", "median step", time(median as f64), "");
@@ -69,7 +68,7 @@ pub(super) fn summary(rank: &Rank) -> Summary {
         time(exposed),
         "waited for; taken out as far as the host is fast enough",
     );
-    let share = |part: f64| Value::Share(if length > 0.0 { part / length } else { 0.0 });
+    let share = |part: f64| SummaryValue::Share(if length > 0.0 { part / length } else { 0.0 });
     summary.figure(
         "idle",
         "idle",
@@ -81,7 +80,7 @@ pub(super) fn summary(rank: &Rank) -> Summary {
     summary.figure(
         "kernels",
         "kernels in a step",
-        Value::Count(mean(|step| step.works as Time).round() as u64),
+        SummaryValue::Count(mean(|step| step.works as Time).round() as u64),
         "",
     );
     gradients(rank, &mut summary);
@@ -91,24 +90,24 @@ pub(super) fn summary(rank: &Rank) -> Summary {
 
 fn gradients(rank: &Rank, summary: &mut Summary) {
     let Some(step) = rank.steps.first() else { return };
-    summary.figure("gradients", "gradients", Value::Count(step.gradients.len() as u64), "");
+    summary.figure("gradients", "gradients", SummaryValue::Count(step.gradients.len() as u64), "");
     let Some(sizes) = &rank.sizes else { return };
     let parameters: u64 = sizes.elements.iter().sum();
     let from = match sizes.source {
-        Source::Shapes => "from recorded shapes",
-        Source::Copies => "from copies out of the buckets",
-        Source::Sent => "from copies before each collective",
-        Source::Buckets => "from buckets; single gradients are estimated",
-        Source::Kernels => "estimated from kernels that clear gradients",
-        Source::Chunks => "estimated from kernels of the optimiser",
+        SizeSource::Shapes => "from recorded shapes",
+        SizeSource::Copies => "from copies out of the buckets",
+        SizeSource::Sent => "from copies before each collective",
+        SizeSource::Buckets => "from buckets; single gradients are estimated",
+        SizeSource::Kernels => "estimated from kernels that clear gradients",
+        SizeSource::Chunks => "estimated from kernels of the optimiser",
     };
-    summary.figure("parameters", "parameters", Value::Count(parameters), from);
+    summary.figure("parameters", "parameters", SummaryValue::Count(parameters), from);
     let bytes = parameters.saturating_mul(sizes.element);
-    summary.figure("gradient", "gradients", Value::Size(Bytes::new(bytes as f64)), "");
+    summary.figure("gradient", "gradients", SummaryValue::Size(Bytes::new(bytes as f64)), "");
 }
 
 /// The buckets of the first step; when each was ready is a mean.
-fn buckets(rank: &Rank) -> Option<Table> {
+fn buckets(rank: &Rank) -> Option<SummaryTable> {
     let step = rank.steps.first().filter(|step| !step.buckets.is_empty())?;
     let mut rows = Vec::new();
     for (index, bucket) in step.buckets.iter().enumerate() {
@@ -117,19 +116,19 @@ fn buckets(rank: &Rank) -> Option<Table> {
             let times: Vec<f64> =
                 same().filter_map(|(step, bucket)| of(step, bucket)).map(|time| time as f64).collect();
             if times.is_empty() {
-                Value::Unknown
+                SummaryValue::Unknown
             } else {
                 time(times.iter().sum::<f64>() / times.len() as f64)
             }
         };
-        let alone = rank.sizes.as_ref().filter(|sizes| sizes.source == Source::Sent);
+        let alone = rank.sizes.as_ref().filter(|sizes| sizes.source == SizeSource::Sent);
         let elements = bucket.elements.or_else(|| alone?.elements.get(index).copied());
         let element = u64::from(if bucket.element == 0 { 4 } else { bucket.element });
-        let size = |elements: u64| Value::Size(Bytes::new((elements * element) as f64));
+        let size = |elements: u64| SummaryValue::Size(Bytes::new((elements * element) as f64));
         rows.push(vec![
-            Value::Count(index as u64),
-            elements.map_or(Value::Unknown, Value::Count),
-            elements.map_or(Value::Unknown, size),
+            SummaryValue::Count(index as u64),
+            elements.map_or(SummaryValue::Unknown, SummaryValue::Count),
+            elements.map_or(SummaryValue::Unknown, size),
             mean(&|step, bucket| Some(step.timeline.clock_at_start(bucket.ran?.start))),
             mean(&|_, bucket| Some(bucket.ran?.length())),
         ]);
@@ -141,42 +140,42 @@ fn buckets(rank: &Rank) -> Option<Table> {
         ("start", "starts at"),
         ("time", "takes"),
     ];
-    Some(Table { key: "buckets", title: "All-reduce", columns, rows })
+    Some(SummaryTable { key: "buckets", title: "All-reduce", columns, rows })
 }
 
-fn operators(rank: &Rank) -> Option<Table> {
+fn operators(rank: &Rank) -> Option<SummaryTable> {
     let steps = rank.steps.len() as f64;
     let row = |usage: &Usage| {
         vec![
-            Value::Text(usage.name.clone()),
-            Value::Count((usage.works as f64 / steps).round() as u64),
+            SummaryValue::Text(usage.name.clone()),
+            SummaryValue::Count((usage.works as f64 / steps).round() as u64),
             time(usage.time as f64 / steps),
         ]
     };
-    let rows: Vec<Vec<Value>> = rank.operators.iter().take(MOST_OPERATORS).map(row).collect();
+    let rows: Vec<Vec<SummaryValue>> = rank.operators.iter().take(MOST_OPERATORS).map(row).collect();
     let columns = vec![("operator", "operator"), ("kernels", "kernels in a step"), ("time", "on the device")];
-    (!rows.is_empty()).then_some(Table { key: "operators", title: "Operators", columns, rows })
+    (!rows.is_empty()).then_some(SummaryTable { key: "operators", title: "Operators", columns, rows })
 }
 
-/// Every rank beside the others.
-pub(super) fn ranks(ranks: &[Rank], standings: &[Standing], chosen: usize) -> Table {
+/// A table of all ranks.
+pub(super) fn ranks(ranks: &[Rank], standings: &[Standing], chosen: usize) -> SummaryTable {
     let row = |(index, (rank, standing)): (usize, (&Rank, &Standing))| {
         let number = rank.number.unwrap_or(index as u64);
         vec![
-            Value::Count(number),
+            SummaryValue::Count(number),
             time(rank.mean(|step| step.timeline.span.length())),
             time(rank.mean(|step| step.timeline.length())),
             time(rank.mean(|step| step.timeline.exposed)),
             time(standing.waited),
             time(standing.lateness),
-            Value::Share(standing.last),
+            SummaryValue::Share(standing.last),
             time(standing.offset as f64),
-            Value::Text(if index == chosen { "profile".to_owned() } else { String::new() }),
+            SummaryValue::Text(if index == chosen { "profile".to_owned() } else { String::new() }),
         ]
     };
-    let mut rows: Vec<Vec<Value>> = ranks.iter().zip(standings).enumerate().map(row).collect();
+    let mut rows: Vec<Vec<SummaryValue>> = ranks.iter().zip(standings).enumerate().map(row).collect();
     rows.sort_by_key(|row| match row[0] {
-        Value::Count(number) => number,
+        SummaryValue::Count(number) => number,
         _ => 0,
     });
     let columns = vec![
@@ -190,5 +189,5 @@ pub(super) fn ranks(ranks: &[Rank], standings: &[Standing], chosen: usize) -> Ta
         ("clock", "clock"),
         ("use", ""),
     ];
-    Table { key: "ranks", title: "Ranks", columns, rows }
+    SummaryTable { key: "ranks", title: "Ranks", columns, rows }
 }

@@ -1,14 +1,13 @@
-//! How large gradients are: by recorded shapes, by what is copied for the exchange, or by how the optimiser works.
+//! Sizes of gradients: from recorded shapes, from copies for the exchange, or from kernels of the optimiser.
 
 use super::gradients::Gradient;
-use super::join::{Phase, Placed};
 use super::recording::Recording;
-use super::records::{Collective, Kind, Time};
+use super::records::{Collective, Kind, Phase, Placed, Time};
 use std::collections::BTreeMap;
 
 /// Where sizes come from, the most certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Source {
+pub(super) enum SizeSource {
     /// Shapes that were recorded.
     Shapes,
     /// Copies of single gradients that add up to the buckets.
@@ -29,12 +28,12 @@ pub(super) struct Sizes {
     pub(super) elements: Vec<u64>,
     /// Bytes of one element.
     pub(super) element: u64,
-    pub(super) source: Source,
-    /// What their sum may be, where that is uncertain.
+    pub(super) source: SizeSource,
+    /// Bounds of their sum, where it is uncertain.
     pub(super) between: Option<(u64, u64)>,
 }
 
-/// Bytes of an element where nothing tells: single precision.
+/// Bytes of an element where the trace does not have it: single precision.
 const USUAL_ELEMENT: u64 = 4;
 /// Elements that a thread of an element-wise kernel works on (PyTorch, `thread_work_size`).
 const PER_THREAD: u64 = 4;
@@ -45,7 +44,7 @@ const CHUNK: u64 = 65_536;
 /// Threads of such a block (PyTorch, `kBlockSize`).
 const CHUNK_THREADS: u64 = 512;
 
-/// The sizes of the gradients of one step, from the best source there is.
+/// The sizes of the gradients of one step, from the best source available.
 pub(super) fn of_step(
     recording: &Recording,
     gradients: &[Gradient],
@@ -68,7 +67,7 @@ pub(super) fn of_step(
 fn by_shapes(gradients: &[Gradient]) -> Option<Sizes> {
     let elements: Vec<u64> = gradients.iter().map(|gradient| gradient.elements).collect::<Option<_>>()?;
     let element = gradients.iter().map(|gradient| u64::from(gradient.element)).max()?;
-    Some(Sizes { elements, element: known(element), source: Source::Shapes, between: None })
+    Some(Sizes { elements, element: known(element), source: SizeSource::Shapes, between: None })
 }
 
 fn known(element: u64) -> u64 {
@@ -98,7 +97,7 @@ fn by_copies(gradients: &[Gradient], sent: &[Collective], asked: &[&Placed]) -> 
         }
     }
     let whole = left.next().is_none() && elements.len() == gradients.len() && !buckets.is_empty();
-    whole.then_some(Sizes { elements, element, source: Source::Copies, between: None })
+    whole.then_some(Sizes { elements, element, source: SizeSource::Copies, between: None })
 }
 
 /// Where every gradient is sent by itself, it is copied just before.
@@ -124,7 +123,12 @@ fn by_copy_before(gradients: &[Gradient], sent: &[Collective], asked: &[&Placed]
         elements.push(high);
         previous = it.span.start;
     }
-    Some(Sizes { elements, element, source: Source::Sent, between: (least < most).then_some((least, most)) })
+    Some(Sizes {
+        elements,
+        element,
+        source: SizeSource::Sent,
+        between: (least < most).then_some((least, most)),
+    })
 }
 
 /// A bucket is sent when the last of its gradients is ready.
@@ -147,10 +151,10 @@ fn by_buckets(gradients: &[Gradient], sent: &[Collective]) -> Option<Sizes> {
         first = last;
     }
     let known = !buckets.is_empty();
-    known.then(|| Sizes { elements, element: element_of(sent), source: Source::Buckets, between: None })
+    known.then(|| Sizes { elements, element: element_of(sent), source: SizeSource::Buckets, between: None })
 }
 
-/// Kernels of the optimiser by what they are called: those for one tensor, and those for many.
+/// Kernels of the optimiser by their names: those for one tensor, and those for many.
 fn optimiser_kernels<'a>(
     recording: &'a Recording,
     asked: &'a [&Placed],
@@ -171,7 +175,7 @@ fn by_kernels(recording: &Recording, gradients: &[Gradient], asked: &[&Placed]) 
     let sum: u64 = most.iter().sum();
     let rounding = kernels.len() as u64 * (BLOCK * PER_THREAD - 1);
     let between = Some((sum.saturating_sub(rounding), sum));
-    Some(Sizes { elements: most, element: USUAL_ELEMENT, source: Source::Kernels, between })
+    Some(Sizes { elements: most, element: USUAL_ELEMENT, source: SizeSource::Kernels, between })
 }
 
 /// A kernel for many tensors has one block for every chunk of each. The smallest sum over kernels of one name is one pass
@@ -188,5 +192,5 @@ fn by_chunks(recording: &Recording, gradients: &[Gradient], asked: &[&Placed]) -
     let middle = least + (most - least) / 2;
     let share = |place: u64| middle / tensors + u64::from(place < middle % tensors);
     let elements = (0..tensors).map(share).collect();
-    Some(Sizes { elements, element: USUAL_ELEMENT, source: Source::Chunks, between: Some((least, most)) })
+    Some(Sizes { elements, element: USUAL_ELEMENT, source: SizeSource::Chunks, between: Some((least, most)) })
 }

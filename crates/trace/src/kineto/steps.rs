@@ -1,40 +1,40 @@
-//! Where steps begin and end on the host: by marks, by the optimiser, or by what repeats on the device.
+//! Boundaries of steps on the host: marks, the optimiser, or repetitions on the device.
 
 use super::join::Joined;
 use super::recording::Recording;
 use super::records::{Role, Span, Time};
 
-/// What steps were told by.
+/// How the boundaries of steps were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum StepBoundary {
     /// `ProfilerStep#…`.
     Marks,
     /// Each ends with a step of the optimiser.
     Optimiser,
     /// Kernels that come again in the same order.
     Repetition,
-    /// Nothing: all is one step.
+    /// No boundary: the trace is one step.
     Nothing,
 }
 
-/// Shares of kernels that agree with those one period later, to be called a repetition.
+/// Least share of kernels that agree with those one period later in a repetition (a guess).
 const SAME: f64 = 0.95;
 
 /// The steps of a recording, in order.
-pub(super) fn windows(recording: &Recording, joined: &Joined) -> (Vec<Span>, Told) {
+pub(super) fn windows(recording: &Recording, joined: &Joined) -> (Vec<Span>, StepBoundary) {
     let marked = marks(recording);
     if !marked.is_empty() {
-        return (marked, Told::Marks);
+        return (marked, StepBoundary::Marks);
     }
     let optimised = optimiser_steps(recording, joined);
     if !optimised.is_empty() {
-        return (optimised, Told::Optimiser);
+        return (optimised, StepBoundary::Optimiser);
     }
     let repeated = repetitions(joined);
     if !repeated.is_empty() {
-        return (repeated, Told::Repetition);
+        return (repeated, StepBoundary::Repetition);
     }
-    (everything(recording, joined).into_iter().collect(), Told::Nothing)
+    (everything(recording, joined).into_iter().collect(), StepBoundary::Nothing)
 }
 
 /// From each mark to the next; the last to its end.

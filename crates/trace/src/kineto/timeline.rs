@@ -1,39 +1,38 @@
-//! One step as the device saw it, and the same without communication.
+//! One step on the device, with and without communication.
 //!
-//! Between two works the device is idle for one of three reasons: the host had not asked for the second yet (late), the
-//! second waited for a collective (exposed), or neither. A wait for a collective is one while the second work had been
-//! asked for, or while the host itself waited for the device. Exposed waits are taken out, and what follows moves
-//! forward; but no work starts before the host has asked for it, so a host that is slow stays slow. A host that waits for
-//! the device goes on as much earlier as the device is done earlier, though not before it began to wait.
+//! Between two works the device is idle for one of three reasons: the host had not launched the second yet (late), the
+//! second waited for a collective (exposed), or neither. A wait is counted as exposed while the second work had been
+//! launched, or while the host itself waited for the device. Exposed waits are removed, and everything after them moves
+//! forward; but no work starts before its launch, so a slow host stays slow. A host that waits for
+//! the device continues as much earlier as the device finishes earlier, though not before it began to wait.
 
-use super::join::{Placed, within};
-use super::records::{Kind, Span, Time};
+use super::records::{Kind, Placed, Span, Time, within};
 
 /// One step.
 #[derive(Debug, Clone)]
 pub(super) struct Timeline {
     /// From its first work to that of the next step.
     pub(super) span: Span,
-    /// Waits for collectives.
+    /// Time that the device waits for collectives.
     pub(super) exposed: Time,
-    /// The device computes or copies.
+    /// Time that the device computes or copies.
     pub(super) busy: Time,
     /// It does nothing because the host is late, without communication.
     pub(super) late: Time,
-    /// Collectives run.
+    /// Time that collectives run.
     pub(super) collectives: Time,
     /// When the first work of the backward pass starts.
     pub(super) backward: Option<Time>,
     last_end: Time,
-    /// By how much works move forward that start at these times or later, in order.
+    /// Start times, in order, and by how much works that start then or later move forward.
     shifts: Vec<(Time, Time)>,
-    /// By how much the host does, which waits less itself.
+    /// By how much the host moves forward, as it waits less itself.
     host_shift: Time,
     /// Until when its waits have been counted.
     counted: Time,
 }
 
-/// By how much works on the device and calls of the host move forward; a step takes it over from the one before.
+/// By how much works on the device and calls of the host move forward; each step inherits it from the one before.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Shift {
     device: Time,
@@ -42,20 +41,20 @@ pub(super) struct Shift {
     counted: Time,
 }
 
-/// What steps share.
+/// Data that all steps share.
 pub(super) struct Surroundings {
     /// When collectives run.
     pub(super) collectives: Vec<Span>,
     /// When the host waits for the device.
     pub(super) waiting: Vec<Span>,
-    /// Whether the host itself computes: then nothing is asked for ahead of time.
+    /// Whether the host itself computes: then nothing is launched ahead of time.
     pub(super) on_host: bool,
 }
 
 impl Timeline {
-    /// Of the works of one step in order of their start, and of the first work of the next: its start and launch. Where
-    /// there is none, it would start at some time after the last work, and be launched at some time.
-    pub(super) fn of(
+    /// The timeline of the works of one step, in order of their start. `next` is the start and launch of the next
+    /// step's first work; without one, `usual` is its delay after the last work and its launch.
+    pub(super) fn new(
         works: &[&Placed],
         carried: Shift,
         next: Option<(Time, Time)>,
@@ -91,7 +90,7 @@ impl Timeline {
         Some(timeline)
     }
 
-    /// The device does nothing in `gap`; what ends it was asked for at `launch`.
+    /// The device is idle in `gap`; the work that ends it was launched at `launch`.
     fn pass(&mut self, gap: Span, launch: Time, around: &Surroundings) {
         if gap.length() < 0 {
             return;
@@ -115,7 +114,7 @@ impl Timeline {
         }
     }
 
-    /// The host has waited for the device, which is `shift` earlier, before it asked for a work at `launch`.
+    /// Counts waits of the host for the device, which finishes `shift` earlier, before the launch at `launch`.
     fn count_waits(&mut self, launch: Time, shift: Time, around: &Surroundings) {
         let first = around.waiting.partition_point(|wait| wait.end <= self.counted);
         for wait in around.waiting[first..].iter().take_while(|wait| wait.end <= launch) {
@@ -134,7 +133,7 @@ impl Timeline {
         self.clock(time, self.shifts.partition_point(|(from, _)| *from < time))
     }
 
-    /// With the first of the shifts that do not count yet.
+    /// The clock at `time`; `next` is the first shift that does not apply yet.
     fn clock(&self, time: Time, next: usize) -> Time {
         let time = time.clamp(self.span.start, self.span.end);
         let shift = self.shifts[next.saturating_sub(1)].1;
@@ -144,7 +143,7 @@ impl Timeline {
         moved.min(latest) - begin
     }
 
-    /// What the next step takes over.
+    /// The shift that the next step inherits.
     pub(super) fn carry(&self) -> Shift {
         Shift {
             device: self.shifts.last().map_or(0, |(_, shift)| *shift),

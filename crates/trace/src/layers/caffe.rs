@@ -1,8 +1,8 @@
-//! Logs of B-Caffe: behind the prefix of every line "[index, elements, backward µs, communication µs, …]", one line for each
-//! tensor in order of the forward pass. Weight and bias of a layer tell its backward time twice. Every pass begins at index 0
-//! again, and the first may have no times yet: the last one counts.
+//! Logs of B-Caffe: behind the prefix of every line "[index, elements, backward µs, communication µs, …]", one line for
+//! each tensor in order of the forward pass. Weight and bias of a layer both have its backward time. Every pass begins
+//! at index 0 again, and the first may have no times yet: the last one counts.
 
-use super::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
+use super::lines::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 
@@ -39,7 +39,7 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
     while let Some(line) = lines.next()? {
         let Some(row) = row(&line) else {
             return Err(
-                lines.wrong("this is no tensor", "write [index, elements, backward µs, communication µs]")
+                lines.fault("this is not a tensor", "write [index, elements, backward µs, communication µs]")
             );
         };
         if row.index == 0 {

@@ -1,13 +1,13 @@
 //! The per-layer files of PipeDream's profiler (Harlap 2018): a line for each layer with its times in milliseconds and the
 //! bytes of its parameters, and a line for each edge between layers.
 
-use super::{Layer, Lines, MOST_BYTES, MOST_LAYERS, MOST_SECONDS};
+use super::lines::{Layer, Lines, MOST_BYTES, MOST_LAYERS, MOST_SECONDS};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 
-/// What stands between the parts of a line.
+/// The separator of the parts of a line.
 const DASHES: &str = " -- ";
 
 pub(super) fn recognises(head: &str) -> bool {
@@ -24,16 +24,16 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
             [from, to] => {
                 let (Some(&from), Some(&to)) = (index.get(from), index.get(to)) else {
                     let reason = format!("the edge {from} to {to} names a layer that has no line before it");
-                    return Err(lines.wrong(reason, "give the layers first, then the edges"));
+                    return Err(lines.fault(reason, "give the layers first, then the edges"));
                 };
                 if edges.len() == 8 * MOST_LAYERS {
-                    return Err(lines.wrong("there are too many edges", "give each edge once"));
+                    return Err(lines.fault("there are too many edges", "give each edge once"));
                 }
                 edges.push((from, to));
             }
             [id, .., figures] => {
                 if index.insert(id.to_owned(), layers.len()).is_some() {
-                    return Err(lines.wrong(format!("{id} comes twice"), "give every layer its own name"));
+                    return Err(lines.fault(format!("{id} comes twice"), "give every layer its own name"));
                 }
                 let kind = parts[1].split('(').next().unwrap_or_default();
                 let figure = |key: &str, scale: f64, most: f64| {
@@ -42,7 +42,7 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
                         .find_map(|figure| figure.trim().strip_prefix(key)?.strip_prefix('='));
                     let Some(value) = found.and_then(|text| text.trim().parse::<f64>().ok()) else {
                         let remedy = "write forward_compute_time, backward_compute_time and parameter_size";
-                        return Err(lines.wrong(format!("it tells no {key}"), remedy));
+                        return Err(lines.fault(format!("it has no {key}"), remedy));
                     };
                     lines.plausible(key, value * scale, most)
                 };
@@ -56,7 +56,7 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
                 };
                 lines.push(&mut layers, layer)?;
             }
-            _ => return Err(lines.wrong("this is neither a layer nor an edge", "remove the line")),
+            _ => return Err(lines.fault("this is neither a layer nor an edge", "remove the line")),
         }
     }
     order(&layers, &edges)
@@ -66,7 +66,7 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
         })
 }
 
-/// Layers after those that they read; of several, the one that stands first. None if there is a circle.
+/// A topological order of the layers, otherwise as in the file. None if there is a cycle.
 fn order(layers: &[Layer], edges: &[(usize, usize)]) -> Option<Vec<usize>> {
     let mut waiting = vec![0_usize; layers.len()];
     let mut followers = vec![Vec::new(); layers.len()];

@@ -1,37 +1,26 @@
-//! Tables of layers: what each takes forward and backward, and how many bytes of gradients it leaves.
+//! Tables of layers: forward time, backward time and bytes of gradients of each.
 //!
-//! `table` reads CSV with a header, `graph` the per-layer files that PipeDream's profiler writes, `waits` lists of the time
-//! from one gradient to the next, `caffe` the logs of B-Caffe. All give [`Layer`]s, and those a profile: forward in order, backward in reverse.
+//! `table` reads CSV with a header, `graph` the per-layer files that PipeDream's profiler writes, `waits` lists of the
+//! time from one gradient to the next, `caffe` the logs of B-Caffe. All return [`Layer`]s, which become a profile:
+//! forward in order, backward in reverse.
 
 mod caffe;
 mod graph;
+mod lines;
 mod table;
 mod waits;
 
+use crate::content::Content;
 use crate::draft::{Draft, Label};
-use crate::import::{Imported, Options, needs_batch};
-use crate::source::{self, Source};
-use crate::{Summary, Value};
-use std::io::{BufRead, BufReader, Read};
+use crate::imported::Imported;
+use crate::options::Options;
+use crate::source;
+use crate::{Summary, SummaryValue};
+use lines::{Layer, Lines};
 use std::path::PathBuf;
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::Profile;
-use stepcast_core::quantity::{Bytes, Seconds};
-
-/// More rows are no network.
-const MOST_LAYERS: usize = 200_000;
-/// Bytes of the longest line that is read.
-const LONGEST_LINE: u64 = 64 << 10;
-
-/// One row.
-#[derive(Debug, Clone, PartialEq)]
-struct Layer {
-    name: String,
-    /// Not known for tables of the backward pass alone.
-    forward: Option<Seconds>,
-    backward: Seconds,
-    gradients: Bytes,
-}
+use stepcast_core::quantity::Seconds;
 
 #[derive(Clone, Copy)]
 enum Flavour {
@@ -74,12 +63,12 @@ fn flavour(head: &[u8]) -> Option<Flavour> {
 }
 
 /// Imports one table.
-pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, Fault> {
-    let path = source::only(paths, "tables of layers")?;
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
+    let path = source::only(paths, "tables of layers", "name one of them")?;
     let mut notes = Vec::new();
-    let found = source::first(path, options.watch, recognises, &mut notes, |source| {
+    let (layers, label) = source::first(path, options.watch, recognises, &mut notes, |source| {
         let name = source.name().to_owned();
-        let batch = options.batch.ok_or_else(|| needs_batch(&name))?;
+        let batch = options.required_batch(&name)?;
         let flavour = flavour(source.head()).unwrap_or(Flavour::Table);
         let lines = Lines::new(source);
         let layers = match flavour {
@@ -90,10 +79,10 @@ pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Impor
         };
         Ok((layers, Label { place: name, format: flavour.name(), batch }))
     })?;
-    import(found.0, &found.1, notes)
+    Ok(profile(layers, &label, notes)?.map(Content::Profile))
 }
 
-fn import(layers: Vec<Layer>, label: &Label, mut notes: Vec<String>) -> Result<Imported<Profile>, Fault> {
+fn profile(layers: Vec<Layer>, label: &Label, mut notes: Vec<String>) -> Result<Imported<Profile>, Fault> {
     let wrong = |reason: &str, remedy: &str| Err(Fault::in_file(&label.place, reason, remedy));
     if layers.is_empty() {
         return wrong("it has no layers", "give one row for each layer");
@@ -108,7 +97,7 @@ fn import(layers: Vec<Layer>, label: &Label, mut notes: Vec<String>) -> Result<I
     let total: Seconds = layers.iter().map(forward).sum();
     if !known {
         notes.push(
-            "it tells no times of the forward pass: half of the backward pass is assumed (Liu 2022, eq. 4)"
+            "it has no times of the forward pass: half of the backward pass is assumed (Liu 2022, eq. 4)"
                 .to_owned(),
         );
     }
@@ -134,86 +123,15 @@ fn import(layers: Vec<Layer>, label: &Label, mut notes: Vec<String>) -> Result<I
         last = Some(made);
     }
     let mut summary = Summary::default();
-    summary.figure("layers", "layers", Value::Count(layers.len() as u64), "");
-    summary.figure("forward", "forward", Value::Time(total), if known { "" } else { "assumed" });
-    summary.figure("backward", "backward", Value::Time(backward), "");
-    Ok(Imported { found: draft.finish(label)?, summary, notes })
+    summary.figure("layers", "layers", SummaryValue::Count(layers.len() as u64), "");
+    summary.figure("forward", "forward", SummaryValue::Time(total), if known { "" } else { "assumed" });
+    summary.figure("backward", "backward", SummaryValue::Time(backward), "");
+    Ok(Imported { content: draft.finish(label)?, summary, notes })
 }
 
 fn part(layer: &Layer, what: &str) -> String {
     format!("{}, {what}", layer.name)
 }
-
-impl Layer {
-    fn bytes(&self) -> Option<u64> {
-        Some(self.gradients.get().round() as u64).filter(|bytes| *bytes > 0)
-    }
-}
-
-/// The lines of a text, numbered, and what is wrong with one.
-struct Lines<'a, 'b> {
-    reader: BufReader<&'a mut Source<'b>>,
-    place: String,
-    number: usize,
-}
-
-impl<'a, 'b> Lines<'a, 'b> {
-    fn new(source: &'a mut Source<'b>) -> Self {
-        let place = source.name().to_owned();
-        Self { reader: BufReader::new(source), place, number: 0 }
-    }
-
-    /// The next line that is not empty, without what ends it.
-    fn next(&mut self) -> Result<Option<String>, Fault> {
-        loop {
-            let mut bytes = Vec::new();
-            let read = (&mut self.reader).take(LONGEST_LINE).read_until(b'\n', &mut bytes);
-            if let Err(error) = read {
-                return Err(self.reader.get_ref().complaint(&error));
-            }
-            if bytes.is_empty() {
-                return Ok(None);
-            }
-            self.number += 1;
-            if bytes.len() as u64 == LONGEST_LINE {
-                return Err(self.wrong("this line has no end", "give one layer a line"));
-            }
-            let Ok(line) = std::str::from_utf8(&bytes) else {
-                return Err(self.wrong("this line is not UTF-8 text", "save the table as UTF-8"));
-            };
-            let line = line.trim_start_matches('\u{feff}').trim_end();
-            if !line.trim().is_empty() {
-                return Ok(Some(line.to_owned()));
-            }
-        }
-    }
-
-    fn wrong(&self, reason: impl Into<String>, remedy: &str) -> Fault {
-        Fault::in_file(format!("{}:{}", self.place, self.number), reason, remedy)
-    }
-
-    /// A duration or size that makes sense.
-    fn plausible(&self, name: &str, value: f64, most: f64) -> Result<f64, Fault> {
-        if (0.0..=most).contains(&value) {
-            return Ok(value);
-        }
-        Err(self.wrong(format!("{name} is {value:e}, which cannot be"), "check the value and its unit"))
-    }
-
-    fn push(&self, layers: &mut Vec<Layer>, layer: Layer) -> Result<(), Fault> {
-        if layers.len() == MOST_LAYERS {
-            return Err(
-                self.wrong(format!("there are more than {MOST_LAYERS} layers"), "give one row a layer")
-            );
-        }
-        layers.push(layer);
-        Ok(())
-    }
-}
-
-/// Seconds in the longest pass of one layer, and bytes of the largest.
-const MOST_SECONDS: f64 = 1e6;
-const MOST_BYTES: f64 = 1e14;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@
 //! the header gives: `forward_ms`, `forward (ms)`, `MB`. Bare sizes without a unit are bytes; bare times without one are
 //! refused.
 
-use super::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
+use super::lines::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 
@@ -27,7 +27,7 @@ struct Column {
 
 impl Column {
     /// What a header says, in any case, with "_", " " or brackets before the unit.
-    fn of(header: &str) -> Option<Self> {
+    fn from_header(header: &str) -> Option<Self> {
         let header = header.trim().trim_matches('"');
         let end = header.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(header.len());
         let (word, rest) = header.split_at(end);
@@ -53,13 +53,13 @@ impl Column {
     }
 }
 
-/// What stands between cells.
+/// The separator of cells.
 fn separator(header: &str) -> char {
     [';', '\t'].into_iter().find(|separator| header.contains(*separator)).unwrap_or(',')
 }
 
 fn columns(header: &str) -> Vec<Option<Column>> {
-    header.split(separator(header)).map(Column::of).collect()
+    header.split(separator(header)).map(Column::from_header).collect()
 }
 
 fn is_comment(line: &str) -> bool {
@@ -89,7 +89,7 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
                 let cells = cells(&line, *separator);
                 if cells.len() != columns.len() {
                     let reason = format!("this line has {} cells, the header {}", cells.len(), columns.len());
-                    return Err(lines.wrong(reason, "give every layer all cells; the file may be cut short"));
+                    return Err(lines.fault(reason, "give every layer all cells; the file may be cut short"));
                 }
                 let layer = layer(columns, &cells, layers.len(), &lines)?;
                 lines.push(&mut layers, layer)?;
@@ -99,7 +99,7 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
     Ok(layers)
 }
 
-/// No role twice, and those that must be.
+/// No role comes twice, and the required ones are present.
 fn check(columns: Vec<Option<Column>>, lines: &Lines<'_, '_>) -> Result<Vec<Option<Column>>, Fault> {
     for (role, name) in [
         (Role::Layer, "layer"),
@@ -109,10 +109,10 @@ fn check(columns: Vec<Option<Column>>, lines: &Lines<'_, '_>) -> Result<Vec<Opti
     ] {
         let count = columns.iter().flatten().filter(|column| column.role == role).count();
         if count > 1 {
-            return Err(lines.wrong(format!("{count} columns tell the same: {name}"), REMEDY));
+            return Err(lines.fault(format!("{count} columns have the same meaning: {name}"), REMEDY));
         }
         if count == 0 && matches!(role, Role::Backward | Role::Bytes) {
-            return Err(lines.wrong(format!("no column is called {name}"), REMEDY));
+            return Err(lines.fault(format!("no column is called {name}"), REMEDY));
         }
     }
     Ok(columns)
@@ -180,12 +180,12 @@ where
     let bare = cell.parse::<f64>().is_ok();
     if bare && unit.is_none() {
         let remedy = "write the unit into the header, such as forward_ms, or into the cell: 1.2 ms";
-        return Err(lines.wrong(format!("{name} has no unit: \"{cell}\""), remedy));
+        return Err(lines.fault(format!("{name} has no unit: \"{cell}\""), remedy));
     }
     let text = if bare { format!("{cell} {}", unit.unwrap_or_default()) } else { cell.to_owned() };
     text.parse().map_err(|error: Q::Err| {
         let remedy = "write a number, or a number and a unit such as 1.2 ms or 4 MB";
-        lines.wrong(format!("{name} cannot be read: {error}"), remedy)
+        lines.fault(format!("{name} cannot be read: {error}"), remedy)
     })
 }
 
@@ -197,14 +197,14 @@ mod tests {
     fn headers_tell_roles_and_units() {
         let column =
             |role, unit: &str| Some(Column { role, unit: Some(unit.to_owned()).filter(|u| !u.is_empty()) });
-        assert_eq!(Column::of("Layer"), column(Role::Layer, ""));
-        assert_eq!(Column::of("forward_ms"), column(Role::Forward, "ms"));
-        assert_eq!(Column::of(" backward (us) "), column(Role::Backward, "us"));
-        assert_eq!(Column::of("bwd [µs]"), column(Role::Backward, "µs"));
-        assert_eq!(Column::of("MB"), column(Role::Bytes, "MB"));
-        assert_eq!(Column::of("bytes_MiB"), column(Role::Bytes, "MiB"));
+        assert_eq!(Column::from_header("Layer"), column(Role::Layer, ""));
+        assert_eq!(Column::from_header("forward_ms"), column(Role::Forward, "ms"));
+        assert_eq!(Column::from_header(" backward (us) "), column(Role::Backward, "us"));
+        assert_eq!(Column::from_header("bwd [µs]"), column(Role::Backward, "µs"));
+        assert_eq!(Column::from_header("MB"), column(Role::Bytes, "MB"));
+        assert_eq!(Column::from_header("bytes_MiB"), column(Role::Bytes, "MiB"));
         for other in ["", "forward_parsecs", "comment", "bytes (s)", "1"] {
-            assert_eq!(Column::of(other), None, "{other}");
+            assert_eq!(Column::from_header(other), None, "{other}");
         }
     }
 

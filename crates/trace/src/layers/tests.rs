@@ -1,8 +1,9 @@
 use super::*;
 use crate::import;
-use crate::{Found, Options};
+use crate::{Content, Options};
 use stepcast_core::pass::{Pass, Recorded};
 use stepcast_core::profile::Resource;
+use stepcast_core::quantity::Bytes;
 
 fn imported(text: &str) -> Result<Imported<Profile>, Fault> {
     let folder = tempfile::tempdir().unwrap();
@@ -11,8 +12,8 @@ fn imported(text: &str) -> Result<Imported<Profile>, Fault> {
     let options = Options { batch: Some(32), ..Options::default() };
     import(&[path], &options).map(|imported| {
         imported.map(|found| match found {
-            Found::Profile(profile) => profile,
-            Found::Model(_) => panic!("a table gives a profile"),
+            Content::Profile(profile) => profile,
+            Content::Model(_) => panic!("a table gives a profile"),
         })
     })
 }
@@ -29,7 +30,7 @@ fn a_table_is_a_forward_and_a_backward_pass() {
         "\u{feff}layer\tforward\tbackward\tkB\r\na\t1 ms\t2 ms\t0.1\r\nb\t3ms\t4ms\t0\r\n\r\nc\t5ms\t6ms\t0.3\r\n",
     ];
     for table in tables {
-        let Imported { found, notes, .. } = imported(table).unwrap();
+        let Imported { content: found, notes, .. } = imported(table).unwrap();
         assert_eq!(notes, Vec::<String>::new());
         let names: Vec<&str> = found.operations.iter().map(|operation| operation.name.as_str()).collect();
         assert_eq!(names[..5], ["a, weight", "c, weight", "a, forward", "b, forward", "c, forward"]);
@@ -45,7 +46,7 @@ fn a_table_is_a_forward_and_a_backward_pass() {
 
 #[test]
 fn backward_alone_takes_twice_forward() {
-    let Imported { found, notes, .. } = imported("backward_ms,bytes\n2,100\n4,200\n").unwrap();
+    let Imported { content: found, notes, .. } = imported("backward_ms,bytes\n2,100\n4,200\n").unwrap();
     assert!(notes[0].contains("Liu 2022"), "{notes:?}");
     assert!((found.steps[0].length - 0.009).abs() < 1e-12);
     assert_eq!(found.operations[0].name, "layer 1, weight");
@@ -62,7 +63,7 @@ fn the_last_pass_of_a_caffe_log_counts() {
         "2, 50, 4000.5, 9, 1",
         "3, 10, 4000.5, 0, 0",
     ];
-    let Imported { found, notes, .. } = imported(&log.map(line).concat()).unwrap();
+    let Imported { content: found, notes, .. } = imported(&log.map(line).concat()).unwrap();
     assert!(notes[0].contains("Liu 2022"), "{notes:?}");
     let pass = pass(&found);
     let gradients: Vec<f64> = pass.layers.iter().map(|layer| layer.gradients.get()).collect();
@@ -83,7 +84,7 @@ fn a_graph_is_put_in_order() {
         )
     };
     let graph = format!("{}{}{}\tnode1 -- node2\n\tnode2 -- node3\n", line(3, 30), line(1, 10), line(2, 0));
-    let profile = imported(&graph).unwrap().found;
+    let profile = imported(&graph).unwrap().content;
     let forward = profile.operations.iter().filter(|operation| operation.name.ends_with("forward"));
     let names: Vec<&str> = forward.map(|operation| operation.name.as_str()).collect();
     assert_eq!(names, ["node1 Conv2d, forward", "node2 Conv2d, forward", "node3 Conv2d, forward"]);
@@ -98,7 +99,7 @@ fn a_graph_is_put_in_order() {
 #[test]
 fn waits_are_the_backward_pass() {
     let text = "what the columns are\n1\n3\n500,40\n100,0\n200,60\n";
-    let Imported { found, notes, .. } = imported(text).unwrap();
+    let Imported { content: found, notes, .. } = imported(text).unwrap();
     assert_eq!(notes.len(), 1);
     let pass = pass(&found);
     assert!((pass.forward.get() - (400e-6 + 500e-6)).abs() < 1e-12);

@@ -1,8 +1,8 @@
 //! Lists of waits for gradients: a line of explanation, the number of repetitions, the number of gradients, then for each
 //! gradient, in order of the backward pass, the microseconds since the one before and its bytes. Logs of NetX's
-//! communication studies look so; the file itself names no unit of time.
+//! communication studies have this form; the file itself names no unit of time.
 
-use super::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
+use super::lines::{Layer, Lines, MOST_BYTES, MOST_SECONDS};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 
@@ -30,7 +30,7 @@ pub(super) fn read(mut lines: Lines<'_, '_>) -> Result<Vec<Layer>, Fault> {
     }
     while let Some(line) = lines.next()? {
         let Some((wait, bytes)) = pair(&line) else {
-            return Err(lines.wrong("this is no wait and size", "write microseconds,bytes"));
+            return Err(lines.fault("this is not a wait and a size", "write microseconds,bytes"));
         };
         let layer = Layer {
             name: format!("gradient {}", layers.len() + 1),

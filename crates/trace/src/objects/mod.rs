@@ -1,16 +1,16 @@
-//! Cuts a list in a JSON file into its objects, one at a time, in bounded memory.
+//! Splits a list in a JSON file into its objects, one at a time, in bounded memory.
 //!
-//! Traces are cut off, lose brackets and hold bytes that are no text. An object that cannot be read, nor repaired, is given
-//! up at its first brace, and reading goes on at the next: what was nested in it may come out as an object of its own, which
-//! lacks the keys that a reader looks for.
+//! Traces are truncated, lose brackets and contain bytes that are not UTF-8. An object that can be neither read nor
+//! repaired is given up at its first brace, and reading continues at the next: an object nested in it may be returned
+//! by itself, which lacks the keys that a reader needs.
 //!
-//! [`split`] hands over text, for readers that take what they need from it; [`each`] hands over whole objects.
+//! [`split`] passes on text, for readers that parse it themselves; [`each`] passes on whole objects.
 
 mod repair;
 mod value;
 
 pub(crate) use repair::repair;
-pub(crate) use value::{Object, each, number, text};
+pub(crate) use value::{Object, each, number, text, whole};
 
 use memchr::{memchr, memchr2, memmem};
 use std::io::{self, Read};
@@ -19,10 +19,10 @@ use std::io::{self, Read};
 const CHUNK: usize = 256 << 10;
 /// An object beyond this size has lost a bracket; so has a head that goes on without a list.
 const LONGEST: usize = 4 << 20;
-/// Depth beyond which a broken object has lost brackets; it also bounds how often a byte is looked at.
+/// Depth beyond which a broken object has lost brackets; it also bounds how often a byte is read.
 const DEEPEST: usize = 48;
 
-/// What happened on the way through a file.
+/// The outcome of reading a list.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Course {
     /// Objects that were given up.
@@ -31,9 +31,9 @@ pub(crate) struct Course {
     pub(crate) complete: bool,
 }
 
-/// What a text begins with.
+/// The beginning of a text.
 pub(crate) enum Begin {
-    /// An object of so many bytes, which was taken.
+    /// An object of this many bytes, which was taken.
     Object(usize),
     /// An object whose end is missing.
     Unfinished,
@@ -41,19 +41,19 @@ pub(crate) enum Begin {
     Broken,
 }
 
-/// What is told about a file.
+/// The receiver of a file's objects.
 pub(crate) trait Receive {
-    /// All that stands before the list.
+    /// Receives the text before the list.
     fn head(&mut self, _text: &[u8]) {}
-    /// Takes the object that a text begins with.
+    /// Takes the object at the beginning of a text.
     fn begin(&mut self, text: &[u8]) -> Begin;
-    /// Takes an object that is broken, but has an end. False if nothing can be made of it: it may be several that have lost
+    /// Takes an object that is broken, but has an end. False if it cannot be used: it may be several objects that have lost
     /// a bracket between them.
     fn broken(&mut self, text: &[u8]) -> bool;
 }
 
-/// Reads the list that is the value of one of the `keys` to its end, or to where it cannot be read any more: then the error
-/// comes beside what was found. Without keys, objects are expected from the beginning, in a list or one after the other.
+/// Reads the list that is the value of one of the `keys` to its end, or to the first read error: then the error
+/// is returned beside the outcome. Without keys, objects are expected from the beginning, in a list or one after the other.
 /// None if there is no such list.
 pub(crate) fn split(
     reader: &mut dyn Read,
@@ -90,18 +90,18 @@ pub(crate) fn split(
 #[derive(Default)]
 struct Splitter {
     buffer: Vec<u8>,
-    /// Where to go on.
+    /// The next byte to read.
     at: usize,
-    /// Whether the objects stand in a list.
+    /// Whether the objects are in a list.
     listed: bool,
-    /// How far what was given up reaches, and how many lists are open in it.
+    /// The end of the object that was given up, and how many lists are open in it.
     spoilt_until: usize,
     nested: usize,
     course: Course,
 }
 
 impl Splitter {
-    /// Goes to the first object. False if it has not come yet.
+    /// Skips to the first object. False if it is not in the buffer yet.
     fn find_list(&mut self, keys: &[&str], to: &mut dyn Receive) -> bool {
         if keys.is_empty() {
             let Some(first) = memchr2(b'[', b'{', &self.buffer) else { return false };
@@ -118,7 +118,7 @@ impl Splitter {
         true
     }
 
-    /// Hands over all objects that are complete in the buffer, and drops them. True at the end of the list.
+    /// Passes on all objects that are complete in the buffer, and removes them. True at the end of the list.
     fn cut(&mut self, to: &mut dyn Receive) -> bool {
         while let Some(&byte) = self.buffer.get(self.at) {
             match byte {
@@ -140,14 +140,14 @@ impl Splitter {
         false
     }
 
-    /// Takes the object at hand, or gives it up. False if more of the file is needed to tell.
+    /// Takes the next object, or gives it up. False if more of the file is needed to decide.
     fn object(&mut self, to: &mut dyn Receive) -> bool {
         let doubtful = self.at < self.spoilt_until;
         if !doubtful {
             self.nested = 0;
         }
         let text = &self.buffer[self.at..];
-        // Where brackets are missing, to look for the end first costs less than to read what has none.
+        // Where brackets are missing, looking for the end first is cheaper than parsing an object that has none.
         let before = doubtful.then(|| extent(text)).filter(|extent| !matches!(extent, Extent::Ends(_)));
         let extent = match before {
             Some(endless) => endless,
@@ -169,7 +169,7 @@ impl Splitter {
         true
     }
 
-    /// Goes from the first brace of the object of `length` bytes at hand to the next brace in it.
+    /// Skips from the first brace of the next object, of `length` bytes, to the next brace in it.
     fn give_up(&mut self, length: usize) {
         if self.at >= self.spoilt_until {
             self.course.spoilt += 1;
@@ -187,7 +187,7 @@ impl Splitter {
         self.at += 1 + skipped;
     }
 
-    /// At the end of the file: gives up the object that has no end, for those that it may have swallowed.
+    /// At the end of the file: gives up the object that has no end, for complete objects inside it.
     fn rescue(&mut self, to: &mut dyn Receive) {
         while !self.course.complete && self.at < self.buffer.len() {
             self.give_up(self.buffer.len() - self.at);
@@ -197,7 +197,7 @@ impl Splitter {
     }
 }
 
-/// Where the key of a list stands, and where the list begins.
+/// The positions of a list's key and of its beginning.
 fn list_called(text: &[u8], key: &str) -> Option<(usize, usize)> {
     let quoted = format!("\"{key}\"");
     memmem::find_iter(text, &quoted).find_map(|start| {
@@ -207,7 +207,7 @@ fn list_called(text: &[u8], key: &str) -> Option<(usize, usize)> {
     })
 }
 
-/// How far the object goes that a text begins with, by its braces, and how many bytes tell that.
+/// The extent of the object at the beginning of a text, by its braces, and the bytes that were read to find it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     Ends(usize),
@@ -237,7 +237,7 @@ pub(crate) fn extent(text: &[u8]) -> Extent {
     Extent::Open
 }
 
-/// Where the quotation mark stands that ends a string.
+/// The position of the quotation mark that ends a string.
 fn end_of_string(text: &[u8], mut at: usize) -> Option<usize> {
     loop {
         let found = at + memchr2(b'"', b'\\', text.get(at..)?)?;

@@ -1,4 +1,4 @@
-//! Objects that are not quite JSON: what profilers write when a figure is no number or a name no text.
+//! Objects that are not quite JSON: profilers write `nan` for numbers, and names that are not UTF-8.
 
 /// The object as JSON: bytes that are no UTF-8 become replacement characters, control characters in strings spaces,
 /// unknown escapes plain characters, and `nan`, `inf` and their like null.

@@ -8,8 +8,8 @@ use stepcast_core::fault::Fault;
 /// One entry of the list.
 pub(crate) type Object = Map<String, Value>;
 
-/// Hands over the objects of the list that is the value of one of the keys in `lists`; without keys, those of the whole
-/// file, in a list or one after the other. What is lost on the way is said in `notes`. Only a file that unpacks to too much
+/// Passes on the objects of the list that is the value of one of the keys in `lists`; without keys, those of the whole
+/// file, in a list or one after the other. Losses are reported in `notes`. Only a file that unpacks to too much
 /// is an error.
 pub(crate) fn each(
     source: &mut Source<'_>,
@@ -21,7 +21,7 @@ pub(crate) fn each(
     if let Some(error) = &failed
         && source.exceeded()
     {
-        return Err(source.complaint(error));
+        return Err(source.fault(error));
     }
     let course = course.unwrap_or_default();
     if course.spoilt > 0 {
@@ -32,7 +32,7 @@ pub(crate) fn each(
             notes.push(format!("the file cannot be unpacked to its end ({error}); the rest is lost"));
         }
         None if !course.complete => {
-            notes.push("the file has no end: what came after is lost".to_owned());
+            notes.push("the file is truncated: the rest is lost".to_owned());
         }
         None => {}
     }
@@ -47,6 +47,17 @@ pub(crate) fn number(value: Option<&Value>) -> Option<f64> {
         Value::Bool(_) | Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
     .filter(|number| number.is_finite())
+}
+
+/// A whole number that is not negative; true is 1, and a text may hold one.
+pub(crate) fn whole(value: Option<&Value>) -> Option<u64> {
+    match value? {
+        Value::Bool(value) => Some(u64::from(*value)),
+        Value::Number(value) if value.is_u64() => value.as_u64(),
+        other => {
+            number(Some(other)).filter(|number| (0.0..1e18).contains(number)).map(|number| number as u64)
+        }
+    }
 }
 
 /// A text.

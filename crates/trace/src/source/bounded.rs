@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, Read};
 use std::rc::Rc;
 
-/// How much is unpacked at most.
+/// The most that is unpacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// Bytes after decompression.
@@ -17,7 +17,8 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// For formats that are read as a stream. Profilers' traces are packed 15 to 40 fold, a bomb a thousand fold.
+    /// For formats that are read as a stream. Profilers' traces are compressed 15 to 40 fold, a decompression bomb a
+    /// thousand fold.
     pub(crate) const STREAMED: Self = Self { unpacked: 64 << 30, ratio: 250, small: 64 << 20 };
 
     /// At most `unpacked` bytes, however densely they are packed.
@@ -29,9 +30,9 @@ impl Limits {
 /// The limit that was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Excess {
-    /// More than so many bytes.
+    /// More than this many bytes.
     Size(u64),
-    /// More than so many bytes for each packed one.
+    /// More than this many bytes for each compressed one.
     Ratio(u64),
 }
 
@@ -43,18 +44,18 @@ impl fmt::Display for Excess {
             }
             Self::Size(bytes) => write!(f, "it unpacks to more than {bytes} bytes"),
             Self::Ratio(ratio) => {
-                write!(f, "it unpacks to more than {ratio} times its size: it is no recording")
+                write!(f, "it unpacks to more than {ratio} times its size: it is not a recording")
             }
         }
     }
 }
 
-/// Ends in an error, and says so in `excess`, when `inner` has more than the limits allow.
+/// Ends in an error, with the limit in `excess`, when `inner` exceeds the limits.
 pub(crate) struct Bounded<R> {
     inner: R,
     limits: Limits,
     unpacked: u64,
-    /// Bytes that were read to unpack these.
+    /// Compressed bytes that were read to unpack these.
     packed: Rc<Cell<u64>>,
     excess: Rc<Cell<Option<Excess>>>,
 }

@@ -15,7 +15,7 @@ pub(crate) fn is_tar(head: &[u8]) -> bool {
     head.get(TAR.0..TAR.0 + TAR.1.len()) == Some(TAR.1)
 }
 
-/// What is inside, if the first bytes are those of gzip or xz.
+/// The decompressed content, if the first bytes are those of gzip or xz; otherwise the content as it is.
 pub(crate) fn decompress<'a>(mut reader: Box<dyn Read + 'a>) -> io::Result<Box<dyn Read + 'a>> {
     let mut head = Vec::with_capacity(XZ.len());
     (&mut reader).take(XZ.len() as u64).read_to_end(&mut head)?;

@@ -2,9 +2,9 @@
 //!
 //! A `_Recv` node whose tensor comes from another process becomes a transfer; it waits for what the `_Send`
 //! node of the same tensor waits for, because that is when the tensor is there, and for what the `_Recv` node
-//! itself waits for, because that is when it is asked for. Every other node stands for itself if it was
-//! recorded. What was not recorded, and every `_Send`, is contracted: who waits for it waits for what it waits
-//! for. Cost: operations times contracted edges.
+//! itself waits for, because that is when it is requested. Every other node is an operation if it was
+//! recorded. Nodes that were not recorded, and every `_Send`, are contracted: their successors wait for their
+//! predecessors. Cost: operations times contracted edges.
 
 use super::place::{Edge, Place};
 use super::proto::{GraphDef, NodeDef};
@@ -23,7 +23,7 @@ struct Node {
     name: String,
     place: Option<Place>,
     kind: Kind,
-    /// Nodes that it waits for.
+    /// Its predecessors.
     before: Vec<usize>,
     /// The node and the output that its first data input comes from.
     source: Option<(usize, i32)>,
@@ -34,7 +34,7 @@ enum Kind {
     Plain,
     Send(Edge),
     Receive(Edge),
-    /// Closes a loop; nobody waits for it within an iteration.
+    /// Closes a loop; nothing waits for it within an iteration.
     Back,
 }
 
@@ -155,7 +155,7 @@ impl Graph {
         vertices
     }
 
-    /// What a node is in the profile, if anything.
+    /// The operation that a node becomes in the profile, if any.
     fn role(
         &self,
         node: &Node,
@@ -196,7 +196,7 @@ impl Graph {
         Some((maker.place?, maker.name.clone(), slot))
     }
 
-    /// Vertices that `index` waits for, through nodes that are none.
+    /// Vertices that `index` waits for, directly or through contracted nodes.
     fn waits_for(&self, index: usize, vertex_of: &[Option<usize>], visited: &mut [usize]) -> Vec<usize> {
         let mut after = Vec::new();
         let mut open: Vec<usize> = self.nodes[index].before.clone();
@@ -215,7 +215,7 @@ impl Graph {
         after
     }
 
-    /// Whether nothing can be imported from it.
+    /// Whether it has no nodes.
     pub(super) fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -235,7 +235,7 @@ impl Node {
             _ => Kind::Plain,
         };
         let name = definition.name.clone();
-        Self { name, place: Place::of(&definition.device), kind, before: Vec::new(), source: None }
+        Self { name, place: Place::from_device(&definition.device), kind, before: Vec::new(), source: None }
     }
 }
 

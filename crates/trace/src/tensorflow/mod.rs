@@ -1,33 +1,37 @@
 //! TensorFlow: `RunMetadata` of the steps of one worker and its parameter servers.
 //!
-//! `proto` declares what is read, `records` sorts out the records of a step, `graph` makes one graph of
-//! operations and transfers out of the graphs of the devices, `times` puts the two together. What an import
-//! corrects is described in `docs/profile.md`. `timeline` reads the JSON that is made of such records.
+//! `proto` declares the messages, `records` collects the records of a step, `graph` makes one graph of
+//! operations and transfers out of the graphs of the devices, `times` combines the two. Corrections by an import
+//! are described in `docs/profile.md`. `timeline` reads the JSON that TensorFlow makes of such records.
 
 mod graph;
 mod place;
 mod proto;
+mod recordings;
 mod records;
 #[cfg(test)]
 mod tests;
 pub(crate) mod timeline;
 mod times;
 
-use crate::Summary;
+use crate::content::Content;
 use crate::error::profile_fault;
-use crate::import::{Imported, Options, needs_batch};
-use crate::read::{self, Blob, MAX_UNPACKED};
+use crate::imported::Imported;
+use crate::options::Options;
+use crate::source::{self, MAX_UNPACKED, short_name};
+use crate::summary::Summary;
 use graph::{Graph, Vertex};
 use place::Place;
 use prost::Message;
 use proto::{GraphDef, RunMetadata};
-use records::{Key, Recorded, Seen};
+use recordings::{Recording, recordings, single};
+use records::{JobRecords, Key, RecordedStep};
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Step};
 
-/// A step that lacks more than this share of what the other steps recorded is left out.
+/// A step that lacks more than this share of what the other steps recorded is left out (a guess).
 const MOST_MISSING: f64 = 0.25;
 
 /// Whether a file that begins like this holds `RunMetadata`: its first field is the records of devices, or the graphs,
@@ -39,44 +43,34 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
         && head.windows(5).any(|bytes| bytes == b"/job:")
 }
 
-/// Does what [`tensorflow`] does, as every format is asked to.
-pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, Fault> {
-    let [path] = paths else {
-        let place = paths.last().map(|path| path.display().to_string()).unwrap_or_default();
-        let remedy = "put the steps of one worker into one folder or archive";
-        return Err(Fault::in_file(place, "TensorFlow's recordings are imported one at a time", remedy));
-    };
-    let batch = options.batch.ok_or_else(|| needs_batch(&path.display().to_string()))?;
-    tensorflow(path, options.graphs, batch)
+/// Imports the steps of one worker.
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
+    let remedy = "put the steps of one worker into one folder or archive";
+    let path = source::only(paths, "TensorFlow's recordings", remedy)?;
+    let batch = options.required_batch(&path.display().to_string())?;
+    Ok(read_run_metadata(path, options.graphs, batch)?.map(Content::Profile))
 }
 
 /// Reads the steps at `steps`: a `RunMetadata` file, a folder of them, or an archive (`.tar`, `.tar.gz`,
 /// `.tar.xz`). The graphs come from the `RunMetadata` at `graphs`, or from the first step that has them.
-/// `batch` is the number of samples of one step, which a recording does not tell.
-pub fn tensorflow(steps: &Path, graphs: Option<&Path>, batch: u32) -> Result<Imported<Profile>, Fault> {
-    let blobs = read::recordings(steps, MAX_UNPACKED)?;
-    let graphs = graphs.map(|path| read::single(path, MAX_UNPACKED)).transpose()?;
-    let named: Vec<(&str, &[u8])> =
-        blobs.iter().map(|Blob { name, bytes }| (name.as_str(), &bytes[..])).collect();
-    let graphs = graphs.as_ref().map(|Blob { name, bytes }| (name.as_str(), &bytes[..]));
-    let file =
-        steps.file_name().map_or_else(|| "steps".to_owned(), |name| name.to_string_lossy().into_owned());
-    import(&named, graphs, batch, &file, &steps.display().to_string())
-}
-
-/// Does what [`tensorflow`] does, with the bytes of each step's `RunMetadata` and of the one with the graphs.
-pub fn from_run_metadata(
-    steps: &[&[u8]],
-    graphs: Option<&[u8]>,
+/// `batch` is the number of samples of one step, which a recording does not contain.
+pub fn read_run_metadata(
+    steps: &Path,
+    graphs: Option<&Path>,
     batch: u32,
 ) -> Result<Imported<Profile>, Fault> {
-    let names: Vec<String> = (0..steps.len()).map(|index| format!("step {index}")).collect();
-    let named: Vec<(&str, &[u8])> = names.iter().map(String::as_str).zip(steps.iter().copied()).collect();
-    import(&named, graphs.map(|bytes| ("graphs", bytes)), batch, "steps", "steps")
+    let found = recordings(steps, MAX_UNPACKED)?;
+    let graphs = graphs.map(|path| single(path, MAX_UNPACKED)).transpose()?;
+    let named: Vec<(&str, &[u8])> =
+        found.iter().map(|Recording { name, bytes }| (name.as_str(), &bytes[..])).collect();
+    let graphs = graphs.as_ref().map(|Recording { name, bytes }| (name.as_str(), &bytes[..]));
+    let file =
+        steps.file_name().map_or_else(|| "steps".to_owned(), |name| name.to_string_lossy().into_owned());
+    profile(&named, graphs, batch, &file, &steps.display().to_string())
 }
 
-/// `file` names the profile and its source; `place` is what errors about all steps name.
-fn import(
+/// `file` names the profile and its source; `place` is the place in faults about all steps.
+fn profile(
     steps: &[(&str, &[u8])],
     graphs: Option<(&str, &[u8])>,
     batch: u32,
@@ -84,7 +78,7 @@ fn import(
     place: &str,
 ) -> Result<Imported<Profile>, Fault> {
     let mut notes = Vec::new();
-    let mut seen = Seen::default();
+    let mut job = JobRecords::default();
     let mut definitions: Vec<GraphDef> = Vec::new();
     if let Some((name, bytes)) = graphs {
         definitions = decode(name, bytes)?.partition_graphs;
@@ -95,19 +89,19 @@ fn import(
         match metadata
             .step_stats
             .as_ref()
-            .and_then(|stats| records::collect(read::short(name), stats, &mut seen))
+            .and_then(|stats| records::collect(short_name(name), stats, &mut job))
         {
             Some(step) => recorded.push(step),
-            None => notes.push(format!("{} has no records and was left out", read::short(name))),
+            None => notes.push(format!("{} has no records and was left out", short_name(name))),
         }
         if definitions.is_empty() {
             definitions = metadata.partition_graphs;
         }
     }
-    seen.report(&mut notes);
+    job.report(&mut notes);
     recorded.sort_by(|a, b| (a.first, &a.name).cmp(&(b.first, &b.name)));
     let graph = Graph::new(&definitions, &mut notes);
-    let (worker, servers) = processes(&seen, &recorded, place, &mut notes)?;
+    let (worker, servers) = processes(&job, &recorded, place, &mut notes)?;
     if graph.is_empty() {
         let remedy = "record one step with output_partition_graphs=True and give its file as the graphs";
         let place = graphs.map_or(place, |(name, _)| name);
@@ -118,7 +112,7 @@ fn import(
     let mut vertices = operations(&graph, &kept, worker, &servers, place, &mut notes)?;
     let mut filled = times::fill(&vertices, &kept, &mut notes)?;
     sort_by_start(&mut vertices, &mut filled);
-    let operations = vertices.into_iter().map(|vertex| finish(vertex, &kept, &seen, &mut notes)).collect();
+    let operations = vertices.into_iter().map(|vertex| finish(vertex, &kept, &job, &mut notes)).collect();
 
     let profile = Profile {
         format: FORMAT.to_owned(),
@@ -129,7 +123,7 @@ fn import(
         steps: filled,
     };
     profile.check().map_err(|error| profile_fault(place, error))?;
-    Ok(Imported { found: profile, summary: Summary::default(), notes })
+    Ok(Imported { content: profile, summary: Summary::default(), notes })
 }
 
 fn decode(name: &str, bytes: &[u8]) -> Result<RunMetadata, Fault> {
@@ -141,8 +135,8 @@ fn decode(name: &str, bytes: &[u8]) -> Result<RunMetadata, Fault> {
 
 /// The worker that is imported, and all servers.
 fn processes(
-    seen: &Seen,
-    steps: &[Recorded],
+    job: &JobRecords,
+    steps: &[RecordedStep],
     place: &str,
     notes: &mut Vec<String>,
 ) -> Result<(Place, BTreeSet<Place>), Fault> {
@@ -150,13 +144,13 @@ fn processes(
         let remedy = "record steps with trace_level=FULL_TRACE";
         return Err(Fault::in_file(place, "no step has records of a worker or a server", remedy));
     }
-    let mut all = seen.places.clone();
+    let mut all = job.places.clone();
     for key in steps.iter().flat_map(|step| step.records.keys()) {
         if let Key::Tensor(edge) = key {
             all.extend(edge.places().map(|(from, to)| [from, to]).into_iter().flatten());
         }
     }
-    let mut workers = seen.places.iter().filter(|place| matches!(place, Place::Worker(_)));
+    let mut workers = job.places.iter().filter(|place| matches!(place, Place::Worker(_)));
     let Some(&worker) = workers.next() else {
         let reason = "no operation of a worker was recorded";
         return Err(Fault::in_file(place, reason, "record steps of a job whose devices are in /job:worker"));
@@ -170,11 +164,11 @@ fn processes(
 
 /// Steps, with their lengths, that recorded most of what half of the steps recorded.
 fn keep_complete<'a>(
-    steps: &'a [Recorded],
+    steps: &'a [RecordedStep],
     lengths: &[f64],
     place: &str,
     notes: &mut Vec<String>,
-) -> Result<Vec<(&'a Recorded, f64)>, Fault> {
+) -> Result<Vec<(&'a RecordedStep, f64)>, Fault> {
     let usual = usual(steps.iter(), steps.len());
     let mut kept = Vec::new();
     for (step, &length) in steps.iter().zip(lengths) {
@@ -187,14 +181,14 @@ fn keep_complete<'a>(
         }
     }
     if kept.is_empty() {
-        let reason = "the steps did different things: none has most of what half of them recorded";
+        let reason = "the steps differ: none has most of the records that half of them have";
         return Err(Fault::in_file(place, reason, "import steps of one kind at a time"));
     }
     Ok(kept)
 }
 
-/// What at least half of the steps recorded.
-fn usual<'a>(steps: impl Iterator<Item = &'a Recorded>, count: usize) -> HashSet<&'a Key> {
+/// Subjects that at least half of the steps recorded.
+fn usual<'a>(steps: impl Iterator<Item = &'a RecordedStep>, count: usize) -> HashSet<&'a Key> {
     records::frequencies(steps)
         .into_iter()
         .filter(|(_, times)| 2 * times >= count)
@@ -202,10 +196,10 @@ fn usual<'a>(steps: impl Iterator<Item = &'a Recorded>, count: usize) -> HashSet
         .collect()
 }
 
-/// The operations of the profile, and a look at whether graph and records belong together.
+/// The operations of the profile; a fault if graph and records do not belong together.
 fn operations(
     graph: &Graph,
-    kept: &[(&Recorded, f64)],
+    kept: &[(&RecordedStep, f64)],
     worker: Place,
     servers: &BTreeSet<Place>,
     place: &str,
@@ -269,8 +263,13 @@ fn sort_by_start(vertices: &mut Vec<Vertex>, steps: &mut [Step]) {
     }
 }
 
-/// A vertex as the profile writes it, with its size.
-fn finish(vertex: Vertex, kept: &[(&Recorded, f64)], seen: &Seen, notes: &mut Vec<String>) -> Operation {
+/// A vertex as an operation of the profile, with its size.
+fn finish(
+    vertex: Vertex,
+    kept: &[(&RecordedStep, f64)],
+    job: &JobRecords,
+    notes: &mut Vec<String>,
+) -> Operation {
     let mut bytes = 0;
     if vertex.resource.is_transfer() {
         let sizes: BTreeSet<u64> = kept
@@ -283,7 +282,7 @@ fn finish(vertex: Vertex, kept: &[(&Recorded, f64)], seen: &Seen, notes: &mut Ve
         }
         bytes = sizes.last().copied().unwrap_or_else(|| {
             let made = vertex.source.as_ref().and_then(|(place, name, slot)| {
-                let outputs = seen.outputs.get(&(*place, name.clone()))?;
+                let outputs = job.outputs.get(&(*place, name.clone()))?;
                 outputs.iter().find(|(output, _)| output == slot).map(|(_, bytes)| *bytes)
             });
             let how = made.map_or("taken as zero", |_| "taken from the operation that makes it");

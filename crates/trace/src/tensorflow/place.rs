@@ -11,7 +11,7 @@ pub(super) enum Place {
 
 impl Place {
     /// The process that a device such as `/job:ps/replica:0/task:0/device:CPU:0` belongs to.
-    pub(super) fn of(device: &str) -> Option<Self> {
+    pub(super) fn from_device(device: &str) -> Option<Self> {
         let part = |key: &str| device.split('/').find_map(|part| part.strip_prefix(key)?.strip_prefix(':'));
         let task = part("task").unwrap_or("0").parse().ok()?;
         match part("job")? {
@@ -31,7 +31,7 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// Whether a device's records tell of the same operations a second time: the kernels and copies of a GPU.
+/// Whether a device's records repeat operations of another device: the kernels and copies of a GPU.
 pub(super) fn is_kernel_stream(device: &str) -> bool {
     device.contains("/stream:") || device.contains("/memcpy")
 }
@@ -58,7 +58,7 @@ impl Edge {
 
     /// The two processes, if it goes from one to another.
     pub(super) fn places(&self) -> Option<(Place, Place)> {
-        let (from, to) = (Place::of(&self.from)?, Place::of(&self.to)?);
+        let (from, to) = (Place::from_device(&self.from)?, Place::from_device(&self.to)?);
         (from != to).then_some((from, to))
     }
 }
@@ -72,13 +72,13 @@ mod tests {
 
     #[test]
     fn devices_belong_to_processes() {
-        assert_eq!(Place::of(PS), Some(Place::Server(1)));
-        assert_eq!(Place::of(WORKER), Some(Place::Worker(12)));
-        assert_eq!(Place::of("/job:worker/device:CPU:0"), Some(Place::Worker(0)));
+        assert_eq!(Place::from_device(PS), Some(Place::Server(1)));
+        assert_eq!(Place::from_device(WORKER), Some(Place::Worker(12)));
+        assert_eq!(Place::from_device("/job:worker/device:CPU:0"), Some(Place::Worker(0)));
         for other in
             ["", "/device:CPU:0", "/job:localhost/replica:0/task:0", "/job:ps/task:x", "/jobs:ps/task:1"]
         {
-            assert_eq!(Place::of(other), None, "{other}");
+            assert_eq!(Place::from_device(other), None, "{other}");
         }
     }
 

@@ -6,7 +6,7 @@
 use prost::Message;
 use std::collections::BTreeMap;
 
-/// What one step recorded.
+/// The records of one step.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct RunMetadata {
     #[prost(message, optional, tag = "1")]

@@ -1,10 +1,10 @@
-//! What one step recorded: when each operation ran and each tensor moved.
+//! The records of one step: when each operation ran and each tensor moved.
 
 use super::place::{Edge, Place, is_kernel_stream};
 use super::proto::{NodeExecStats, NodeOutput, StepStats};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What was recorded.
+/// The subject of a record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Key {
     /// A node of the graph that ran somewhere.
@@ -13,7 +13,7 @@ pub(super) enum Key {
     Tensor(Edge),
 }
 
-/// When it was; nanoseconds since the clock's origin.
+/// The time of a record; nanoseconds since the clock's origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) start: i128,
@@ -24,7 +24,7 @@ pub(super) struct Interval {
 
 /// The records of one step.
 #[derive(Debug)]
-pub(super) struct Recorded {
+pub(super) struct RecordedStep {
     /// The file it came from.
     pub(super) name: String,
     pub(super) records: HashMap<Key, Interval>,
@@ -33,9 +33,9 @@ pub(super) struct Recorded {
     pub(super) last: i128,
 }
 
-/// What is learned from all steps together, beside their times.
+/// Data of all steps together, except their times.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct JobRecords {
     /// Payload of each output of each node, where a step says so.
     pub(super) outputs: HashMap<(Place, String), Vec<(i32, u64)>>,
     /// Records of the same thing in the same step, beyond the first.
@@ -52,19 +52,19 @@ pub(super) struct Seen {
     pub(super) places: BTreeSet<Place>,
 }
 
-/// Sorts out the records of one step; none if it recorded nothing of use.
-pub(super) fn collect(name: &str, stats: &StepStats, seen: &mut Seen) -> Option<Recorded> {
+/// Collects the records of one step; none if it has no usable ones.
+pub(super) fn collect(name: &str, stats: &StepStats, job: &mut JobRecords) -> Option<RecordedStep> {
     let mut found =
-        Recorded { name: name.to_owned(), records: HashMap::new(), first: i128::MAX, last: i128::MIN };
+        RecordedStep { name: name.to_owned(), records: HashMap::new(), first: i128::MAX, last: i128::MIN };
     for device in &stats.devices {
-        let place = Place::of(&device.device).filter(|_| !is_kernel_stream(&device.device));
+        let place = Place::from_device(&device.device).filter(|_| !is_kernel_stream(&device.device));
         let Some(place) = place else {
-            seen.ignored_devices.insert(device.device.clone());
+            job.ignored_devices.insert(device.device.clone());
             continue;
         };
         for record in &device.records {
-            if let Some((key, interval)) = read(place, record, seen) {
-                found.insert(key, interval, seen);
+            if let Some((key, interval)) = read(place, record, job) {
+                found.insert(key, interval, job);
             }
         }
     }
@@ -72,7 +72,7 @@ pub(super) fn collect(name: &str, stats: &StepStats, seen: &mut Seen) -> Option<
 }
 
 /// The one record; none if it cannot be used.
-fn read(place: Place, record: &NodeExecStats, seen: &mut Seen) -> Option<(Key, Interval)> {
+fn read(place: Place, record: &NodeExecStats, job: &mut JobRecords) -> Option<(Key, Interval)> {
     let (start, length) = if record.all_start_nanos > 0 {
         (i128::from(record.all_start_nanos), i128::from(record.all_end_rel_nanos))
     } else {
@@ -81,22 +81,22 @@ fn read(place: Place, record: &NodeExecStats, seen: &mut Seen) -> Option<(Key, I
         (i128::from(record.all_start_micros) * 1000, i128::from(length) * 1000)
     };
     if start <= 0 {
-        seen.undated += 1;
+        job.undated += 1;
         return None;
     }
     if length < 0 {
-        seen.reversed += 1;
+        job.reversed += 1;
     }
     let end = start + length.max(0);
     if record.node_name == "RecvTensor" {
         let Some(edge) = Edge::of_label(&record.timeline_label) else {
-            seen.unlabelled += 1;
+            job.unlabelled += 1;
             return None;
         };
         return Some((Key::Tensor(edge), Interval { start, end, bytes: requested(&record.output) }));
     }
-    seen.places.insert(place);
-    let outputs = seen.outputs.entry((place, record.node_name.clone())).or_default();
+    job.places.insert(place);
+    let outputs = job.outputs.entry((place, record.node_name.clone())).or_default();
     for output in &record.output {
         let payload = output.tensor.as_ref().and_then(|tensor| tensor.payload());
         if let (Some(bytes), false) = (payload, outputs.iter().any(|(slot, _)| *slot == output.slot)) {
@@ -112,10 +112,10 @@ fn requested(outputs: &[NodeOutput]) -> u64 {
     stated.map(|allocation| u64::try_from(allocation.requested_bytes).unwrap_or(0)).max().unwrap_or(0)
 }
 
-impl Recorded {
+impl RecordedStep {
     /// Adds a record. A second record of a tensor widens the first: asked for once, there when the last part
     /// is. A second record of a node (a loop) lengthens the first: it was busy that much longer.
-    fn insert(&mut self, key: Key, interval: Interval, seen: &mut Seen) {
+    fn insert(&mut self, key: Key, interval: Interval, job: &mut JobRecords) {
         self.first = self.first.min(interval.start);
         self.last = self.last.max(interval.end);
         let is_tensor = matches!(key, Key::Tensor(_));
@@ -124,7 +124,7 @@ impl Recorded {
                 entry.insert(interval);
             }
             std::collections::hash_map::Entry::Occupied(mut entry) => {
-                seen.repeated += 1;
+                job.repeated += 1;
                 let known = entry.get_mut();
                 if *known == interval {
                     return;
@@ -138,7 +138,7 @@ impl Recorded {
     }
 }
 
-impl Seen {
+impl JobRecords {
     /// Says what was odd about the records.
     pub(super) fn report(&self, notes: &mut Vec<String>) {
         let mut say = |count: usize, what: &str| {
@@ -146,7 +146,7 @@ impl Seen {
                 notes.push(format!("{count} {what}"));
             }
         };
-        say(self.repeated, "records were of something already recorded in the same step; they were joined");
+        say(self.repeated, "records repeat another record of the same step; they were joined");
         say(self.reversed, "records ended before they started; they count as instantaneous");
         say(self.undated, "records had no start and were left out");
         say(self.unlabelled, "RecvTensor records had no readable label and were left out");
@@ -162,7 +162,7 @@ impl Seen {
 }
 
 /// How often each thing was recorded, in a fixed order.
-pub(super) fn frequencies<'a>(steps: impl Iterator<Item = &'a Recorded>) -> BTreeMap<&'a Key, usize> {
+pub(super) fn frequencies<'a>(steps: impl Iterator<Item = &'a RecordedStep>) -> BTreeMap<&'a Key, usize> {
     let mut counts = BTreeMap::new();
     for key in steps.flat_map(|step| step.records.keys()) {
         *counts.entry(key).or_insert(0) += 1;

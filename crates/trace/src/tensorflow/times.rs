@@ -1,17 +1,17 @@
-//! The times of every operation in every step, with what was not recorded filled in.
+//! The times of every operation in every step, with estimates of what was not recorded.
 
 use super::graph::Vertex;
-use super::records::{Interval, Key, Recorded};
+use super::records::{Interval, Key, RecordedStep};
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::Step;
 
-/// A gap to the next step longer than this share of the step itself is not the time between two steps.
+/// A gap to the next step longer than this share of the step itself is not the time between two steps (a guess).
 const LONGEST_GAP: f64 = 0.5;
 
 /// Nanoseconds in a second. Dividing, not multiplying by the inverse, keeps times short in print.
 const NANOSECONDS: f64 = 1e9;
 
-/// How early an operation may start before the end of what it waits for without being called odd, in seconds.
+/// How early an operation may start before the end of what it waits for without a note, in seconds (a guess).
 /// Records are written without locks around what they describe.
 const TOLERANCE: f64 = 50e-6;
 
@@ -19,9 +19,9 @@ const TOLERANCE: f64 = 50e-6;
 ///
 /// The last step, and a step that is not followed at once by the next recorded one, is as long as its own
 /// records plus the mean gap of the others.
-pub(super) fn lengths(steps: &[Recorded], notes: &mut Vec<String>) -> Vec<f64> {
+pub(super) fn lengths(steps: &[RecordedStep], notes: &mut Vec<String>) -> Vec<f64> {
     let seconds = |from: i128, to: i128| (to - from) as f64 / NANOSECONDS;
-    let span = |step: &Recorded| seconds(step.first, step.last);
+    let span = |step: &RecordedStep| seconds(step.first, step.last);
     let gaps: Vec<Option<f64>> = steps
         .windows(2)
         .map(|pair| {
@@ -59,12 +59,12 @@ type Time = Option<(f64, f64)>;
 
 /// Start and end of every vertex in every step.
 ///
-/// What a step did not record starts its mean wait after the last thing that it waits for. It ends after its mean
-/// duration, or its mean lead before the first thing that waits for it, whichever varies less over the other
-/// steps; but never after that thing has started.
+/// An operation that a step did not record starts its mean wait after its last predecessor ends. It ends after its mean
+/// duration, or its mean lead before its first successor, whichever varies less over the other
+/// steps; but never after that successor has started.
 pub(super) fn fill(
     vertices: &[Vertex],
-    steps: &[(&Recorded, f64)],
+    steps: &[(&RecordedStep, f64)],
     notes: &mut Vec<String>,
 ) -> Result<Vec<Step>, Fault> {
     let order = order(vertices)?;
@@ -90,7 +90,7 @@ pub(super) fn fill(
     Ok(filled)
 }
 
-/// Start and end of something that was not recorded, given when what it waits for had ended.
+/// Start and end of an operation that was not recorded, given when its predecessors had ended.
 fn estimate(
     index: usize,
     ready: f64,
@@ -100,10 +100,11 @@ fn estimate(
     followers: &[usize],
 ) -> (f64, f64) {
     let elsewhere = || found.iter().filter_map(|times| Some((times, times[index]?)));
-    let wait = Spread::of(elsewhere().map(|(times, (start, _))| start - last_end(times, after)));
-    let duration = Spread::of(elsewhere().map(|(_, (start, end))| end - start));
-    let lead =
-        Spread::of(elsewhere().filter_map(|(times, (_, end))| Some(first_start(times, followers)? - end)));
+    let wait = Spread::from_values(elsewhere().map(|(times, (start, _))| start - last_end(times, after)));
+    let duration = Spread::from_values(elsewhere().map(|(_, (start, end))| end - start));
+    let lead = Spread::from_values(
+        elsewhere().filter_map(|(times, (_, end))| Some(first_start(times, followers)? - end)),
+    );
     let needed = first_start(times, followers);
     let start = ready + wait.map_or(0.0, |wait| wait.mean.max(0.0));
     let end = match (duration, lead, needed) {
@@ -115,7 +116,7 @@ fn estimate(
     (start.min(end), end)
 }
 
-/// When the last of `after` had ended.
+/// When the last of `after` ended.
 fn last_end(times: &[Time], after: &[usize]) -> f64 {
     after.iter().filter_map(|&before| times[before]).map(|(_, end)| end).fold(0.0, f64::max)
 }
@@ -131,7 +132,7 @@ struct Spread {
 }
 
 impl Spread {
-    fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+    fn from_values(values: impl Iterator<Item = f64>) -> Option<Self> {
         let values: Vec<f64> = values.collect();
         let mean = |values: &mut dyn Iterator<Item = f64>, count| values.sum::<f64>() / count as f64;
         let centre = mean(&mut values.iter().copied(), values.len());
@@ -140,7 +141,7 @@ impl Spread {
     }
 }
 
-fn report(vertices: &[Vertex], found: &[Vec<Time>], steps: &[(&Recorded, f64)], notes: &mut Vec<String>) {
+fn report(vertices: &[Vertex], found: &[Vec<Time>], steps: &[(&RecordedStep, f64)], notes: &mut Vec<String>) {
     let missing = |times: &[Time]| times.iter().filter(|time| time.is_none()).count();
     let count: usize = found.iter().map(|times| missing(times)).sum();
     if count > 0 {
@@ -181,13 +182,13 @@ fn report(vertices: &[Vertex], found: &[Vec<Time>], steps: &[(&Recorded, f64)], 
     }
 }
 
-fn relative(step: &Recorded, key: &Key) -> Time {
+fn relative(step: &RecordedStep, key: &Key) -> Time {
     let Interval { start, end, .. } = step.records.get(key)?;
     let seconds = |time: i128| (time - step.first) as f64 / NANOSECONDS;
     Some((seconds(*start), seconds(*end)))
 }
 
-/// What waits for each vertex.
+/// The successors of each vertex.
 fn followers(vertices: &[Vertex]) -> Vec<Vec<usize>> {
     let mut followers = vec![Vec::new(); vertices.len()];
     for (index, vertex) in vertices.iter().enumerate() {
@@ -198,7 +199,7 @@ fn followers(vertices: &[Vertex]) -> Vec<Vec<usize>> {
     followers
 }
 
-/// An order in which everything comes after what it waits for.
+/// A topological order.
 fn order(vertices: &[Vertex]) -> Result<Vec<usize>, Fault> {
     let mut waiting: Vec<usize> = vertices.iter().map(|vertex| vertex.after.len()).collect();
     let followers = followers(vertices);

@@ -3,7 +3,7 @@
 //! Times are written in microseconds and cut to whole nanoseconds, starts and ends alike, so that events that touch do
 //! not overlap in print.
 
-use super::{Event, Flow, Level, Timeline, nanoseconds};
+use super::event::{Event, Flow, Level, Timeline, nanoseconds};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{self, Write};

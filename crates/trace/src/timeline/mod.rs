@@ -1,146 +1,19 @@
 //! Timelines for trace viewers: what happened where and when, how loaded links were, what led to what.
 //!
-//! Processes, lanes, events, levels and flows, without knowledge of what they stand for; [`chrome`] and [`perfetto`]
-//! print them, and an import reads what they printed. Viewers draw events of a lane inside each other, so events of one
+//! [`chrome`] and [`perfetto`] print a [`Timeline`], and an import reads it back. Viewers draw events of a lane inside each other, so events of one
 //! lane either nest or do not meet: [`Timeline::untangle`] gives those that would overlap lanes of their own.
 
 pub mod chrome;
+mod event;
 pub mod perfetto;
 mod read;
 
-pub(crate) use read::{of_paths, recognises};
+pub use event::{About, Event, FORMAT, Flow, Level, Process, Timeline};
+pub(crate) use read::{import, recognises};
 
 use crate::write::write_whole;
-use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::path::Path;
 use stepcast_core::fault::Fault;
-use stepcast_core::profile::Operation;
-use stepcast_core::quantity::Seconds;
-
-/// The format that this version writes into a timeline and reads from one.
-pub const FORMAT: &str = "stepcast-timeline/1";
-
-/// A group of lanes and levels.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Process {
-    /// What it is called.
-    pub name: String,
-    /// Names of its lanes, from top to bottom.
-    pub lanes: Vec<String>,
-    /// Names of its levels, with their units.
-    pub levels: Vec<(String, &'static str)>,
-}
-
-/// What an event has to do with another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Flow {
-    /// Nothing.
-    #[default]
-    None,
-    /// The flow of this number begins with it.
-    Begins(u64),
-    /// The flow of this number ends with it.
-    Ends(u64),
-}
-
-/// Something that took a while.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Event<'a> {
-    /// Index of its process.
-    pub process: u32,
-    /// Index of its lane within the process.
-    pub lane: u32,
-    /// What it is called.
-    pub name: Cow<'a, str>,
-    /// From when.
-    pub since: Seconds,
-    /// Until when.
-    pub until: Seconds,
-    /// A figure to show with it, and what that is called.
-    pub figure: Option<(&'static str, u64)>,
-    /// What it led to, or what led to it.
-    pub flow: Flow,
-}
-
-/// A level from a moment on.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Level {
-    /// Index of its process.
-    pub process: u32,
-    /// Index of the level within the process.
-    pub level: u32,
-    /// From when.
-    pub at: Seconds,
-    /// How much.
-    pub value: f64,
-}
-
-/// What was run, to be able to make a profile of a timeline again.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct About {
-    /// [`FORMAT`].
-    pub format: String,
-    /// What was trained.
-    pub name: String,
-    /// Samples of one step.
-    pub batch: u32,
-    /// The operations of every step, as in a profile; none if no profile can tell what was run.
-    pub operations: Vec<Operation>,
-}
-
-/// What happened.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Timeline<'a> {
-    /// What was run.
-    pub about: About,
-    /// Groups of lanes, from top to bottom.
-    pub processes: Vec<Process>,
-    /// What took a while.
-    pub events: Vec<Event<'a>>,
-    /// Levels; in order of time for each.
-    pub levels: Vec<Level>,
-}
-
-impl Timeline<'_> {
-    /// Sorts events by process, lane and time, and moves those that overlap an earlier one without lying in it to further
-    /// lanes of the same name.
-    pub fn untangle(&mut self) {
-        let key = |event: &Event<'_>| (event.process, event.lane);
-        self.events.sort_by(|a, b| {
-            let times = a.since.get().total_cmp(&b.since.get());
-            key(a).cmp(&key(b)).then(times).then(b.until.get().total_cmp(&a.until.get()))
-        });
-        let mut first = 0;
-        while first < self.events.len() {
-            let (process, lane) = key(&self.events[first]);
-            let length =
-                self.events[first..].iter().take_while(|event| key(event) == (process, lane)).count();
-            let lanes = &mut self.processes[process as usize].lanes;
-            // Ends of the events that are open, innermost last, by lane.
-            let mut open: Vec<(u32, Vec<Seconds>)> = vec![(lane, Vec::new())];
-            for event in &mut self.events[first..first + length] {
-                let (since, until) = (event.since, event.until);
-                let fits = |(_, open): &mut (u32, Vec<Seconds>)| {
-                    open.retain(|end| *end > since);
-                    open.last().is_none_or(|end| until <= *end)
-                };
-                let place = open.iter_mut().position(fits).unwrap_or_else(|| {
-                    let name = format!("{} ({})", lanes[lane as usize], open.len() + 1);
-                    lanes.push(name);
-                    open.push((lanes.len() as u32 - 1, Vec::new()));
-                    open.len() - 1
-                });
-                event.lane = open[place].0;
-                open[place].1.push(until);
-            }
-            first += length;
-        }
-        // Lanes that were added are behind the others of their process.
-        self.events.sort_by_key(key);
-    }
-}
 
 /// Whether a file of that name is in Perfetto's own format.
 pub fn is_perfetto(path: &Path) -> bool {
@@ -154,11 +27,6 @@ pub fn write_timeline(path: &Path, timeline: &Timeline<'_>) -> Result<(), Fault>
         true => perfetto::print(timeline, &mut file),
         false => chrome::print(timeline, &mut file),
     })
-}
-
-/// Whole nanoseconds; what lies before zero or beyond 584 years is cut off.
-fn nanoseconds(time: Seconds) -> u64 {
-    (time.get() * 1e9).round() as u64
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Only the messages and fields that are written or read are declared; numbers are those of perfetto_trace.proto.
 
-use super::{Event, Flow, Timeline, nanoseconds};
+use super::event::{Event, Flow, Timeline, nanoseconds};
 use prost::Message;
 use std::collections::HashMap;
 use std::io::{self, Write};

@@ -1,7 +1,8 @@
 use super::*;
-use crate::{Found, Options, import};
+use crate::{Content, Options, import};
 use serde_json::Value;
-use stepcast_core::profile::Resource;
+use stepcast_core::profile::{Operation, Resource};
+use stepcast_core::quantity::Seconds;
 
 fn event(process: u32, lane: u32, name: &'static str, since: f64, until: f64) -> Event<'static> {
     let (since, until) = (Seconds::new(since), Seconds::new(until));
@@ -150,9 +151,9 @@ fn both_formats_give_the_profile_back() {
     for name in ["timeline.json", "timeline.pftrace"] {
         let path = folder.path().join(name);
         write_timeline(&path, &sample()).unwrap();
-        match import(&[path], &Options::default()).unwrap().found {
-            Found::Profile(profile) => profiles.push(profile),
-            Found::Model(_) => panic!("a timeline is no model"),
+        match import(&[path], &Options::default()).unwrap().content {
+            Content::Profile(profile) => profiles.push(profile),
+            Content::Model(_) => panic!("a timeline is no model"),
         }
     }
     assert_eq!(profiles[0], profiles[1]);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::Profile;
 use stepcast_core::quantity::{BitsPerSec, Seconds};
-use stepcast_trace::{read_profile, tensorflow, unpacked};
+use stepcast_trace::{read_profile, read_run_metadata, unpacked};
 
 /// Steps of the slowest worker after which a run was stopped, where the configuration does not say.
 const USUAL_STEPS: u64 = 40;
@@ -142,8 +142,8 @@ impl Configuration {
             return Ok((Profile { name: self.name.clone(), ..read_profile(&ready)? }, Vec::new()));
         }
         let graphs = self.file("partition_graphs_runmetadata.pb.gz");
-        let imported = tensorflow(&self.file("runmetadata.tar.xz"), Some(&graphs), self.batch)?;
-        Ok((Profile { name: self.name.clone(), ..imported.found }, imported.notes))
+        let imported = read_run_metadata(&self.file("runmetadata.tar.xz"), Some(&graphs), self.batch)?;
+        Ok((Profile { name: self.name.clone(), ..imported.content }, imported.notes))
     }
 
     /// The measured runs, by number of workers; the first measurement of each.

@@ -1,16 +1,17 @@
 //! How rows of the operands lie in memory, and what that costs.
 //!
-//! Matrices are stored row by row. Rows whose length is a multiple of 16 bytes can be copied in bulk; rows of a multiple
-//! of 4 bytes only word by word, others only element by element. For tensor units libraries have other kernels for
-//! each, with coefficients of their own ([`Alignment::family`]). Ordinary units have one kind of kernel for all: on an H200
-//! 360 fp32 products with sizes just below powers of two took the time of these within 1 % in the median, aligned or not
-//! (`validation/gemm/alignment_fp32_h200.csv.gz`).
+//! Matrices are stored row by row. Rows whose length is a multiple of 16 bytes can be copied in bulk; rows of a
+//! multiple of 4 bytes only word by word, others only element by element. For tensor units libraries have other kernels
+//! for each, with coefficients of their own ([`Alignment::family`]). Ordinary units have one kind of kernel for all: on
+//! an H200 360 fp32 products with sizes just below powers of two took the time of these within 1 % in the median,
+//! aligned or not (`validation/gemm/alignment_fp32_h200.csv.gz`).
 
 use super::{Shape, Transposition, Variant};
 use crate::precision::Precision;
 use serde::{Deserialize, Serialize};
 
-/// C with at most so many elements makes kernels for single elements launch a second one.
+/// Largest C, in elements, for which kernels that copy single elements launch a second kernel: read off
+/// `validation/gemm/alignment_h200.csv.gz` (docs/methods/gemm.md, Alignment).
 const SMALL_RESULT: f64 = 48e3;
 
 /// Largest unit in which every row of every operand can be copied.

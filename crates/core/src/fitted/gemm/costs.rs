@@ -1,5 +1,5 @@
-//! What a product costs on a device: the cheapest of a library's kernels. Times are linear in the coefficients once every
-//! product has its kernel; [`Product::features`] are what fits need.
+//! What a product costs on a device: the cheapest of a library's kernels. Times are linear in the coefficients once
+//! every product has its kernel; [`Product::features`] are what fits need.
 //!
 //! A kernel has a tile and a split. It cuts C into tiles and k into `split` parts; every tile of a part is a
 //! block, and the blocks run on the multiprocessors in waves:
@@ -24,19 +24,21 @@ use super::{Shape, Variant};
 use crate::precision::Precision;
 use crate::quantity::{Bytes, Seconds};
 
-/// Rows and columns of C that one block computes, as powers of two.
+/// Rows and columns of C that one block computes, as powers of two (assumed).
 const TILE_POWERS: [(u32, u32); 9] = [(5, 5), (6, 5), (5, 6), (6, 6), (7, 6), (6, 7), (7, 7), (8, 7), (7, 8)];
 /// Names of the tiles.
 pub const TILE_NAMES: [&str; TILES] =
     ["32x32", "64x32", "32x64", "64x64", "128x64", "64x128", "128x128", "256x128", "128x256"];
 /// Number of tiles.
 pub const TILES: usize = TILE_POWERS.len();
+/// Parts into which a kernel may split k (assumed).
 const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
-/// Elements of k in one step of a kernel's loop.
+/// Elements of k in one step of a kernel's loop (assumed).
 const LOOP_STEP: u32 = 8;
 /// Partial sums are kept in 32 bits, whatever the operands are.
 const PARTIAL_BYTES: f64 = 4.0;
-/// How sharp the corner is between launching and computing.
+/// How sharp the corner is between launching and computing: chosen on left-out `fit` rows of
+/// `validation/gemm/h200.csv.gz` (docs/methods/gemm.md).
 const CORNER: i32 = 4;
 
 /// What the host needs for a call in a queue.
@@ -64,7 +66,8 @@ pub const COUNT: usize = TILE + TILES;
 /// Coefficients of the host: its speed changes them together.
 const OF_HOST: [usize; 3] = [LAUNCH, SECOND, ALONE];
 
-/// The coefficients, each at its place: seconds, or seconds per byte, per loop element or per operation of one multiprocessor.
+/// The coefficients, each at its place: seconds, or seconds per byte, per loop element or per operation of one
+/// multiprocessor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Costs(pub [f64; COUNT]);
 

@@ -7,7 +7,8 @@ use crate::quantity::{Flops, Seconds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Calls in the longest queues. Between 10 and endless queues the errors of the H200 recording hardly differ.
+/// Calls in the longest queues: a guess. Between 10 and endless queues the errors of the H200 recording
+/// (`validation/gemm/h200.csv.gz`) hardly differ.
 const MOST_CALLS: f64 = 20.0;
 
 /// What all variants share.

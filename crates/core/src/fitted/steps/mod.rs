@@ -1,8 +1,8 @@
 //! Times of a whole training step on a device that was fitted to measured steps.
 //!
-//! Every layer falls into a [`Class`]. Its device time is a combination of [`Feature`]s with fitted coefficients that are
-//! never negative; a host issues the kernels ([`LaunchCosts`]), a device runs them in order. Small batches wait for the
-//! host, large ones for the device. docs/methods/steps.md has the figures.
+//! Every layer falls into a [`Class`]. Its device time is a combination of [`Feature`]s with fitted coefficients that
+//! are never negative; a host issues the kernels ([`LaunchCosts`]), a device runs them in order. Small batches wait for
+//! the host, large ones for the device. docs/methods/steps.md has the figures.
 
 mod class;
 mod launch;
@@ -25,9 +25,11 @@ use crate::quantity::{Bytes, Seconds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Bytes of a parameter that plain gradient descent moves: it and its gradient are read, it is written.
+/// Bytes of a parameter that plain gradient descent moves: it and its gradient are read, it is written (counted, not
+/// fitted).
 const UPDATE_BYTES: f64 = 12.0;
-/// What an update costs for each tensor, and whatever their number.
+/// Time of an update for each tensor, and once for all of them: guesses chosen by hand on the H200 steps in
+/// `validation/steps`.
 const UPDATE_TENSOR: Seconds = Seconds::new(0.25e-6);
 const UPDATE_START: Seconds = Seconds::new(8e-6);
 

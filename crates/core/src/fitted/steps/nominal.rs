@@ -19,7 +19,8 @@ pub struct Nominal {
 }
 
 impl Nominal {
-    /// Those of the H200, its memory at five sixths of the printed rate.
+    /// Those of the H200's data sheet, its memory at five sixths of the printed rate. They are units: an error in them
+    /// is absorbed by the coefficients.
     pub fn h200() -> Self {
         Self {
             fp32: FlopsPerSec::new(67e12),

@@ -8,14 +8,17 @@ use crate::model::{Activation, Layer, Model, Norm, Op};
 use crate::precision::Precision;
 use crate::quantity::Seconds;
 
-/// Most channels of an image before its first convolution.
+/// Most channels of an image before its first convolution: RGB and one more (a rule, not fitted).
 const IMAGE_CHANNELS: u64 = 4;
-/// The tile of an output that one multiprocessor computes at a time, and that of a weight gradient.
+/// The tile of an output that one multiprocessor computes at a time, and that of a weight gradient: chosen by hand on
+/// the H200 steps in `validation/steps`.
 const TILE: f64 = 128.0 * 64.0;
 const GRADIENT_TILE: f64 = 64.0 * 32.0;
-/// Backward operations of attention for each forward one: it is computed again, and four products instead of two.
+/// Backward operations of attention for each forward one: the forward product is computed again, and four more follow
+/// (counted, not fitted: 5 products against 2).
 const ATTENTION_BACKWARD: f64 = 2.5;
-/// Times that the bytes of a 32-bit weight are moved to cast it: read once, written in half.
+/// Times that the bytes of a 32-bit weight are moved to cast it: read once, written in half the size (counted, not
+/// fitted).
 const CAST_PASSES: f64 = 1.5;
 
 /// One layer of a step.
@@ -191,6 +194,7 @@ impl StepOp {
 
     /// What is counted rather than fitted: starts of kernels, casts of weights, passes over memory.
     pub fn counted(&self, at: &Setting<'_>) -> Seconds {
+        // Seconds for the starts of a layer's kernels: guesses chosen by hand on the H200 steps in `validation/steps`.
         let starts = match (self.class, at.phase) {
             (Class::BatchNorm, _) => 7e-6,
             (Class::Attention, Phase::Forward) => 6e-6,
@@ -214,7 +218,7 @@ impl StepOp {
         precision == Precision::Bf16 && self.class.multiplies()
     }
 
-    /// What the host does for it.
+    /// Launches of the host for it: numbers chosen by hand on the H200 steps in `validation/steps`.
     pub fn launches(&self, precision: Precision, phase: Phase) -> Launches {
         let bias = f64::from(u8::from(self.bias));
         let linear = f64::from(u8::from(self.class == Class::Linear));

@@ -4,7 +4,7 @@
 use super::launch::{LaunchCosts, Launches};
 use crate::quantity::Seconds;
 
-/// What ends a step on the host: the optimiser is called.
+/// Time that the host takes to call the optimiser: a guess chosen by hand on the H200 steps in `validation/steps`.
 const UPDATE_CALL: Seconds = Seconds::new(40e-6);
 
 /// A step whose launches are counted and whose device times are known, but for a factor for each phase.

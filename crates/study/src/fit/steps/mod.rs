@@ -1,57 +1,59 @@
 //! Whole training steps, measured layer by layer.
 
-mod left_out;
 mod read;
 
-pub use left_out::{Fold, LeftOut, Prediction, predictions, summary};
-pub use read::{Steps, read};
+pub use super::left_out::{Fold, LeftOutErrors, LeftOutPrediction, predictions, summary};
+pub use read::{MeasuredSteps, read};
 
-use super::{Fault, Fitted, Row, source};
+use super::fault::unprintable;
+use super::report::{FitErrorRow, FitReport, source};
 use std::collections::BTreeSet;
 use std::path::Path;
+use stepcast_core::fault::Fault;
 use stepcast_core::fitted::artefact::Artefact;
 use stepcast_core::fitted::gemm::GemmModel;
 use stepcast_core::fitted::steps::{Class, Nominal, Phase, StepModel, lacks};
 use stepcast_fit::FitError;
-use stepcast_fit::artefact::Errors;
-use stepcast_fit::steps::{Judged, MeasuredStep, Moment, Recording, StepErrors, to_toml};
+use stepcast_fit::artefact::FitErrors;
+use stepcast_fit::steps::{MeasuredStep, PreparedSteps, StepComparison, StepErrors, StepPart, to_toml};
 
 /// Fits the steps of `data`; those of `test`, if given, are tested with. `gemm` is an artefact of matrix products.
-pub fn run(data: &Path, test: Option<&Path>, gemm: Option<&Path>, date: String) -> Result<Fitted, Fault> {
-    let Steps { steps, mut notes } = read(data)?;
+pub fn run(data: &Path, test: Option<&Path>, gemm: Option<&Path>, date: String) -> Result<FitReport, Fault> {
+    let MeasuredSteps { steps, mut notes } = read(data)?;
     several_models(data, &steps)?;
     let products = gemm.map(|path| products(path, &steps)).transpose()?;
     let products = products.as_ref();
     let held = test.map(read).transpose()?.unwrap_or_default();
     notes.extend(held.notes);
-    let untold = |error: FitError| untold(data, &error);
-    let model = Recording::new(&steps, Nominal::h200(), products).fit(|_| true).map_err(untold)?;
-    let judge = |steps: &[MeasuredStep]| -> Vec<Judged> {
-        steps.iter().filter_map(|step| Judged::new(&model, step)).collect()
+    let fit_fault = |error: FitError| fit_fault(data, &error);
+    let model = PreparedSteps::new(&steps, Nominal::h200(), products).fit(|_| true).map_err(fit_fault)?;
+    let judge = |steps: &[MeasuredStep]| -> Vec<StepComparison> {
+        steps.iter().filter_map(|step| StepComparison::new(&model, step)).collect()
     };
     let (on_fit, on_held) = (judge(&steps), judge(&held.steps));
     if on_held.len() < held.steps.len() {
         let unknown = held.steps.len() - on_held.len();
         notes.push(format!("{unknown} held steps are in a precision that was not fitted: left out."));
     }
-    let errors = |moment: Moment| {
-        let fit = Judged::quality(&on_fit, moment)?;
-        Some(Errors { fit, held: Judged::quality(&on_held, moment) })
+    let errors = |moment: StepPart| {
+        let fit = StepComparison::quality(&on_fit, moment)?;
+        Some(FitErrors { fit, held: StepComparison::quality(&on_held, moment) })
     };
     let (Some(forward), Some(backward), Some(iteration)) =
-        (errors(Moment::Forward), errors(Moment::Backward), errors(Moment::Iteration))
+        (errors(StepPart::Forward), errors(StepPart::Backward), errors(StepPart::Iteration))
     else {
-        return Err(untold(FitError::TooFew { rows: 0, columns: 1 }));
+        return Err(fit_fault(FitError::TooFew { rows: 0, columns: 1 }));
     };
-    let rows = Moment::ALL.into_iter().zip([forward, backward, iteration]);
-    let rows = rows.flat_map(|(moment, errors)| Row::of(&moment.to_string(), &errors).collect::<Vec<_>>());
-    let left_out = summary(&predictions(&steps, Fold::Model, products).map_err(untold)?);
-    notes.extend(found(&model));
+    let rows = StepPart::ALL.into_iter().zip([forward, backward, iteration]);
+    let rows =
+        rows.flat_map(|(moment, errors)| FitErrorRow::rows(&moment.to_string(), &errors).collect::<Vec<_>>());
+    let left_out = summary(&predictions(&steps, Fold::Model, products).map_err(fit_fault)?);
+    notes.extend(model_notes(&model));
     let rows = rows.collect();
     let artefact =
         to_toml(&model, StepErrors { forward, backward, iteration }, source(data, steps.len()), date)
-            .map_err(|error| crate::fit::unprintable(data, &error))?;
-    Ok(Fitted { rows, left_out, notes, artefact })
+            .map_err(|error| unprintable(data, &error))?;
+    Ok(FitReport { rows, left_out, notes, artefact })
 }
 
 /// The matrix products of an artefact, in every precision that was measured.
@@ -77,7 +79,7 @@ pub fn several_models(data: &Path, steps: &[MeasuredStep]) -> Result<(), Fault> 
     let models: BTreeSet<&str> = steps.iter().map(|step| step.model.name.as_str()).collect();
     match models.first() {
         Some(only) if models.len() == 1 => {
-            let reason = format!("{only} is its only model: nothing tells how well others are predicted");
+            let reason = format!("{only} is its only model: predictions of other models cannot be tested");
             Err(Fault::in_file(data.display().to_string(), reason, "measure steps of two models or more"))
         }
         _ => Ok(()),
@@ -85,11 +87,11 @@ pub fn several_models(data: &Path, steps: &[MeasuredStep]) -> Result<(), Fault> 
 }
 
 /// The fault of a fit that did not succeed.
-pub fn untold(data: &Path, error: &FitError) -> Fault {
+pub fn fit_fault(data: &Path, error: &FitError) -> Fault {
     Fault::in_file(data.display().to_string(), error.to_string(), "check the times of its layers")
 }
 
-fn found(model: &StepModel) -> Vec<String> {
+fn model_notes(model: &StepModel) -> Vec<String> {
     let launch = &model.launch;
     let mut notes = vec![format!(
         "The host takes {} for a kernel forward, {} backward.",

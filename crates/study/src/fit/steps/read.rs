@@ -1,23 +1,23 @@
 //! Measured steps: one JSON object a line, plain or compressed.
 
-use super::super::Fault;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use stepcast_core::fault::Fault;
 use stepcast_core::model::{Model, zoo};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
 use stepcast_fit::steps::MeasuredStep;
 
-/// What libraries put before the names of a network's layers.
+/// Prefixes that libraries put before the names of a network's layers.
 const WRAPPERS: [&str; 3] = ["m.", "bert.", "transformer."];
 /// A parameter that belongs to no module of its own, and the layer it belongs to.
 const LOOSE: [(&str, &str); 1] = [("cls.predictions", "cls.predictions.decoder")];
 
-/// The steps of a file, and what was left out of it.
+/// The steps of a file, and notes about those left out.
 #[derive(Debug, Default)]
-pub struct Steps {
+pub struct MeasuredSteps {
     /// Those of models that the zoo has.
     pub steps: Vec<MeasuredStep>,
     /// Why others were left out, one sentence each.
@@ -55,12 +55,12 @@ struct Gradient {
 }
 
 /// Reads measured steps.
-pub fn read(path: &Path) -> Result<Steps, Fault> {
+pub fn read(path: &Path) -> Result<MeasuredSteps, Fault> {
     let name = path.display().to_string();
     let text = String::from_utf8(stepcast_trace::unpacked(path)?).map_err(|_| {
         Fault::in_file(&name, "it is not UTF-8 text", "give one JSON object for each measured step")
     })?;
-    let mut found = Steps::default();
+    let mut found = MeasuredSteps::default();
     let mut seen = BTreeSet::new();
     let mut unknown: BTreeMap<String, String> = BTreeMap::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -87,7 +87,7 @@ pub fn read(path: &Path) -> Result<Steps, Fault> {
             Some(note) => format!("it holds no step of a model of the zoo; {}", note.trim_end_matches('.')),
             None => "it holds no measured steps".to_owned(),
         };
-        let remedy = "give one JSON object for each step; docs/fit.md says what is in it";
+        let remedy = "give one JSON object for each step; docs/fit.md describes it";
         return Err(Fault::in_file(name, reason, remedy));
     }
     Ok(found)
@@ -123,17 +123,17 @@ fn step(place: &str, line: &Line, model: Arc<Model>) -> Result<MeasuredStep, Fau
         "fp32" | "f32" | "float32" => Precision::Fp32,
         "bf16" | "bfloat16" => Precision::Bf16,
         other => {
-            let reason = format!("precision \"{other}\" is none that steps are fitted in");
+            let reason = format!("precision \"{other}\" is not one that steps are fitted in");
             return Err(Fault::in_file(place, reason, "use fp32 or bf16"));
         }
     };
     if line.batch == 0 {
-        return Err(Fault::in_file(place, "batch 0 is no batch", "use a whole number from 1 on"));
+        return Err(Fault::in_file(place, "a batch has at least one sample", "use a whole number from 1 on"));
     }
     let time = |key: &str, value: f64, least: f64| {
         let sound = value.is_finite() && value >= 0.0 && value > least;
         sound.then(|| Seconds::new(value * 1e-3)).ok_or_else(|| {
-            let reason = format!("{key} {value} is no time");
+            let reason = format!("{key} {value} is not a time");
             Fault::in_file(place, reason, "use a positive number of milliseconds, or leave the line out")
         })
     };
@@ -154,7 +154,7 @@ fn step(place: &str, line: &Line, model: Arc<Model>) -> Result<MeasuredStep, Fau
         }
     }
     if leaves.is_empty() || ready.is_empty() {
-        let reason = format!("no layer in its profile is called as in the zoo's {}", model.name);
+        let reason = format!("no layer in its profile has the name of a layer of the zoo's {}", model.name);
         let remedy = format!("use the names of `stepcast models show {} --layers`", model.name);
         return Err(Fault::in_file(place, reason, remedy));
     }
@@ -164,7 +164,7 @@ fn step(place: &str, line: &Line, model: Arc<Model>) -> Result<MeasuredStep, Fau
     Ok(MeasuredStep { precision, batch: line.batch, forward, backward, iteration, leaves, ready, model })
 }
 
-/// The layer that a module is.
+/// The layer of the zoo's model that a module corresponds to.
 fn layer<'a>(names: &BTreeSet<&'a str>, module: &str) -> Option<&'a str> {
     let bare = WRAPPERS.iter().fold(module, |name, wrapper| name.strip_prefix(wrapper).unwrap_or(name));
     let bare = LOOSE.iter().find(|(loose, _)| *loose == bare).map_or(bare, |(_, layer)| layer);

@@ -4,10 +4,11 @@
 mod made;
 
 use super::{Rank, read_all};
-use crate::import::Options;
+use crate::options::Options;
 use made::Job;
+use stepcast_core::fault::Fault;
 
-fn ranks(text: &str, most: usize) -> Result<Vec<Rank>, crate::Fault> {
+fn ranks(text: &str, most: usize) -> Result<Vec<Rank>, Fault> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("job.json");
     std::fs::write(&path, text).unwrap();

@@ -3,7 +3,7 @@
 mod fixture;
 mod robust;
 
-use super::from_run_metadata;
+use super::profile as profile_of;
 use crate::Imported;
 use fixture::{StepBuilder, WORKER, edge, graphs, node, server, small_graph, small_step};
 use stepcast_core::fault::Fault;
@@ -13,6 +13,12 @@ fn import(steps: &[StepBuilder], graphs: &[u8]) -> Result<Imported<Profile>, Fau
     let bytes: Vec<Vec<u8>> = steps.iter().map(StepBuilder::bytes).collect();
     let slices: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
     from_run_metadata(&slices, Some(graphs), 8)
+}
+
+fn from_run_metadata(steps: &[&[u8]], graphs: Option<&[u8]>, batch: u32) -> Result<Imported<Profile>, Fault> {
+    let names: Vec<String> = (0..steps.len()).map(|index| format!("step {index}")).collect();
+    let named: Vec<(&str, &[u8])> = names.iter().map(String::as_str).zip(steps.iter().copied()).collect();
+    profile_of(&named, graphs.map(|bytes| ("graphs", bytes)), batch, "steps", "steps")
 }
 
 fn three_steps() -> [StepBuilder; 3] {
@@ -51,7 +57,7 @@ fn micros(lengths: impl Iterator<Item = f64>) -> Vec<i64> {
 
 #[test]
 fn a_small_job() {
-    let Imported { found: profile, notes, .. } = import(&three_steps(), &small_graph()).unwrap();
+    let Imported { content: profile, notes, .. } = import(&three_steps(), &small_graph()).unwrap();
     assert_eq!(notes, Vec::<String>::new());
     let names: Vec<&str> = profile.operations.iter().map(|operation| operation.name.as_str()).collect();
     assert_eq!(names, ["weight", "weight/read", "edge_1", "forward", "backward", "edge_2", "update"]);
@@ -98,7 +104,7 @@ fn what_was_not_recorded_is_contracted() {
         .ran(WORKER, "ready", 0, 1, 0)
         .got("edge_1", &ps, WORKER, 6, 50, 40)
         .ran(WORKER, "forward", 60, 90, 1);
-    let Imported { found: profile, notes, .. } = import(&[step], &nodes).unwrap();
+    let Imported { content: profile, notes, .. } = import(&[step], &nodes).unwrap();
     assert_eq!(profile.operations.len(), 4);
     assert_eq!(after(&profile, "forward"), ["edge_1", "ready"]);
     assert_eq!(after(&profile, "edge_1"), ["weight"]);
@@ -121,7 +127,7 @@ fn loops_do_not_wait_for_their_last_iteration() {
             .ran(WORKER, "body", start + 2, start + 12, 1)
             .ran(WORKER, "next", start + 13, start + 14, 1);
     }
-    let Imported { found: profile, notes, .. } = import(&[step], &nodes).unwrap();
+    let Imported { content: profile, notes, .. } = import(&[step], &nodes).unwrap();
     assert_eq!(after(&profile, "merge"), ["edge_1"]);
     assert_eq!(after(&profile, "next"), ["body"]);
     assert_eq!(time(&profile, 0, "body"), (22, 52), "three times 10 µs");
@@ -135,7 +141,7 @@ fn loops_do_not_wait_for_their_last_iteration() {
 fn a_tensor_recorded_twice_is_there_when_the_last_part_is() {
     let ps = server(0);
     let step = small_step(0, 0).got("edge_1", &ps, WORKER, 25, 65, 4000);
-    let Imported { found: profile, notes, .. } = import(&[step], &small_graph()).unwrap();
+    let Imported { content: profile, notes, .. } = import(&[step], &small_graph()).unwrap();
     assert_eq!(time(&profile, 0, "edge_1"), (20, 65));
     assert!(notes[0].starts_with("1 records were of something"), "{notes:?}");
 }
@@ -144,12 +150,12 @@ fn a_tensor_recorded_twice_is_there_when_the_last_part_is() {
 fn a_missing_record_is_estimated_from_the_other_steps() {
     let [first, second, third] = three_steps();
     let steps = [first, second.without("edge_2"), third];
-    let Imported { found: profile, notes, .. } = import(&steps, &small_graph()).unwrap();
+    let Imported { content: profile, notes, .. } = import(&steps, &small_graph()).unwrap();
     // As in the other steps, 5 µs after "backward" and 5 µs before "update".
     assert_eq!(time(&profile, 1, "edge_2"), (385, 435));
     assert!(notes[0].starts_with("1 records (1 of transfers) were missing in 1 of 3 steps"), "{notes:?}");
     let [first, second, third] = three_steps();
-    let Imported { found: profile, .. } =
+    let Imported { content: profile, .. } =
         import(&[first, second.without("update"), third], &small_graph()).unwrap();
     assert_eq!(time(&profile, 1, "update"), (440, 450), "nothing waits for it: 10 µs as in the other steps");
 }
@@ -157,7 +163,7 @@ fn a_missing_record_is_estimated_from_the_other_steps() {
 #[test]
 fn a_tensor_that_was_never_recorded_has_the_size_of_what_was_made() {
     let steps = three_steps().map(|step| step.without("edge_2"));
-    let Imported { found: profile, notes, .. } = import(&steps, &small_graph()).unwrap();
+    let Imported { content: profile, notes, .. } = import(&steps, &small_graph()).unwrap();
     assert_eq!(operation(&profile, "edge_2").bytes, 4000);
     assert_eq!(time(&profile, 0, "edge_2"), (370, 430));
     assert!(notes.iter().any(|note| note.contains("edge_2 was never recorded as received")), "{notes:?}");
@@ -168,7 +174,7 @@ fn a_step_of_another_kind_is_left_out() {
     let other = StepBuilder::at(1550).ran(WORKER, "save", 0, 400, 1).ran(WORKER, "forward", 400, 500, 1);
     let [first, second, third] = three_steps();
     let steps = [first, second, third, other];
-    let Imported { found: profile, notes, .. } = import(&steps, &small_graph()).unwrap();
+    let Imported { content: profile, notes, .. } = import(&steps, &small_graph()).unwrap();
     assert_eq!(profile.steps.len(), 3);
     assert!(notes[0].starts_with("step 3 lacks 7 of 8 usual records"), "{notes:?}");
     assert!(profile.operations.iter().all(|operation| operation.name != "save"));
@@ -177,11 +183,11 @@ fn a_step_of_another_kind_is_left_out() {
 #[test]
 fn steps_that_do_not_follow_each_other_are_as_long_as_their_records() {
     let steps = [small_step(0, 0), small_step(500, 0), small_step(90_000, 0)];
-    let Imported { found: profile, notes, .. } = import(&steps, &small_graph()).unwrap();
+    let Imported { content: profile, notes, .. } = import(&steps, &small_graph()).unwrap();
     assert_eq!(micros(profile.steps.iter().map(|step| step.length)), [500, 500, 500]);
     assert!(notes[0].starts_with("1 of 2 steps are not followed at once"), "{notes:?}");
     let same = [small_step(0, 0), small_step(0, 0)];
-    let Imported { found: profile, .. } = import(&same, &small_graph()).unwrap();
+    let Imported { content: profile, .. } = import(&same, &small_graph()).unwrap();
     assert_eq!(micros(profile.steps.iter().map(|step| step.length)), [440, 440]);
 }
 
@@ -215,7 +221,7 @@ fn several_servers_have_numbers() {
         .got("edge_up_b", worker, &ps4, 92, 101, 80)
         .ran(&ps1, "update", 101, 102, 10)
         .ran(&ps4, "update", 103, 104, 20);
-    let Imported { found: profile, notes, .. } = import(&[step], &nodes).unwrap();
+    let Imported { content: profile, notes, .. } = import(&[step], &nodes).unwrap();
     let server = |name| operation(&profile, name).server;
     assert_eq!(["a", "edge_a", "edge_up_a", "update (2)"].map(server), [0; 4]);
     assert_eq!(["b", "edge_b", "edge_up_b", "update"].map(server), [1; 4]);
@@ -228,7 +234,7 @@ fn several_servers_have_numbers() {
 fn only_one_worker_is_imported() {
     let other = "/job:worker/replica:0/task:1/device:CPU:0";
     let steps = three_steps().map(|step| step.ran(other, "forward", 5, 9, 1));
-    let Imported { found: profile, notes, .. } = import(&steps, &small_graph()).unwrap();
+    let Imported { content: profile, notes, .. } = import(&steps, &small_graph()).unwrap();
     assert_eq!(time(&profile, 0, "forward"), (70, 170));
     assert!(notes.iter().any(|note| note.starts_with("1 further workers")), "{notes:?}");
 }
@@ -237,7 +243,7 @@ fn only_one_worker_is_imported() {
 fn records_of_kernels_are_named_as_unused() {
     let stream = "/job:worker/replica:0/task:0/device:GPU:0/stream:all";
     let steps = three_steps().map(|step| step.ran(stream, "forward:MatMul", 5, 900, 1));
-    let Imported { found: profile, notes, .. } = import(&steps, &small_graph()).unwrap();
+    let Imported { content: profile, notes, .. } = import(&steps, &small_graph()).unwrap();
     assert_eq!(time(&profile, 0, "forward"), (70, 170));
     assert!(notes[0].contains("not those of the kernels"), "{notes:?}");
 }

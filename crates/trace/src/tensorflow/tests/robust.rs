@@ -26,7 +26,7 @@ fn graphs_that_are_absent() {
     assert_eq!(from_run_metadata(&[&whole], Some(&whole), 8).unwrap_err().origin(), "graphs");
     // A step may carry them itself: protobuf messages are joined by putting one behind the other.
     let both = [whole, small_graph()].concat();
-    assert_eq!(from_run_metadata(&[&both], None, 8).unwrap().found.operations.len(), 7);
+    assert_eq!(from_run_metadata(&[&both], None, 8).unwrap().content.operations.len(), 7);
 }
 
 #[test]
@@ -100,7 +100,7 @@ proptest! {
             part.truncate(cut.index(part.len()));
         }
         let second = small_step(500, 3).bytes();
-        if let Ok(Imported { found: profile, .. }) = from_run_metadata(&[&parts[0], &second], Some(&parts[1]), 8) {
+        if let Ok(Imported { content: profile, .. }) = from_run_metadata(&[&parts[0], &second], Some(&parts[1]), 8) {
             prop_assert!(profile.check().is_ok());
         }
     }

@@ -24,7 +24,7 @@ pub(super) struct Event {
 #[derive(Debug, Default)]
 pub(super) struct Events {
     pub(super) events: Vec<Event>,
-    /// Bytes of what an operation puts out first.
+    /// Bytes of an operation's first output.
     pub(super) sizes: HashMap<String, u64>,
     /// The place of each lane that is used.
     lanes: HashMap<String, Place>,
@@ -47,7 +47,7 @@ impl Events {
     fn lane(&mut self, event: &Object) {
         let name = event.get("args").and_then(|args| text(args.get("name")));
         let Some(device) = name.and_then(|name| name.strip_suffix(" Compute")) else { return };
-        match Place::of(device).filter(|_| !is_kernel_stream(device)) {
+        match Place::from_device(device).filter(|_| !is_kernel_stream(device)) {
             Some(place) => drop(self.lanes.insert(process(event), place)),
             None => drop(self.ignored.insert(device.to_owned())),
         }
@@ -56,7 +56,7 @@ impl Events {
     fn operation(&mut self, event: &Object) {
         let (Some(&place), Some(args)) = (self.lanes.get(&process(event)), event.get("args")) else { return };
         let Some(name) = text(args.get("name")) else { return };
-        // Transfers are not told apart; the executor's own bookkeeping computes nothing.
+        // Transfers are not distinguished; the executor's own bookkeeping computes nothing.
         if matches!(name, "RecvTensor" | "_SOURCE" | "_SINK") {
             return;
         }

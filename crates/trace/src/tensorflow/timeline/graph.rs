@@ -1,4 +1,4 @@
-//! What waits for what in a step: names of inputs joined with names of operations.
+//! The dependencies of a step: names of inputs joined with names of operations.
 
 use super::super::place::Place;
 use super::events::{Event, Events};
@@ -94,14 +94,14 @@ pub(super) fn vertices(events: &Events, worker: Place, dropped: &mut usize) -> V
         let start = span(&vertex.source, &spans).map_or(0.0, |(start, _)| start);
         found.push((start, vertex, vec![made]));
     }
-    // What is made at the same moment is made before it moves.
+    // Of events at the same moment, computing comes before transfers.
     found.sort_by(|a, b| {
         a.0.total_cmp(&b.0).then(a.1.resource.is_transfer().cmp(&b.1.resource.is_transfer()))
     });
     join(found, dropped)
 }
 
-/// Puts indices for names.
+/// Replaces names by indices.
 fn join(found: Vec<(f64, Vertex, Vec<Key>)>, dropped: &mut usize) -> Vec<Vertex> {
     let mut operations: HashMap<Key, usize> = HashMap::new();
     let mut transfers: HashMap<(Key, Place), usize> = HashMap::new();

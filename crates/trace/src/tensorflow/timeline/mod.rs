@@ -1,9 +1,9 @@
 //! TensorFlow's timelines: the JSON that `timeline.Timeline` makes of a step's records, for Chrome's viewer.
 //!
-//! A timeline tells which operation ran where and when, and the names of its inputs. A tensor that comes from another
-//! process has the name of its maker with a number: `w/read_S11` or `w/read/_11`. Its size is told only if the timeline was
-//! made with `show_memory=True`. Each file is one step; several, in a folder or archive or named one after the other, are
-//! steps of one worker.
+//! A timeline has the place and time of every operation, and the names of its inputs. A tensor that comes from another
+//! process has the name of its producer with a number: `w/read_S11` or `w/read/_11`. Its size is there only if the
+//! timeline was made with `show_memory=True`. Each file is one step; several, in a folder or archive or named one after
+//! the other, are steps of one worker.
 
 mod events;
 mod graph;
@@ -12,9 +12,11 @@ mod tests;
 
 use super::place::Place;
 use crate::Summary;
+use crate::content::Content;
 use crate::draft::{Draft, Label};
-use crate::import::{Imported, Options, needs_batch};
+use crate::imported::Imported;
 use crate::objects;
+use crate::options::Options;
 use crate::source::{self, Limits};
 use events::Events;
 use graph::Vertex;
@@ -27,14 +29,14 @@ use stepcast_core::profile::{Profile, Resource};
 /// Steps beyond these are not used.
 const MOST_STEPS: usize = 200;
 
-/// A list of events with a lane that is called as TensorFlow calls the computing of a device.
+/// A list of events with a lane named like TensorFlow's lanes of computing.
 pub(crate) fn recognises(head: &[u8]) -> bool {
     let has = |word: &[u8]| head.windows(word.len()).any(|bytes| bytes == word);
     has(b"\"traceEvents\"") && has(b" Compute\"") && (has(b"/job:") || has(b"/device:"))
 }
 
 /// Imports the timelines of one worker's steps.
-pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported<Profile>, Fault> {
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
     let mut notes = Vec::new();
     let mut steps: Vec<(String, Events)> = Vec::new();
     let mut excess = 0_usize;
@@ -57,11 +59,12 @@ pub(crate) fn of_paths(paths: &[PathBuf], options: &Options<'_>) -> Result<Impor
     if excess > 0 {
         notes.push(format!("{excess} timelines beyond the first {MOST_STEPS} were left out"));
     }
-    let batch = options.batch.ok_or_else(|| needs_batch(&place))?;
-    import(&steps, &Label { place, format: "TensorFlow timeline", batch }, notes)
+    let batch = options.required_batch(&place)?;
+    let label = Label { place, format: "TensorFlow timeline", batch };
+    Ok(profile(&steps, &label, notes)?.map(Content::Profile))
 }
 
-fn import(
+fn profile(
     steps: &[(String, Events)],
     label: &Label,
     mut notes: Vec<String>,
@@ -87,7 +90,7 @@ fn import(
     let vertices = graph::vertices(first, worker, &mut dropped);
     if dropped > 0 {
         notes.push(format!(
-            "{dropped} operations started before what they read was made; they do not wait for it"
+            "{dropped} operations started before their inputs were ready; they do not wait for them"
         ));
     }
     let times: Vec<Vec<(f64, f64)>> =
@@ -97,7 +100,7 @@ fn import(
         notes.push(format!("{missing} steps lack operations that the first has; they were left out"));
     }
     check_sizes(&vertices, label, &mut notes)?;
-    notes.push("a timeline does not tell the time between steps; it is taken as zero".to_owned());
+    notes.push("a timeline does not record the time between steps; it is taken as zero".to_owned());
     let servers: BTreeSet<Place> = vertices.iter().filter_map(|vertex| vertex.server).collect();
     let number: HashMap<Place, u32> = servers.into_iter().zip(0..).collect();
     let mut draft = Draft::new(times.len());
@@ -108,7 +111,7 @@ fn import(
         draft.add(&vertex.name, vertex.resource, bytes, after, |step| times[step][index]);
         draft.on_server(server);
     }
-    Ok(Imported { found: draft.finish(label)?, summary: Summary::default(), notes })
+    Ok(Imported { content: draft.finish(label)?, summary: Summary::default(), notes })
 }
 
 fn check_sizes(vertices: &[Vertex], label: &Label, notes: &mut Vec<String>) -> Result<(), Fault> {
@@ -121,7 +124,7 @@ fn check_sizes(vertices: &[Vertex], label: &Label, notes: &mut Vec<String>) -> R
     }
     if unknown == moved().count() {
         let reason =
-            format!("it tells no size of the {unknown} tensors that move between worker and servers");
+            format!("it records no size of the {unknown} tensors that move between worker and servers");
         return wrong(
             reason,
             "make it with generate_chrome_trace_format(show_memory=True), or import the RunMetadata",

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Found, Options};
+use crate::{Content, Options};
 use stepcast_core::pass::Recorded;
 use stepcast_core::quantity::Seconds;
 
@@ -52,15 +52,15 @@ fn imported(files: &[String]) -> Result<Imported<Profile>, Fault> {
     let options = Options { batch: Some(32), ..Options::default() };
     crate::import(&[folder.path().to_owned()], &options).map(|imported| {
         imported.map(|found| match found {
-            Found::Profile(profile) => profile,
-            Found::Model(_) => panic!("a timeline gives a profile"),
+            Content::Profile(profile) => profile,
+            Content::Model(_) => panic!("a timeline gives a profile"),
         })
     })
 }
 
 #[test]
 fn operations_and_tensors_become_a_profile() {
-    let Imported { found, notes, .. } =
+    let Imported { content: found, notes, .. } =
         imported(&[timeline(1_000_000, true), timeline(2_000_000, true)]).unwrap();
     let names: Vec<&str> = found.operations.iter().map(|operation| operation.name.as_str()).collect();
     assert_eq!(names, ["w", "w to worker 0", "forward", "side", "gradient", "gradient to ps 0", "apply"]);

@@ -1,8 +1,8 @@
 //! From the Trace Event Format, event by event.
 
-use super::super::About;
-use super::super::chrome::FIRST;
-use super::{Events, Span};
+use super::events::{Events, Span};
+use crate::timeline::chrome::FIRST;
+use crate::timeline::event::About;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -54,7 +54,7 @@ impl<'de> Visitor<'de> for Whole {
                 }
             }
         }
-        events.ok_or_else(|| A::Error::custom("it does not say what was run"))
+        events.ok_or_else(|| A::Error::custom("it does not describe the job"))
     }
 }
 

@@ -1,8 +1,8 @@
 //! From Perfetto's format, packet by packet.
 
-use super::super::About;
-use super::super::perfetto::{ABOUT, Kind, Packet, TrackEvent};
-use super::{Events, Span};
+use super::events::{Events, Span};
+use crate::timeline::event::About;
+use crate::timeline::perfetto::{ABOUT, Kind, Packet, TrackEvent};
 use prost::Message;
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read};
@@ -42,7 +42,7 @@ pub(super) fn read(mut reader: impl BufRead) -> Result<Events, String> {
                 let Some((name, since)) = open.get_mut(&event.track).and_then(Vec::pop) else {
                     return Err("something ends that never began".to_owned());
                 };
-                let Some(events) = &mut events else { return Err("it does not say what was run".to_owned()) };
+                let Some(events) = &mut events else { return Err("it does not describe the job".to_owned()) };
                 let span = Span { since, until: time.max(since) };
                 match (event.track, name.and_then(|name| names.get(&name))) {
                     (STEPS, _) => events.steps.push(span),
@@ -53,7 +53,7 @@ pub(super) fn read(mut reader: impl BufRead) -> Result<Events, String> {
             _ => {}
         }
     }
-    events.ok_or_else(|| "it does not say what was run".to_owned())
+    events.ok_or_else(|| "it does not describe the job".to_owned())
 }
 
 fn about(event: &TrackEvent) -> Option<&str> {
@@ -72,7 +72,7 @@ fn next(reader: &mut impl BufRead) -> Result<Option<Packet>, String> {
     };
     let cut_short = |_: io::Error| "it is cut short".to_owned();
     if byte().map_err(cut_short)? != super::super::perfetto::PACKET {
-        return Err("it holds something that is no packet".to_owned());
+        return Err("it holds bytes that are not a packet".to_owned());
     }
     let mut length = 0_u64;
     for shift in (0..).step_by(7).take(5) {
@@ -83,7 +83,7 @@ fn next(reader: &mut impl BufRead) -> Result<Option<Packet>, String> {
         }
     }
     if length > MOST_BYTES {
-        return Err(format!("a packet of {length} bytes is no packet"));
+        return Err(format!("a packet of {length} bytes is too large"));
     }
     let mut bytes = Vec::new();
     reader.take(length).read_to_end(&mut bytes).map_err(failed)?;

@@ -1,0 +1,75 @@
+//! ONNX models: a file's graph, without its weights, becomes a model of layers.
+//!
+//! `wire` skips weights while reading, `proto` declares the messages, `graph` orders the nodes; `evaluate` follows
+//! shapes through the rules in `operator`, with the batch left open (`size`); `raise` recognises the layers that
+//! exporters split into primitive operators and builds the model. `docs/import/onnx.md` describes what is counted.
+//!
+//! Memory is bounded by the graph, not by the weights. Nothing in a file can make this crate panic: what cannot be
+//! used is a [`Fault`].
+
+mod evaluate;
+mod functions;
+mod graph;
+mod inputs;
+mod operator;
+mod options;
+mod proto;
+mod raise;
+mod size;
+mod tensor;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use options::Options;
+pub use raise::ImportedModel;
+
+use graph::Graph;
+use prost::Message;
+use proto::ModelProto;
+use std::io::Read;
+use stepcast_core::fault::Fault;
+use wire::WireError;
+
+/// Whether a file that begins like this may be an ONNX model: its first field is the version of the format, and a text
+/// or a graph follows.
+pub fn recognises(head: &[u8]) -> bool {
+    matches!(head, [0x08, 1..=0x7f, 0x12 | 0x1a | 0x22 | 0x28 | 0x32 | 0x3a | 0x42, ..])
+}
+
+/// Reads an ONNX model from a stream; `place` is what errors call it.
+pub fn read(reader: impl Read, place: &str, options: &Options) -> Result<ImportedModel, Fault> {
+    let lean = wire::lean(reader).map_err(|error| unreadable(place, error))?;
+    let no_model = |reason: String| Fault::in_file(place, reason, "give the .onnx file of a model");
+    let model = ModelProto::decode(&lean[..])
+        .map_err(|error| no_model(format!("it is not an ONNX model: {error}")))?;
+    drop(lean);
+    if model.graph.is_none() && model.opsets.is_empty() {
+        return Err(no_model("it is not an ONNX model: it holds no graph".to_owned()));
+    }
+    let producer = [model.producer_name.as_str(), model.producer_version.as_str()];
+    let producer = producer.iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>().join(" ");
+    let source = if producer.is_empty() { "ONNX".to_owned() } else { format!("ONNX, written by {producer}") };
+    let graph = Graph::new(model, place)?;
+    let facts = evaluate::evaluate(&graph, options, place)?;
+    let name = options.name.clone().unwrap_or_else(|| "onnx".to_owned());
+    raise::model(&graph, facts, &name, &source, place)
+}
+
+fn unreadable(place: &str, error: WireError) -> Fault {
+    let again = "copy or export the file again";
+    match error {
+        WireError::Short(at) => {
+            Fault::in_file(place, format!("it ends in the middle of a message, after byte {at}"), again)
+        }
+        WireError::Malformed(at) => {
+            let reason = format!("it is not an ONNX model: there is no field of a message at byte {at}");
+            Fault::in_file(place, reason, "give the .onnx file of a model")
+        }
+        WireError::TooLarge => {
+            let reason = "its graph takes more than 1 GiB of memory even without weights";
+            Fault::in_file(place, reason, "import a smaller part of the model")
+        }
+        WireError::System(error) => Fault::in_file(place, format!("it cannot be read: {error}"), again),
+    }
+}

@@ -1,0 +1,114 @@
+//! Attention as one operator (opset 23), and what any attention costs.
+
+use super::call::{Call, Kind, Made, Rule, Stop, overflow, product_of, scaled, wrong};
+use crate::size::{Size, spelled};
+use stepcast_core::model::Activation;
+
+pub(super) fn rule(op: &str) -> Option<Rule> {
+    Some(match op {
+        "Attention" => attention,
+        "RotaryEmbedding" => rotary,
+        "LinearAttention" => linear,
+        _ => return None,
+    })
+}
+
+/// The sizes of softmax(Q·Kᵀ)·V.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Heads {
+    /// Samples times heads.
+    pub(crate) outer: Size,
+    pub(crate) queries: Size,
+    pub(crate) keys: Size,
+    /// Width of a query and a key in one head.
+    pub(crate) width: Size,
+    /// Width of a value in one head.
+    pub(crate) value_width: Size,
+    /// Whether queries only see keys up to their own place.
+    pub(crate) causal: bool,
+}
+
+impl Heads {
+    /// Products, the softmax and the scaling of the scores: what `Op::Attention` counts.
+    pub(crate) fn work(&self) -> Option<Vec<(Kind, Size)>> {
+        let pairs = match (self.causal, self.queries.number(), self.keys.number()) {
+            (true, Some(queries), Some(keys)) if queries == keys => {
+                Size::fixed(queries.checked_mul(queries.checked_add(1)?)? / 2)
+            }
+            _ => self.queries.times(self.keys)?,
+        };
+        let pairs = pairs.times(self.outer)?;
+        let widths = self.width.plus(self.value_width)?;
+        let softmax = Size::count(Activation::Softmax.operations())?;
+        Some(vec![
+            (Kind::MultiplyAdd, pairs.times(widths)?.times(Size::fixed(2))?),
+            (Kind::Activation, pairs.times(softmax)?),
+            (Kind::Elementwise, pairs),
+        ])
+    }
+}
+
+/// Batch, heads, places and width of one of Q, K and V.
+fn parts(call: &Call<'_>, index: usize, heads: &str) -> Result<[Size; 4], Stop> {
+    match *call.shape(index)? {
+        [batch, heads, places, width] => Ok([batch, heads, places, width]),
+        [batch, places, packed] => {
+            let heads = Size::fixed(call.int(heads, 1));
+            let width = packed
+                .over(heads)
+                .ok_or_else(|| Stop::Wrong(format!("{heads} heads do not divide {packed}")))?;
+            Ok([batch, heads, places, width])
+        }
+        ref other => wrong(format!("it reads three or four dimensions, not {}", spelled(other))),
+    }
+}
+
+fn attention(call: &Call<'_>) -> Result<Made, Stop> {
+    let heads = heads(call)?;
+    let [batch, count, queries, _] = parts(call, 0, "q_num_heads")?;
+    let shape = match call.shape(0)?.len() {
+        3 => vec![batch, queries, count.times(heads.value_width).ok_or_else(overflow)?],
+        _ => vec![batch, count, queries, heads.value_width],
+    };
+    let mut shapes = vec![shape];
+    if call.node.outputs.len() > 1 {
+        let [batch, count, keys, width] = parts(call, 1, "kv_num_heads")?;
+        shapes.push(vec![batch, count, keys, width]);
+        shapes.push(vec![batch, count, keys, heads.value_width]);
+        shapes.push(vec![batch, count, queries, heads.keys]);
+    }
+    let work = heads.work().ok_or_else(overflow)?;
+    Ok(Made { shapes, work, ..Made::default() })
+}
+
+/// The sizes of an `Attention` node.
+pub(crate) fn heads(call: &Call<'_>) -> Result<Heads, Stop> {
+    let [batch, count, queries, width] = parts(call, 0, "q_num_heads")?;
+    let [_, _, keys, _] = parts(call, 1, "kv_num_heads")?;
+    let [_, _, _, value_width] = parts(call, 2, "kv_num_heads")?;
+    let outer = product_of(&[batch, count])?;
+    let masked = call.tensor(3).is_ok_and(|mask| mask.causal);
+    let causal = call.int("is_causal", 0) != 0 || masked;
+    Ok(Heads { outer, queries, keys, width, value_width, causal })
+}
+
+/// Each pair of elements is turned: four products, two sums.
+fn rotary(call: &Call<'_>) -> Result<Made, Stop> {
+    let amount = scaled(call.elements(0)?, 3)?;
+    Ok(Made::free(call.shape(0)?.to_vec())?.with(Kind::Elementwise, amount))
+}
+
+/// Attention with a state instead of pairs (opset 27): each token adds a product of key and value to the state of its head
+/// and reads it by its query; other rules subtract what the state holds already, or let it decay.
+fn linear(call: &Call<'_>) -> Result<Made, Stop> {
+    let [batch, count, places, width] = parts(call, 0, "q_num_heads")?;
+    let [_, _, _, value_width] = parts(call, 2, "kv_num_heads")?;
+    let rule = call.text("update_rule").unwrap_or("gated_delta");
+    let cells = product_of(&[batch, count, places, width, value_width])?;
+    let products = if rule.contains("delta") { 3 } else { 2 };
+    let shape = vec![batch, places, count.times(value_width).ok_or_else(overflow)?];
+    let state = vec![batch, Size::fixed(call.int("kv_num_heads", 1)), width, value_width];
+    let made = Made { shapes: vec![shape, state], ..Made::default() };
+    let made = made.with(Kind::MultiplyAdd, scaled(cells, 2 * products)?);
+    Ok(if rule.contains("gated") { made.with(Kind::Elementwise, cells) } else { made })
+}

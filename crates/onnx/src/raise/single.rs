@@ -1,0 +1,174 @@
+//! Nodes that are layers by themselves: convolution, pooling, normalisation, non-linearities, sums.
+
+use super::net::Net;
+use super::unit::Unit;
+use crate::graph::{Node, NodeId, TensorId};
+use crate::operator::{Windows, reduced_axes};
+use crate::size::Size;
+use stepcast_core::model::{Activation, Conv2d, Norm, Op, Padding, Pool};
+
+/// A node as one layer, for its output `output`.
+pub(super) fn unit(net: &Net<'_>, id: NodeId, output: TensorId) -> Unit {
+    let node = net.node(id);
+    let unit = Unit::new(net, id, output);
+    let activation = |activation| Some(Op::Activate(activation));
+    match node.op.as_str() {
+        "Conv" | "ConvTranspose" | "ConvInteger" | "CausalConvWithState" => {
+            let op = if node.op == "Conv" { convolution(net, node) } else { None };
+            unit.with(op).parameters(net, node.input(1), node.input(2))
+        }
+        "DeformConv" => unit.parameters(net, node.input(1), node.input(3)),
+        "MaxPool" => unit.with(pool(net, node, Pool::Max)),
+        "AveragePool" => unit.with(pool(net, node, Pool::Average)),
+        "GlobalMaxPool" => unit.with(whole_image(net, node, Pool::Max)),
+        "GlobalAveragePool" => unit.with(whole_image(net, node, Pool::Average)),
+        "ReduceMean" => mean(net, node, unit),
+        "BatchNormalization" => {
+            let affine = is_parameter(net, node, 1) && is_parameter(net, node, 2);
+            let op = Op::Normalise(Norm::Batch { affine });
+            unit.with(Some(op)).parameters(net, node.input(1), node.input(2))
+        }
+        "LayerNormalization" => {
+            let affine = is_parameter(net, node, 1) && is_parameter(net, node, 2);
+            let last = matches!(net.call(node).int("axis", -1), -1);
+            let op = Op::Normalise(Norm::Layer { affine });
+            unit.with(last.then_some(op)).parameters(net, node.input(1), node.input(2))
+        }
+        "LRN" => {
+            let depth = u64::try_from(net.call(node).int("size", 0)).ok();
+            unit.with(depth.map(|depth| Op::Normalise(Norm::LocalResponse { depth })))
+        }
+        "LSTM" | "GRU" | "RNN" => {
+            unit.parameters(net, node.input(1), node.input(3)).parameters(net, node.input(2), None)
+        }
+        "Relu" => unit.with(activation(Activation::Relu)),
+        "Sigmoid" => unit.with(activation(Activation::Sigmoid)),
+        "Tanh" => unit.with(activation(Activation::Tanh)),
+        "Gelu" => unit.with(activation(Activation::Gelu)),
+        "HardSwish" => unit.with(activation(Activation::Hardswish)),
+        "Clip" => unit.with(activation(Activation::Relu6).filter(|_| clips_at_six(net, node))),
+        "Softmax" => {
+            let rank = node.input(0).and_then(|id| Some(net.tensor(id).shape.as_deref()?.len()));
+            let axis =
+                net.call(node).int("axis", if net.graph.opset.is_some_and(|v| v < 13) { 1 } else { -1 });
+            let last = axis == -1 || rank.is_some_and(|rank| axis == rank as i64 - 1);
+            unit.with(activation(Activation::Softmax).filter(|_| last))
+        }
+        "Dropout" => Unit { work: net.work(id).to_vec(), ..unit }.with(Some(Op::Dropout)),
+        "Add" | "Sum" if unit.inputs.len() > 1 && all_data(net, node) => unit.with(Some(Op::Add)),
+        "Mul" if unit.inputs.len() == 2 => multiplied(net, unit),
+        "Concat" => {
+            let first = net.sample_axis(output, net.call(node).int("axis", 0)) == Some(0);
+            let op = (first && unit.inputs.len() > 1 && all_data(net, node)).then_some(Op::Concat);
+            others(net, node, unit.with(op))
+        }
+        _ => others(net, node, unit),
+    }
+}
+
+/// Whatever else a node reads of initialisers: added ones are biases, others weights. A single number is a constant.
+fn others(net: &Net<'_>, node: &Node, mut unit: Unit) -> Unit {
+    for &input in node.inputs.iter().flatten() {
+        let tensor = net.tensor(input);
+        let single = tensor.shape.as_deref().is_some_and(|dims| dims.iter().all(|dim| *dim == Size::ONE));
+        if single {
+            continue;
+        }
+        let (weight, bias) = if node.op == "Add" { (None, Some(input)) } else { (Some(input), None) };
+        unit = unit.parameters(net, weight, bias);
+    }
+    unit
+}
+
+fn is_parameter(net: &Net<'_>, node: &Node, index: usize) -> bool {
+    node.input(index).is_some_and(|id| net.tensor(id).parameters().is_some())
+}
+
+fn all_data(net: &Net<'_>, node: &Node) -> bool {
+    node.inputs.iter().flatten().all(|id| net.tensor(*id).is_data())
+}
+
+/// Height and width.
+fn pair<T: Copy>(values: &[T]) -> Option<(T, T)> {
+    match *values {
+        [height, width] => Some((height, width)),
+        _ => None,
+    }
+}
+
+fn sizes(values: &[i64]) -> Option<(u64, u64)> {
+    let (height, width) = pair(values)?;
+    Some((u64::try_from(height).ok()?, u64::try_from(width).ok()?))
+}
+
+/// The windows of a node over an image of two dimensions.
+fn windows(net: &Net<'_>, node: &Node, kernel: Vec<i64>) -> Option<Windows> {
+    let [_, _, height, width] = net.tensor(node.input(0)?).shape.as_deref()? else { return None };
+    Windows::new(&net.call(node), kernel, &[height.number()?, width.number()?]).ok()
+}
+
+fn padding(windows: &Windows) -> Option<Padding> {
+    let ((top, bottom), (left, right)) = pair(&windows.pads)?;
+    let side = |value: i64| u64::try_from(value).ok();
+    Some(match (side(top)?, side(bottom)?, side(left)?, side(right)?) {
+        (0, 0, 0, 0) => Padding::Valid,
+        (top, bottom, left, right) => Padding::Explicit { top, bottom, left, right },
+    })
+}
+
+fn convolution(net: &Net<'_>, node: &Node) -> Option<Op> {
+    let [out, _, kernel @ ..] = net.tensor(node.input(1)?).shape.as_deref()? else { return None };
+    let kernel = kernel.iter().map(|side| side.number()).collect::<Option<Vec<_>>>()?;
+    let windows = windows(net, node, kernel)?;
+    Some(Op::Conv2d(Conv2d {
+        out: u64::try_from(out.number()?).ok()?,
+        kernel: sizes(&windows.kernel)?,
+        stride: sizes(&windows.stride)?,
+        padding: padding(&windows)?,
+        dilation: sizes(&windows.dilation)?,
+        groups: u64::try_from(net.call(node).int("group", 1)).ok()?,
+        bias: is_parameter(net, node, 2),
+    }))
+}
+
+fn pool(net: &Net<'_>, node: &Node, kind: Pool) -> Option<Op> {
+    let windows = windows(net, node, node.attribute("kernel_shape")?.ints.clone())?;
+    let plain = windows.dilation.iter().all(|step| *step == 1);
+    let (kernel, stride, padding) = (sizes(&windows.kernel)?, sizes(&windows.stride)?, padding(&windows)?);
+    plain.then_some(Op::Pool { kind, kernel, stride, padding, ceil: windows.ceil })
+}
+
+fn whole_image(net: &Net<'_>, node: &Node, kind: Pool) -> Option<Op> {
+    let rank = net.tensor(node.input(0)?).shape.as_deref()?.len();
+    (rank == 4).then_some(Op::AdaptivePool { kind, size: (1, 1) })
+}
+
+/// The mean over height and width is a pooling.
+fn mean(net: &Net<'_>, node: &Node, unit: Unit) -> Unit {
+    let mut axes = reduced_axes(&net.call(node)).unwrap_or_default();
+    axes.sort_unstable();
+    let op = whole_image(net, node, Pool::Average).filter(|_| axes == [2, 3]);
+    if op.is_none() {
+        return unit;
+    }
+    use crate::operator::Kind;
+    let work = unit.work.iter().map(|(_, amount)| (Kind::Pooling, *amount)).collect();
+    Unit { work, ..unit }.with(op)
+}
+
+fn clips_at_six(net: &Net<'_>, node: &Node) -> bool {
+    let bound = |name: &str, index: usize| match node.attribute(name) {
+        Some(attribute) => Some(f64::from(attribute.float)),
+        None => node.input(index).and_then(|id| net.tensor(id).scalar()),
+    };
+    bound("min", 1) == Some(0.0) && bound("max", 2) == Some(6.0)
+}
+
+/// The larger operand first: that is how the smaller one is spread.
+fn multiplied(net: &Net<'_>, mut unit: Unit) -> Unit {
+    let output = net.sample(unit.output);
+    if unit.inputs.first().and_then(|id| net.sample(*id)) != output {
+        unit.inputs.reverse();
+    }
+    unit.with(Some(Op::Multiply))
+}

@@ -1,0 +1,220 @@
+//! Files that are damaged, strange or hostile: one clear error, or a model with notes.
+
+use super::fixture::{Sketch, value};
+use crate::proto::AttributeProto;
+use crate::{Options, read, recognises};
+use proptest::prelude::*;
+use stepcast_core::fault::Fault;
+
+fn small() -> Sketch {
+    Sketch::new(&["n", "3", "8", "8"])
+        .weight("conv.weight", &[4, 3, 3, 3])
+        .wholes("flat", &[0, -1])
+        .weight("fc.weight", &[144, 10])
+        .node("c", "Conv", "x conv.weight")
+        .node("r", "Relu", "c")
+        .node("f", "Reshape", "r flat")
+        .node("y", "MatMul", "f fc.weight")
+}
+
+fn error(sketch: Sketch) -> Fault {
+    sketch.read("y").unwrap_err()
+}
+
+#[test]
+fn unknown_operators_are_named_and_count_nothing() {
+    let sketch = small().node("z", "FancyOp", "y").node("w", "FancyOp", "z");
+    let imported = sketch.clone().read("w").unwrap();
+    let expected = "warning: the operator FancyOp is not known; the work of its 2 nodes was counted as zero";
+    assert_eq!(imported.notes, [expected]);
+    let known = small().read("y").unwrap();
+    assert_eq!(imported.model.cost(), known.model.cost());
+    // What needs the shape of its output says so, and where it was lost.
+    let lost = sketch.clone().node("v", "Relu", "w").read("v").unwrap_err();
+    assert_eq!(lost.origin(), "m.onnx, node \"/v/Relu\" (Relu)");
+    assert!(lost.reason.contains("\"/z/FancyOp\" (FancyOp) the operator is not known"), "{lost}");
+    // A declared shape mends it.
+    let mut declared = sketch.node("v", "Relu", "w");
+    declared.graph().values = vec![value("w", &["n", "5", "7"])];
+    assert_eq!(declared.read("v").unwrap().model.cost().activation, known.model.cost().activation + 35);
+}
+
+#[test]
+fn branches_are_named_even_if_only_their_bodies_read_samples() {
+    let body = |op: &str| {
+        let mut inside = Sketch::new(&["n", "10"]).node("inner", op, "y");
+        AttributeProto { name: op.to_owned(), graph: Some(inside.graph().clone()), ..Default::default() }
+    };
+    // The file has the branch before what its bodies read.
+    let mut sketch = Sketch::new(&["n", "3", "8", "8"]).wholes("yes", &[1]).node("z", "If", "yes");
+    sketch.graph().nodes[0].attributes = vec![body("Relu"), body("Tanh")];
+    let mut sketch = sketch.weight("w", &[4, 3, 3, 3]).node("y", "Conv", "x w").node("v", "Relu", "z");
+    sketch.graph().values = vec![value("z", &["n", "5", "7"])];
+    let imported = sketch.read("v").unwrap();
+    assert_eq!(
+        imported.notes,
+        ["warning: the operator If is not known; the work of its 1 node was counted as zero"]
+    );
+    let alone = Sketch::new(&["n", "3", "8", "8"]).weight("w", &[4, 3, 3, 3]).node("y", "Conv", "x w");
+    let alone = alone.read("y").unwrap().model.cost();
+    assert_eq!(imported.model.cost().activation, alone.activation + 35);
+}
+
+#[test]
+fn other_domains_are_unknown() {
+    let mut sketch = small();
+    sketch.graph().nodes[1].domain = "com.example".to_owned();
+    sketch.graph().values = vec![value("r", &["n", "4", "6", "6"])];
+    let imported = sketch.read("y").unwrap();
+    assert!(imported.notes[0].contains("com.example.Relu"), "{:?}", imported.notes);
+}
+
+#[test]
+fn graphs_that_are_none_are_refused_with_their_place() {
+    let cycle =
+        Sketch::new(&["n", "4"]).node("a", "Add", "x b").node("b", "Relu", "a").node("y", "Relu", "b");
+    assert!(error(cycle).reason.contains("cycle"));
+    let missing = error(Sketch::new(&["n", "4"]).node("y", "Add", "x ghost"));
+    assert_eq!(missing.origin(), "m.onnx, node \"/y/Add\" (Add)");
+    assert!(missing.reason.contains("\"ghost\", which no node produces"), "{missing}");
+    let twice = error(Sketch::new(&["n", "4"]).node("y", "Relu", "x").node("y", "Tanh", "x"));
+    assert!(twice.reason.contains("another node produces too"), "{twice}");
+    let constant = error(Sketch::new(&["n", "4"]).wholes("w", &[1]).node("y", "Identity", "w"));
+    assert!(constant.reason.contains("do not depend on its inputs"), "{constant}");
+    let unordered = Sketch::new(&["n", "4"]).node("y", "Relu", "a").node("a", "Tanh", "x");
+    assert!(unordered.read("y").is_ok(), "order is mended");
+}
+
+#[test]
+fn sizes_that_are_missing_or_do_not_fit_are_told() {
+    let sequence =
+        || Sketch::new(&["batch", "sequence", "4"]).weight("w", &[4, 8]).node("y", "MatMul", "x w");
+    let missing = error(sequence());
+    assert_eq!(missing.origin(), "m.onnx, input \"x\"");
+    assert!(missing.reason.contains("\"sequence\", which has no size"), "{missing}");
+    assert!(missing.remedy.contains("sizes = { \"sequence\" = 128 }"), "{missing}");
+    assert!(sequence().read_with("y", &[("sequence", 7)]).is_ok());
+    let unknown = sequence().read_with("y", &[("sequence", 7), ("tokens", 7)]).unwrap_err();
+    assert!(unknown.reason.contains("\"tokens\"") && unknown.remedy.contains("batch, sequence"), "{unknown}");
+    let misfit = error(Sketch::new(&["n", "5"]).weight("w", &[4, 8]).node("y", "MatMul", "x w"));
+    assert!(misfit.reason.contains("n×5") || misfit.reason.contains("batch×5 and 4×8"), "{misfit}");
+    let mut shapeless = Sketch::new(&["n", "5"]).node("y", "Relu", "x");
+    shapeless.graph().inputs[0].kind = None;
+    assert!(error(shapeless).reason.contains("its shape is not given"));
+    let nameless = Sketch::new(&["", "3", "", "8"]).node("y", "Relu", "x");
+    assert!(error(nameless.clone()).reason.contains("\"x.2\""));
+    assert_eq!(nameless.read_with("y", &[("x.2", 9)]).unwrap().model.input().dims(), [3, 9, 8]);
+}
+
+#[test]
+fn absurd_sizes_are_refused() {
+    let most = i64::MAX;
+    let text = most.to_string();
+    let cases = [
+        Sketch::new(&["n", &text, &text]).node("y", "Relu", "x"),
+        Sketch::new(&["n", "4"]).weight("w", &[4, most]).node("y", "MatMul", "x w"),
+        Sketch::new(&["n", "4"]).weight("w", &[4, -3]).node("y", "MatMul", "x w"),
+        Sketch::new(&["n", "4", "4"]).wholes("s", &[most, most, 4]).node("y", "Expand", "x s"),
+        Sketch::new(&["n", "1", "4", "4"]).weight("w", &[1, 1, 2, 2]).node_with(
+            "y",
+            "Conv",
+            "x w",
+            &[("pads", &[most; 4])],
+        ),
+        Sketch::new(&["n", "1", "4", "4"]).weight("w", &[1, 1, 2, 2]).node_with(
+            "y",
+            "Conv",
+            "x w",
+            &[("strides", &[0, -1])],
+        ),
+        Sketch::new(&["n", "4"]).wholes("s", &[0, most]).node("y", "Reshape", "x s"),
+        Sketch::new(&["n", "0", "4"]).node("y", "Relu", "x"),
+        Sketch::new(&["n", "4"]).node_with("y", "Transpose", "x", &[("perm", &[7, most])]),
+        Sketch::new(&["n", "4"])
+            .node_with("y", "Unsqueeze", "x", &[("axes", &[1; 70])])
+            .node("z", "Relu", "y"),
+        Sketch::new(&["n", "4"]).weight("w", &[1; 100]).node("y", "Mul", "x w"),
+    ];
+    for (index, sketch) in cases.into_iter().enumerate() {
+        let error = sketch.read("y").err().unwrap_or_else(|| panic!("case {index} was read"));
+        assert!(error.origin().starts_with("m.onnx") && !error.remedy.is_empty(), "case {index}: {error}");
+    }
+}
+
+/// Thirty thousand nodes of one name are read in a moment.
+#[test]
+fn large_graphs_are_read_in_time() {
+    let started = std::time::Instant::now();
+    let mut sketch = Sketch::new(&["n", "4"]).node("t0", "Relu", "x");
+    for place in 0..30_000 {
+        let op = if place % 2 == 0 { "Identity" } else { "Relu" };
+        sketch = sketch.node(&format!("t{}", place + 1), op, &format!("t{place}"));
+    }
+    for node in &mut sketch.graph().nodes {
+        node.name = "same".to_owned();
+    }
+    let model = sketch.read("t30000").unwrap().model;
+    assert_eq!(model.layers().len(), 15_002);
+    assert_eq!(model.layers()[3].name, "same_3");
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
+
+#[test]
+fn odd_versions_are_noted() {
+    let mut sketch = small();
+    sketch.model.opsets[0].version = 99;
+    assert!(sketch.read("y").unwrap().notes[0].contains("version 99"));
+    let mut sketch = small();
+    sketch.model.opsets.clear();
+    assert!(sketch.read("y").unwrap().notes[0].contains("does not say"));
+}
+
+#[test]
+fn weights_that_nothing_uses_are_noted() {
+    let imported = small().weight("forgotten", &[10, 10]).read("y").unwrap();
+    assert!(imported.notes[0].contains("100 elements") && imported.notes[0].contains("forgotten"));
+    assert_eq!(imported.model.parameters(), 4 * 27 + 1440);
+}
+
+#[test]
+fn work_that_grows_with_the_square_of_the_batch_is_noted() {
+    let sketch = Sketch::new(&["n", "8"]).node_with("t", "Transpose", "x", &[]).node("y", "MatMul", "x t");
+    let imported = sketch.read("y").unwrap();
+    assert!(imported.notes[0].contains("grows faster than the batch"), "{:?}", imported.notes);
+}
+
+#[test]
+fn models_are_known_by_their_first_bytes() {
+    assert!(recognises(&small().bytes("y")));
+    for other in [&b"{\"format\""[..], &[0x1f, 0x8b], &[0x0a, 0x10], b"", &[0x08]] {
+        assert!(!recognises(other));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn damaged_files_never_panic(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        cut in any::<prop::sample::Index>(),
+        truncate in any::<bool>(),
+    ) {
+        let mut bytes = small().bytes("y");
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        if truncate {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        if let Err(error) = read(&bytes[..], "m.onnx", &Options::default()) {
+            prop_assert!(!error.reason.is_empty() && !error.remedy.is_empty());
+        }
+    }
+
+    #[test]
+    fn any_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = read(&bytes[..], "m.onnx", &Options::default());
+    }
+}

@@ -1,0 +1,41 @@
+//! ONNX files, plain or compressed; `stepcast_onnx` reads their content.
+
+use crate::content::Content;
+use crate::imported::Imported;
+use crate::options::Options;
+use crate::source::{self, Limits};
+use crate::summary::Summary;
+use std::collections::BTreeMap;
+use std::io::BufReader;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use stepcast_core::fault::Fault;
+use stepcast_onnx::ImportedModel;
+
+pub(crate) use stepcast_onnx::recognises;
+
+/// Imports one model.
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
+    let path = source::only(paths, "models", "name one of them")?;
+    let ImportedModel { model, notes } = read_onnx(path, options.sizes)?;
+    Ok(Imported { content: Content::Model(Box::new(model)), summary: Summary::default(), notes })
+}
+
+/// Reads the ONNX model at `path`, which may be compressed with gzip or xz; `sizes` are those of dimensions that the file
+/// leaves open. Files with external weights are not opened. The model is named after the file.
+pub fn read_onnx(path: &Path, sizes: &BTreeMap<String, u64>) -> Result<ImportedModel, Fault> {
+    let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = file.split(".onnx").next().unwrap_or(&file).to_owned();
+    let options = stepcast_onnx::Options { sizes: sizes.clone(), name: Some(name) };
+    let place = path.display().to_string();
+    if path.is_dir() {
+        return Err(Fault::in_file(place, "it is a folder", "name the .onnx file in it"));
+    }
+    let mut imported = None;
+    source::visit(path, Limits::STREAMED, &|_| (), &mut |source| {
+        let name = source.name().to_owned();
+        imported = Some(stepcast_onnx::read(BufReader::new(source), &name, &options)?);
+        Ok(ControlFlow::Break(()))
+    })?;
+    imported.ok_or_else(|| Fault::in_file(place, "it is empty", "give the .onnx file of a model"))
+}

@@ -1,0 +1,16 @@
+//! From a path to streams of bytes: plain or compressed files, members of archives, files of folders.
+//!
+//! Compression and archives are recognised by their first bytes, not by names. Every stream is bounded: a small file that
+//! unpacks to a huge one ends in an error, not in hours of work or exhausted memory.
+
+mod bounded;
+mod content;
+mod stream;
+mod unpack;
+mod walk;
+
+pub(crate) use bounded::Limits;
+pub use content::{MAX_UNPACKED, unpacked};
+pub(crate) use stream::Source;
+pub use stream::{Progress, Watch};
+pub(crate) use walk::{files, first, only, short_name, visit};

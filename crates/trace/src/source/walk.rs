@@ -1,0 +1,266 @@
+//! Files, folders and archives: every importer finds its recordings here.
+
+use super::bounded::{Bounded, Limits};
+use super::stream::{Counted, Source, Watch, unreadable};
+use super::unpack::{decompress, is_tar};
+use crate::error::system_fault;
+use std::cell::Cell;
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use stepcast_core::fault::Fault;
+
+/// Stands between an archive and its member in the name of a source.
+const ARCHIVE: &str = ", ";
+
+/// Hands the file at `path`, the members of an archive, or the files of a folder in order of their names to `visit`, until
+/// it breaks.
+pub(crate) fn visit(
+    path: &Path,
+    limits: Limits,
+    watch: Watch<'_>,
+    visit: &mut dyn FnMut(Source<'_>) -> Result<ControlFlow<()>, Fault>,
+) -> Result<(), Fault> {
+    for file in files(path)? {
+        if visit_file(&file, limits, watch, visit)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Hands the first recording at `path` that `recognises` accepts to `read`, and notes how many others are left out.
+pub(crate) fn first<T>(
+    path: &Path,
+    watch: Watch<'_>,
+    recognises: fn(&[u8]) -> bool,
+    notes: &mut Vec<String>,
+    mut read: impl FnMut(&mut Source<'_>) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    let mut found: Option<(String, T)> = None;
+    let mut others = 0_usize;
+    let visited = visit(path, Limits::STREAMED, watch, &mut |mut source| {
+        if recognises(source.head()) {
+            match found {
+                Some(_) => others += 1,
+                None => found = Some((source.name().to_owned(), read(&mut source)?)),
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    });
+    let Some((name, value)) = found else {
+        visited?;
+        return Err(Fault::in_file(path.display().to_string(), "it holds no recording", "name a recording"));
+    };
+    if let Err(error) = visited {
+        notes.push(format!("nothing after {name} could be read: {}", error.reason));
+    }
+    if others > 0 {
+        notes.push(format!("only {name} was imported; {others} further recordings were not"));
+    }
+    Ok(value)
+}
+
+/// The only one of `paths`, for formats that are imported one file at a time; `remedy` says what to do with several.
+pub(crate) fn only<'a>(paths: &'a [PathBuf], what: &str, remedy: &str) -> Result<&'a Path, Fault> {
+    match paths {
+        [path] => Ok(path),
+        _ => {
+            let place = paths.last().map(|path| path.display().to_string()).unwrap_or_default();
+            Err(Fault::in_file(place, format!("{what} are imported one at a time"), remedy))
+        }
+    }
+}
+
+/// A source's name without its folder or archive.
+pub(crate) fn short_name(name: &str) -> &str {
+    let member = name.rsplit_once(ARCHIVE).map_or(name, |(_, member)| member);
+    member.rsplit(['/', '\\']).next().unwrap_or(member)
+}
+
+/// The file itself, or the files of a folder that are not hidden.
+pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Fault> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let fail = |error| system_fault(path, &error, "check the path and its permissions");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        if entry.path().is_file() && !entry.file_name().to_string_lossy().starts_with('.') {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn visit_file(
+    path: &Path,
+    limits: Limits,
+    watch: Watch<'_>,
+    visit: &mut dyn FnMut(Source<'_>) -> Result<ControlFlow<()>, Fault>,
+) -> Result<ControlFlow<()>, Fault> {
+    let cannot = |error: &io::Error| system_fault(path, error, "check the path");
+    let file = File::open(path).map_err(|error| cannot(&error))?;
+    let of = file.metadata().map_err(|error| cannot(&error))?.len();
+    let read = Rc::new(Cell::new(0));
+    let counted = Counted { inner: file, read: read.clone(), of, watch };
+    let place = path.display().to_string();
+    let excess = Rc::new(Cell::new(None));
+    let fail = |error: &io::Error| unreadable(&place, error, excess.get());
+    let unpacked = decompress(Box::new(counted)).map_err(|error| fail(&error))?;
+    let bounded = Bounded::new(unpacked, limits, read, excess.clone());
+    let source = Source::new(place.clone(), Box::new(bounded), excess.clone());
+    if !is_tar(source.head()) {
+        return visit(source);
+    }
+    let mut archive = tar::Archive::new(source);
+    for entry in archive.entries().map_err(|error| fail(&error))? {
+        let entry = entry.map_err(|error| fail(&error))?;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let hidden = name.rsplit('/').next().is_some_and(|name| name.starts_with('.'));
+        if !entry.header().entry_type().is_file() || hidden {
+            continue;
+        }
+        let packed = Rc::new(Cell::new(0));
+        let member = Counted { inner: entry, read: packed.clone(), of: 0, watch: &|_| () };
+        let content = decompress(Box::new(member)).map_err(|error| fail(&error))?;
+        let bounded = Bounded::new(content, limits, packed, excess.clone());
+        let source = Source::new(format!("{place}{ARCHIVE}{name}"), Box::new(bounded), excess.clone());
+        if visit(source)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Progress;
+    use std::io::{Read, Write};
+
+    const LIMITS: Limits = Limits { unpacked: 100_000, ratio: 50, small: 10_000 };
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn all(path: &Path) -> Result<Vec<(String, Vec<u8>)>, Fault> {
+        let mut found = Vec::new();
+        visit(path, LIMITS, &|_| (), &mut |mut source| {
+            let mut bytes = Vec::new();
+            source.read_to_end(&mut bytes).map_err(|error| source.fault(&error))?;
+            assert!(bytes.starts_with(source.head()));
+            let name = source.name().rsplit('/').next().unwrap().to_owned();
+            found.push((name, bytes));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(found)
+    }
+
+    #[test]
+    fn files_members_and_folders_are_visited_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut builder = tar::Builder::new(Vec::new());
+        for (name, bytes) in [("b/one.json", b"1".to_vec()), ("b/._one", b"no".to_vec()), ("two", gzip(b"2"))]
+        {
+            let mut header = tar::Header::new_ustar();
+            header.set_size(bytes.len() as u64);
+            builder.append_data(&mut header, name, &bytes[..]).unwrap();
+        }
+        let archive = gzip(&builder.into_inner().unwrap());
+        for (name, bytes) in
+            [("a.txt", b"a".to_vec()), ("c.gz", gzip(b"c")), ("b.tar.gz", archive), (".d", vec![])]
+        {
+            std::fs::write(folder.path().join(name), bytes).unwrap();
+        }
+        let names = ["a.txt:a", "one.json:1", "b.tar.gz, two:2", "c.gz:c"];
+        let found = all(folder.path()).unwrap();
+        let shown = found.iter().map(|(name, bytes)| format!("{name}:{}", String::from_utf8_lossy(bytes)));
+        assert_eq!(shown.collect::<Vec<_>>(), names);
+        assert!(all(&folder.path().join("absent")).is_err());
+    }
+
+    #[test]
+    fn the_first_recording_counts_even_if_the_rest_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.tar");
+        let mut builder = tar::Builder::new(Vec::new());
+        for name in ["one", "two", "three"] {
+            let mut header = tar::Header::new_ustar();
+            header.set_size(3);
+            builder.append_data(&mut header, name, &b"abc"[..]).unwrap();
+        }
+        let archive = builder.into_inner().unwrap();
+        let first_of = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let mut notes = Vec::new();
+            let read = |source: &mut Source<'_>| {
+                let mut bytes = Vec::new();
+                source.read_to_end(&mut bytes).map(|_| bytes).map_err(|error| source.fault(&error))
+            };
+            (first(&path, &|_| (), |head| head == b"abc", &mut notes, read), notes)
+        };
+        let (found, notes) = first_of(&archive);
+        assert_eq!(found.unwrap(), b"abc");
+        assert!(notes.len() == 1 && notes[0].contains("2 more recordings"), "{notes:?}");
+        let (found, notes) = first_of(&archive[..1100]);
+        assert_eq!(found.unwrap(), b"abc");
+        assert!(notes.len() == 1 && notes[0].contains("nothing after"), "{notes:?}");
+        assert!(first_of(&archive[..300]).0.is_err());
+        assert!(first_of(b"x").0.unwrap_err().reason.contains("no recording"));
+    }
+
+    #[test]
+    fn bombs_are_refused_and_their_size_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        std::fs::write(&path, gzip(&vec![b' '; 90_000])).unwrap();
+        assert!(all(&path).unwrap_err().reason.contains("50 times"));
+        std::fs::write(&path, vec![b' '; 100_001]).unwrap();
+        assert!(all(&path).unwrap_err().reason.contains("more than 100000 bytes"));
+        std::fs::write(&path, gzip(&vec![b' '; 9_000])).unwrap();
+        assert_eq!(all(&path).unwrap()[0].1.len(), 9_000, "small files may be as dense as they like");
+    }
+
+    #[test]
+    fn what_is_cut_short_is_said_after_what_could_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.gz");
+        let text: Vec<u8> = (0..4000_u32).flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+        let packed = gzip(&text);
+        std::fs::write(&path, &packed[..packed.len() / 2]).unwrap();
+        let mut head = 0;
+        let mut read = Vec::new();
+        visit(&path, LIMITS, &|_| (), &mut |mut source| {
+            head = source.head().len();
+            let error = source.read_to_end(&mut read).unwrap_err();
+            assert!(source.fault(&error).remedy.contains("cut short"));
+            Ok(ControlFlow::Continue(()))
+        })
+        .unwrap();
+        assert!(head > 1000 && read == text[..read.len()] && read.len() == head);
+    }
+
+    #[test]
+    fn progress_is_that_of_the_packed_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.gz");
+        let packed = gzip(&vec![7; 5000]);
+        std::fs::write(&path, &packed).unwrap();
+        let last = Cell::new(None);
+        visit(&path, LIMITS, &|progress| last.set(Some(progress)), &mut |mut source| {
+            io::copy(&mut source, &mut io::sink()).unwrap();
+            Ok(ControlFlow::Continue(()))
+        })
+        .unwrap();
+        let size = packed.len() as u64;
+        assert_eq!(last.get(), Some(Progress { read: size, of: size }));
+    }
+}

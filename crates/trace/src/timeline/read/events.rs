@@ -1,0 +1,129 @@
+//! Events of one worker, and the profile that they become.
+
+use crate::imported::Imported;
+use crate::summary::{Summary, SummaryValue};
+use crate::timeline::event::{About, FORMAT};
+use std::collections::HashMap;
+use stepcast_core::fault::Fault;
+use stepcast_core::profile::{self, Operation, Profile, Step};
+use stepcast_core::quantity::Seconds;
+
+/// From when until when, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Span {
+    pub(super) since: u64,
+    pub(super) until: u64,
+}
+
+/// Events of the first worker.
+pub(super) struct Events {
+    about: About,
+    /// Operations by name.
+    index: HashMap<String, u32>,
+    pub(super) steps: Vec<Span>,
+    chunks: Vec<(Span, u32)>,
+}
+
+impl Events {
+    pub(super) fn new(about: About) -> Result<Self, String> {
+        if about.format != FORMAT {
+            return Err(format!("\"{}\" is not a format that this version reads", about.format));
+        }
+        let names = about.operations.iter().map(|operation| operation.name.clone());
+        let index = names.zip(0..).collect();
+        Ok(Self { about, index, steps: Vec::new(), chunks: Vec::new() })
+    }
+
+    /// Adds a part of an operation; events that are no operation of the profile, such as pauses, are skipped.
+    pub(super) fn chunk(&mut self, name: &str, span: Span) {
+        if let Some(&op) = self.index.get(name) {
+            self.chunks.push((span, op));
+        }
+    }
+
+    pub(super) fn profile(mut self, place: &str, batch: Option<u32>) -> Result<Imported<Profile>, Fault> {
+        let operations = std::mem::take(&mut self.about.operations);
+        if operations.is_empty() {
+            let reason = "no profile can be made of SPRINT's threads: they do not take turns";
+            let remedy = "import a timeline of a parameter server or of synchronous all-reduce";
+            return Err(Fault::in_file(place, reason, remedy));
+        }
+        let wrong =
+            |error: Fault| Fault::in_file(format!("{place}, {}", error.origin()), error.reason, error.remedy);
+        let order = order(&operations);
+        self.steps.sort_unstable();
+        self.chunks.sort_unstable();
+        let mut chunks = self.chunks.iter().peekable();
+        let mut steps = Vec::with_capacity(self.steps.len());
+        for (number, step) in self.steps.iter().enumerate() {
+            let mut spans: Vec<Option<Span>> = vec![None; operations.len()];
+            while let Some((span, op)) = chunks.next_if(|(span, _)| span.since < step.until) {
+                let own = spans[*op as usize].get_or_insert(*span);
+                own.until = own.until.max(span.until);
+            }
+            let next = self.steps.get(number + 1).map_or(step.until, |next| next.since);
+            steps.push(measured(&operations, &order, &spans, *step, next));
+        }
+        let profile = Profile {
+            format: profile::FORMAT.to_owned(),
+            name: self.about.name,
+            source: "a timeline that Stepcast simulated".to_owned(),
+            batch: batch.unwrap_or(self.about.batch),
+            operations,
+            steps,
+        };
+        profile.check().map_err(wrong)?;
+        let mut summary = Summary::default();
+        summary.figure("chunks", "chunks of operations", SummaryValue::Count(self.chunks.len() as u64), "");
+        let notes = vec![
+            "these are the steps of worker 0; its transfers waited for those of the others, and a simulation finds out \
+             anew how long they take"
+                .to_owned(),
+        ];
+        Ok(Imported { content: profile, summary, notes })
+    }
+}
+
+/// Operations that took no time are not in a timeline: they ended when what they wait for had.
+fn measured(operations: &[Operation], order: &[u32], spans: &[Option<Span>], step: Span, next: u64) -> Step {
+    let mut start = vec![0; operations.len()];
+    let mut end = vec![0; operations.len()];
+    for &op in order {
+        let op = op as usize;
+        let before = operations[op].after.iter().map(|&before| end[before as usize]);
+        let ready = before.max().unwrap_or(step.since).max(step.since);
+        let span = spans[op].unwrap_or(Span { since: ready, until: ready });
+        (start[op], end[op]) = (span.since, span.until);
+    }
+    let seconds = |time: u64| Seconds::new(time.saturating_sub(step.since) as f64 / 1e9).get();
+    Step {
+        start: start.into_iter().map(seconds).collect(),
+        end: end.into_iter().map(seconds).collect(),
+        length: seconds(next),
+    }
+}
+
+/// Operations after those they wait for; what waits in a circle, or for nothing that exists, is left out.
+fn order(operations: &[Operation]) -> Vec<u32> {
+    let mut waiting: Vec<usize> = operations.iter().map(|operation| operation.after.len()).collect();
+    let mut followers = vec![Vec::new(); operations.len()];
+    for (op, operation) in (0..).zip(operations) {
+        for &before in &operation.after {
+            if let Some(followers) = followers.get_mut(before as usize) {
+                followers.push(op);
+            }
+        }
+    }
+    let mut order: Vec<u32> = (0..operations.len() as u32).filter(|&op| waiting[op as usize] == 0).collect();
+    let mut done = 0;
+    while let Some(&op) = order.get(done) {
+        done += 1;
+        for &follower in &followers[op as usize] {
+            waiting[follower as usize] -= 1;
+            if waiting[follower as usize] == 0 {
+                order.push(follower);
+            }
+        }
+    }
+    order
+}

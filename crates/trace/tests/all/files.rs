@@ -1,0 +1,140 @@
+//! Reading recordings from every kind of file, and files that are broken.
+//!
+//! The fixtures are three steps of a made-up job with one weight, and its graphs.
+
+use proptest::prelude::*;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use stepcast_core::fault::Fault;
+use stepcast_core::profile::Profile;
+use stepcast_trace::{Imported, read_run_metadata};
+
+const STEPS: &[u8] = include_bytes!("../fixtures/steps.tar.xz");
+const GRAPHS: &[u8] = include_bytes!("../fixtures/graphs.pb.gz");
+
+fn gunzip(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    flate2::read::GzDecoder::new(bytes).read_to_end(&mut out).unwrap();
+    out
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn unpacked() -> Vec<u8> {
+    let mut out = Vec::new();
+    lzma_rust2::XzReader::new(STEPS, true).read_to_end(&mut out).unwrap();
+    out
+}
+
+/// A folder with the graphs and `bytes` as `name`.
+struct Folder {
+    folder: tempfile::TempDir,
+    steps: PathBuf,
+}
+
+impl Folder {
+    fn new(name: &str, bytes: &[u8]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let steps = folder.path().join(name);
+        std::fs::write(&steps, bytes).unwrap();
+        std::fs::write(folder.path().join("graphs.pb.gz"), GRAPHS).unwrap();
+        Self { folder, steps }
+    }
+
+    fn import(&self, steps: &Path) -> Result<Imported<Profile>, Fault> {
+        read_run_metadata(steps, Some(&self.folder.path().join("graphs.pb.gz")), 8)
+    }
+}
+
+fn import(name: &str, bytes: &[u8]) -> Result<Imported<Profile>, Fault> {
+    let folder = Folder::new(name, bytes);
+    folder.import(&folder.steps)
+}
+
+fn same(profile: Profile) -> (Vec<stepcast_core::profile::Operation>, Vec<stepcast_core::profile::Step>) {
+    (profile.operations, profile.steps)
+}
+
+#[test]
+fn every_kind_of_file_gives_the_same_profile() {
+    let Imported { content: profile, notes, .. } = import("job.tar.xz", STEPS).unwrap();
+    assert_eq!(notes, Vec::<String>::new());
+    assert_eq!(
+        (profile.name.as_str(), profile.source.as_str()),
+        ("job", "TensorFlow RunMetadata, job.tar.xz")
+    );
+    assert_eq!((profile.operations.len(), profile.steps.len()), (7, 3));
+    let expected = same(profile);
+    assert_eq!(same(import("job.tar", &unpacked()).unwrap().content), expected);
+    assert_eq!(same(import("job.tar.gz", &gzip(&unpacked())).unwrap().content), expected);
+
+    let folder = Folder::new("notes.txt", b"");
+    for entry in tar::Archive::new(&unpacked()[..]).entries().unwrap() {
+        entry.unwrap().unpack_in(folder.folder.path()).unwrap();
+    }
+    assert_eq!(same(folder.import(folder.folder.path()).unwrap().content), expected);
+
+    // One step, with the graphs behind it, needs no other file.
+    let step = std::fs::read(folder.folder.path().join("step_0000.pb")).unwrap();
+    let both = gzip(&[step, gunzip(GRAPHS)].concat());
+    let alone = Folder::new("one.pb.gz", &both);
+    assert_eq!(read_run_metadata(&alone.steps, None, 8).unwrap().content.operations.len(), 7);
+}
+
+#[test]
+fn errors_name_the_file() {
+    let folder = Folder::new("job.tar.xz", STEPS);
+    let absent = folder.folder.path().join("absent.tar.xz");
+    assert!(folder.import(&absent).unwrap_err().origin().ends_with("absent.tar.xz"));
+    let error = read_run_metadata(&folder.steps, Some(&folder.steps), 8).unwrap_err();
+    assert_eq!(error.reason, "it is an archive");
+    let error = read_run_metadata(&folder.steps, None, 8).unwrap_err();
+    assert!(
+        error.origin().ends_with("job.tar.xz") && error.remedy.contains("output_partition_graphs"),
+        "{error}"
+    );
+    let error = import("job.tar.xz", &STEPS[..STEPS.len() / 2]).unwrap_err();
+    assert!(error.reason.contains("unpacked"), "{error}");
+    let archive = unpacked();
+    let first = archive.windows(3).position(|bytes| bytes == b"job").unwrap();
+    let mut broken = archive.clone();
+    broken[first - 2] = 0xff;
+    let error = import("job.tar", &broken).unwrap_err();
+    assert!(error.origin().ends_with("job.tar, step_0000.pb"), "{error}");
+    assert!(import("empty.pb", b"").unwrap_err().remedy.contains("FULL_TRACE"));
+    assert!(import("empty.tar", &[0; 1024]).is_err());
+}
+
+#[test]
+fn the_documented_profile_can_be_read() {
+    let page = include_str!("../../../../docs/profile.md");
+    let example = page.split_once("```json\n").unwrap().1.split_once("```").unwrap().0;
+    let profile = stepcast_trace::parse_profile(example.as_bytes(), "profile.md").unwrap();
+    let mut printed = Vec::new();
+    stepcast_trace::print_profile(&profile, &mut printed).unwrap();
+    let printed = String::from_utf8(printed).unwrap();
+    assert_eq!(printed.lines().count(), example.lines().count(), "{printed}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn broken_files_do_not_panic(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+                                 cut in prop::option::of(any::<prop::sample::Index>()),
+                                 compressed in any::<bool>()) {
+        let mut bytes = if compressed { STEPS.to_vec() } else { unpacked() };
+        for (place, value) in &changes {
+            let place = place.index(bytes.len());
+            bytes[place] = *value;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        let _ = import("job.tar.xz", &bytes);
+    }
+}

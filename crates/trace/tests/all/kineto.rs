@@ -1,0 +1,314 @@
+//! Traces of PyTorch's profiler: a made-up job whose every time is known, and files that are broken.
+
+use crate::made::Job;
+use approx::assert_relative_eq;
+use proptest::prelude::*;
+use std::io::Write;
+use std::path::PathBuf;
+use stepcast_core::fault::Fault;
+use stepcast_core::pass::Recorded;
+use stepcast_core::profile::{Profile, Resource};
+use stepcast_core::quantity::Seconds;
+use stepcast_trace::{Content, Format, Imported, Options, SummaryValue, import};
+
+fn write(files: &[(&str, &[u8])]) -> (tempfile::TempDir, Vec<PathBuf>) {
+    let folder = tempfile::tempdir().unwrap();
+    let paths: Vec<PathBuf> = files.iter().map(|(name, _)| folder.path().join(name)).collect();
+    for ((_, bytes), path) in files.iter().zip(&paths) {
+        std::fs::write(path, bytes).unwrap();
+    }
+    (folder, paths)
+}
+
+fn read(bytes: &[u8]) -> Result<Imported, Fault> {
+    read_with(bytes, Some(8))
+}
+
+fn read_with(bytes: &[u8], batch: Option<u32>) -> Result<Imported, Fault> {
+    let (_folder, paths) = write(&[("job.json", bytes)]);
+    import(&paths, &Options { batch, ..Options::default() })
+}
+
+fn profile(imported: Imported) -> Profile {
+    match imported.content {
+        Content::Profile(profile) => profile,
+        Content::Model(_) => unreachable!("a trace holds no model"),
+    }
+}
+
+fn figure(imported: &Imported, key: &str) -> f64 {
+    let figure = imported.summary.figures.iter().find(|figure| figure.key == key).unwrap();
+    match &figure.value {
+        SummaryValue::Count(count) => *count as f64,
+        SummaryValue::Time(time) => time.get() * 1e6,
+        SummaryValue::Size(size) => size.get(),
+        SummaryValue::Share(share) => *share,
+        SummaryValue::Text(_) | SummaryValue::Unknown => f64::NAN,
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Microseconds, to the nanosecond.
+fn same(time: Seconds, microseconds: f64) {
+    assert_relative_eq!(time.get() * 1e6, microseconds, epsilon = 1e-3);
+}
+
+#[test]
+fn a_busy_device_gives_its_times_back() {
+    let job = Job::default();
+    let imported = read_with(job.trace().as_bytes(), None).unwrap();
+    assert_relative_eq!(figure(&imported, "parameters"), 4000.0);
+    assert_relative_eq!(figure(&imported, "step"), 1250.0, epsilon = 1e-3);
+    assert_relative_eq!(figure(&imported, "idle"), 0.0);
+    let profile = profile(imported);
+    assert_eq!((profile.batch, profile.steps.len(), profile.name.as_str()), (16, 3, "job"));
+    let pass = Recorded::new(&profile).unwrap().mean(1.0);
+    // The first gradient is ready after the forward pass and one backward kernel.
+    same(pass.forward, 4.0 * job.forward + job.backward);
+    assert_eq!(pass.tensors(), 4);
+    for layer in &pass.layers[1..] {
+        same(layer.backward, job.backward);
+    }
+    same(pass.update, job.update);
+    let weights = profile.operations.iter().filter(|op| op.resource == Resource::Downlink);
+    assert!(weights.into_iter().all(|op| op.bytes == 4000));
+    // Each part of the forward pass waits for its own weight: the last gradient's comes first.
+    let parts: Vec<_> = profile.operations.iter().filter(|op| op.name.starts_with("forward")).collect();
+    assert_eq!(
+        parts.iter().map(|op| op.after.clone()).collect::<Vec<_>>(),
+        [vec![3], vec![2, 4], vec![1, 5], vec![0, 6]]
+    );
+}
+
+/// Without communication, a job of many ranks is the job of one.
+#[test]
+fn communication_is_taken_out() {
+    let alone = Job { host: 10.0, ..Job::default() };
+    let expected = profile(read(alone.trace().as_bytes()).unwrap());
+    for (bucket, duration) in [(1, 10.0), (2, 500.0), (4, 3000.0), (3, 1e5)] {
+        let ddp = Job { exchange: Some((bucket, duration)), rank: Some((0, 2)), ..alone.clone() };
+        let imported = read(ddp.trace().as_bytes()).unwrap();
+        let exposed = figure(&imported, "exposed");
+        assert!(figure(&imported, "step") >= 1250.0 + exposed - 1.0, "{exposed}");
+        assert!(exposed > 0.9 * duration, "the last bucket overlaps nothing: {exposed}");
+        let profile = profile(imported);
+        let (mean, step) = (profile.mean(), expected.mean());
+        assert_relative_eq!(mean.length, step.length, epsilon = 1e-9);
+        for (index, operation) in expected.operations.iter().enumerate() {
+            assert_relative_eq!(mean.end[index], step.end[index], epsilon = 1e-9);
+            assert_eq!(profile.operations[index].bytes, operation.bytes);
+        }
+    }
+}
+
+/// A host that is slow stays slow when nothing is waited for: works do not start before they are asked for.
+#[test]
+fn a_slow_host_stays_slow() {
+    let alone = Job { host: 300.0, ..Job::default() };
+    let imported = read(alone.trace().as_bytes()).unwrap();
+    assert!(figure(&imported, "launch_bound") > 0.4);
+    let expected = profile(imported).mean_step();
+    same(expected, 9.0 * 300.0);
+    let ddp = Job { exchange: Some((2, 700.0)), rank: Some((1, 2)), ..alone };
+    let imported = read(ddp.trace().as_bytes()).unwrap();
+    assert!(figure(&imported, "exposed") > 0.0);
+    assert_relative_eq!(profile(imported).mean_step().get(), expected.get(), max_relative = 0.01);
+}
+
+/// A host that waits for the device goes on earlier when the device does not wait.
+#[test]
+fn a_waiting_host_waits_less() {
+    let alone = Job { waits: true, ..Job::default() };
+    let expected = profile(read(alone.trace().as_bytes()).unwrap()).mean_step();
+    let ddp = Job { exchange: Some((4, 5000.0)), rank: Some((0, 2)), ..alone };
+    let imported = read(ddp.trace().as_bytes()).unwrap();
+    assert!(figure(&imported, "step") > 6000.0);
+    assert_relative_eq!(profile(imported).mean_step().get(), expected.get(), max_relative = 0.01);
+}
+
+#[test]
+fn buckets_tell_sizes_where_shapes_do_not() {
+    let job = Job { exchange: Some((3, 40.0)), batch: None, ..Job::default() };
+    let imported = read(job.trace().as_bytes()).unwrap();
+    assert_relative_eq!(figure(&imported, "parameters"), 4000.0);
+    assert!(imported.notes.iter().any(|note| note.contains("record_shapes")), "{:?}", imported.notes);
+    let buckets = imported.summary.tables.iter().find(|table| table.key == "buckets").unwrap();
+    let elements: Vec<&SummaryValue> = buckets.rows.iter().map(|row| &row[1]).collect();
+    assert_eq!(elements, [&SummaryValue::Count(3000), &SummaryValue::Count(1000)]);
+    let error = read_with(job.trace().as_bytes(), None).unwrap_err();
+    assert!(error.reason.contains("how many samples") && error.remedy.contains("--batch"), "{error}");
+}
+
+#[test]
+fn steps_are_found_without_marks() {
+    let marked = profile(read(Job { steps: 5, ..Job::default() }.trace().as_bytes()).unwrap());
+    let job = Job { steps: 5, marks: false, ..Job::default() };
+    let imported = read(job.trace().as_bytes()).unwrap();
+    let found = profile(imported);
+    assert_eq!(found.steps, marked.steps);
+    let repeated = job.trace().replace("Optimizer.step#SGD.step", "whatever");
+    let found = profile(read(repeated.as_bytes()).unwrap());
+    assert_eq!(found.steps.len(), 4, "what comes after the last beginning is not known to be a step");
+    assert_relative_eq!(found.mean_step().get(), marked.mean_step().get(), epsilon = 1e-9);
+}
+
+#[test]
+fn ranks_are_put_on_one_clock_and_the_slow_one_is_shown() {
+    let rank = |number, backward, duration, clock| Job {
+        rank: Some((number, 3)),
+        backward,
+        exchange: Some((4, duration)),
+        clock,
+        ..Job::default()
+    };
+    // The third rank computes for 400 µs longer; the others wait for it in the collective.
+    let traces = [rank(0, 200.0, 500.0, 0.0), rank(1, 200.0, 500.0, 7000.0), rank(2, 300.0, 100.0, -300.0)];
+    let texts: Vec<String> = traces.iter().map(Job::trace).collect();
+    let names = ["rank0.json", "rank1.json", "rank2.json"];
+    let files: Vec<(&str, &[u8])> =
+        names.iter().zip(&texts).map(|(name, text)| (*name, text.as_bytes())).collect();
+    let (_folder, paths) = write(&files);
+    let imported = import(&paths, &Options { batch: Some(8), ..Options::default() }).unwrap();
+    let table = imported.summary.tables.iter().find(|table| table.key == "ranks").unwrap();
+    let column = |key: &str| table.columns.iter().position(|(name, _)| *name == key).unwrap();
+    let time = |rank: usize, key: &str| match &table.rows[rank][column(key)] {
+        SummaryValue::Time(time) => time.get() * 1e6,
+        SummaryValue::Share(share) => *share,
+        _ => f64::NAN,
+    };
+    assert_relative_eq!(time(1, "clock"), 7000.0, epsilon = 1e-3);
+    assert_relative_eq!(time(2, "clock"), -300.0, epsilon = 1e-3);
+    assert_relative_eq!(time(2, "last"), 1.0);
+    assert_relative_eq!(time(0, "waited"), 400.0, epsilon = 1e-3);
+    assert_relative_eq!(time(2, "compute"), 1650.0, epsilon = 1e-3);
+    assert!(imported.notes.iter().any(|note| note.contains("rank 0") || note.contains("rank 1")));
+    assert_relative_eq!(profile(imported).mean_step().get(), 1250e-6, epsilon = 1e-9);
+}
+
+#[test]
+fn a_job_without_a_device_is_its_operators() {
+    let trace = r#"{"schemaVersion": 1, "traceEvents": [
+{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":1000,"args":{}},
+{"ph":"X","cat":"cpu_op","name":"aten::linear","pid":1,"tid":1,"ts":100,"dur":200,"args":{"Input Dims":[[4,9]]}},
+{"ph":"X","cat":"cpu_op","name":"aten::addmm","pid":1,"tid":1,"ts":110,"dur":150,"args":{}},
+{"ph":"X","cat":"cpu_op","name":"autograd::engine::evaluate_function: AddmmBackward0","pid":1,"tid":2,"ts":300,"dur":100},
+{"ph":"X","cat":"cpu_op","name":"torch::autograd::AccumulateGrad","pid":1,"tid":2,"ts":400,"dur":10,"args":{"Input Dims":[[9,2]],"Input type":["float"]}},
+{"ph":"X","cat":"user_annotation","name":"gloo:all_reduce","pid":1,"tid":3,"ts":405,"dur":300,"args":{}},
+{"ph":"X","cat":"cpu_op","name":"aten::add_","pid":1,"tid":1,"ts":705,"dur":95,"args":{}}]}"#;
+    let imported = read_with(trace.as_bytes(), None).unwrap();
+    assert_relative_eq!(figure(&imported, "exposed"), 295.0, epsilon = 1e-3);
+    assert_relative_eq!(figure(&imported, "parameters"), 18.0);
+    let profile = profile(imported);
+    assert_eq!(profile.batch, 4);
+    let pass = Recorded::new(&profile).unwrap().mean(1.0);
+    same(pass.forward, 310.0);
+    same(pass.update, 1000.0 - 310.0 - 295.0);
+}
+
+#[test]
+fn content_tells_the_format() {
+    let text = Job::default().trace();
+    let (_folder, paths) = write(&[
+        ("a.txt", text.as_bytes()),
+        ("b.bin", &gzip(text.as_bytes())),
+        ("c.json", b"{\"a\": 1}"),
+        ("d.json", b""),
+        ("e.pb", include_bytes!("../fixtures/graphs.pb.gz")),
+    ]);
+    assert_eq!(Format::detect(&paths[0]).unwrap(), Format::Kineto);
+    assert_eq!(Format::detect(&paths[1]).unwrap(), Format::Kineto);
+    assert!(Format::detect(&paths[2]).unwrap_err().remedy.contains("Kineto"));
+    assert!(Format::detect(&paths[3]).is_err());
+    assert_eq!(Format::detect(&paths[4]).unwrap(), Format::RunMetadata);
+    let mixed = [paths[0].clone(), paths[4].clone()];
+    assert!(import(&mixed, &Options::default()).unwrap_err().reason.contains("the first file"));
+}
+
+#[test]
+fn broken_files_give_what_they_hold() {
+    let good = Job { steps: 6, ..Job::default() }.trace();
+    let whole = profile(read(good.as_bytes()).unwrap());
+    let noted = |text: &[u8], note: &str| {
+        let imported = read(text).unwrap();
+        assert!(imported.notes.iter().any(|it| it.contains(note)), "{note}: {:?}", imported.notes);
+        profile(imported)
+    };
+    let cut = noted(&good.as_bytes()[..good.len() * 2 / 3], "in the middle");
+    assert!((2..6).contains(&cut.steps.len()));
+    let packed = gzip(good.as_bytes());
+    noted(&packed[..packed.len() * 2 / 3], "cannot be unpacked");
+    let lost = good.replacen("\"correlation\": 9\n    }\n  }", "\"correlation\": 9\n    }\n", 1);
+    assert_ne!(lost, good);
+    noted(lost.as_bytes(), "1 events cannot be read");
+    let strings = quoted_times(&good);
+    assert_eq!(profile(read(strings.as_bytes()).unwrap()).steps, whole.steps, "times as strings");
+    let twice = good.replace("\"cat\": \"kernel\"", "\"cat\": \"x\", \"cat\": \"kernel\"");
+    assert_eq!(profile(read(twice.as_bytes()).unwrap()).steps, whole.steps, "the last of two keys counts");
+    let absurd = good.replacen("\"dur\": 100.000", "\"dur\": -1e300", 2);
+    noted(absurd.as_bytes(), "times that cannot be");
+    let mut bytes = good.clone().into_bytes();
+    let place = good.find("made_up_convolution").unwrap();
+    bytes[place] = 0xff;
+    assert_eq!(noted(&bytes, "after repair").steps, whole.steps);
+    let numbers = good.replace("\"blocks per SM\": 1.5", "\"blocks per SM\": nan");
+    assert_eq!(noted(numbers.as_bytes(), "after repair").steps, whole.steps);
+    for hopeless in [
+        &good.as_bytes()[..40],
+        b"{\"schemaVersion\":1,\"traceEvents\":[]}",
+        b"{\"schemaVersion\":1,\"traceEvents\":3",
+    ] {
+        let error = read(hopeless).unwrap_err();
+        assert!(!error.reason.is_empty() && !error.remedy.is_empty());
+    }
+}
+
+/// Times in quotation marks.
+fn quoted_times(text: &str) -> String {
+    let quoted = |line: &str| match line.trim_start().strip_prefix("\"ts\": ") {
+        Some(rest) => {
+            let (start, rest) = rest.split_once(',').unwrap();
+            let (duration, rest) = rest
+                .trim_start()
+                .strip_prefix("\"dur\": ")
+                .map_or(("", rest), |it| it.split_once(',').unwrap());
+            match duration {
+                "" => line.to_owned(),
+                _ => format!("\"ts\": \"{start}\", \"dur\": \"{duration}\",{rest}"),
+            }
+        }
+        None => line.to_owned(),
+    };
+    text.lines().map(quoted).collect::<Vec<_>>().join("\n")
+}
+
+/// 100 MB of blanks in 100 kB: more than 250 times its size, beyond 64 MiB.
+#[test]
+fn a_bomb_is_refused() {
+    let mut bomb = b"{\"schemaVersion\": 1, \"traceEvents\": [".to_vec();
+    bomb.resize(100_000_000, b' ');
+    let packed = gzip(&bomb);
+    assert!(packed.len() < 1_000_000);
+    let error = read(&packed).unwrap_err();
+    assert!(error.reason.contains("250 times"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever is done to a trace, importing it ends without a panic, and what comes out is a valid profile.
+    #[test]
+    fn damage_does_no_harm(at in 0.0..1.0_f64, length in 0_usize..200, with in proptest::collection::vec(any::<u8>(), 0..20)) {
+        let mut bytes = Job { exchange: Some((2, 30.0)), ..Job::default() }.trace().into_bytes();
+        let start = (at * bytes.len() as f64) as usize;
+        let end = (start + length).min(bytes.len());
+        bytes.splice(start..end, with);
+        if let Ok(imported) = read(&bytes) {
+            prop_assert!(profile(imported).check().is_ok());
+        }
+    }
+}
