@@ -4,10 +4,10 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
+use stepcast_core::quantity::{BytesPerSec, Seconds};
 use stepcast_core::scenario::Document;
 use stepcast_sim::{
-    Blind, Collective, Coordination, Discipline, LaneSpec, Limits, Machines, OpSpec, Parsing, PoolSpec,
+    Blind, Coordination, Discipline, LaneSpec, Limits, OpSpec, Parsing, PoolSpec,
     Program, Replay, ReplayWorker, Requeue, Station, StepGraph, StepWork, StreamOrder, Streams,
     TransferOrder, Transport, run, synthesise,
 };
@@ -66,7 +66,6 @@ fn layered(operations: usize, workers: u32) -> Program {
         ports: vec![],
         tcp: None,
         gatherings: Vec::new(),
-        neighbours: Vec::new(),
         coupling: None,
         steps: vec![(0..40).map(step).collect()],
         kind: vec![0; workers as usize],
@@ -127,20 +126,4 @@ fn inception_v3_for_2_to_10_workers(bencher: Bencher<'_, '_>) {
             run(program, 1, Limits::steps(1000), &mut Blind).expect("the program is sound");
         }
     });
-}
-
-/// One all-reduce around a ring, every send of every worker simulated.
-#[divan::bench(args = [64, 1024], sample_count = 5, sample_size = 1)]
-fn ring_all_reduce(bencher: Bencher<'_, '_>, workers: usize) {
-    let machines = Machines {
-        ports: vec![BytesPerSec::new(3e9); workers],
-        step: Seconds::new(2e-5),
-        combine_byte: Seconds::new(1e-11),
-        nodes: None,
-    };
-    let program = Collective::Ring.program(&machines, Bytes::new(1e8)).expect("the program is sound");
-    let operations = program.graph.len() * workers;
-    bencher
-        .counter(ItemsCount::new(operations))
-        .bench_local(|| run(&program, 0, Limits::steps(1), &mut Blind).expect("it runs"));
 }

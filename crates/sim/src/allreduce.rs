@@ -191,7 +191,6 @@ impl AllReduce {
             lanes,
             pools,
             ports: Vec::new(),
-            neighbours: Vec::new(),
             gatherings: vec![GatheringSpec { parties: workers, launch, curve: self.curve.clone() }],
             coupling,
             tcp: None,

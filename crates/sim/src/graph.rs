@@ -52,9 +52,6 @@ pub enum GraphError {
     },
 }
 
-/// An operation that waits for one of another worker: of which neighbour's view, and which.
-pub(crate) type Told = (u16, OpId);
-
 /// The graph of one step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepGraph {
@@ -64,8 +61,6 @@ pub struct StepGraph {
     releases: Vec<Option<LocalLane>>,
     row: Vec<u32>,
     successors: Vec<OpId>,
-    /// By operation, where any has them: what waits for it at which neighbour.
-    told: Vec<Vec<Told>>,
     sources: Vec<OpId>,
     local_lanes: u16,
     /// By operation, where some read news: the lane that hears of its end, and the lane without whose news it is nothing.
@@ -113,30 +108,12 @@ impl StepGraph {
             waiting,
             row,
             successors,
-            told: Vec::new(),
             local_lanes,
             announces: Vec::new(),
             reads: Vec::new(),
         };
         graph.check_cycles()?;
         Ok(graph)
-    }
-
-    /// The same with operations that wait for other workers': `(op, neighbour, next)` says that `next` of a worker's
-    /// neighbour waits for `op` of the worker. No worker may be that neighbour of two.
-    pub fn with_neighbours(mut self, edges: &[(OpId, u16, OpId)]) -> Result<Self, GraphError> {
-        self.told = vec![Vec::new(); self.len()];
-        for &(op, neighbour, next) in edges {
-            for id in [op, next] {
-                if id as usize >= self.len() {
-                    return Err(GraphError::Dangling { name: "neighbour".to_owned(), missing: id });
-                }
-            }
-            self.told[op as usize].push((neighbour, next));
-            self.waiting[next as usize] += 1;
-        }
-        self.sources.retain(|&op| self.waiting[op as usize] == 0);
-        Ok(self)
     }
 
     /// The same graph with news: when an operation of `announcing` ends, its lane has news, and an operation of `reading`
@@ -209,22 +186,6 @@ impl StepGraph {
     #[inline]
     pub fn successors(&self, op: OpId) -> &[OpId] {
         &self.successors[self.row[op as usize] as usize..self.row[op as usize + 1] as usize]
-    }
-
-    /// What waits for this one at neighbours.
-    #[inline]
-    pub(crate) fn told(&self, op: OpId) -> &[Told] {
-        self.told.get(op as usize).map_or(&[], Vec::as_slice)
-    }
-
-    /// What waits for neighbours.
-    pub(crate) fn all_told(&self) -> impl Iterator<Item = Told> {
-        self.told.iter().flatten().copied()
-    }
-
-    /// One more than the highest neighbour that is told anything.
-    pub(crate) fn neighbours(&self) -> usize {
-        self.all_told().map(|(neighbour, _)| usize::from(neighbour) + 1).max().unwrap_or(0)
     }
 
     #[inline]

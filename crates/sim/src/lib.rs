@@ -3,7 +3,6 @@
 //! No input or output, no clock, no threads, no logging. The same program and seed give the same events.
 
 mod allreduce;
-mod collective;
 mod coordinate;
 mod engine;
 mod gather;
@@ -22,7 +21,6 @@ mod synthesise;
 mod tcp;
 
 pub use allreduce::{AllReduce, Bucket, Interference, Messages, Role};
-pub use collective::{Collective, Machines, Nodes};
 pub use coordinate::Coordination;
 pub use engine::{End, Limits, Outcome, run};
 pub use gather::{GatheringSpec, Launch};

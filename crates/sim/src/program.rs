@@ -45,9 +45,6 @@ pub struct Program {
     pub graph: StepGraph,
     /// All lanes.
     pub lanes: Vec<LaneSpec>,
-    /// Workers' neighbours, where operations wait for theirs: `neighbours[worker][which]`. What would wait for the operation
-    /// of a worker whose neighbour one is waits for nothing where one is nobody's.
-    pub neighbours: Vec<Vec<Option<u32>>>,
     /// Which lane a worker's local lane is: `lane_of[worker][local]`.
     pub lane_of: Vec<Vec<u32>>,
     /// Equally shared pools.
@@ -95,25 +92,6 @@ impl Program {
         }
         if self.kind.iter().any(|&kind| self.steps.get(kind).is_none_or(Vec::is_empty)) {
             return wrong("a kind of worker has no steps to draw from".to_owned());
-        }
-        let told = self.graph.neighbours();
-        if told > 0 {
-            if self.coordination != Coordination::Bounded(0) {
-                return wrong("workers that wait for their neighbours begin steps together".to_owned());
-            }
-            for which in 0..told {
-                let mut seen = vec![false; self.workers()];
-                for neighbours in &self.neighbours {
-                    let Some(&neighbour) = neighbours.get(which) else {
-                        return wrong("a worker does not know all its neighbours".to_owned());
-                    };
-                    let Some(neighbour) = neighbour else { continue };
-                    match seen.get_mut(neighbour as usize) {
-                        Some(seen) if !*seen => *seen = true,
-                        _ => return wrong("no worker may be the neighbour of two".to_owned()),
-                    }
-                }
-            }
         }
         if self.silent_when_local.len() != usize::from(self.graph.local_lanes()) {
             return wrong("every local lane is either silent in local steps or not".to_owned());

@@ -82,7 +82,6 @@ fn program(case: &Value, links: Links) -> Program {
         ports: vec![bandwidth; 2 + 2 * workers as usize],
         tcp: None,
         gatherings: Vec::new(),
-        neighbours: Vec::new(),
         coupling: None,
         steps: vec![vec![StepWork { work, sources: graph.sources().to_vec(), rank: vec![] }]],
         kind: vec![0; workers as usize],

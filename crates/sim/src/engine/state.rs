@@ -83,10 +83,6 @@ pub(super) struct Engine<'a, O> {
     /// Jobs that have ended but whose successors have not been told; empty between events.
     pub(super) ended: Vec<(u32, OpId)>,
     pub(super) starting: Vec<u32>,
-    /// What a worker began its last step with; kept to allocate nothing.
-    pub(super) sources: Vec<OpId>,
-    /// Per worker: operations that wait for a worker whose neighbour it would be, and it is nobody's; as often as they do.
-    pub(super) untold: Vec<Vec<OpId>>,
     pub(super) tcp: Option<Tcp>,
     /// Lanes that are TCP connections.
     pub(super) tcp_lanes: Vec<u32>,
@@ -136,8 +132,6 @@ impl<'a, O: Observer> Engine<'a, O> {
             local: vec![false; workers],
             ended: Vec::new(),
             starting: Vec::new(),
-            sources: Vec::new(),
-            untold: untold(program),
             tcp: program.tcp.map(|spec| Tcp::new(spec, workers, &mut sampler)),
             tcp_lanes: (0..program.lanes.len() as u32)
                 .filter(|&lane| matches!(program.lanes[lane as usize].station, Station::Tcp { .. }))
@@ -200,24 +194,6 @@ impl<'a, O: Observer> Engine<'a, O> {
             port_used: ports.map(|(used, capacity)| share(*used, capacity * time)).collect(),
         }
     }
-}
-
-fn untold(program: &Program) -> Vec<Vec<OpId>> {
-    let mut waiting = vec![Vec::new(); program.graph.neighbours()];
-    for (neighbour, next) in program.graph.all_told() {
-        waiting[usize::from(neighbour)].push(next);
-    }
-    let mut untold = vec![Vec::new(); program.workers()];
-    for (which, next) in waiting.iter().enumerate() {
-        let mut told = vec![false; program.workers()];
-        for neighbour in program.neighbours.iter().filter_map(|row| row[which]) {
-            told[neighbour as usize] = true;
-        }
-        for (worker, _) in told.iter().enumerate().filter(|(_, told)| !**told) {
-            untold[worker].extend(next);
-        }
-    }
-    untold
 }
 
 fn gatherings(program: &Program) -> Vec<Gathering> {

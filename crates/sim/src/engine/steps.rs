@@ -19,25 +19,16 @@ impl<O: Observer> Engine<'_, O> {
         let step = self.sampler.below(worker, choices.len() as u32) as usize;
         self.step[index] = self.kind_base[program.kind[index]] + step * operations;
         // All are in their queues before the first is served: what is sent first must find the others waiting.
-        let mut sources = std::mem::take(&mut self.sources);
-        sources.clone_from(&choices[step].sources);
-        for &op in &self.untold[index] {
-            let waiting = &mut self.waiting[index * operations + op as usize];
-            *waiting -= 1;
-            if *waiting == 0 {
-                sources.push(op);
-            }
-        }
-        for &source in &sources {
+        let sources = &choices[step].sources;
+        for &source in sources {
             self.queue_up(worker, source);
         }
-        for &source in &sources {
+        for &source in sources {
             let lane = self.lane(worker, program.graph.lane(source));
             if self.lanes[lane as usize].active.is_none() {
                 self.go_on(lane);
             }
         }
-        self.sources = sources;
     }
 
     pub(super) fn step_ended(&mut self, worker: u32) {
@@ -77,15 +68,6 @@ impl<O: Observer> Engine<'_, O> {
                 *waiting -= 1;
                 if *waiting == 0 {
                     self.enqueue(worker, next);
-                }
-            }
-            for &(neighbour, next) in graph.told(op) {
-                let neighbours = &self.program.neighbours[worker as usize];
-                let Some(other) = neighbours[usize::from(neighbour)] else { continue };
-                let waiting = &mut self.waiting[other as usize * graph.len() + next as usize];
-                *waiting -= 1;
-                if *waiting == 0 {
-                    self.enqueue(other, next);
                 }
             }
             self.left[worker as usize] -= 1;

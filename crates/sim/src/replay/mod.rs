@@ -174,7 +174,6 @@ impl Replay {
             pools: Vec::new(),
             ports: Vec::new(),
             gatherings: Vec::new(),
-            neighbours: Vec::new(),
             coupling: None,
             tcp: None,
             graph,

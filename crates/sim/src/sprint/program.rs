@@ -109,7 +109,6 @@ impl Sprint {
             pools: Vec::new(),
             ports: Vec::new(),
             gatherings: Vec::new(),
-            neighbours: Vec::new(),
             coupling: None,
             tcp: None,
             steps: vec![self.gpu_steps(seed), vec![self.update_step()]],
