@@ -31,23 +31,23 @@ pub enum GraphError {
     /// A dependency names no operation.
     #[error("operation \"{name}\" waits for operation {missing}, which does not exist")]
     Dangling {
-        /// Who waits.
+        /// The operation that waits.
         name: String,
-        /// For what.
+        /// What it waits for.
         missing: OpId,
     },
     /// A lane is out of range.
     #[error("operation \"{name}\" is on lane {lane}, which does not exist")]
     NoSuchLane {
-        /// Whose lane.
+        /// The operation.
         name: String,
-        /// Which one.
+        /// Its lane.
         lane: LocalLane,
     },
     /// Some operations wait for each other.
     #[error("operations wait for each other in a circle: {}", .names.join(", "))]
     Cycle {
-        /// Some of them.
+        /// The first few of them.
         names: Vec<String>,
     },
 }
@@ -57,15 +57,17 @@ pub enum GraphError {
 pub struct StepGraph {
     names: Vec<String>,
     lanes: Vec<LocalLane>,
+    /// By operation: the number of its prerequisites.
     waiting: Vec<u32>,
     releases: Vec<Option<LocalLane>>,
+    /// By operation: where its successors begin.
     row: Vec<u32>,
     successors: Vec<OpId>,
     sources: Vec<OpId>,
     local_lanes: u16,
-    /// By operation, where some read news: the lane that hears of its end, and the lane without whose news it is nothing.
-    announces: Vec<Option<LocalLane>>,
-    reads: Vec<Option<LocalLane>>,
+    /// By operation, empty without versions: the lane to which it publishes a version, and the lane it subscribes to.
+    publishes: Vec<Option<LocalLane>>,
+    subscribes: Vec<Option<LocalLane>>,
 }
 
 impl StepGraph {
@@ -109,17 +111,22 @@ impl StepGraph {
             row,
             successors,
             local_lanes,
-            announces: Vec::new(),
-            reads: Vec::new(),
+            publishes: Vec::new(),
+            subscribes: Vec::new(),
         };
         graph.check_cycles()?;
         Ok(graph)
     }
 
-    /// The same graph with news: when an operation of `announcing` ends, its lane has news, and an operation of `reading`
-    /// takes no time unless its lane has had some since the worker's last step. Pairs that name nothing are left out.
+    /// The same graph with versions: an operation of `publishing` makes a new version of its lane when it ends, and an
+    /// operation of `subscribing` takes no time unless its lane has a version that is new to the worker. Pairs whose
+    /// operation or lane does not exist are left out.
     #[must_use]
-    pub fn with_news(mut self, announcing: &[(OpId, LocalLane)], reading: &[(OpId, LocalLane)]) -> Self {
+    pub fn with_versions(
+        mut self,
+        publishing: &[(OpId, LocalLane)],
+        subscribing: &[(OpId, LocalLane)],
+    ) -> Self {
         let laid_out = |pairs: &[(OpId, LocalLane)]| {
             let mut by_op = vec![None; self.len()];
             for &(op, lane) in pairs.iter().filter(|(_, lane)| *lane < self.local_lanes) {
@@ -129,7 +136,7 @@ impl StepGraph {
             }
             by_op
         };
-        (self.announces, self.reads) = (laid_out(announcing), laid_out(reading));
+        (self.publishes, self.subscribes) = (laid_out(publishing), laid_out(subscribing));
         self
     }
 
@@ -188,24 +195,24 @@ impl StepGraph {
         &self.successors[self.row[op as usize] as usize..self.row[op as usize + 1] as usize]
     }
 
+    /// By operation: the number of its prerequisites.
     #[inline]
     pub(crate) fn waiting(&self) -> &[u32] {
         &self.waiting
     }
 
     #[inline]
-    pub(crate) fn announces(&self, op: OpId) -> Option<LocalLane> {
-        self.announces.get(op as usize).copied().flatten()
+    pub(crate) fn publishes(&self, op: OpId) -> Option<LocalLane> {
+        self.publishes.get(op as usize).copied().flatten()
     }
 
     #[inline]
-    pub(crate) fn reads(&self, op: OpId) -> Option<LocalLane> {
-        self.reads.get(op as usize).copied().flatten()
+    pub(crate) fn subscribes(&self, op: OpId) -> Option<LocalLane> {
+        self.subscribes.get(op as usize).copied().flatten()
     }
 
-    #[inline]
-    pub(crate) fn has_news(&self) -> bool {
-        !self.reads.is_empty()
+    pub(crate) fn has_subscribers(&self) -> bool {
+        !self.subscribes.is_empty()
     }
 
     #[inline]

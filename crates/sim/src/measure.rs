@@ -1,6 +1,6 @@
 //! Figures from the steps of a run.
 
-use crate::observe::StepRecord;
+use crate::engine::observe::StepRecord;
 
 /// The part of a run that counts.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,7 +1,6 @@
 //! The time of a step under a rule: by the closed form where it holds, otherwise by the engine.
 
-use crate::simulate::exchange;
-use crate::simulate::observe_exchanges;
+use crate::simulate::all_reduce;
 use stepcast_analytic::collectives::curve;
 use stepcast_analytic::liu2022::{Plan, passes, plan, schedule};
 use stepcast_core::fault::Fault;
@@ -51,7 +50,7 @@ impl<'a> Evaluator<'a> {
                 let one = AllReduce {
                     passes: vec![vec![pass.clone()]],
                     kind: vec![0],
-                    ..exchange::training(scenario)?
+                    ..all_reduce::training(scenario)?
                 };
                 Some(one)
             }
@@ -87,7 +86,7 @@ impl<'a> Evaluator<'a> {
                 buckets,
             });
         };
-        let messages = exchange::messages(&self.pass, &self.update, &rule);
+        let messages = all_reduce::messages(&self.pass, &self.update, &rule);
         let (iteration, communication) = self.simulate(engine, messages)?;
         let computing = self.pass.computing() + self.pass.update;
         Ok(Found { iteration, scaling_factor: computing / iteration, communication, buckets })
@@ -99,7 +98,7 @@ impl<'a> Evaluator<'a> {
     }
 
     fn simulate(&self, engine: &AllReduce, messages: Messages) -> Result<(Seconds, Communication), Fault> {
-        observe_exchanges(&AllReduce { messages, ..engine.clone() })
+        all_reduce::first_step(&AllReduce { messages, ..engine.clone() })
     }
 
     fn buckets(&self, plan: &Plan) -> Vec<u32> {
@@ -123,10 +122,10 @@ impl<'a> Evaluator<'a> {
             let slowest = factors.by_ref().take(workers).fold(0.0, f64::max);
             let replica = Self {
                 scenario: self.scenario,
-                pass: exchange::scaled(&self.pass, slowest, Seconds::ZERO),
+                pass: self.pass.scaled(slowest, Seconds::ZERO),
                 update: self.update.clone(),
                 engine: self.engine.as_ref().map(|engine| AllReduce {
-                    passes: vec![vec![exchange::scaled(&self.pass, slowest, Seconds::ZERO)]],
+                    passes: vec![vec![self.pass.scaled(slowest, Seconds::ZERO)]],
                     ..engine.clone()
                 }),
             };

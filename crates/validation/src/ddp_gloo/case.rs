@@ -77,7 +77,7 @@ impl Case {
     /// Predicted time of a step.
     pub(super) fn predict(&self, parameters: &Parameters) -> Seconds {
         let slowness = parameters.slowness * self.slowest / self.host.sqrt();
-        let pass = stepcast_study::simulate::exchange::scaled(&self.pass, slowness, Seconds::ZERO);
+        let pass = self.pass.scaled(slowness, Seconds::ZERO);
         let interference = Interference {
             slowdown: match self.job.place.cores {
                 1 => parameters.core_per_byte.get() * self.wire.get(),

@@ -71,6 +71,7 @@ fn program(recorded: &Recorded, testbed: &Testbed, workers: u32) -> Result<Progr
     let Recorded { configuration, profile, .. } = recorded;
     let port = (configuration.rate * testbed.goodput).to_bytes_per_sec();
     let replay = Replay {
+        profile,
         workers: vec![ReplayWorker { slowness: 1.0, port }; workers as usize],
         server_of: vec![0; profile.operations.len()],
         servers: 1,
@@ -87,5 +88,5 @@ fn program(recorded: &Recorded, testbed: &Testbed, workers: u32) -> Result<Progr
         coordination: Coordination::Async,
         shared_cores: (!configuration.sleeps).then_some(testbed.cores),
     };
-    replay.program(profile).map_err(|error| error.to_string())
+    replay.program().map_err(|error| error.to_string())
 }
