@@ -7,9 +7,9 @@
 
 mod engine;
 mod graph;
-pub mod measure;
 mod program;
 mod programs;
+mod window;
 
 pub use engine::coordinate::Coordination;
 pub use engine::lane::{Discipline, LaneSpec, Requeue, Station, StreamOrder, Streams};
@@ -26,3 +26,4 @@ pub use programs::allreduce::{AllReduce, Bucket, Interference, Messages, Role};
 pub use programs::replay::{LocalLanes, ParseLane, Parsing, Replay, ReplayWorker, TransferOrder, Transport};
 pub use programs::sprint;
 pub use programs::synthesise::{jitter_factors, jittered, synthesise};
+pub use window::Window;

@@ -8,8 +8,8 @@
 
 use super::learn::{Timed, WEAK_PULL, learn};
 use crate::FitError;
-use crate::quality::quantile;
 use stepcast_core::fitted::gemm::costs::Costs;
+use stepcast_stats::quantile_of_sorted;
 
 /// The other state's launch time relative to the usual one's, where the search begins: either way.
 const FIRST_GUESSES: [f64; 2] = [0.75, 1.0 / 0.75];
@@ -101,7 +101,7 @@ pub(super) fn at_the_end(products: &[Timed], ratios: &[f64], costs: &Costs) -> f
 
 fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
-    (!values.is_empty()).then(|| quantile(values, 0.5))
+    (!values.is_empty()).then(|| quantile_of_sorted(values, 0.5))
 }
 
 /// Whether each product found the host in its other state; `evidence` is ln(measured/predicted) in both.

@@ -3,10 +3,9 @@
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 use stepcast_core::scenario::Document;
-use stepcast_sim::measure::Window;
 use stepcast_sim::{
     Coordination, End, Limits, ParseLane, Parsing, Replay, ReplayWorker, Requeue, Steps, StreamOrder,
-    Streams, TcpSpec, TransferOrder, Transport, run, synthesise,
+    Streams, TcpSpec, TransferOrder, Transport, Window, run, synthesise,
 };
 
 /// Two layers: parameters come down (2 MB and 6 MB), forward and backward take 10 ms each, gradients go up, the server

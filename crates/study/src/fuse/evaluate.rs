@@ -10,8 +10,8 @@ use stepcast_core::prediction::Communication;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Fusion;
-use stepcast_sim::measure::quantile;
 use stepcast_sim::{AllReduce, Messages};
+use stepcast_stats::{deviation, mean, quantile};
 
 /// Steps from which the interval of the gain is taken.
 const REPLICAS: u64 = 64;
@@ -138,9 +138,8 @@ impl<'a> Evaluator<'a> {
     fn jitter(&self) -> f64 {
         match self.scenario.profile() {
             Some(profile) if profile.steps.len() > 1 => {
-                let mean = profile.mean_step().get();
-                let squares = profile.steps.iter().map(|step| (step.length - mean).powi(2)).sum::<f64>();
-                (squares / (profile.steps.len() - 1) as f64).sqrt() / mean
+                let lengths: Vec<f64> = profile.steps.iter().map(|step| step.length).collect();
+                deviation(&lengths).unwrap_or(0.0) / mean(&lengths)
             }
             _ => self.scenario.simulate.jitter,
         }

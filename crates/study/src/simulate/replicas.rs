@@ -3,8 +3,7 @@
 use super::EVENTS;
 use rayon::prelude::*;
 use stepcast_core::scenario::Scenario;
-use stepcast_sim::measure::Window;
-use stepcast_sim::{Limits, ProgramError, StepRecord};
+use stepcast_sim::{Limits, ProgramError, StepRecord, Window};
 
 /// Operations that one run may simulate; steps are cut down to it. Runs may be few but not short: workers that begin
 /// together can take hundreds of steps to spread out, so short ones agree with each other and are wrong.

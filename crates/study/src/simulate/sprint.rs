@@ -10,9 +10,9 @@ use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Simul
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
-use stepcast_sim::measure::{mean_and_half_width, spread_of_logarithms};
 use stepcast_sim::sprint::{Exchange, Figures, Length, Sprint};
 use stepcast_sim::{Limits, Timeline, run};
+use stepcast_stats::{mean_and_half_width, spread_of_logarithms};
 
 /// Whether a scenario is trained as by SPRINT: asynchronously, by all-reduce.
 pub(crate) fn is_sprint(scenario: &Scenario) -> bool {

@@ -5,7 +5,7 @@ use stepcast_core::prediction::{GroupReport, Spread};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_sim::End;
-use stepcast_sim::measure::quantile;
+use stepcast_stats::quantile;
 
 /// Longest histogram; larger values share its last bar.
 const BARS: usize = 64;

@@ -7,11 +7,11 @@ use stepcast_analytic::phases::Phases;
 use stepcast_analytic::{cynthia2019, lin2018};
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::Resource;
-use stepcast_sim::measure::{Window, quantile, spread_of_logarithms};
 use stepcast_sim::{
     Coordination, Limits, ParseLane, Parsing, Program, Replay, ReplayWorker, Steps, TransferOrder, Transport,
-    run,
+    Window, run,
 };
+use stepcast_stats::{mean, quantile, spread_of_logarithms};
 
 /// Simulated runs of each point.
 pub(super) const RUNS: u64 = 40;
@@ -39,10 +39,6 @@ pub(super) fn row(recorded: &Recorded, testbed: &Testbed, workers: u32, measured
         cynthia: batch * cynthia2019::from_phases(&phases, workers, false),
         lin: batch * lin2018::steps_per_second(&phases, workers),
     })
-}
-
-pub(super) fn mean(rates: &[f64]) -> f64 {
-    rates.iter().sum::<f64>() / rates.len().max(1) as f64
 }
 
 /// Throughput of each of `runs` simulated runs, in samples per second.

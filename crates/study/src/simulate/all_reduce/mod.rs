@@ -15,8 +15,8 @@ use stepcast_core::prediction::{
 };
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_sim::measure::{mean_and_half_width, spread_of_logarithms};
 use stepcast_sim::{AllReduce, Limits, Program, ProgramError, Timeline, run};
+use stepcast_stats::{mean_and_half_width, spread_of_logarithms};
 
 fn inapplicable(fault: Fault) -> Fault {
     Fault::in_key("model.profile", fault.reason, fault.remedy)

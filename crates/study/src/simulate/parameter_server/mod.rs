@@ -18,8 +18,8 @@ use stepcast_core::profile::{Operation, Profile};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::{self, Scenario};
 use stepcast_core::strategy::Synchronisation;
-use stepcast_sim::measure::{mean_and_half_width, spread_of_logarithms};
 use stepcast_sim::{Limits, LocalLanes, Program, Timeline, jittered, run, synthesise};
+use stepcast_stats::{mean_and_half_width, spread_of_logarithms};
 
 /// Fewer measured steps than this do not show how steps vary.
 const FEW_STEPS: usize = 10;
