@@ -1,4 +1,4 @@
-//! What the engine executes: a step graph, the machines it runs on, and how much work every operation is.
+//! What the engine executes: a step graph, the lanes and stations that serve it, and how much work every operation is.
 
 use crate::engine::coordinate::Coordination;
 use crate::engine::lane::{Discipline, LaneSpec, Station};
@@ -22,7 +22,7 @@ pub struct Coupling {
     pub computing: Vec<u32>,
     /// The pool that carries what they exchange; slowed while any worker computes, because all wait for the slowest.
     pub exchange: u32,
-    /// By how much.
+    /// Additional time while both are busy, as a share of the time alone.
     pub slowdown: f64,
 }
 
@@ -44,7 +44,7 @@ pub struct Program {
     pub graph: StepGraph,
     /// All lanes.
     pub lanes: Vec<LaneSpec>,
-    /// Which lane a worker's local lane is: `lane_of[worker][local]`.
+    /// The lane for each local lane of each worker: `lane_of[worker][local]`.
     pub lane_of: Vec<Vec<u32>>,
     /// Equally shared pools.
     pub pools: Vec<PoolSpec>,
@@ -78,8 +78,8 @@ impl From<GraphError> for ProgramError {
 }
 
 impl Program {
-    /// A program without workers, lanes or stations yet. Workers will draw from the `steps` of their kind, begin steps
-    /// whenever they like, and no lane is silent in local steps.
+    /// A program without workers, lanes or stations yet. Workers draw from the `steps` of their kind and do not wait for each
+    /// other; no lane is silent in local steps.
     pub fn new(graph: StepGraph, steps: Vec<Vec<StepWork>>) -> Self {
         Self {
             lanes: Vec::new(),
@@ -97,13 +97,13 @@ impl Program {
         }
     }
 
-    /// Adds a lane; workers name it by the number that comes back.
+    /// Adds a lane and returns its number.
     pub fn add_lane(&mut self, spec: LaneSpec) -> u32 {
         self.lanes.push(spec);
         self.lanes.len() as u32 - 1
     }
 
-    /// Adds a worker of a kind, with the lanes that are its local ones.
+    /// Adds a worker of a kind, with the number of the lane for each of its local lanes.
     pub fn add_worker(&mut self, kind: usize, lanes: Vec<u32>) {
         self.kind.push(kind);
         self.lane_of.push(lanes);

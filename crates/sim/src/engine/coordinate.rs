@@ -1,9 +1,9 @@
 //! When a worker that has ended a step may begin the next one.
 
-/// How workers wait for each other.
+/// When workers wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coordination {
-    /// They do not.
+    /// Never.
     Async,
     /// No worker is more than so many steps ahead of the slowest; 0 is bulk-synchronous.
     Bounded(u32),
@@ -71,7 +71,7 @@ impl Coordinator {
         }
     }
 
-    /// A worker has ended a step, which may release itself and others.
+    /// A worker has ended a step, which may release this worker and others.
     pub(crate) fn ended(&mut self, worker: u32) {
         let before = self.done[worker as usize];
         self.done[worker as usize] += 1;
@@ -91,7 +91,7 @@ impl Coordinator {
         self.released.sort_unstable_by(|a, b| b.cmp(a));
     }
 
-    /// The next worker that may begin a step, in ascending order of their numbers.
+    /// The next worker that may begin a step; released workers come in ascending order of their numbers.
     pub(crate) fn next_released(&mut self) -> Option<u32> {
         self.released.pop()
     }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn local_steps_wait_for_nobody() {
+    fn local_steps_do_not_wait() {
         let mut coordinator = Coordinator::new(Coordination::Local(2), 2);
         assert!(Coordination::Local(2).is_local(0) && !Coordination::Local(2).is_local(1));
         assert_eq!(released(&mut coordinator, 0), [0]);

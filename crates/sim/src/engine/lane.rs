@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// What serves a lane.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Station {
-    /// The lane has it to itself: so many units of work a second.
+    /// The lane alone is served, with so many units of work a second.
     Own(f64),
     /// An equally shared pool.
     Pool(u32),
@@ -60,17 +60,17 @@ pub struct Streams {
 /// How a lane serves its queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Discipline {
-    /// One after the other.
+    /// One after the other, in order of arrival.
     Fifo,
-    /// One after the other, of those that wait the one with the lowest rank in its step first.
+    /// One after the other; of those that wait, the one with the lowest rank in its step goes first.
     Ranked,
     /// All at once: each operation takes its own time, and none waits for another.
     Delay,
-    /// One after the other, long ones in two parts.
+    /// One after the other, in order of arrival, long ones in two parts.
     Streams(Streams),
     /// An operation ends as soon as it holds the lock; the lock is free again when an operation that releases it ends.
     Lock,
-    /// Operations end together, when so many wait.
+    /// Operations wait until there are so many of them, then end together.
     Barrier(u32),
     /// One of the lanes that serve a rendezvous of the program.
     Rendezvous(u32),

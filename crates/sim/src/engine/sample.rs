@@ -1,4 +1,4 @@
-//! Random choices: one stream per worker, so that a worker's steps do not depend on how the others fare.
+//! Random choices: one stream per worker, so that a worker's steps do not depend on those of others.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
@@ -19,7 +19,7 @@ impl Sampler {
         Self { workers: (0..workers).map(|worker| Pcg64Mcg::new(state(worker))).collect() }
     }
 
-    /// A number below `count`, all equally likely (but for less than one in 2^32).
+    /// A number below `count`, all equally likely up to one part in 2^32.
     pub(crate) fn below(&mut self, worker: u32, count: u32) -> u32 {
         if count == 1 {
             return 0;
@@ -33,7 +33,7 @@ impl Sampler {
         ((self.workers[worker as usize].next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 
-    /// A normal number (Box and Muller).
+    /// A number from the standard normal distribution (Box and Muller).
     pub(crate) fn normal(&mut self, worker: u32) -> f64 {
         let radius = (-2.0 * self.uniform(worker).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform(worker)).cos()

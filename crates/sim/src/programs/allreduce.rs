@@ -7,7 +7,7 @@
 use crate::engine::coordinate::Coordination;
 use crate::engine::lane::{Discipline, LaneSpec, Station};
 use crate::engine::rendezvous::{Launch, RendezvousSpec};
-use crate::graph::{LocalLane, OpSpec, StepGraph};
+use crate::graph::{GraphError, LocalLane, OpSpec, StepGraph};
 use crate::program::{Coupling, PoolSpec, Program, ProgramError, StepWork};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::Pass;
@@ -123,7 +123,7 @@ impl AllReduce {
     }
 
     /// The operations of a step as a profile of one worker would record them; computing has the names of the program.
-    pub fn alone(&self) -> Vec<Operation> {
+    pub fn profile_operations(&self) -> Vec<Operation> {
         let Some(pass) = self.passes.iter().flatten().next() else { return Vec::new() };
         let mut operations = Vec::new();
         let mut add = |name: String, resource, size: Bytes, after| {
@@ -171,9 +171,9 @@ impl AllReduce {
         EXCHANGE + self.channels() as LocalLane
     }
 
-    fn graph(&self, operations: &[(OpSpec, Work)]) -> Result<StepGraph, ProgramError> {
+    fn graph(&self, operations: &[(OpSpec, Work)]) -> Result<StepGraph, GraphError> {
         let specs: Vec<OpSpec> = operations.iter().map(|(spec, _)| spec.clone()).collect();
-        Ok(StepGraph::new(&specs, self.local_lanes())?)
+        StepGraph::new(&specs, self.local_lanes())
     }
 
     /// The work of a step with these times.

@@ -154,7 +154,7 @@ fn exponential_times_give_mean_value_analysis() {
 fn staleness_counts_the_updates_of_others() {
     let mut steps = Steps::default();
     run(&sequence(4, &[[4.0, 6.0, 4.0, 1.0]]), 1, Limits::steps(50), &mut steps).unwrap();
-    // In lock-step everybody else updates once per step, except before the very first update of a round.
+    // In lock-step every other worker updates once per step, except before the very first update of a round.
     let late: Vec<u64> = steps.records.iter().skip(40).map(|record| record.stale).collect();
     assert!(late.iter().all(|&stale| stale <= 6));
     let mean = late.iter().sum::<u64>() as f64 / late.len() as f64;
@@ -223,7 +223,7 @@ fn a_barrier_lets_all_go_together() {
     }
     let outcome = run(&program, 1, Limits::steps(4), &mut Blind).unwrap();
     assert!((outcome.time - 4.0 * 6.0).abs() < 1e-9);
-    // One who never comes leaves the others waiting.
+    // A fourth party that never arrives leaves the others waiting.
     program.lanes[0].discipline = Discipline::Barrier(4);
     let stuck = run(&program, 1, Limits::steps(4), &mut Blind).unwrap();
     assert!(matches!(stuck.end, End::Deadlock(waiting) if waiting.len() == 3));

@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn staleness_is_the_number_of_others() {
         let simulation = predicted(&[]).simulation.unwrap();
-        // Four workers that are alike: everybody else updates once in between.
+        // Four equal workers: each of the others updates once in between.
         assert!((simulation.mean_staleness - 3.0).abs() < 0.2, "{simulation:?}");
         assert!((simulation.effective_minibatch - 128.0).abs() < 8.0);
         let total: f64 = simulation.staleness_histogram.iter().sum();

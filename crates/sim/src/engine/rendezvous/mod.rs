@@ -18,8 +18,8 @@ use stepcast_core::quantity::Bytes;
 pub enum Launch {
     /// Each by itself, as soon as a lane is free.
     AtOnce,
-    /// Those that are ready when a cycle begins, fused up to a threshold; the next cycle begins when they have been
-    /// served, and not before its length is over. One lane.
+    /// Those that are ready when a cycle begins, fused up to a threshold, on one lane. The next cycle begins when they have
+    /// been served, but not before the length of a cycle has passed.
     Cycles {
         /// Seconds from one cycle to the next, at least.
         length: f64,
@@ -33,7 +33,7 @@ pub enum Launch {
 /// A rendezvous, as a builder describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RendezvousSpec {
-    /// How many workers take part: all of them.
+    /// Number of workers, as all take part.
     pub parties: u32,
     /// When ready operations are served.
     pub launch: Launch,
@@ -64,7 +64,7 @@ pub(crate) struct Rendezvous {
 pub(crate) enum Next {
     /// Nothing is ready.
     Idle,
-    /// A cycle begins then.
+    /// It waits for the beginning of a cycle.
     At(f64),
     /// It serves operations for `time` seconds, after `before` seconds of negotiation.
     Serve { time: f64, before: f64 },

@@ -145,6 +145,6 @@ pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Fau
     let program = training.program().map_err(broken)?;
     let mut observed = Timeline::default();
     run(&program, scenario.simulate.seed, Limits::steps(steps), &mut observed).map_err(broken)?;
-    let about = about(scenario, training.alone());
+    let about = about(scenario, training.profile_operations());
     Ok(Recording { lane_names: training.lane_names(), program, observed, about })
 }

@@ -1,9 +1,9 @@
-//! Links with max-min fair sharing: a flow crosses ports (its worker's, its server's, a switch), every port has a
-//! capacity, and no flow can get more without another, no faster one, getting less.
+//! Links with max-min fair sharing: a flow crosses ports (its worker's, its server's, a switch's), every port has a
+//! capacity, and a flow could be faster only if another that is no faster became slower.
 //!
 //! Rates are found by progressive filling: raise all flows together until a port is full, fix its flows, go on with
 //! the rest. O(flows · ports) for each change of the set of flows. Reproduces the sharing rule of Li 2020 for two
-//! servers wherever that is defined, and covers the edge it leaves open and more servers (errata 3.4).
+//! servers wherever that rule is defined, and covers the case that it leaves open, and more servers (errata 3.4).
 
 use crate::engine::state::share;
 

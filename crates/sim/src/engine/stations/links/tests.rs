@@ -28,7 +28,7 @@ fn one_pending_flow_is_finished_before_a_later_one() {
 
 proptest! {
     /// What makes an allocation max-min fair: no port is overfull, and every flow crosses a full port on which
-    /// nobody is faster.
+    /// no flow is faster.
     #[test]
     fn rates_are_max_min_fair(
         capacities in prop::collection::vec(0.1..10.0f64, 10),
