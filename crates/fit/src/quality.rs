@@ -1,6 +1,7 @@
 //! How far predictions are from measurements.
 
 use serde::{Deserialize, Serialize};
+use stepcast_stats::quantile_of_sorted;
 
 /// Quantiles of relative errors |predicted/measured − 1|.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -27,20 +28,12 @@ impl Quality {
         let worst = *errors.last()?;
         Some(Self {
             points: errors.len(),
-            median: quantile(&errors, 0.5),
-            third_quartile: quantile(&errors, 0.75),
-            percentile_95: quantile(&errors, 0.95),
+            median: quantile_of_sorted(&errors, 0.5),
+            third_quartile: quantile_of_sorted(&errors, 0.75),
+            percentile_95: quantile_of_sorted(&errors, 0.95),
             worst,
         })
     }
-}
-
-/// The value below which `share` of the sorted values lie, linear between ranks.
-pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let place = share * sorted.len().saturating_sub(1) as f64;
-    let (low, rest) = (place.floor() as usize, place.fract());
-    let high = (low + 1).min(sorted.len().saturating_sub(1));
-    sorted[low] * (1.0 - rest) + sorted[high] * rest
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
+use stepcast_core::quantity::{BytesPerSec, Seconds};
 use stepcast_core::scenario::Document;
 use stepcast_sim::{
-    Blind, Collective, Coordination, Discipline, LaneSpec, Limits, Machines, OpSpec, Parsing, PoolSpec,
-    Program, Replay, ReplayWorker, Requeue, Station, StepGraph, StepWork, StreamOrder, Streams,
-    TransferOrder, Transport, run, synthesise,
+    Blind, Coordination, Discipline, LaneSpec, Limits, OpSpec, Parsing, PoolSpec, Program, Replay,
+    ReplayWorker, Requeue, Station, StepGraph, StepWork, StreamOrder, Streams, TransferOrder, Transport, run,
+    synthesise,
 };
 
 fn main() {
@@ -52,28 +52,13 @@ fn layered(operations: usize, workers: u32) -> Program {
         sources: graph.sources().to_vec(),
         rank: vec![],
     };
-    let mut lanes = Vec::new();
-    let mut lane_of = Vec::new();
+    let steps = vec![(0..40).map(step).collect()];
+    let mut program =
+        Program { pools: vec![PoolSpec { capacity: 1.25e9, cap: 1.25e9 }; 2], ..Program::new(graph, steps) };
     for _ in 0..workers {
-        let first = lanes.len() as u32;
-        lanes.extend([link(0), LaneSpec::own(1.0), link(1), LaneSpec::own(1.0)]);
-        lane_of.push((first..first + 4).collect());
+        program.add_worker_with_own_lanes(0, [link(0), LaneSpec::own(1.0), link(1), LaneSpec::own(1.0)]);
     }
-    Program {
-        lanes,
-        lane_of,
-        pools: vec![PoolSpec { capacity: 1.25e9, cap: 1.25e9 }; 2],
-        ports: vec![],
-        tcp: None,
-        gatherings: Vec::new(),
-        neighbours: Vec::new(),
-        coupling: None,
-        steps: vec![(0..40).map(step).collect()],
-        kind: vec![0; workers as usize],
-        coordination: Coordination::Async,
-        silent_when_local: vec![false; 4],
-        graph,
-    }
+    program
 }
 
 #[divan::bench(sample_count = 20)]
@@ -101,6 +86,7 @@ fn inception_v3_for_2_to_10_workers(bencher: Bencher<'_, '_>) {
     let port = BytesPerSec::new(1.25e9);
     let program = |workers| {
         let replay = Replay {
+            profile: &profile,
             workers: vec![ReplayWorker { slowness: 1.0, port }; workers],
             server_of: vec![0; profile.operations.len()],
             servers: 1,
@@ -117,7 +103,7 @@ fn inception_v3_for_2_to_10_workers(bencher: Bencher<'_, '_>) {
             coordination: Coordination::Async,
             shared_cores: None,
         };
-        replay.program(&profile).expect("the profile is sound")
+        replay.program().expect("the profile is sound")
     };
     let programs: Vec<Program> = (2..=10).map(program).collect();
     let operations: usize =
@@ -127,20 +113,4 @@ fn inception_v3_for_2_to_10_workers(bencher: Bencher<'_, '_>) {
             run(program, 1, Limits::steps(1000), &mut Blind).expect("the program is sound");
         }
     });
-}
-
-/// One all-reduce around a ring, every send of every worker simulated.
-#[divan::bench(args = [64, 1024], sample_count = 5, sample_size = 1)]
-fn ring_all_reduce(bencher: Bencher<'_, '_>, workers: usize) {
-    let machines = Machines {
-        ports: vec![BytesPerSec::new(3e9); workers],
-        step: Seconds::new(2e-5),
-        combine_byte: Seconds::new(1e-11),
-        nodes: None,
-    };
-    let program = Collective::Ring.program(&machines, Bytes::new(1e8)).expect("the program is sound");
-    let operations = program.graph.len() * workers;
-    bencher
-        .counter(ItemsCount::new(operations))
-        .bench_local(|| run(&program, 0, Limits::steps(1), &mut Blind).expect("it runs"));
 }

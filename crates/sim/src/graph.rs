@@ -31,46 +31,43 @@ pub enum GraphError {
     /// A dependency names no operation.
     #[error("operation \"{name}\" waits for operation {missing}, which does not exist")]
     Dangling {
-        /// Who waits.
+        /// The operation that waits.
         name: String,
-        /// For what.
+        /// What it waits for.
         missing: OpId,
     },
     /// A lane is out of range.
     #[error("operation \"{name}\" is on lane {lane}, which does not exist")]
     NoSuchLane {
-        /// Whose lane.
+        /// The operation.
         name: String,
-        /// Which one.
+        /// Its lane.
         lane: LocalLane,
     },
     /// Some operations wait for each other.
     #[error("operations wait for each other in a circle: {}", .names.join(", "))]
     Cycle {
-        /// Some of them.
+        /// The first few of them.
         names: Vec<String>,
     },
 }
-
-/// An operation that waits for one of another worker: of which neighbour's view, and which.
-pub(crate) type Told = (u16, OpId);
 
 /// The graph of one step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepGraph {
     names: Vec<String>,
     lanes: Vec<LocalLane>,
+    /// By operation: the number of its prerequisites.
     waiting: Vec<u32>,
     releases: Vec<Option<LocalLane>>,
+    /// By operation: where its successors begin.
     row: Vec<u32>,
     successors: Vec<OpId>,
-    /// By operation, where any has them: what waits for it at which neighbour.
-    told: Vec<Vec<Told>>,
     sources: Vec<OpId>,
     local_lanes: u16,
-    /// By operation, where some read news: the lane that hears of its end, and the lane without whose news it is nothing.
-    announces: Vec<Option<LocalLane>>,
-    reads: Vec<Option<LocalLane>>,
+    /// By operation, empty without versions: the lane to which it publishes a version, and the lane it subscribes to.
+    publishes: Vec<Option<LocalLane>>,
+    subscribes: Vec<Option<LocalLane>>,
 }
 
 impl StepGraph {
@@ -113,36 +110,23 @@ impl StepGraph {
             waiting,
             row,
             successors,
-            told: Vec::new(),
             local_lanes,
-            announces: Vec::new(),
-            reads: Vec::new(),
+            publishes: Vec::new(),
+            subscribes: Vec::new(),
         };
         graph.check_cycles()?;
         Ok(graph)
     }
 
-    /// The same with operations that wait for other workers': `(op, neighbour, next)` says that `next` of a worker's
-    /// neighbour waits for `op` of the worker. No worker may be that neighbour of two.
-    pub fn with_neighbours(mut self, edges: &[(OpId, u16, OpId)]) -> Result<Self, GraphError> {
-        self.told = vec![Vec::new(); self.len()];
-        for &(op, neighbour, next) in edges {
-            for id in [op, next] {
-                if id as usize >= self.len() {
-                    return Err(GraphError::Dangling { name: "neighbour".to_owned(), missing: id });
-                }
-            }
-            self.told[op as usize].push((neighbour, next));
-            self.waiting[next as usize] += 1;
-        }
-        self.sources.retain(|&op| self.waiting[op as usize] == 0);
-        Ok(self)
-    }
-
-    /// The same graph with news: when an operation of `announcing` ends, its lane has news, and an operation of `reading`
-    /// takes no time unless its lane has had some since the worker's last step. Pairs that name nothing are left out.
+    /// The same graph with versions: an operation of `publishing` makes a new version of its lane when it ends, and an
+    /// operation of `subscribing` takes no time unless its lane has a version that is new to the worker. Pairs whose
+    /// operation or lane does not exist are left out.
     #[must_use]
-    pub fn with_news(mut self, announcing: &[(OpId, LocalLane)], reading: &[(OpId, LocalLane)]) -> Self {
+    pub fn with_versions(
+        mut self,
+        publishing: &[(OpId, LocalLane)],
+        subscribing: &[(OpId, LocalLane)],
+    ) -> Self {
         let laid_out = |pairs: &[(OpId, LocalLane)]| {
             let mut by_op = vec![None; self.len()];
             for &(op, lane) in pairs.iter().filter(|(_, lane)| *lane < self.local_lanes) {
@@ -152,7 +136,7 @@ impl StepGraph {
             }
             by_op
         };
-        (self.announces, self.reads) = (laid_out(announcing), laid_out(reading));
+        (self.publishes, self.subscribes) = (laid_out(publishing), laid_out(subscribing));
         self
     }
 
@@ -211,40 +195,24 @@ impl StepGraph {
         &self.successors[self.row[op as usize] as usize..self.row[op as usize + 1] as usize]
     }
 
-    /// What waits for this one at neighbours.
-    #[inline]
-    pub(crate) fn told(&self, op: OpId) -> &[Told] {
-        self.told.get(op as usize).map_or(&[], Vec::as_slice)
-    }
-
-    /// What waits for neighbours.
-    pub(crate) fn all_told(&self) -> impl Iterator<Item = Told> {
-        self.told.iter().flatten().copied()
-    }
-
-    /// One more than the highest neighbour that is told anything.
-    pub(crate) fn neighbours(&self) -> usize {
-        self.all_told().map(|(neighbour, _)| usize::from(neighbour) + 1).max().unwrap_or(0)
-    }
-
+    /// By operation: the number of its prerequisites.
     #[inline]
     pub(crate) fn waiting(&self) -> &[u32] {
         &self.waiting
     }
 
     #[inline]
-    pub(crate) fn announces(&self, op: OpId) -> Option<LocalLane> {
-        self.announces.get(op as usize).copied().flatten()
+    pub(crate) fn publishes(&self, op: OpId) -> Option<LocalLane> {
+        self.publishes.get(op as usize).copied().flatten()
     }
 
     #[inline]
-    pub(crate) fn reads(&self, op: OpId) -> Option<LocalLane> {
-        self.reads.get(op as usize).copied().flatten()
+    pub(crate) fn subscribes(&self, op: OpId) -> Option<LocalLane> {
+        self.subscribes.get(op as usize).copied().flatten()
     }
 
-    #[inline]
-    pub(crate) fn has_news(&self) -> bool {
-        !self.reads.is_empty()
+    pub(crate) fn has_subscribers(&self) -> bool {
+        !self.subscribes.is_empty()
     }
 
     #[inline]

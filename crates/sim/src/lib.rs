@@ -1,38 +1,29 @@
 //! The event engine: executes step graphs on lanes, pools and links, for any number of workers.
 //!
+//! [`programs`] turns profiles, models and published algorithms into a [`Program`]: a [`StepGraph`], the lanes and stations
+//! that serve it, and the work of every operation. [`engine`] runs it.
+//!
 //! No input or output, no clock, no threads, no logging. The same program and seed give the same events.
 
-mod allreduce;
-mod collective;
-mod coordinate;
 mod engine;
-mod gather;
 mod graph;
-mod heap;
-mod lane;
-pub mod measure;
-mod network;
-mod observe;
-mod pool;
 mod program;
-mod replay;
-mod sample;
-pub mod sprint;
-mod synthesise;
-mod tcp;
+mod programs;
+mod window;
 
-pub use allreduce::{AllReduce, Bucket, Interference, Messages, Role};
-pub use collective::{Collective, Machines, Nodes};
-pub use coordinate::Coordination;
-pub use engine::{End, Limits, Outcome, run};
-pub use gather::{GatheringSpec, Launch};
-pub use graph::{GraphError, LocalLane, OpId, OpSpec, StepGraph};
-pub use lane::{Discipline, LaneSpec, Requeue, Station, StreamOrder, Streams};
-pub use network::{MAX_PORTS, Route, max_min};
-pub use observe::{
+pub use engine::coordinate::Coordination;
+pub use engine::lane::{Discipline, LaneSpec, Requeue, Station, StreamOrder, Streams};
+pub use engine::observe::{
     Blind, ChunkRecord, LoadRecord, Observer, QueueRecord, Shared, StepRecord, Steps, Timeline,
 };
+pub use engine::rendezvous::{Launch, RendezvousSpec};
+pub use engine::stations::links::{Route, max_min};
+pub use engine::stations::tcp::TcpSpec;
+pub use engine::{End, Limits, Outcome, run};
+pub use graph::{GraphError, LocalLane, OpId, OpSpec, StepGraph};
 pub use program::{Coupling, PoolSpec, Program, ProgramError, StepWork};
-pub use replay::{LocalLanes, ParseLane, Parsing, Replay, ReplayWorker, TransferOrder, Transport};
-pub use synthesise::{jitter_factors, jittered, synthesise};
-pub use tcp::TcpSpec;
+pub use programs::allreduce::{AllReduce, Bucket, Interference, Messages, Role};
+pub use programs::replay::{LocalLanes, ParseLane, Parsing, Replay, ReplayWorker, TransferOrder, Transport};
+pub use programs::sprint;
+pub use programs::synthesise::{jitter_factors, jittered, synthesise};
+pub use window::Window;

@@ -1,10 +1,10 @@
-//! What the engine executes: a step graph, the machines it runs on, and how much work every operation is.
+//! What the engine executes: a step graph, the lanes and stations that serve it, and how much work every operation is.
 
-use crate::coordinate::Coordination;
-use crate::gather::GatheringSpec;
-use crate::graph::StepGraph;
-use crate::lane::{Discipline, LaneSpec, Station};
-use crate::tcp::TcpSpec;
+use crate::engine::coordinate::Coordination;
+use crate::engine::lane::{Discipline, LaneSpec, Station};
+use crate::engine::rendezvous::RendezvousSpec;
+use crate::engine::stations::tcp::TcpSpec;
+use crate::graph::{GraphError, StepGraph};
 
 /// Equally shared resource: with n customers each gets min(`cap`, `capacity` / n).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,26 +15,25 @@ pub struct PoolSpec {
     pub cap: f64,
 }
 
-/// Two kinds of pools that get into each other's way: while both are busy, everything on them takes (1 + `slowdown`)
-/// times as long.
+/// Pools that slow each other down: while both kinds are busy, everything on them takes (1 + `slowdown`) times as long.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Coupling {
     /// Pools on which workers compute, in order.
     pub computing: Vec<u32>,
     /// The pool that carries what they exchange; slowed while any worker computes, because all wait for the slowest.
     pub exchange: u32,
-    /// By how much.
+    /// Additional time while both are busy, as a share of the time alone.
     pub slowdown: f64,
 }
 
-/// Work of every operation, by measured step.
+/// Work of every operation in one step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepWork {
     /// Units of work by operation: seconds on a lane of rate 1, bytes on a link.
     pub work: Vec<f64>,
-    /// The order in which operations without prerequisites are asked for.
+    /// Operations without prerequisites, in the order in which they join their queues.
     pub sources: Vec<u32>,
-    /// Whom a ranked lane serves first among those that wait, the lowest; empty where no lane is ranked.
+    /// By operation: of those that wait, a ranked lane serves the lowest first. Empty where no lane is ranked.
     pub rank: Vec<u32>,
 }
 
@@ -45,18 +44,15 @@ pub struct Program {
     pub graph: StepGraph,
     /// All lanes.
     pub lanes: Vec<LaneSpec>,
-    /// Workers' neighbours, where operations wait for theirs: `neighbours[worker][which]`. What would wait for the operation
-    /// of a worker whose neighbour one is waits for nothing where one is nobody's.
-    pub neighbours: Vec<Vec<Option<u32>>>,
-    /// Which lane a worker's local lane is: `lane_of[worker][local]`.
+    /// The lane for each local lane of each worker: `lane_of[worker][local]`.
     pub lane_of: Vec<Vec<u32>>,
     /// Equally shared pools.
     pub pools: Vec<PoolSpec>,
     /// Capacities of ports.
     pub ports: Vec<f64>,
-    /// What all workers take part in.
-    pub gatherings: Vec<GatheringSpec>,
-    /// Computing and exchange that get into each other's way.
+    /// Operations that all workers take part in.
+    pub rendezvous: Vec<RendezvousSpec>,
+    /// Computing and exchange that slow each other down.
     pub coupling: Option<Coupling>,
     /// TCP connections, where they are modelled.
     pub tcp: Option<TcpSpec>,
@@ -75,7 +71,50 @@ pub struct Program {
 #[error("{0}")]
 pub struct ProgramError(pub String);
 
+impl From<GraphError> for ProgramError {
+    fn from(error: GraphError) -> Self {
+        Self(error.to_string())
+    }
+}
+
 impl Program {
+    /// A program without workers, lanes or stations yet. Workers draw from the `steps` of their kind and do not wait for each
+    /// other; no lane is silent in local steps.
+    pub fn new(graph: StepGraph, steps: Vec<Vec<StepWork>>) -> Self {
+        Self {
+            lanes: Vec::new(),
+            lane_of: Vec::new(),
+            pools: Vec::new(),
+            ports: Vec::new(),
+            rendezvous: Vec::new(),
+            coupling: None,
+            tcp: None,
+            steps,
+            kind: Vec::new(),
+            coordination: Coordination::Async,
+            silent_when_local: vec![false; usize::from(graph.local_lanes())],
+            graph,
+        }
+    }
+
+    /// Adds a lane and returns its number.
+    pub fn add_lane(&mut self, spec: LaneSpec) -> u32 {
+        self.lanes.push(spec);
+        self.lanes.len() as u32 - 1
+    }
+
+    /// Adds a worker of a kind, with the number of the lane for each of its local lanes.
+    pub fn add_worker(&mut self, kind: usize, lanes: Vec<u32>) {
+        self.kind.push(kind);
+        self.lane_of.push(lanes);
+    }
+
+    /// Adds a worker whose lanes belong to it alone.
+    pub fn add_worker_with_own_lanes(&mut self, kind: usize, specs: impl IntoIterator<Item = LaneSpec>) {
+        let lanes = specs.into_iter().map(|spec| self.add_lane(spec)).collect();
+        self.add_worker(kind, lanes);
+    }
+
     /// Number of workers.
     pub fn workers(&self) -> usize {
         self.lane_of.len()
@@ -95,25 +134,6 @@ impl Program {
         }
         if self.kind.iter().any(|&kind| self.steps.get(kind).is_none_or(Vec::is_empty)) {
             return wrong("a kind of worker has no steps to draw from".to_owned());
-        }
-        let told = self.graph.neighbours();
-        if told > 0 {
-            if self.coordination != Coordination::Bounded(0) {
-                return wrong("workers that wait for their neighbours begin steps together".to_owned());
-            }
-            for which in 0..told {
-                let mut seen = vec![false; self.workers()];
-                for neighbours in &self.neighbours {
-                    let Some(&neighbour) = neighbours.get(which) else {
-                        return wrong("a worker does not know all its neighbours".to_owned());
-                    };
-                    let Some(neighbour) = neighbour else { continue };
-                    match seen.get_mut(neighbour as usize) {
-                        Some(seen) if !*seen => *seen = true,
-                        _ => return wrong("no worker may be the neighbour of two".to_owned()),
-                    }
-                }
-            }
         }
         if self.silent_when_local.len() != usize::from(self.graph.local_lanes()) {
             return wrong("every local lane is either silent in local steps or not".to_owned());
@@ -143,17 +163,17 @@ impl Program {
                         && route.ports().iter().all(|&port| (port as usize) < self.ports.len())
                 }
             };
-            let gathers = match lane.discipline {
-                Discipline::Gathering(which) => (which as usize) < self.gatherings.len(),
+            let meets = match lane.discipline {
+                Discipline::Rendezvous(which) => (which as usize) < self.rendezvous.len(),
                 _ => true,
             };
             let starts = lane.startup_pool.is_none_or(|pool| (pool as usize) < self.pools.len());
-            if !sound || !gathers || !starts || !(0.0..f64::INFINITY).contains(&lane.startup) {
+            if !sound || !meets || !starts || !(0.0..f64::INFINITY).contains(&lane.startup) {
                 return wrong("a lane has no station, or one without a rate".to_owned());
             }
         }
-        if self.gatherings.iter().any(|gathering| gathering.parties as usize != self.workers()) {
-            return wrong("a gathering needs all workers".to_owned());
+        if self.rendezvous.iter().any(|rendezvous| rendezvous.parties as usize != self.workers()) {
+            return wrong("a rendezvous needs all workers".to_owned());
         }
         if let Some(coupling) = &self.coupling {
             let mut pools = coupling.computing.iter().chain([&coupling.exchange]);

@@ -4,10 +4,8 @@
 //! which is told apart.
 
 use serde::Serialize;
+use stepcast_stats::NORMAL_95;
 use stepcast_study::predict::interval::{Case, Pool, Residuals, residuals};
-
-/// Standard normal quantile of 95 %.
-const NORMAL_95: f64 = 1.645;
 
 /// What was left out when an interval was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -104,6 +104,17 @@ impl Pass {
         }
     }
 
+    /// The same pass `factor` times as long, after a `delay`.
+    #[must_use]
+    pub fn scaled(&self, factor: f64, delay: Seconds) -> Self {
+        let layer = |layer: &Layer| Layer { backward: layer.backward * factor, ..*layer };
+        Self {
+            forward: delay + self.forward * factor,
+            layers: self.layers.iter().map(layer).collect(),
+            update: self.update * factor,
+        }
+    }
+
     /// What `samples` (M) take a worker that reaches `rate` (c·π), from operations alone:
     ///
     /// ```text

@@ -8,8 +8,8 @@
 
 use super::learn::{TimedProduct, WEAK_PULL, learn};
 use crate::FitError;
-use crate::quality::quantile;
 use stepcast_core::fitted::gemm::costs::Costs;
+use stepcast_stats::quantile_of_sorted;
 
 /// The other state's launch time relative to the usual one's, where the search begins: faster or slower. The ratio is
 /// that of the H200 recording (docs/methods/gemm.md, "How fast the host was"). The constants below are assumptions.
@@ -102,7 +102,7 @@ pub(super) fn final_ratio(products: &[TimedProduct], ratios: &[f64], costs: &Cos
 
 fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
-    (!values.is_empty()).then(|| quantile(values, 0.5))
+    (!values.is_empty()).then(|| quantile_of_sorted(values, 0.5))
 }
 
 /// Whether each product found the host in its other state; `evidence` is ln(measured/predicted) in both.

@@ -7,12 +7,12 @@
 //! products; the best state seen is the result.
 
 use super::products::MeasuredProduct;
-use crate::quality::quantile;
 use crate::{FitError, nnls};
 use stepcast_core::fitted::gemm::Machine;
 use stepcast_core::fitted::gemm::costs::{
     ALONE, COUNT, Costs, LAUNCH, MERGE, Product, READ, SECOND, SPLIT, START, STEP, TILE, TILES, WRITE,
 };
+use stepcast_stats::quantile_of_sorted;
 
 const ROUNDS: usize = 12;
 /// Rounds that take the new coefficients as they are; later ones go half of the way, against oscillation.
@@ -76,7 +76,7 @@ pub(super) fn best_rate(samples: &[MeasuredProduct]) -> f64 {
 fn best(samples: &[MeasuredProduct], amount: impl Fn(&MeasuredProduct) -> f64) -> f64 {
     let mut rates: Vec<f64> = samples.iter().map(|sample| amount(sample) / sample.time.get()).collect();
     rates.sort_unstable_by(f64::total_cmp);
-    quantile(&rates, 0.999)
+    quantile_of_sorted(&rates, 0.999)
 }
 
 /// Coefficients, and how well they do.
@@ -93,7 +93,7 @@ pub(super) fn start(samples: &[MeasuredProduct], machine: &Machine) -> Costs {
     let bandwidth = best(samples, |sample| machine.product(sample.variant, sample.shape).bytes().get());
     let mut times: Vec<f64> = samples.iter().map(|sample| sample.time.get()).collect();
     times.sort_unstable_by(f64::total_cmp);
-    let launch = quantile(&times, 0.25);
+    let launch = quantile_of_sorted(&times, 0.25);
     let mut costs = [0.0; COUNT];
     costs[LAUNCH] = launch;
     costs[SECOND] = 0.1 * launch;

@@ -5,16 +5,26 @@
 //! only then does its lane go on to the next chunk (Algorithm 3.1 of Li 2020, lines 18-31). Cost of an event:
 //! O(log resources). Nothing is allocated per event once queues have grown to their largest.
 //!
-//! [`state`] is what an engine knows; [`steps`] says what becomes ready when something has ended; [`service`] gives ready
-//! work to stations and hears from them; [`exchange`] is about what all workers take part in.
+//! [`state`] holds the engine and its loop, [`schedule`] the pending events, [`workers`] the current step of every worker.
+//! [`steps`] says what becomes ready when something has ended; [`service`] gives ready work of a [`lane`] to its station
+//! and goes on when it has been served; [`stations`] are what lanes share; [`rendezvous`] is about operations that all
+//! workers take part in.
 
-mod exchange;
+pub(crate) mod coordinate;
+pub(crate) mod lane;
+pub(crate) mod observe;
+pub(crate) mod rendezvous;
+pub(crate) mod sample;
+mod schedule;
 mod service;
 mod state;
+pub(crate) mod stations;
 mod steps;
+mod versions;
+mod workers;
 
-use crate::observe::Observer;
 use crate::program::{Program, ProgramError};
+use observe::Observer;
 use state::Engine;
 
 /// When a simulation ends.
@@ -22,7 +32,7 @@ use state::Engine;
 pub struct Limits {
     /// Steps after which a worker stops.
     pub steps_per_worker: u64,
-    /// Steps of the slowest worker after which everybody stops.
+    /// Steps of the slowest worker after which all workers stop.
     pub steps_of_slowest: u64,
     /// Simulated seconds.
     pub time: f64,
@@ -36,7 +46,7 @@ impl Limits {
         Self { steps_per_worker: steps, steps_of_slowest: u64::MAX, time: f64::INFINITY, events: u64::MAX }
     }
 
-    /// Everybody works until the slowest has done so many steps.
+    /// All workers go on until the slowest has done so many steps.
     pub fn until_slowest(steps: u64) -> Self {
         Self { steps_of_slowest: steps, ..Self::steps(u64::MAX) }
     }
@@ -51,7 +61,7 @@ pub enum End {
     TimeLimit,
     /// The event budget was spent.
     EventBudget,
-    /// Nothing can happen any more: names of operations that wait, with their workers.
+    /// Operations wait for each other for ever: their workers and names.
     Deadlock(Vec<(u32, String)>),
 }
 
@@ -88,7 +98,7 @@ pub fn run<O: Observer>(
     for worker in 0..program.workers() as u32 {
         engine.start_step(worker);
     }
-    engine.tell_successors();
+    engine.release_successors();
     let end = engine.run();
     Ok(engine.outcome(end))
 }

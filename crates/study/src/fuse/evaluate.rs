@@ -1,7 +1,6 @@
 //! The time of a step under a rule: by the closed form where it holds, otherwise by the engine.
 
-use crate::simulate::exchange;
-use crate::simulate::observe_exchanges;
+use crate::simulate::all_reduce;
 use stepcast_analytic::collectives::curve;
 use stepcast_analytic::liu2022::{Plan, passes, plan, schedule};
 use stepcast_core::fault::Fault;
@@ -11,8 +10,8 @@ use stepcast_core::prediction::Communication;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Fusion;
-use stepcast_sim::measure::quantile;
 use stepcast_sim::{AllReduce, Messages};
+use stepcast_stats::{deviation, mean, quantile};
 
 /// Steps from which the interval of the gain is taken.
 const REPLICAS: u64 = 64;
@@ -51,7 +50,7 @@ impl<'a> Evaluator<'a> {
                 let one = AllReduce {
                     passes: vec![vec![pass.clone()]],
                     kind: vec![0],
-                    ..exchange::training(scenario)?
+                    ..all_reduce::training(scenario)?
                 };
                 Some(one)
             }
@@ -87,7 +86,7 @@ impl<'a> Evaluator<'a> {
                 buckets,
             });
         };
-        let messages = exchange::messages(&self.pass, &self.update, &rule);
+        let messages = all_reduce::messages(&self.pass, &self.update, &rule);
         let (iteration, communication) = self.simulate(engine, messages)?;
         let computing = self.pass.computing() + self.pass.update;
         Ok(Found { iteration, scaling_factor: computing / iteration, communication, buckets })
@@ -99,7 +98,7 @@ impl<'a> Evaluator<'a> {
     }
 
     fn simulate(&self, engine: &AllReduce, messages: Messages) -> Result<(Seconds, Communication), Fault> {
-        observe_exchanges(&AllReduce { messages, ..engine.clone() })
+        all_reduce::first_step(&AllReduce { messages, ..engine.clone() })
     }
 
     fn buckets(&self, plan: &Plan) -> Vec<u32> {
@@ -123,10 +122,10 @@ impl<'a> Evaluator<'a> {
             let slowest = factors.by_ref().take(workers).fold(0.0, f64::max);
             let replica = Self {
                 scenario: self.scenario,
-                pass: exchange::scaled(&self.pass, slowest, Seconds::ZERO),
+                pass: self.pass.scaled(slowest, Seconds::ZERO),
                 update: self.update.clone(),
                 engine: self.engine.as_ref().map(|engine| AllReduce {
-                    passes: vec![vec![exchange::scaled(&self.pass, slowest, Seconds::ZERO)]],
+                    passes: vec![vec![self.pass.scaled(slowest, Seconds::ZERO)]],
                     ..engine.clone()
                 }),
             };
@@ -139,9 +138,8 @@ impl<'a> Evaluator<'a> {
     fn jitter(&self) -> f64 {
         match self.scenario.profile() {
             Some(profile) if profile.steps.len() > 1 => {
-                let mean = profile.mean_step().get();
-                let squares = profile.steps.iter().map(|step| (step.length - mean).powi(2)).sum::<f64>();
-                (squares / (profile.steps.len() - 1) as f64).sqrt() / mean
+                let lengths: Vec<f64> = profile.steps.iter().map(|step| step.length).collect();
+                deviation(&lengths).unwrap_or(0.0) / mean(&lengths)
             }
             _ => self.scenario.simulate.jitter,
         }

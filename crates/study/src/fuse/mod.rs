@@ -8,7 +8,7 @@ mod evaluate;
 mod search;
 mod settings;
 
-use crate::simulate::exchange;
+use crate::simulate::all_reduce;
 use candidates::{Candidate, candidates};
 use evaluate::Evaluator;
 use serde::Serialize;
@@ -148,7 +148,7 @@ pub fn fuse(scenario: &Scenario) -> Result<FusionReport, Fault> {
         gain_interval: evaluator.gain_interval(&scenario.strategy.exchange.fusion, &found.counts)?,
         search: found.how,
         settings: Settings::of(&lines),
-        warnings: exchange::assumptions(scenario),
+        warnings: all_reduce::assumptions(scenario),
         lines,
     })
 }

@@ -3,7 +3,7 @@
 
 mod exposure;
 
-use crate::simulate::exchange;
+use crate::simulate::all_reduce;
 use exposure::Step;
 use serde::Serialize;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ pub fn replace(scenario: &Scenario, request: Substitution) -> Result<Replacement
         layers: step.layers(scenario),
         replacement,
         reason,
-        warnings: exchange::assumptions(scenario),
+        warnings: all_reduce::assumptions(scenario),
     })
 }
 

@@ -1,31 +1,30 @@
 //! Method `simulate`: the event engine on a profile, measured or made from a model (Li 2020 and beyond).
 //!
+//! One module for each kind of training, [`parameter_server`], [`all_reduce`] and [`sprint`], each with `predict` and
+//! `timeline`; [`replicas`] runs it several times, [`summary`] holds what all report alike, [`timeline`](mod@timeline) is a
+//! run to look at.
+//!
 //! Runs are independent and go in parallel; their order does not matter, so the figures are the same on any number of
 //! cores.
 
-mod all_reduce;
-mod communication;
-pub mod exchange;
-mod figures;
+pub(crate) mod all_reduce;
 mod parameter_server;
 mod replicas;
 mod sprint;
+mod summary;
 mod timeline;
 
-pub(crate) use sprint::asks as is_sprint;
+pub(crate) use sprint::is_sprint;
 pub use timeline::{Recording, events_per_step};
 
-use figures::Figures;
-use parameter_server::Question;
-use replicas::replicas;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
-use stepcast_core::prediction::{Communication, Prediction};
+use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::Operation;
-use stepcast_core::quantity::{BitsPerSec, Seconds};
+use stepcast_core::quantity::BitsPerSec;
 use stepcast_core::scenario::{Scenario, Transport};
 use stepcast_core::strategy::{Architecture, Synchronisation};
-use stepcast_sim::{AllReduce, Limits, ProgramError, Timeline, run};
+use stepcast_sim::ProgramError;
 use stepcast_trace::timeline::{About, FORMAT};
 
 /// Events after which a run is ended with what it has shown so far.
@@ -61,7 +60,7 @@ impl Method for Simulate {
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
         let refuse = |key, reason: &str, remedy: &str| Err(Fault::in_key(key, reason, remedy));
         match scenario.strategy.architecture {
-            Architecture::AllReduce if sprint::asks(scenario) => sprint::applies(scenario),
+            Architecture::AllReduce if is_sprint(scenario) => sprint::applies(scenario),
             Architecture::AllReduce if !waits(scenario.strategy.synchronisation) => refuse(
                 "strategy.synchronisation",
                 "the simulation has no all-reduce with bounded staleness",
@@ -93,28 +92,17 @@ impl Method for Simulate {
 
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
         self.applies(scenario)?;
-        if sprint::asks(scenario) {
+        if is_sprint(scenario) {
             return sprint::predict(scenario);
         }
         if scenario.strategy.architecture == Architecture::AllReduce {
             return all_reduce::predict(scenario);
         }
-        let question = Question::of(scenario)?;
-        let operations = question.program.graph.len() as u64 * scenario.cluster.workers();
-        let run = |seed, length| {
-            Figures::of_run(&question.program, question.lanes, &question.batches, seed, length)
-        };
-        let runs = replicas(scenario, operations, run).map_err(broken)?;
-        Ok(question.prediction(scenario, &runs))
+        parameter_server::predict(scenario)
     }
 }
 
-/// The first step of all-reduce training: how long it takes, and where the time of communication goes.
-pub(crate) fn observe_exchanges(training: &AllReduce) -> Result<(Seconds, Communication), Fault> {
-    all_reduce::first_step(training)
-}
-
-/// A program that the engine refuses is a fault of this crate or a profile beyond reason.
+/// No program can be made, or the engine refuses it: the profile is beyond what can be simulated.
 fn broken(error: ProgramError) -> Fault {
     Fault::in_key("model", error.to_string(), "check the profile")
 }
@@ -135,24 +123,16 @@ fn ports_are_alike(scenario: &Scenario) -> bool {
 /// The first `steps` steps of every worker of one run.
 pub fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Fault> {
     Simulate.applies(scenario)?;
-    if sprint::asks(scenario) {
+    if is_sprint(scenario) {
         return sprint::timeline(scenario, steps);
     }
     if scenario.strategy.architecture == Architecture::AllReduce {
         return all_reduce::timeline(scenario, steps);
     }
-    let question = Question::of(scenario)?;
-    let mut observed = Timeline::default();
-    run(&question.program, scenario.simulate.seed, Limits::steps(steps), &mut observed).map_err(broken)?;
-    Ok(Recording {
-        lane_names: parameter_server::lane_names(question.lanes),
-        program: question.program,
-        observed,
-        about: about(scenario, question.operations),
-    })
+    parameter_server::timeline(scenario, steps)
 }
 
-/// What a profile of a run would be about.
+/// The head of a profile made from a run.
 fn about(scenario: &Scenario, operations: Vec<Operation>) -> About {
     About {
         format: FORMAT.to_owned(),
@@ -185,7 +165,7 @@ mod tests {
     #[test]
     fn staleness_is_the_number_of_others() {
         let simulation = predicted(&[]).simulation.unwrap();
-        // Four workers that are alike: everybody else updates once in between.
+        // Four equal workers: each of the others updates once in between.
         assert!((simulation.mean_staleness - 3.0).abs() < 0.2, "{simulation:?}");
         assert!((simulation.effective_minibatch - 128.0).abs() < 8.0);
         let total: f64 = simulation.staleness_histogram.iter().sum();

@@ -1,9 +1,9 @@
-//! Independent runs of one question, in parallel.
+//! Independent runs of one scenario, in parallel.
 
 use super::EVENTS;
 use rayon::prelude::*;
 use stepcast_core::scenario::Scenario;
-use stepcast_sim::{Limits, ProgramError};
+use stepcast_sim::{Limits, ProgramError, StepRecord, Window};
 
 /// Operations that one run may simulate; steps are cut down to it. Runs may be few but not short: workers that begin
 /// together can take hundreds of steps to spread out, so short ones agree with each other and are wrong.
@@ -22,6 +22,12 @@ impl Length {
     /// Until the slowest worker has done its steps.
     pub(super) fn limits(self) -> Limits {
         Limits { events: EVENTS, ..Limits::until_slowest(self.steps) }
+    }
+
+    /// The part of a run of `time` seconds that counts: all of it where it is too short for the warm-up.
+    pub(super) fn window(self, records: &[StepRecord], workers: usize, time: f64) -> Window {
+        let all = Window { since: 0.0, until: time };
+        Window::after(records, workers, self.warm_up).unwrap_or(all)
     }
 
     /// Within the budget; all workers together have so many operations in a step.

@@ -1,7 +1,7 @@
 //! Asynchronous all-reduce: SPRINT's threads as events, with the times that the closed form has for their tasks.
 
-use super::parameter_server::{histogram, spread};
 use super::replicas::{self, replicas};
+use super::summary::{histogram, spread};
 use super::{MAX_WORKERS, Recording, about, broken};
 use stepcast_analytic::oyama2016::{GPU_PARTS, Oyama2016, Threads, UPDATE_PARTS, threads};
 use stepcast_core::fault::Fault;
@@ -10,12 +10,12 @@ use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Simul
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
-use stepcast_sim::measure::{mean_and_half_width, spread_of_logarithms};
 use stepcast_sim::sprint::{Exchange, Figures, Length, Sprint};
 use stepcast_sim::{Limits, Timeline, run};
+use stepcast_stats::{mean_and_half_width, spread_of_logarithms};
 
-/// Whether a scenario is SPRINT's.
-pub(crate) fn asks(scenario: &Scenario) -> bool {
+/// Whether a scenario is trained as by SPRINT: asynchronously, by all-reduce.
+pub(crate) fn is_sprint(scenario: &Scenario) -> bool {
     let strategy = &scenario.strategy;
     strategy.architecture == Architecture::AllReduce && strategy.synchronisation == Synchronisation::Async
 }
@@ -31,7 +31,7 @@ pub(super) fn applies(scenario: &Scenario) -> Result<(), Fault> {
     Oyama2016.applies(&as_published(scenario))
 }
 
-/// The same with the all-reduce of the paper, where it is not what is asked.
+/// The same scenario with the all-reduce of the paper, even where servers replace it.
 fn as_published(scenario: &Scenario) -> Scenario {
     let mut published = scenario.clone();
     published.oyama2016.through_servers = false;
@@ -120,7 +120,7 @@ pub(super) fn predict(scenario: &Scenario) -> Result<Prediction, Fault> {
     };
     let bottleneck =
         if groups[0].compute * 2.0 >= iteration { Bottleneck::Compute } else { Bottleneck::HostCopy };
-    // Lock waits are seen here, so that nothing has to be said about how they are modelled.
+    // Waits for locks are simulated: warnings about how the closed form models them do not apply.
     let modelled = ["several-steady-states", "long-critical-section"];
     let warnings = closed_form.warnings.into_iter().filter(|warning| !modelled.contains(&warning.code));
     Ok(Prediction {
@@ -133,7 +133,7 @@ pub(super) fn predict(scenario: &Scenario) -> Result<Prediction, Fault> {
 
 type Mean<'a> = dyn Fn(&dyn Fn(&Figures) -> f64) -> f64 + 'a;
 
-/// Times in the order of Algorithm 1; what a thread does by itself is told apart in proportion.
+/// Times in the order of Algorithm 1; the time that a thread computes by itself is divided in proportion to its tasks.
 fn gpu_parts(threads: &Threads, iteration: Seconds, mean: &Mean<'_>) -> Vec<Part> {
     let waits = [0, 1].map(|lock: usize| Seconds::new(mean(&|figures| figures.gpu_waits[lock])));
     let fetch = Seconds::new(mean(&|figures| figures.fetch_weights));
@@ -170,7 +170,7 @@ pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Fau
     let shared = ["thread", "weights", "own buffer", "barrier", "exchange", "weights to publish"];
     let mut lane_names: Vec<String> = shared.map(str::to_owned).into();
     lane_names.extend((0..threads.gpus).map(|gpu| format!("buffer {gpu}")));
-    // Its threads take no turns that a profile could tell.
+    // A profile has no threads: none can be made of this run.
     let about = about(scenario, Vec::new());
     Ok(Recording { program, lane_names, observed, about })
 }

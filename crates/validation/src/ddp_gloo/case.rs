@@ -6,14 +6,14 @@
 //! core a rank's sockets and additions take that core: while both are under way, computing and transfers take
 //! 1 + c·w times as long, w being the bytes that a port carries a second and c what a byte costs the core.
 
-use super::data::{Data, Job, Place, ProfileRow, mean, rate};
+use super::data::{Data, Job, Place, ProfileRow, rate};
 use super::testbed::{Parameters, Testbed};
 use stepcast_analytic::liu2022::{Schedule, plan};
 use stepcast_core::fitted::transfer::{Curve, Measured};
 use stepcast_core::pass::{Layer, Pass};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
-use stepcast_sim::measure::expected_maximum;
 use stepcast_sim::{AllReduce, Blind, Bucket, Interference, Limits, Messages, run};
+use stepcast_stats::{expected_maximum, mean};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -77,7 +77,7 @@ impl Case {
     /// Predicted time of a step.
     pub(super) fn predict(&self, parameters: &Parameters) -> Seconds {
         let slowness = parameters.slowness * self.slowest / self.host.sqrt();
-        let pass = stepcast_study::simulate::exchange::scaled(&self.pass, slowness, Seconds::ZERO);
+        let pass = self.pass.scaled(slowness, Seconds::ZERO);
         let interference = Interference {
             slowdown: match self.job.place.cores {
                 1 => parameters.core_per_byte.get() * self.wire.get(),

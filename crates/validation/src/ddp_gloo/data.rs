@@ -6,6 +6,7 @@ use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::Measured;
 use stepcast_core::quantity::{BitsPerSec, Bytes, Seconds};
+use stepcast_stats::mean;
 
 /// A file beyond this is a mistake.
 const MAX_FILE: u64 = 256 << 20;
@@ -74,10 +75,6 @@ struct Row {
     bwd: Option<Vec<f64>>,
     opt: Option<Vec<f64>>,
     grads: Option<Vec<Gradient>>,
-}
-
-pub(super) fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// "4gbit" as tc writes it.

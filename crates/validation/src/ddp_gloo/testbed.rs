@@ -1,12 +1,12 @@
 //! What all jobs of a testbed have in common.
 
 use super::case::Case;
-use super::data::{Data, Place, ProfileRow, mean};
+use super::data::{Data, Place, ProfileRow};
 use serde::Serialize;
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds, number};
 use stepcast_fit::golden_section;
-use stepcast_sim::measure::quantile;
+use stepcast_stats::{deviation, mean, quantile};
 
 /// Figures that come from profiles and micro-benchmarks alone: no job enters them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -42,9 +42,7 @@ impl Testbed {
                 .zip(&profile.backward)
                 .map(|(forward, backward)| forward + backward)
                 .collect();
-            let mean = mean(&steps);
-            let squares: f64 = steps.iter().map(|step| (step - mean).powi(2)).sum();
-            (squares / (steps.len().max(2) - 1) as f64).sqrt() / mean
+            deviation(&steps).unwrap_or(0.0) / mean(&steps)
         };
         let mut spreads: Vec<f64> = data.profiles.iter().map(spread).collect();
         let mut goodput = Vec::new();

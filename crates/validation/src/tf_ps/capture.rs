@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use stepcast_core::fault::Fault;
-use stepcast_sim::measure::quantile;
+use stepcast_stats::quantile;
 use stepcast_trace::unpacked;
 
 /// Numbers of workers of which steps may be captured.

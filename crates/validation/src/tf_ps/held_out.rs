@@ -2,12 +2,13 @@
 //! more, with the pair of figures that is best on all others.
 
 use super::data::Recorded;
-use super::predict::{RUNS, mean, throughputs};
+use super::predict::{RUNS, throughputs};
 use super::{Row, Testbed};
 use rayon::prelude::*;
 use serde::Serialize;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Seconds, number};
+use stepcast_stats::mean;
 
 /// From acknowledgements that pass queues unhindered to ones that wait like all else.
 const ACKNOWLEDGEMENTS_QUEUED: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];

@@ -4,7 +4,7 @@ use super::data::{entries, json};
 use serde::Deserialize;
 use std::path::Path;
 use stepcast_core::fault::Fault;
-use stepcast_sim::measure::{deviation, quantile};
+use stepcast_stats::{deviation, quantile};
 
 /// One connection, in bits per second and bytes.
 #[derive(Debug)]

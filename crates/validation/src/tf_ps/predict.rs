@@ -7,11 +7,11 @@ use stepcast_analytic::phases::Phases;
 use stepcast_analytic::{cynthia2019, lin2018};
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::Resource;
-use stepcast_sim::measure::{Window, quantile, spread_of_logarithms};
 use stepcast_sim::{
     Coordination, Limits, ParseLane, Parsing, Program, Replay, ReplayWorker, Steps, TransferOrder, Transport,
-    run,
+    Window, run,
 };
+use stepcast_stats::{mean, quantile, spread_of_logarithms};
 
 /// Simulated runs of each point.
 pub(super) const RUNS: u64 = 40;
@@ -41,10 +41,6 @@ pub(super) fn row(recorded: &Recorded, testbed: &Testbed, workers: u32, measured
     })
 }
 
-pub(super) fn mean(rates: &[f64]) -> f64 {
-    rates.iter().sum::<f64>() / rates.len().max(1) as f64
-}
-
 /// Throughput of each of `runs` simulated runs, in samples per second.
 pub(super) fn throughputs(
     recorded: &Recorded,
@@ -71,6 +67,7 @@ fn program(recorded: &Recorded, testbed: &Testbed, workers: u32) -> Result<Progr
     let Recorded { configuration, profile, .. } = recorded;
     let port = (configuration.rate * testbed.goodput).to_bytes_per_sec();
     let replay = Replay {
+        profile,
         workers: vec![ReplayWorker { slowness: 1.0, port }; workers as usize],
         server_of: vec![0; profile.operations.len()],
         servers: 1,
@@ -87,5 +84,5 @@ fn program(recorded: &Recorded, testbed: &Testbed, workers: u32) -> Result<Progr
         coordination: Coordination::Async,
         shared_cores: (!configuration.sleeps).then_some(testbed.cores),
     };
-    replay.program(profile).map_err(|error| error.to_string())
+    replay.program().map_err(|error| error.to_string())
 }

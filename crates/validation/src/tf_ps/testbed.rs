@@ -9,7 +9,7 @@ use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds, number};
 use stepcast_sim::TcpSpec;
-use stepcast_sim::measure::quantile;
+use stepcast_stats::quantile;
 use stepcast_trace::unpacked;
 
 /// Transfers below this size cost their receivers the fixed part of parsing only.

@@ -11,7 +11,7 @@ use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::{Profile, Resource, Step};
 use stepcast_core::scenario::Scenario;
-use stepcast_sim::measure::{deviation, student_t_95};
+use stepcast_stats::{deviation, student_t_95};
 
 /// What one uncertain input does to the logarithm of the throughput, within its range of 90 %.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]

@@ -24,7 +24,7 @@ use stepcast_core::prediction::{Prediction, Simulation, Warning};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
-use stepcast_sim::measure::student_t_95;
+use stepcast_stats::student_t_95;
 
 /// Share of measurements that intervals should hold.
 pub const LEVEL: f64 = 0.9;

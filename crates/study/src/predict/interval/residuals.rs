@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use stepcast_core::quantity::BitsPerSec;
 use stepcast_core::strategy::Architecture;
-use stepcast_sim::measure::student_t_95;
+use stepcast_stats::student_t_95;
 
 const TABLE: &str = include_str!("../../../../../validation/errors.csv");
 

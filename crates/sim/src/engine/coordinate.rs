@@ -1,0 +1,134 @@
+//! When a worker that has ended a step may begin the next one.
+
+/// When workers wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coordination {
+    /// Never.
+    Async,
+    /// No worker is more than so many steps ahead of the slowest; 0 is bulk-synchronous.
+    Bounded(u32),
+    /// Bulk-synchronous every so many steps; the others are local.
+    Local(u32),
+}
+
+impl Coordination {
+    /// Whether step number `index` of a worker is without communication.
+    pub(crate) fn is_local(self, index: u64) -> bool {
+        match self {
+            Self::Local(steps) => !(index + 1).is_multiple_of(u64::from(steps.max(1))),
+            _ => false,
+        }
+    }
+}
+
+/// How many steps every worker has ended, and which workers wait for others.
+#[derive(Debug, Clone)]
+pub(crate) struct Coordinator {
+    rule: Coordination,
+    done: Vec<u64>,
+    slowest: u64,
+    at_slowest: usize,
+    blocked: Vec<u32>,
+    /// Workers that may begin a step now, in descending order of their numbers.
+    released: Vec<u32>,
+}
+
+impl Coordinator {
+    pub(crate) fn new(rule: Coordination, workers: usize) -> Self {
+        Self {
+            rule,
+            done: vec![0; workers],
+            slowest: 0,
+            at_slowest: workers,
+            blocked: Vec::with_capacity(workers),
+            released: Vec::with_capacity(workers),
+        }
+    }
+
+    /// Steps that a worker has ended.
+    pub(crate) fn done(&self, worker: u32) -> u64 {
+        self.done[worker as usize]
+    }
+
+    /// Steps that the slowest worker has ended.
+    pub(crate) fn slowest(&self) -> u64 {
+        self.slowest
+    }
+
+    /// Workers that wait for others.
+    pub(crate) fn blocked(&self) -> &[u32] {
+        &self.blocked
+    }
+
+    fn may_go_on(&self, worker: u32) -> bool {
+        let done = self.done(worker);
+        match self.rule {
+            Coordination::Async => true,
+            Coordination::Bounded(bound) => done - self.slowest <= u64::from(bound),
+            Coordination::Local(steps) => {
+                !done.is_multiple_of(u64::from(steps.max(1))) || done == self.slowest
+            }
+        }
+    }
+
+    /// A worker has ended a step, which may release this worker and others.
+    pub(crate) fn ended(&mut self, worker: u32) {
+        let before = self.done[worker as usize];
+        self.done[worker as usize] += 1;
+        self.blocked.push(worker);
+        if before == self.slowest {
+            self.at_slowest -= 1;
+            if self.at_slowest == 0 {
+                self.slowest = self.done.iter().copied().min().unwrap_or(0);
+                self.at_slowest = self.done.iter().filter(|done| **done == self.slowest).count();
+            }
+        }
+        for position in (0..self.blocked.len()).rev() {
+            if self.may_go_on(self.blocked[position]) {
+                self.released.push(self.blocked.swap_remove(position));
+            }
+        }
+        self.released.sort_unstable_by(|a, b| b.cmp(a));
+    }
+
+    /// The next worker that may begin a step; released workers come in ascending order of their numbers.
+    pub(crate) fn next_released(&mut self) -> Option<u32> {
+        self.released.pop()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn released(coordinator: &mut Coordinator, worker: u32) -> Vec<u32> {
+        coordinator.ended(worker);
+        std::iter::from_fn(|| coordinator.next_released()).collect()
+    }
+
+    #[test]
+    fn bulk_synchronous_workers_start_together() {
+        let mut coordinator = Coordinator::new(Coordination::Bounded(0), 3);
+        assert!(released(&mut coordinator, 2).is_empty());
+        assert!(released(&mut coordinator, 0).is_empty());
+        assert_eq!(released(&mut coordinator, 1), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_bound_of_one_lets_the_fast_run_one_ahead() {
+        let mut coordinator = Coordinator::new(Coordination::Bounded(1), 2);
+        assert_eq!(released(&mut coordinator, 0), [0]);
+        assert!(released(&mut coordinator, 0).is_empty());
+        assert_eq!(released(&mut coordinator, 1), [0, 1]);
+    }
+
+    #[test]
+    fn local_steps_do_not_wait() {
+        let mut coordinator = Coordinator::new(Coordination::Local(2), 2);
+        assert!(Coordination::Local(2).is_local(0) && !Coordination::Local(2).is_local(1));
+        assert_eq!(released(&mut coordinator, 0), [0]);
+        assert!(released(&mut coordinator, 0).is_empty());
+        assert_eq!(released(&mut coordinator, 1), [1]);
+        assert_eq!(released(&mut coordinator, 1), [0, 1]);
+    }
+}

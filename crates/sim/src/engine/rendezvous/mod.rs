@@ -1,0 +1,169 @@
+//! A rendezvous: operations that all workers take part in, such as all-reduces.
+//!
+//! An operation is ready when every worker has arrived at it. Ready operations are served in the order in which they
+//! became ready, by as many lanes as belong to the rendezvous, and end for all workers at once. Horovod's cycles fuse
+//! several of them first.
+
+mod serve;
+
+use super::lane::Discipline;
+use crate::graph::OpId;
+use crate::program::Program;
+use std::collections::VecDeque;
+use stepcast_core::fitted::transfer::Curve;
+use stepcast_core::quantity::Bytes;
+
+/// When ready operations are served.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Launch {
+    /// Each by itself, as soon as a lane is free.
+    AtOnce,
+    /// Those that are ready when a cycle begins, fused up to a threshold, on one lane. The next cycle begins when they have
+    /// been served, but not before the length of a cycle has passed.
+    Cycles {
+        /// Seconds from one cycle to the next, at least.
+        length: f64,
+        /// Units of work that are served together; a larger operation is served alone.
+        threshold: f64,
+        /// Seconds that workers need at the beginning of every cycle to agree on what is ready.
+        negotiation: f64,
+    },
+}
+
+/// A rendezvous, as a builder describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RendezvousSpec {
+    /// Number of workers, as all take part.
+    pub parties: u32,
+    /// When ready operations are served.
+    pub launch: Launch,
+    /// Seconds by amount of work, the lanes' start-up included.
+    pub curve: Curve,
+}
+
+/// A rendezvous at work.
+#[derive(Debug, Clone)]
+pub(crate) struct Rendezvous {
+    pub(crate) spec: RendezvousSpec,
+    /// The lanes that serve it.
+    pub(crate) lanes: Vec<u32>,
+    /// By operation: how many workers have arrived at it.
+    arrived: Vec<u32>,
+    ready: VecDeque<(OpId, f64)>,
+    /// Ready operations that belong to the cycle under way.
+    in_cycle: usize,
+    /// Whether the negotiation of the cycle under way is still to come.
+    negotiates: bool,
+    /// The earliest beginning of the next cycle.
+    next_cycle: f64,
+    began: f64,
+}
+
+/// What a lane of a rendezvous does next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Next {
+    /// Nothing is ready.
+    Idle,
+    /// It waits for the beginning of a cycle.
+    At(f64),
+    /// It serves operations for `time` seconds, after `before` seconds of negotiation.
+    Serve { time: f64, before: f64 },
+}
+
+impl Rendezvous {
+    /// Every rendezvous of a program.
+    pub(crate) fn all(program: &Program) -> Vec<Self> {
+        let lanes = |which: u32| {
+            let serves =
+                |lane: &u32| program.lanes[*lane as usize].discipline == Discipline::Rendezvous(which);
+            (0..program.lanes.len() as u32).filter(serves).collect()
+        };
+        let numbered = (0..).zip(&program.rendezvous);
+        numbered.map(|(which, spec)| Self::new(spec.clone(), lanes(which), program.graph.len())).collect()
+    }
+
+    fn new(spec: RendezvousSpec, lanes: Vec<u32>, operations: usize) -> Self {
+        // On average, gradients become ready in the middle of one of Horovod's cycles.
+        let next_cycle = if let Launch::Cycles { length, .. } = spec.launch { 0.5 * length } else { 0.0 };
+        Self {
+            spec,
+            lanes,
+            arrived: vec![0; operations],
+            ready: VecDeque::new(),
+            in_cycle: 0,
+            negotiates: false,
+            next_cycle,
+            began: 0.0,
+        }
+    }
+
+    /// A worker arrives at an operation; whether it was the last one.
+    pub(crate) fn arrive(&mut self, op: OpId, amount: f64) -> bool {
+        let arrived = &mut self.arrived[op as usize];
+        *arrived += 1;
+        if *arrived < self.spec.parties {
+            return false;
+        }
+        *arrived = 0;
+        self.ready.push_back((op, amount));
+        true
+    }
+
+    /// Decides what is served next, and puts its operations into `group`.
+    pub(crate) fn next(&mut self, now: f64, group: &mut Vec<OpId>) -> Next {
+        group.clear();
+        let Some(&(_, first)) = self.ready.front() else { return Next::Idle };
+        let Launch::Cycles { length, threshold, negotiation } = self.spec.launch else {
+            group.extend(self.ready.pop_front().map(|(op, _)| op));
+            return self.serve(first, 0.0);
+        };
+        if self.in_cycle == 0 {
+            let late = (now - self.next_cycle) / length;
+            if late > 0.0 {
+                self.next_cycle += length * late.ceil();
+            }
+            if self.next_cycle > now {
+                return Next::At(self.next_cycle);
+            }
+            self.begin_cycle(now);
+        }
+        let before = if self.negotiates { negotiation } else { 0.0 };
+        self.negotiates = false;
+        let mut amount = 0.0;
+        while self.in_cycle > 0 {
+            let Some(&(op, work)) = self.ready.front() else { break };
+            if !group.is_empty() && amount + work > threshold {
+                break;
+            }
+            amount += work;
+            group.push(op);
+            self.ready.pop_front();
+            self.in_cycle -= 1;
+        }
+        self.serve(amount, before)
+    }
+
+    fn serve(&self, amount: f64, before: f64) -> Next {
+        Next::Serve { time: self.spec.curve.time(Bytes::new(amount)).get(), before }
+    }
+
+    /// A cycle begins: what is ready now belongs to it.
+    fn begin_cycle(&mut self, now: f64) {
+        self.in_cycle = self.ready.len();
+        self.negotiates = true;
+        self.began = now;
+    }
+
+    /// What was served has ended.
+    pub(crate) fn ended(&mut self, now: f64) {
+        if let Launch::Cycles { length, .. } = self.spec.launch {
+            self.next_cycle = now.max(self.began + length);
+        }
+    }
+
+    /// Operations at which some workers have arrived and others have not.
+    pub(crate) fn incomplete(&self) -> impl Iterator<Item = OpId> {
+        let partly = self.arrived.iter().enumerate().filter(|(_, arrived)| **arrived > 0);
+        partly.map(|(op, _)| op as OpId)
+    }
+}

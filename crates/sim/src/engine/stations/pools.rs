@@ -1,0 +1,105 @@
+//! Pools in the engine: lanes join and leave, one event stands for each pool, and coupled pools slow each other down.
+
+use super::pool::Pool;
+use crate::engine::observe::{Observer, Shared};
+use crate::engine::schedule::Slot;
+use crate::engine::state::{Engine, share};
+use crate::program::PoolSpec;
+
+/// All pools.
+#[derive(Debug, Clone)]
+pub(in crate::engine) struct Pools {
+    pools: Vec<Pool>,
+    /// The pool whose event has still to be moved.
+    unsettled: Option<usize>,
+    /// By pool: whether it served a chunk when it was last looked at.
+    was_busy: Vec<bool>,
+    /// Coupled pools on which a worker computes.
+    computing: u32,
+}
+
+impl Pools {
+    pub(super) fn new(specs: &[PoolSpec]) -> Self {
+        Self {
+            pools: specs.iter().map(|spec| Pool::new(spec.capacity, spec.cap)).collect(),
+            unsettled: None,
+            was_busy: vec![false; specs.len()],
+            computing: 0,
+        }
+    }
+
+    /// Share of each pool's capacity that was used in `time`.
+    pub(in crate::engine) fn used(&self, time: f64) -> Vec<f64> {
+        self.pools.iter().map(|pool| share(pool.used, pool.capacity() * time)).collect()
+    }
+}
+
+impl<O: Observer> Engine<'_, O> {
+    /// A lane's chunk, or its start-up, begins to be served by a pool.
+    pub(in crate::engine) fn join_pool(&mut self, pool: u32, lane: u32, sequence: u64, amount: f64) {
+        let pool = pool as usize;
+        self.stations.pools.pools[pool].add(self.now, lane, sequence, amount);
+        self.pool_changed(pool);
+        self.couple(pool);
+    }
+
+    /// The first chunk of a pool has been served.
+    pub(in crate::engine) fn pool_due(&mut self, pool: usize) {
+        let lane = self.stations.pools.pools[pool].pop(self.now);
+        self.pool_changed(pool);
+        self.couple(pool);
+        if let Some(lane) = lane {
+            self.lane_due(lane);
+        }
+    }
+
+    /// A pool has another first chunk, or another rate. Most events make one chunk leave and the next one join the same
+    /// pool, so its event is moved once, when the next event is looked for, and not at every change.
+    #[inline]
+    fn pool_changed(&mut self, pool: usize) {
+        if self.stations.pools.unsettled != Some(pool) {
+            self.settle_pool();
+            self.stations.pools.unsettled = Some(pool);
+        }
+    }
+
+    /// Moves the event of the pool that has changed.
+    #[inline(always)]
+    pub(in crate::engine) fn settle_pool(&mut self) {
+        let Some(index) = self.stations.pools.unsettled.take() else { return };
+        let pool = &self.stations.pools.pools[index];
+        if O::LEVELS {
+            let (share, customers) = pool.load();
+            self.observer.load(Shared::Pool(index as u32), self.now, share, customers);
+        }
+        self.schedule.set_or_remove(Slot::Pool(index as u32), pool.next());
+    }
+
+    /// A chunk has joined or left a pool: computing and exchange may have begun to overlap, or ceased to.
+    fn couple(&mut self, pool: usize) {
+        let Some(coupling) = &self.program.coupling else { return };
+        let exchange = coupling.exchange as usize;
+        let speed = |overlapping: bool| if overlapping { 1.0 / (1.0 + coupling.slowdown) } else { 1.0 };
+        let pools = &mut self.stations.pools;
+        let busy = pools.pools[pool].is_busy();
+        if std::mem::replace(&mut pools.was_busy[pool], busy) == busy {
+            return;
+        }
+        if pool == exchange {
+            for &computing in &coupling.computing {
+                self.set_pool_speed(computing as usize, speed(busy));
+            }
+        } else if coupling.computing.binary_search(&(pool as u32)).is_ok() {
+            let before = pools.computing;
+            pools.computing = if busy { before + 1 } else { before - 1 };
+            if before.min(pools.computing) == 0 {
+                self.set_pool_speed(exchange, speed(busy));
+            }
+        }
+    }
+
+    fn set_pool_speed(&mut self, pool: usize, speed: f64) {
+        self.stations.pools.pools[pool].set_speed(self.now, speed);
+        self.pool_changed(pool);
+    }
+}

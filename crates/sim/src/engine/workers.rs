@@ -1,0 +1,130 @@
+//! How far every worker is in its current step.
+//!
+//! Struct of arrays, by worker or by worker and operation: an event touches a few numbers of one worker.
+
+use crate::graph::{LocalLane, OpId};
+use crate::program::Program;
+
+/// The current step of every worker.
+#[derive(Debug, Clone)]
+pub(super) struct Workers {
+    operations: usize,
+    local_lanes: usize,
+    /// By worker and local lane: the lane of the program.
+    lane_of: Vec<u32>,
+    steps: Steps,
+    /// By worker: where the work of its current step begins in the table of steps.
+    step: Vec<usize>,
+    /// By worker and operation: prerequisites that have not ended yet.
+    waiting: Vec<u32>,
+    /// By worker: operations that have not ended yet.
+    left: Vec<u32>,
+    began: Vec<f64>,
+    /// By worker: whether its current step is without communication (local SGD).
+    local: Vec<bool>,
+    /// By worker: updates that all workers had made when its current step began.
+    updates_before: Vec<u64>,
+    updates: u64,
+}
+
+/// The work of all steps of all kinds of workers, one after the other.
+#[derive(Debug, Clone)]
+struct Steps {
+    work: Vec<f64>,
+    /// Empty where no lane is ranked.
+    rank: Vec<u32>,
+    /// By kind of worker: where its steps begin.
+    first: Vec<usize>,
+}
+
+impl Steps {
+    fn new(program: &Program) -> Self {
+        let sizes = program.steps.iter().map(|steps| steps.len() * program.graph.len());
+        Self {
+            work: program.steps.iter().flatten().flat_map(|step| step.work.iter().copied()).collect(),
+            rank: program.steps.iter().flatten().flat_map(|step| step.rank.iter().copied()).collect(),
+            first: sizes.scan(0, |first, size| Some(std::mem::replace(first, *first + size))).collect(),
+        }
+    }
+}
+
+impl Workers {
+    pub(super) fn new(program: &Program) -> Self {
+        let (workers, operations) = (program.workers(), program.graph.len());
+        Self {
+            operations,
+            local_lanes: usize::from(program.graph.local_lanes()),
+            lane_of: program.lane_of.iter().flatten().copied().collect(),
+            steps: Steps::new(program),
+            step: vec![0; workers],
+            waiting: vec![0; workers * operations],
+            left: vec![0; workers],
+            began: vec![0.0; workers],
+            local: vec![false; workers],
+            updates_before: vec![0; workers],
+            updates: 0,
+        }
+    }
+
+    /// A worker begins the step at `index` of the steps of its `kind`.
+    pub(super) fn begin(&mut self, worker: u32, program: &Program, index: usize, now: f64, local: bool) {
+        let operations = self.operations;
+        let worker = worker as usize;
+        self.waiting[worker * operations..][..operations].copy_from_slice(program.graph.waiting());
+        self.left[worker] = operations as u32;
+        self.began[worker] = now;
+        self.updates_before[worker] = self.updates;
+        self.local[worker] = local;
+        self.step[worker] = self.steps.first[program.kind[worker]] + index * operations;
+    }
+
+    /// A worker ends its step: when it began, and how many updates other workers have made since.
+    pub(super) fn end(&mut self, worker: u32) -> (f64, u64) {
+        let worker = worker as usize;
+        let stale = self.updates - self.updates_before[worker];
+        if !self.local[worker] {
+            self.updates += 1;
+        }
+        (self.began[worker], stale)
+    }
+
+    /// One prerequisite of an operation has ended; whether it was the last.
+    #[inline]
+    pub(super) fn prerequisite_ended(&mut self, worker: u32, op: OpId) -> bool {
+        let waiting = &mut self.waiting[worker as usize * self.operations + op as usize];
+        *waiting -= 1;
+        *waiting == 0
+    }
+
+    /// One operation of a step has ended; whether it was the last.
+    #[inline]
+    pub(super) fn operation_ended(&mut self, worker: u32) -> bool {
+        let left = &mut self.left[worker as usize];
+        *left -= 1;
+        *left == 0
+    }
+
+    /// Whether a worker's current step is without communication.
+    #[inline]
+    pub(super) fn is_local(&self, worker: u32) -> bool {
+        self.local[worker as usize]
+    }
+
+    /// The lane that a worker's local lane is.
+    #[inline]
+    pub(super) fn lane(&self, worker: u32, local: LocalLane) -> u32 {
+        self.lane_of[worker as usize * self.local_lanes + usize::from(local)]
+    }
+
+    /// Units of work of an operation in the worker's current step.
+    #[inline]
+    pub(super) fn work(&self, worker: u32, op: OpId) -> f64 {
+        self.steps.work[self.step[worker as usize] + op as usize]
+    }
+
+    /// Rank of an operation in the worker's current step, 0 where steps have none.
+    #[inline]
+    pub(super) fn rank(&self, worker: u32, op: OpId) -> u32 {
+        self.steps.rank.get(self.step[worker as usize] + op as usize).copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,178 @@
+//! The lanes of workers and servers, and the connections between them.
+
+use super::Replay;
+use crate::engine::lane::{Discipline, LaneSpec, Station, Streams};
+use crate::engine::stations::links::Route;
+use crate::engine::stations::tcp::TcpSpec;
+use crate::program::{PoolSpec, Program};
+use stepcast_core::profile::{Profile, Resource};
+
+/// Local lanes of one worker: its computing lanes, its parser, then downlink, uplink, computing and parsing of every
+/// server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalLanes {
+    /// Computing lanes: as many operations as ran at once in the recording.
+    pub computing: u16,
+    /// Servers.
+    pub servers: u16,
+}
+
+impl LocalLanes {
+    const PER_SERVER: u16 = 4;
+
+    /// Where the worker parses.
+    pub fn parser(self) -> u16 {
+        self.computing
+    }
+
+    /// Connection from a server.
+    pub fn down(self, server: u32) -> u16 {
+        self.computing + 1 + server as u16 * Self::PER_SERVER
+    }
+
+    /// Connection to a server.
+    pub fn up(self, server: u32) -> u16 {
+        self.down(server) + 1
+    }
+
+    /// Computing of a server for this worker.
+    pub fn server(self, server: u32) -> u16 {
+        self.down(server) + 2
+    }
+
+    /// Where a server parses.
+    pub fn server_parser(self, server: u32) -> u16 {
+        self.down(server) + 3
+    }
+
+    /// How many there are.
+    pub fn count(self) -> u16 {
+        self.computing + 1 + self.servers * Self::PER_SERVER
+    }
+
+    /// Names of all of them, for timelines.
+    pub fn names(self) -> Vec<String> {
+        let mut names: Vec<String> =
+            (0..self.computing).map(|lane| format!("worker, thread {lane}")).collect();
+        names.push("worker, parsing".to_owned());
+        for server in 0..self.servers {
+            for lane in ["downlink", "uplink", "computing", "parsing"] {
+                names.push(format!("server {server}, {lane}"));
+            }
+        }
+        names
+    }
+}
+
+impl Replay<'_> {
+    /// The local lanes of every worker.
+    pub fn local_lanes(&self) -> LocalLanes {
+        let computing = computing_lanes(self.profile).into_iter().max().map_or(1, |lane| lane + 1);
+        LocalLanes { computing, servers: self.servers as u16 }
+    }
+
+    /// Computing and parsing of one worker and of the servers for it, with `connections` between.
+    fn lanes(
+        &self,
+        lanes: LocalLanes,
+        cores: Option<u32>,
+        connections: impl Fn(u32, bool) -> LaneSpec,
+    ) -> Vec<LaneSpec> {
+        let station = cores.map_or(Station::Own(1.0), Station::Pool);
+        let computing = LaneSpec { discipline: Discipline::Ranked, station, ..LaneSpec::own(1.0) };
+        let parsing = LaneSpec { discipline: Discipline::Delay, ..LaneSpec::own(1.0) };
+        let mut specs = vec![computing; usize::from(lanes.computing)];
+        specs.push(parsing);
+        for server in 0..self.servers {
+            specs.extend([connections(server, false), connections(server, true), computing, parsing]);
+        }
+        specs
+    }
+
+    /// The pool of cores, where they are shared.
+    fn add_cores(&self, program: &mut Program) -> Option<u32> {
+        let capacity = self.shared_cores?;
+        program.pools.push(PoolSpec { capacity, cap: 1.0 });
+        Some(program.pools.len() as u32 - 1)
+    }
+
+    /// Adds workers of these kinds whose connections share links fairly. With one server and workers' ports at least as
+    /// fast as its own, a pool does what max-min sharing would do, faster.
+    pub(super) fn connect_fairly(
+        &self,
+        program: &mut Program,
+        lanes: LocalLanes,
+        kinds: &[usize],
+        streams: Streams,
+    ) {
+        let server_port = self.server_port.get();
+        let simple = self.servers == 1 && self.workers.iter().all(|worker| worker.port >= self.server_port);
+        if simple {
+            program.pools = vec![PoolSpec { capacity: server_port, cap: server_port }; 2];
+        } else {
+            // Two ports, down and up, for each server, then for each worker.
+            program.ports = vec![server_port; 2 * self.servers as usize];
+        }
+        let cores = self.add_cores(program);
+        for (worker, &kind) in self.workers.iter().zip(kinds) {
+            let worker_port = program.ports.len() as u32;
+            if !simple {
+                program.ports.extend([worker.port.get(); 2]);
+            }
+            let specs = self.lanes(lanes, cores, |server, up| LaneSpec {
+                discipline: Discipline::Streams(streams),
+                station: match simple {
+                    true => Station::Pool(u32::from(up)),
+                    false => {
+                        Station::Links(Route::new(&[2 * server + u32::from(up), worker_port + u32::from(up)]))
+                    }
+                },
+                startup: self.startup.get(),
+                startup_pool: None,
+            });
+            program.add_worker_with_own_lanes(kind, specs);
+        }
+    }
+
+    /// Adds workers of these kinds, connected by TCP.
+    pub(super) fn connect_by_tcp(
+        &self,
+        program: &mut Program,
+        lanes: LocalLanes,
+        kinds: &[usize],
+        spec: TcpSpec,
+    ) {
+        program.tcp = Some(spec);
+        let cores = self.add_cores(program);
+        for (worker, &kind) in (0..).zip(kinds) {
+            let specs = self.lanes(lanes, cores, |_, up| LaneSpec {
+                discipline: if up { Discipline::Fifo } else { Discipline::Ranked },
+                station: Station::Tcp { worker, up },
+                startup: 0.0,
+                startup_pool: None,
+            });
+            program.add_worker_with_own_lanes(kind, specs);
+        }
+    }
+}
+
+/// The computing lane of every worker operation: as many lanes as operations ran at once in the first recorded step, each
+/// operation on the first that was free.
+pub(super) fn computing_lanes(profile: &Profile) -> Vec<u16> {
+    let mut lanes = vec![0; profile.operations.len()];
+    let Some(step) = profile.steps.first() else { return lanes };
+    let is_worker = |&op: &usize| profile.operations[op].resource == Resource::Worker;
+    let mut order: Vec<usize> = (0..profile.operations.len()).filter(is_worker).collect();
+    order.sort_by(|&a, &b| step.start[a].total_cmp(&step.start[b]));
+    let mut free_at: Vec<f64> = vec![0.0];
+    for op in order {
+        let free = free_at.iter().position(|free| *free <= step.start[op]);
+        let lane = free.unwrap_or(free_at.len());
+        if lane == free_at.len() {
+            free_at.push(0.0);
+        }
+        free_at[lane] = step.end[op];
+        lanes[op] = lane as u16;
+    }
+    lanes
+}

@@ -1,0 +1,200 @@
+//! Training with parameter servers: from a profile of one worker to a program for many (Li 2020, section 3).
+//!
+//! Every worker draws steps from the profile. Transfers get new durations from their sizes; behind each one stands the
+//! work of parsing what has arrived (section 3.2.1), on the receiver. What a step's recording does not explain, the time
+//! from its last operation to the next step, is kept as work of the worker.
+
+mod lanes;
+mod order;
+
+pub use lanes::LocalLanes;
+pub use order::TransferOrder;
+
+use crate::engine::coordinate::Coordination;
+use crate::engine::lane::Streams;
+use crate::engine::stations::tcp::TcpSpec;
+use crate::graph::{GraphError, OpSpec, StepGraph};
+use crate::program::{Program, ProgramError, StepWork};
+use lanes::computing_lanes;
+use stepcast_core::profile::{Profile, Resource};
+use stepcast_core::quantity::{BytesPerSec, Seconds};
+
+/// Where receivers parse what has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ParseLane {
+    /// On the unit that also computes.
+    Shared,
+    /// Beside it: parsing delays nothing but what waits for it.
+    #[default]
+    Beside,
+}
+
+/// Cost of parsing a transfer: fixed + per byte.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Parsing {
+    /// For each byte.
+    pub per_byte: Seconds,
+    /// For each transfer.
+    pub fixed: Seconds,
+    /// Where receivers parse.
+    pub lane: ParseLane,
+}
+
+/// How transfers share the network.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Transport {
+    /// Links are shared fairly at all times; streams share a connection (Li 2020, section 3).
+    Fair(Streams),
+    /// TCP connections find their rates (one server; all ports alike).
+    Tcp(TcpSpec),
+}
+
+/// One worker.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReplayWorker {
+    /// Time of its computing against the profile's: 2 is twice as slow.
+    pub slowness: f64,
+    /// Rate of its port, for payload.
+    pub port: BytesPerSec,
+}
+
+/// Training with parameter servers: a profile of one worker, and the workers and servers to replay it on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replay<'a> {
+    /// Steps to draw from.
+    pub profile: &'a Profile,
+    /// The workers.
+    pub workers: Vec<ReplayWorker>,
+    /// The server that holds each operation's tensor; only those of transfers and server operations count.
+    pub server_of: Vec<u32>,
+    /// Number of servers.
+    pub servers: u32,
+    /// Rate of each server's port, for payload.
+    pub server_port: BytesPerSec,
+    /// Start-up cost of a transfer.
+    pub startup: Seconds,
+    /// Cost of parsing a transfer.
+    pub parsing: Parsing,
+    /// How transfers share the network.
+    pub transport: Transport,
+    /// Bytes that a transfer carries beside its payload.
+    pub header: f64,
+    /// Order of downlink transfers.
+    pub order: TransferOrder,
+    /// When workers wait for each other.
+    pub coordination: Coordination,
+    /// Cores that all workers and servers share, where they run on one host.
+    pub shared_cores: Option<f64>,
+}
+
+impl Replay<'_> {
+    /// The program.
+    pub fn program(&self) -> Result<Program, ProgramError> {
+        let lanes = self.local_lanes();
+        let graph = self.graph(lanes)?;
+        let (slownesses, kinds) = self.kinds();
+        let recorded = 0..self.profile.steps.len();
+        let steps =
+            |&slowness: &f64| recorded.clone().map(|index| self.work(&graph, index, slowness)).collect();
+        let steps = slownesses.iter().map(steps).collect();
+        let mut program = Program::new(graph, steps);
+        program.coordination = self.coordination;
+        program.silent_when_local = (0..lanes.count()).map(|lane| lane > lanes.parser()).collect();
+        match self.transport {
+            Transport::Fair(streams) => self.connect_fairly(&mut program, lanes, &kinds, streams),
+            Transport::Tcp(spec) => self.connect_by_tcp(&mut program, lanes, &kinds, spec),
+        }
+        Ok(program)
+    }
+
+    /// One kind of worker for every slowness: the slownesses, and the kind of every worker.
+    fn kinds(&self) -> (Vec<f64>, Vec<usize>) {
+        let mut slownesses: Vec<f64> = self.workers.iter().map(|worker| worker.slowness).collect();
+        slownesses.sort_unstable_by(f64::total_cmp);
+        slownesses.dedup();
+        let kind = |worker: &ReplayWorker| {
+            slownesses.iter().position(|slowness| slowness.total_cmp(&worker.slowness).is_eq()).unwrap_or(0)
+        };
+        let kinds = self.workers.iter().map(kind).collect();
+        (slownesses, kinds)
+    }
+
+    /// Operations 0..n are the profile's; then one that parses for every transfer, in order; then what comes between
+    /// steps. Downlink transfers wait for nothing: servers hold all parameters ready.
+    fn graph(&self, lanes: LocalLanes) -> Result<StepGraph, GraphError> {
+        let profile = self.profile;
+        let count = profile.operations.len() as u32;
+        let computing = computing_lanes(profile);
+        let transfers = profile.operations.iter().enumerate().filter(|(_, op)| op.resource.is_transfer());
+        let mut parser_of: Vec<Option<u32>> = vec![None; count as usize];
+        for (parser, (index, _)) in (count..).zip(transfers) {
+            parser_of[index] = Some(parser);
+        }
+        let arrived = |before: u32| parser_of[before as usize].unwrap_or(before);
+        let mut specs: Vec<OpSpec> = Vec::new();
+        for (index, operation) in profile.operations.iter().enumerate() {
+            let server = self.server_of[index];
+            let (lane, waits) = match operation.resource {
+                Resource::Worker => (computing[index], true),
+                Resource::Downlink => (lanes.down(server), false),
+                Resource::Uplink => (lanes.up(server), true),
+                Resource::Server => (lanes.server(server), true),
+            };
+            let after = operation.after.iter().copied().filter(|_| waits).map(arrived).collect();
+            specs.push(OpSpec { name: operation.name.clone(), lane, after, releases: None });
+        }
+        for (index, operation) in profile.operations.iter().enumerate() {
+            if parser_of[index].is_none() {
+                continue;
+            }
+            let server = self.server_of[index];
+            let lane = match (operation.resource, self.parsing.lane) {
+                (Resource::Downlink, ParseLane::Shared) => 0,
+                (Resource::Downlink, ParseLane::Beside) => lanes.parser(),
+                (_, ParseLane::Shared) => lanes.server(server),
+                (_, ParseLane::Beside) => lanes.server_parser(server),
+            };
+            let name = format!("parse {}", operation.name);
+            specs.push(OpSpec { name, lane, after: vec![index as u32], releases: None });
+        }
+        let mut is_last = vec![true; specs.len()];
+        for &before in specs.iter().flat_map(|spec| &spec.after) {
+            is_last[before as usize] = false;
+        }
+        let after = (0..specs.len() as u32).filter(|&op| is_last[op as usize]).collect();
+        specs.push(OpSpec { name: "between steps".to_owned(), lane: 0, after, releases: None });
+        StepGraph::new(&specs, lanes.count())
+    }
+
+    /// The work of the recorded step at `index` for workers of this slowness.
+    fn work(&self, graph: &StepGraph, index: usize, slowness: f64) -> StepWork {
+        let (profile, step) = (self.profile, &self.profile.steps[index]);
+        let mut work = Vec::with_capacity(graph.len());
+        for (index, operation) in profile.operations.iter().enumerate() {
+            work.push(match operation.resource {
+                Resource::Downlink | Resource::Uplink => operation.size().get() + self.header,
+                Resource::Worker => step.duration(index).get() * slowness,
+                Resource::Server => step.duration(index).get(),
+            });
+        }
+        let mut first_request = f64::INFINITY;
+        for (index, operation) in
+            profile.operations.iter().enumerate().filter(|(_, op)| op.resource.is_transfer())
+        {
+            let parsing = self.parsing.per_byte * operation.size().get() + self.parsing.fixed;
+            work.push(parsing.get());
+            if operation.resource == Resource::Downlink {
+                first_request = first_request.min(step.start[index]);
+            }
+        }
+        // What a recording does not explain: the time before the first transfer, and from the last operation to the next
+        // step.
+        let end = step.end.iter().copied().fold(0.0, f64::max);
+        let before = if first_request.is_finite() { first_request } else { 0.0 };
+        work.push((step.length - end).max(0.0) + before);
+        let rank = self.order.ranks(profile, graph, index);
+        let mut sources = graph.sources().to_vec();
+        sources.sort_by_key(|&op| rank[op as usize]);
+        StepWork { work, sources, rank }
+    }
+}

@@ -1,0 +1,86 @@
+//! A profile without a trace: the steps that a model would show on a device.
+//!
+//! Each layer is five operations: its parameters come down, forward, backward, its gradients go up, the server applies
+//! them (in no time: nothing is known about servers). Computing times are those of [`Speed`]. A single step would keep all
+//! workers in lock-step for ever (errata 3.3), so a number of them is made, computing times spread around the model's.
+
+use crate::engine::sample::Sampler;
+use stepcast_core::compute::Speed;
+use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
+use stepcast_core::scenario::Scenario;
+
+/// Number of steps that are made.
+const STEPS: usize = 64;
+
+/// The steps of a worker of the group at `index` of `scenario`.
+pub fn synthesise(scenario: &Scenario, index: usize) -> Profile {
+    let layers = &scenario.workload.layers;
+    let speed = Speed::of(scenario, index);
+    let mut operations: Vec<Operation> = Vec::new();
+    let mut times: Vec<f64> = Vec::new();
+    let mut add = |name: String, resource, bytes, after: Vec<u32>, time: f64| {
+        operations.push(Operation { name, resource, bytes, after, server: 0 });
+        times.push(time);
+        operations.len() as u32 - 1
+    };
+    let mut last: Option<u32> = None;
+    for layer in layers {
+        let bytes = layer.bytes().get() as u64;
+        let down = add(format!("{}, parameters", layer.name), Resource::Downlink, bytes, vec![], 0.0);
+        let after = last.into_iter().chain([down]).collect();
+        let forward = speed.forward(layer).get();
+        last = Some(add(format!("{}, forward", layer.name), Resource::Worker, 0, after, forward));
+    }
+    for layer in layers.iter().rev() {
+        let bytes = layer.bytes().get() as u64;
+        let after = last.into_iter().collect();
+        let backward = speed.backward(layer).get();
+        let computed = add(format!("{}, backward", layer.name), Resource::Worker, 0, after, backward);
+        let up = add(format!("{}, gradients", layer.name), Resource::Uplink, bytes, vec![computed], 0.0);
+        add(format!("{}, update", layer.name), Resource::Server, 0, vec![up], 0.0);
+        last = Some(computed);
+    }
+    let single = Profile {
+        format: FORMAT.to_owned(),
+        name: scenario.name().to_owned(),
+        source: "made from a model and a device".to_owned(),
+        batch: scenario.batch(index),
+        steps: vec![step(&times)],
+        operations,
+    };
+    jittered(&single, scenario.simulate.jitter, scenario.simulate.seed)
+}
+
+/// A number of steps made from the first one of a profile, computing times spread around it: `jitter` is their standard
+/// deviation against the mean. One factor holds for a whole step: what slows a worker down slows all of its operations
+/// down.
+pub fn jittered(profile: &Profile, jitter: f64, seed: u64) -> Profile {
+    let scaled = |step: &Step, factor: f64| Step {
+        start: step.start.iter().map(|time| time * factor).collect(),
+        end: step.end.iter().map(|time| time * factor).collect(),
+        length: step.length * factor,
+    };
+    let first = profile.steps.iter().take(1);
+    let steps = first.flat_map(|step| jitter_factors(jitter, seed).map(|factor| scaled(step, factor)));
+    Profile { steps: steps.collect(), ..profile.clone() }
+}
+
+/// Times of steps relative to the mean one: `jitter` is their standard deviation.
+pub fn jitter_factors(jitter: f64, seed: u64) -> impl Iterator<Item = f64> {
+    let mut sampler = Sampler::new(seed, 1);
+    let spread = (1.0 + jitter.powi(2)).ln().sqrt();
+    (0..STEPS).map(move |_| (spread * sampler.normal(0)).exp())
+}
+
+/// Operations one after the other; only their durations count.
+fn step(times: &[f64]) -> Step {
+    let mut now = 0.0;
+    let mut start = Vec::with_capacity(times.len());
+    let mut end = Vec::with_capacity(times.len());
+    for time in times {
+        start.push(now);
+        now += time;
+        end.push(now);
+    }
+    Step { start, end, length: now.max(f64::MIN_POSITIVE) }
+}

@@ -1,0 +1,85 @@
+//! From a scenario with all-reduce to what the engine runs.
+
+use stepcast_analytic::collectives::curve;
+use stepcast_analytic::liu2022::{self, Flush, Schedule, passes, plan, schedule};
+use stepcast_core::fault::Fault;
+use stepcast_core::fitted::transfer::Curve;
+use stepcast_core::pass::{Pass, Recorded};
+use stepcast_core::prediction::Warning;
+use stepcast_core::quantity::Seconds;
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::Synchronisation;
+use stepcast_sim::{AllReduce, Bucket, Interference, Messages, jitter_factors};
+
+/// The training of a scenario: steps as measured, or spread around the mean one where there are none to draw from.
+pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Fault> {
+    let update = curve(scenario);
+    let mean = passes(scenario)?;
+    let slowest = Pass::slowest(&mean).unwrap_or_else(|| Pass::new(Vec::new()));
+    let rule = schedule(scenario, &scenario.strategy.exchange.fusion, &update);
+    let groups = &scenario.cluster.groups;
+    let exchange = &scenario.strategy.exchange;
+    Ok(AllReduce {
+        passes: (0..groups.len())
+            .map(|index| steps(scenario, index, &mean[index]))
+            .collect::<Result<_, _>>()?,
+        kind: groups
+            .iter()
+            .enumerate()
+            .flat_map(|(index, group)| std::iter::repeat_n(index, group.count as usize))
+            .collect(),
+        messages: messages(&slowest, &update, &rule),
+        startup: update.startup(),
+        curve: update,
+        channels: exchange.channels,
+        interference: Interference {
+            slowdown: exchange.interference,
+            copy_byte: exchange.copy_rate.map_or(Seconds::ZERO, |rate| Seconds::new(1.0 / rate.get())),
+        },
+        period: match scenario.strategy.synchronisation {
+            Synchronisation::LocalSgd(steps) => steps,
+            _ => 1,
+        },
+    })
+}
+
+/// The steps that a worker of the group at `index` draws from.
+fn steps(scenario: &Scenario, index: usize, mean: &(Seconds, Pass)) -> Result<Vec<Pass>, Fault> {
+    match scenario.profile() {
+        Some(profile) if profile.steps.len() > 1 => {
+            Ok(Recorded::new(profile)?.steps(scenario.slowness(index)).collect())
+        }
+        _ => {
+            let (delay, pass) = mean;
+            let factors = jitter_factors(scenario.simulate.jitter, scenario.simulate.seed);
+            Ok(factors.map(|factor| pass.scaled(factor, *delay)).collect())
+        }
+    }
+}
+
+/// The messages of a schedule, in the form that the engine needs.
+pub(crate) fn messages(pass: &Pass, update: &Curve, schedule: &Schedule) -> Messages {
+    if let Schedule::Horovod { threshold, cycle, negotiation } = *schedule {
+        return Messages::Cycles { length: cycle, threshold, negotiation };
+    }
+    let bucket = |flush: &Flush| {
+        let (after, wait) = flush.leaves(schedule);
+        Bucket { first: flush.first, last: flush.last, after, wait }
+    };
+    Messages::Buckets(plan(pass, update, schedule).flushes.iter().map(bucket).collect())
+}
+
+/// Computing time of a mean step in which nothing is exchanged, by group.
+pub(super) fn computing(scenario: &Scenario) -> Result<Vec<Seconds>, Fault> {
+    let passes = passes(scenario)?;
+    Ok(passes.iter().map(|(delay, pass)| *delay + pass.computing() + pass.update).collect())
+}
+
+/// Warnings about what is assumed of devices, and about messages of sizes that were not measured.
+pub(crate) fn assumptions(scenario: &Scenario) -> Vec<Warning> {
+    let update = curve(scenario);
+    let slowest = passes(scenario).ok().and_then(|passes| Pass::slowest(&passes));
+    let rule = schedule(scenario, &scenario.strategy.exchange.fusion, &update);
+    let flushes = slowest.map(|pass| plan(&pass, &update, &rule).flushes).unwrap_or_default();
+    liu2022::assumptions(scenario, &update, &flushes)
+}

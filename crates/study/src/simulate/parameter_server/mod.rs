@@ -1,0 +1,221 @@
+//! Training with parameter servers, simulated: from a scenario to a program, and from the figures of its runs to a
+//! prediction.
+
+mod figures;
+mod placement;
+mod replay;
+
+use super::replicas::replicas;
+use super::summary::{batches, groups, histogram, mean, spread};
+use super::{Recording, about, broken};
+use figures::Figures;
+use replay::replay;
+use std::borrow::Cow;
+use stepcast_core::compute;
+use stepcast_core::fault::Fault;
+use stepcast_core::prediction::{Bottleneck, Part, Prediction, Simulation, Usage, Warning, samples_per_step};
+use stepcast_core::profile::{Operation, Profile};
+use stepcast_core::quantity::{SamplesPerSec, Seconds};
+use stepcast_core::scenario::{self, Scenario};
+use stepcast_core::strategy::Synchronisation;
+use stepcast_sim::{Limits, LocalLanes, Program, Timeline, jittered, run, synthesise};
+use stepcast_stats::{mean_and_half_width, spread_of_logarithms};
+
+/// Fewer measured steps than this do not show how steps vary.
+const FEW_STEPS: usize = 10;
+
+/// Competing workers keep something busier than this unless they move in lock-step.
+const LOCK_STEP: f64 = 0.75;
+
+pub(super) fn predict(scenario: &Scenario) -> Result<Prediction, Fault> {
+    let prepared = Prepared::of(scenario)?;
+    let operations = prepared.program.graph.len() as u64 * scenario.cluster.workers();
+    let run =
+        |seed, length| Figures::of_run(&prepared.program, prepared.lanes, &prepared.batches, seed, length);
+    let runs = replicas(scenario, operations, run).map_err(broken)?;
+    Ok(prepared.prediction(scenario, &runs))
+}
+
+/// The first `steps` steps of every worker of one run.
+pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Fault> {
+    let prepared = Prepared::of(scenario)?;
+    let mut observed = Timeline::default();
+    run(&prepared.program, scenario.simulate.seed, Limits::steps(steps), &mut observed).map_err(broken)?;
+    Ok(Recording {
+        lane_names: prepared.lanes.names(),
+        program: prepared.program,
+        observed,
+        about: about(scenario, prepared.operations),
+    })
+}
+
+/// A scenario made ready to run.
+struct Prepared {
+    program: Program,
+    lanes: LocalLanes,
+    /// The profile's operations: the first of the program's.
+    operations: Vec<Operation>,
+    /// Samples of a step, by worker.
+    batches: Vec<f64>,
+    /// Computing of one step, by group.
+    compute: Vec<Seconds>,
+    warnings: Vec<Warning>,
+}
+
+impl Prepared {
+    fn of(scenario: &Scenario) -> Result<Self, Fault> {
+        let mut warnings = Vec::new();
+        let profile = profile(scenario, &mut warnings);
+        let replay = replay(scenario, &profile);
+        let program = replay.program().map_err(broken)?;
+        let lanes = replay.local_lanes();
+        let compute = computing(scenario, &program, lanes);
+        if compute.iter().any(|time| time.get() <= 0.0) {
+            return Err(Fault::in_key(
+                "model",
+                "the profile has no computing",
+                "record the worker's operations too",
+            ));
+        }
+        let operations = profile.operations.clone();
+        Ok(Self { lanes, program, operations, batches: batches(scenario), compute, warnings })
+    }
+
+    fn prediction(self, scenario: &Scenario, runs: &[Figures]) -> Prediction {
+        let rates: Vec<f64> = runs.iter().map(|figures| figures.samples_per_second).collect();
+        let (throughput, half_width) = mean_and_half_width(&rates);
+        let throughput = SamplesPerSec::new(throughput);
+        let groups = groups(scenario, &self.compute);
+        let samples = samples_per_step(&groups) as f64;
+        let iteration = throughput.time_for(samples);
+        let batch = samples / scenario.cluster.workers() as f64;
+        let usage = usage(scenario, runs);
+        let (bottleneck, computing) = bottleneck(scenario, runs);
+        let compute = iteration * computing;
+        let mut lengths: Vec<f64> =
+            runs.iter().flat_map(|figures| figures.step_lengths.iter().copied()).collect();
+        let mut stale: Vec<f64> = runs.iter().flat_map(|figures| figures.staleness.iter().copied()).collect();
+        let mean_staleness = stale.iter().sum::<f64>() / stale.len().max(1) as f64;
+        let simulation = Simulation {
+            throughput_interval: [(throughput.get() - half_width).max(0.0), throughput.get() + half_width],
+            run_spread: spread_of_logarithms(&rates),
+            runs: runs.len(),
+            steps: runs.iter().map(|figures| figures.steps).sum(),
+            step_s: spread(&mut lengths),
+            staleness: spread(&mut stale),
+            mean_staleness,
+            staleness_histogram: histogram(&stale),
+            effective_minibatch: batch * (1.0 + mean_staleness),
+            exposed_communication: 1.0 - computing,
+            usage,
+            end: runs.first().map_or(String::new(), |figures| figures.end.clone()),
+        };
+        let breakdown = vec![
+            Part { name: "compute", time: compute },
+            Part { name: "waiting", time: iteration - compute },
+        ];
+        let mut warnings = self.warnings;
+        warnings.extend(lock_step(scenario, &simulation));
+        Prediction {
+            warnings,
+            simulation: Some(Box::new(simulation)),
+            ..Prediction::new("simulate", iteration, groups, breakdown, bottleneck)
+        }
+    }
+}
+
+/// The steps to draw from: recorded, or made from the model. What is assumed about them is added to `warnings`.
+fn profile<'a>(scenario: &'a Scenario, warnings: &mut Vec<Warning>) -> Cow<'a, Profile> {
+    let profile = match scenario.profile() {
+        Some(profile) => Cow::Borrowed(profile),
+        None => {
+            warnings.extend(compute::assumptions(scenario));
+            Cow::Owned(synthesise(scenario, 0))
+        }
+    };
+    match profile.steps.len() {
+        1 => {
+            let message = format!(
+                "the profile has a single step: others are made from it, computing times spread by {:.0} %",
+                100.0 * scenario.simulate.jitter
+            );
+            warnings.push(Warning { code: "single-step", message });
+            Cow::Owned(jittered(&profile, scenario.simulate.jitter, scenario.simulate.seed))
+        }
+        steps if steps < FEW_STEPS => {
+            let message = format!(
+                "the profile has {steps} steps: too few to show how they vary, and equal steps keep workers in \
+                 lock-step"
+            );
+            warnings.push(Warning { code: "few-steps", message });
+            profile
+        }
+        _ => profile,
+    }
+}
+
+/// Time that a worker of each group is busy by itself in a mean step, what comes between steps included.
+fn computing(scenario: &Scenario, program: &Program, lanes: LocalLanes) -> Vec<Seconds> {
+    let first_worker = scenario.cluster.groups.iter().scan(0, |first, group| {
+        let this = *first;
+        *first += group.count as usize;
+        Some(this)
+    });
+    let mean = |worker: usize| {
+        let steps = &program.steps[program.kind[worker]];
+        let own = (0..program.graph.len()).filter(|&op| program.graph.lane(op as u32) < lanes.computing);
+        let total: f64 = own.map(|op| steps.iter().map(|step| step.work[op]).sum::<f64>()).sum();
+        Seconds::new(total / steps.len() as f64)
+    };
+    first_worker.map(mean).collect()
+}
+
+/// Asynchronous workers that leave every resource idle for long move in lock-step: all need the same resource at the same
+/// time.
+fn lock_step(scenario: &Scenario, simulation: &Simulation) -> Option<Warning> {
+    let busiest = simulation.usage.first()?;
+    let asynchronous = scenario.strategy.synchronisation == Synchronisation::Async;
+    let fair = scenario.simulate.transport == scenario::Transport::Fair;
+    (asynchronous && fair && scenario.cluster.workers() > 1 && busiest.share < LOCK_STEP).then(|| Warning {
+        code: "lock-step",
+        message: format!(
+            "nothing is busy more than {:.0} % of the time: workers move in lock-step, wanting the same link at the \
+             same time. Real connections share unequally and may spread out: compare with `transport = \"tcp\"`",
+            100.0 * busiest.share
+        ),
+    })
+}
+
+fn usage(scenario: &Scenario, runs: &[Figures]) -> Vec<Usage> {
+    let mut usage =
+        vec![Usage { resource: "workers".to_owned(), share: mean(runs, |figures| figures.workers_busy) }];
+    for server in 0..scenario.cluster.servers.count as usize {
+        for (direction, name) in ["downlink", "uplink"].into_iter().enumerate() {
+            let share = mean(runs, |figures| figures.links_used[2 * server + direction]);
+            usage.push(Usage { resource: format!("server {server}, {name}"), share });
+        }
+    }
+    usage.push(Usage {
+        resource: "server computing".to_owned(),
+        share: mean(runs, |figures| figures.servers_busy),
+    });
+    usage.sort_by(|a, b| b.share.total_cmp(&a.share));
+    usage
+}
+
+/// What is busiest, and the share of time during which workers compute.
+fn bottleneck(scenario: &Scenario, runs: &[Figures]) -> (Bottleneck, f64) {
+    let computing = mean(runs, |figures| figures.workers_busy);
+    let links = (0..2 * scenario.cluster.servers.count as usize)
+        .map(|link| mean(runs, |figures| figures.links_used[link]))
+        .fold(0.0, f64::max);
+    let servers = mean(runs, |figures| figures.servers_busy);
+    let which = if computing >= links.max(servers) {
+        Bottleneck::Compute
+    } else if links >= servers {
+        Bottleneck::ServerLink
+    } else {
+        Bottleneck::Server
+    };
+    (which, computing)
+}

@@ -1,0 +1,157 @@
+//! A run to look at: what every worker did when, how loaded links were, which push led to which update.
+
+mod levels;
+
+use levels::Levels;
+use std::collections::HashMap;
+use stepcast_core::profile::{Operation, Resource};
+use stepcast_core::quantity::Seconds;
+use stepcast_core::scenario::Scenario;
+use stepcast_sim::{ChunkRecord, Program};
+use stepcast_trace::timeline::{About, Event, Flow, Process, Timeline};
+
+/// Lane of the steps, above all others.
+const STEPS: u32 = 0;
+
+/// Operations that a layer becomes: parameters, forward, backward, gradients, update.
+const PER_LAYER: u64 = 5;
+
+/// Roughly how many events a step of all workers has in a timeline.
+pub fn events_per_step(scenario: &Scenario) -> u64 {
+    let operations = match scenario.profile() {
+        Some(profile) => profile.operations.len() as u64,
+        None => PER_LAYER * scenario.workload.layers.len() as u64,
+    };
+    scenario.cluster.workers().saturating_mul(operations).max(1)
+}
+
+/// A run to look at.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    /// The program that was run.
+    pub program: Program,
+    /// Names of every worker's local lanes.
+    pub lane_names: Vec<String>,
+    /// Its steps, chunks and levels.
+    pub observed: stepcast_sim::Timeline,
+    /// The head of a profile made from it; without operations if none can be made.
+    pub about: About,
+}
+
+impl Recording {
+    /// For viewers: a process for every worker with a lane for everything it uses, and one for what workers share.
+    pub fn timeline(&self) -> Timeline<'_> {
+        let chunks = self.chunks();
+        let lanes = Lanes::of(&self.lane_names, &chunks);
+        let worker = |worker| Process {
+            name: format!("worker {worker}"),
+            lanes: lanes.names.clone(),
+            levels: Vec::new(),
+        };
+        let mut processes: Vec<Process> = (0..self.program.workers()).map(worker).collect();
+        let flows = self.flows(&chunks);
+        let mut events = self.steps();
+        events.extend(chunks.iter().zip(flows).map(|((chunk, local), flow)| Event {
+            process: chunk.worker,
+            lane: lanes.number[*local],
+            name: self.program.graph.name(chunk.op).into(),
+            since: Seconds::new(chunk.since),
+            until: Seconds::new(chunk.until),
+            figure: None,
+            flow,
+        }));
+        let mut shared = Levels::new(processes.len() as u32);
+        self.loads(&mut shared);
+        self.queues(&mut shared);
+        processes.extend(shared.process());
+        let mut timeline = Timeline { about: self.about.clone(), processes, events, levels: shared.levels };
+        timeline.untangle();
+        timeline
+    }
+
+    /// Chunks with their local lanes, without those that take no time.
+    fn chunks(&self) -> Vec<(&ChunkRecord, usize)> {
+        let local = |chunk: &ChunkRecord| {
+            self.program.lane_of[chunk.worker as usize].iter().position(|&own| own == chunk.lane)
+        };
+        let long = self.observed.chunks.iter().filter(|chunk| chunk.until > chunk.since);
+        long.filter_map(|chunk| Some((chunk, local(chunk)?))).collect()
+    }
+
+    fn steps(&self) -> Vec<Event<'_>> {
+        let mut done = vec![0_u64; self.program.workers()];
+        let event = |step: &stepcast_sim::StepRecord| {
+            let index = &mut done[step.worker as usize];
+            *index += 1;
+            Event {
+                process: step.worker,
+                lane: STEPS,
+                name: format!("step {}", *index - 1).into(),
+                since: Seconds::new(step.since),
+                until: Seconds::new(step.until),
+                figure: Some(("staleness", step.stale)),
+                flow: Flow::None,
+            }
+        };
+        self.observed.steps.records.iter().map(event).collect()
+    }
+
+    /// A flow from the last chunk of every push to the update that it leads to.
+    fn flows(&self, chunks: &[(&ChunkRecord, usize)]) -> Vec<Flow> {
+        let operations = &self.about.operations;
+        let own = |op: u32| operations.get(op as usize).filter(|it| it.name == self.program.graph.name(op));
+        let mut flows = vec![Flow::None; chunks.len()];
+        let mut pushed: HashMap<(u32, u32), usize> = HashMap::new();
+        let mut next = 1;
+        for (index, (chunk, _)) in chunks.iter().enumerate() {
+            let Some(operation) = own(chunk.op) else { continue };
+            if operation.resource == Resource::Uplink {
+                pushed.insert((chunk.worker, chunk.op), index);
+            }
+            let push = pushes(operations, operation)
+                .filter_map(|push| pushed.remove(&(chunk.worker, push)))
+                .max_by(|&a, &b| chunks[a].0.until.total_cmp(&chunks[b].0.until));
+            if let Some(push) = push {
+                flows[push] = Flow::Begins(next);
+                flows[index] = Flow::Ends(next);
+                next += 1;
+            }
+        }
+        flows
+    }
+}
+
+/// The pushes that an update waits for.
+fn pushes<'a>(operations: &'a [Operation], update: &'a Operation) -> impl Iterator<Item = u32> + 'a {
+    let is_push = |op: &u32| {
+        operations.get(*op as usize).is_some_and(|operation| operation.resource == Resource::Uplink)
+    };
+    let before = if update.resource == Resource::Server { &update.after[..] } else { &[] };
+    before.iter().copied().filter(is_push)
+}
+
+/// Lanes that are used, behind that of the steps.
+struct Lanes {
+    names: Vec<String>,
+    /// By local lane.
+    number: Vec<u32>,
+}
+
+impl Lanes {
+    fn of(all: &[String], chunks: &[(&ChunkRecord, usize)]) -> Self {
+        let mut used = vec![false; all.len()];
+        for &(_, lane) in chunks {
+            used[lane] = true;
+        }
+        let mut names = vec!["steps".to_owned()];
+        let mut number = vec![STEPS; all.len()];
+        for (lane, name) in all.iter().enumerate().filter(|(lane, _)| used[*lane]) {
+            number[lane] = names.len() as u32;
+            names.push(name.clone());
+        }
+        Self { names, number }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+use super::super::timeline;
+use super::*;
+use std::collections::BTreeMap;
+use stepcast_core::fault::Fault;
+use stepcast_core::pass::{Pass, Recorded};
+use stepcast_core::profile::Profile;
+use stepcast_core::files::Files;
+use stepcast_core::scenario::{Document, Override};
+use stepcast_sim::Station;
+use stepcast_trace::timeline::Level;
+
+fn recorded(changes: &[&str]) -> Recording {
+    let text = "[model]\nzoo = \"alexnet\"\n[strategy]\nsynchronisation = \"async\"\n";
+    let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+    timeline(&Document::new("test", text).scenario(&changes).unwrap(), 3).unwrap()
+}
+
+struct Example;
+
+impl Files for Example {
+    fn profile(&self, path: &str) -> Result<Profile, Fault> {
+        let text = include_bytes!("../../../../../examples/one-worker.json");
+        Ok(stepcast_trace::parse_profile(text, path).unwrap())
+    }
+}
+
+/// Units carried over what is called `name`, by its level.
+fn carried(timeline: &Timeline<'_>, name: &str, capacity: f64, end: f64) -> f64 {
+    let shared = timeline.processes.last().unwrap();
+    let level = shared.levels.iter().position(|(level, _)| level == name).unwrap() as u32;
+    let of: Vec<&Level> = timeline.levels.iter().filter(|entry| entry.level == level).collect();
+    let ends = of.iter().skip(1).map(|next| next.at.get()).chain([end]);
+    of.iter().zip(ends).map(|(entry, until)| entry.value / 100.0 * capacity * (until - entry.at.get())).sum()
+}
+
+#[test]
+fn levels_of_links_account_for_every_byte() {
+    for servers in [1, 2] {
+        let recording = recorded(&[&format!("cluster.servers.count={servers}")]);
+        let timeline = recording.timeline();
+        let end = timeline.events.iter().map(|event| event.until.get()).fold(0.0, f64::max);
+        let program = &recording.program;
+        let steps = recording.observed.steps.records.len() as f64;
+        let mut bytes = 0.0;
+        let mut expected = 0.0;
+        for (local, name) in recording.lane_names.iter().enumerate() {
+            let capacity = match program.lanes[program.lane_of[0][local] as usize].station {
+                Station::Pool(pool) => program.pools[pool as usize].capacity,
+                Station::Links(route) => program.ports[route.ports()[0] as usize],
+                _ => continue,
+            };
+            bytes += carried(&timeline, &format!("{name}: used"), capacity, end);
+            let on = |op: &usize| usize::from(program.graph.lane(*op as u32)) == local;
+            let work = &program.steps[0][0].work;
+            expected += steps * (0..work.len()).filter(on).map(|op| work[op]).sum::<f64>();
+        }
+        assert!(expected > 1e9 && (bytes / expected - 1.0).abs() < 1e-6, "{bytes} {expected}");
+    }
+}
+
+#[test]
+fn every_push_leads_to_its_update() {
+    let text = "[model]\nprofile = \"one-worker.json\"\n[strategy]\nsynchronisation = \"async\"\n";
+    let scenario = Document::new("test", text).scenario_with(&Example, &[]).unwrap();
+    let recording = timeline(&scenario, 3).unwrap();
+    let timeline = recording.timeline();
+    let operations = &recording.about.operations;
+    let mut begins = BTreeMap::new();
+    for event in &timeline.events {
+        if let Flow::Begins(id) = event.flow {
+            begins.insert(id, event);
+        }
+    }
+    let mut ends = 0;
+    for event in &timeline.events {
+        let Flow::Ends(id) = event.flow else { continue };
+        let push = begins[&id];
+        assert!(push.process == event.process && push.until <= event.since, "{push:?} {event:?}");
+        let update = operations.iter().find(|operation| operation.name == event.name).unwrap();
+        assert!(pushes(operations, update).any(|op| operations[op as usize].name == push.name));
+        ends += 1;
+    }
+    let updates = timeline
+        .events
+        .iter()
+        .filter(|event| operations.iter().any(|op| op.resource == Resource::Server && op.name == event.name));
+    assert_eq!((ends, begins.len()), (updates.count(), ends));
+    assert!(ends > 0);
+}
+
+/// What worker 0 computed, and when its gradients were ready, come back from the file.
+#[test]
+fn a_timeline_of_all_reduce_gives_its_passes_back() {
+    let file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
+    let changes =
+        ["strategy.architecture=all-reduce", "strategy.synchronisation=bsp", "methods.simulate.jitter=0"];
+    let recording = recorded(&changes);
+    stepcast_trace::timeline::write_timeline(file.path(), &recording.timeline()).unwrap();
+    let imported =
+        stepcast_trace::import(&[file.path().to_owned()], &stepcast_trace::Options::default()).unwrap();
+    let stepcast_trace::Content::Profile(profile) = imported.content else {
+        panic!("steps give a profile")
+    };
+    assert_eq!((profile.steps.len(), profile.batch), (3, 32));
+    let read = Recorded::new(&profile).unwrap().mean(1.0);
+    let ready = |pass: &Pass| -> Vec<(f64, f64)> {
+        let mut now = pass.forward.get();
+        let mut moments = Vec::new();
+        for layer in &pass.layers {
+            now += layer.backward.get();
+            if layer.gradients.get() > 0.0 {
+                moments.push((now, layer.gradients.get()));
+            }
+        }
+        moments.push((now + pass.update.get(), 0.0));
+        moments
+    };
+    let text = "[model]\nzoo = \"alexnet\"\n";
+    let changes = changes.map(|change| Override::parse(change).unwrap());
+    let scenario = Document::new("test", text).scenario(&changes).unwrap();
+    let run = ready(&crate::simulate::all_reduce::training(&scenario).unwrap().passes[0][0]);
+    let read = ready(&read);
+    assert_eq!(read.len(), run.len());
+    for ((time, size), (expected, sent)) in read.into_iter().zip(run) {
+        assert!((time - expected).abs() < 1e-7 && (size - sent).abs() < 0.5, "{time} {expected}");
+    }
+}
+
+#[test]
+fn no_profile_is_made_of_sprint() {
+    let file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
+    let recording = recorded(&["strategy.architecture=all-reduce"]);
+    stepcast_trace::timeline::write_timeline(file.path(), &recording.timeline()).unwrap();
+    let error = stepcast_trace::import(&[file.path().to_owned()], &stepcast_trace::Options::default());
+    assert!(error.unwrap_err().reason.contains("no profile can be made"));
+}
+
+#[test]
+fn queues_end_empty() {
+    for changes in [
+        &[][..],
+        &["methods.simulate.transport=tcp"],
+        &["strategy.architecture=all-reduce", "strategy.synchronisation=bsp"],
+    ] {
+        let recording = recorded(changes);
+        let timeline = recording.timeline();
+        let names = timeline.processes.last().map_or(&[][..], |process| &process.levels);
+        for (level, _) in (0..).zip(names).filter(|(_, (name, _))| name.ends_with("waiting")) {
+            let last = timeline.levels.iter().rfind(|entry| entry.level == level).unwrap();
+            assert!(last.value.abs() < 1e-12, "{changes:?}: {last:?} {}", names[level as usize].0);
+        }
+    }
+}
