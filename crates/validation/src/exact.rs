@@ -32,6 +32,14 @@ impl ExactCheck {
         self.worst = if deviation.is_nan() { f64::INFINITY } else { self.worst.max(deviation) };
     }
 
+    /// Adds figures that must be as many as are expected; each missing or additional one counts as wrong.
+    pub(crate) fn figures(&mut self, found: &[f64], expected: &[f64]) {
+        for place in 0..found.len().max(expected.len()) {
+            let at = |figures: &[f64]| figures.get(place).copied().unwrap_or(f64::NAN);
+            self.figure(at(found), at(expected));
+        }
+    }
+
     /// Whether the tolerance is kept.
     pub fn holds(&self) -> bool {
         self.figures > 0 && self.worst <= self.tolerance
@@ -81,5 +89,12 @@ mod tests {
         check.figure(f64::NAN, 1.0);
         check.figure(1.0, 1.0);
         assert!(!check.holds());
+    }
+
+    #[test]
+    fn missing_figures_are_missed() {
+        let mut check = ExactCheck::new("one of two", 1e-9);
+        check.figures(&[1.0], &[1.0, 2.0]);
+        assert_eq!((check.figures, check.holds()), (2, false));
     }
 }

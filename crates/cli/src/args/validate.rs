@@ -12,6 +12,8 @@ Examples:
   stepcast validate liu2022                          its equations, networks and tables
   stepcast validate hkbu                             published throughput, from that of one GPU
   stepcast validate cakelab                          the same; also tf-k80, tf-saturation
+  stepcast validate oyama2016                        its equations and Table 10
+  stepcast validate li2020                           exact traces of asynchronous training
   stepcast validate tf-ps --data FOLDER              real runs, from one-worker profiles
   stepcast validate tf-ps --data FOLDER --held-out   each with parameters chosen on the others
   stepcast validate ddp-gloo --data FILE             real DDP jobs, from one-worker profiles

@@ -2,7 +2,9 @@
 
 mod ddp_gloo;
 mod hkbu;
+mod li2020;
 mod liu2022;
+mod oyama2016;
 mod published;
 pub mod steps;
 mod tf_ps;
@@ -23,5 +25,7 @@ pub fn all() -> &'static [&'static dyn Set] {
         &tf_ps::TfPs,
         &ddp_gloo::DdpGloo,
         &steps::StepTimes,
+        &oyama2016::Oyama2016,
+        &li2020::Li2020,
     ]
 }
