@@ -25,8 +25,8 @@ pub(crate) enum Told {
     Search(Report),
     Fit { fitted: FitReport, written: Option<String> },
     Import { imported: Imported, written: Option<String> },
-    Validation { set: &'static str, report: stepcast_validation::Report },
-    Validations(stepcast_validation::table::Table),
+    Validation(Box<stepcast_validation::Report>),
+    Overview(stepcast_validation::overview::Overview),
 }
 
 /// An answer.
@@ -53,11 +53,8 @@ impl Answer {
             Told::Search(report) => text(report),
             Told::Fit { fitted, written } => text(&fitted.summary(written.as_deref())),
             Told::Import { imported, written } => text(&Overview::new(imported, written.clone())),
-            Told::Validation { set, report } => {
-                let value = serde_json::to_value(report).map_err(Problem::from)?;
-                text(&serde_json::Map::from_iter([((*set).to_owned(), value)]))
-            }
-            Told::Validations(table) => text(table),
+            Told::Validation(report) => text(report.as_ref()),
+            Told::Overview(overview) => text(overview),
         }
     }
 
@@ -93,8 +90,8 @@ impl Answer {
     #[getter]
     fn holds(&self) -> Option<bool> {
         match &self.told {
-            Told::Validation { report, .. } => Some(report.holds()),
-            Told::Validations(table) => Some(table.holds()),
+            Told::Validation(report) => Some(report.holds),
+            Told::Overview(overview) => Some(overview.holds()),
             _ => None,
         }
     }

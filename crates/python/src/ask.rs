@@ -202,7 +202,7 @@ pub(crate) fn import_trace(
     Ok(Answer { told: Told::Import { imported, written }, name: name.unwrap_or_default() })
 }
 
-/// Published figures recomputed, measured ones predicted.
+/// Published figures recomputed, measured runs predicted.
 #[pyfunction]
 pub(crate) fn validate(
     py: Python<'_>,
@@ -215,15 +215,15 @@ pub(crate) fn validate(
     let told = match set {
         Some(name) => {
             let set =
-                stepcast_validation::set(name).map_err(|fault| Problem::from(fault).in_argument("set"))?;
+                stepcast_validation::find(name).map_err(|fault| Problem::from(fault).in_argument("set"))?;
             let options = stepcast_validation::Options { data, held_out, gemm: gemm.as_deref() };
-            let run = || stepcast_validation::run(set, options, &|_, _| ());
-            Told::Validation { set, report: released(py, || Ok(on_pool(None, run)?))? }
+            let run = || set.run(&options, &|_, _| ());
+            Told::Validation(Box::new(released(py, || Ok(on_pool(None, run)?))?))
         }
         None => {
             let folder = data.unwrap_or(Path::new("validation"));
-            let run = || stepcast_validation::table::run(folder, &|_, _| ());
-            Told::Validations(released(py, || Ok(on_pool(None, run)?))?)
+            let run = || stepcast_validation::overview::run(folder, &|_, _| ());
+            Told::Overview(released(py, || Ok(on_pool(None, run)?))?)
         }
     };
     Ok(Answer { told, name: set.unwrap_or("all sets").to_owned() })

@@ -10,7 +10,7 @@ use stepcast_core::scenario::{Document, Override, Scenario};
 use stepcast_report::of;
 use stepcast_report::plots::predicted_measured::{Pair, PredictedMeasured, Set};
 use stepcast_study::predict::methods;
-use stepcast_validation::zeng2023;
+use stepcast_validation::sets::zeng2023;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| ".".to_owned()));
@@ -28,7 +28,7 @@ fn quick_start(changes: &[&str]) -> Result<Scenario, Box<dyn Error>> {
     Ok(Document::new("quickstart.toml", text).scenario(&changes).map_err(|error| error.reason)?)
 }
 
-/// Refusals are told by their reason.
+/// The prediction by the preferred method; an error is the reason of the refusal.
 fn predicted(scenario: &Scenario) -> Result<Prediction, Box<dyn Error>> {
     let method = methods::choose(scenario).map_err(|why| why.reason)?;
     Ok(method.predict(scenario).map_err(|why| why.reason)?)
@@ -44,15 +44,15 @@ fn breakdown() -> Result<String, Box<dyn Error>> {
 fn staleness() -> Result<String, Box<dyn Error>> {
     let scenario = quick_start(&["strategy.synchronisation=async", "cluster.network=100gbe"])?;
     let drawn = of::staleness(&predicted(&scenario)?, scenario.name());
-    Ok(drawn.ok_or("no simulation was asked")?.svg())
+    Ok(drawn.ok_or("the prediction has no simulation")?.svg())
 }
 
-/// Each network is predicted by figures that were fitted without it.
+/// Each network is predicted by coefficients that were fitted without it.
 fn predicted_measured() -> Result<String, Box<dyn Error>> {
-    let report = zeng2023::run().map_err(|error| error.to_string())?;
+    let predictions = zeng2023::predict().map_err(|error| error.to_string())?;
     let set = |table: u8| {
-        let cells = report.cells.iter().filter(|cell| cell.table == table);
-        let pair = |cell: &zeng2023::CellRow| Pair::<Seconds> {
+        let cells = predictions.cells.iter().filter(|cell| cell.table == table);
+        let pair = |cell: &zeng2023::CellPrediction| Pair::<Seconds> {
             name: format!("{}, batch {}", cell.model, cell.batch),
             measured: cell.measured,
             predicted: cell.calibrated,

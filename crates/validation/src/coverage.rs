@@ -1,7 +1,8 @@
-//! Whether intervals hold what was measured: each case by the residuals of other sets.
+//! Whether 90 % intervals contain the measured values: the interval of each case is made from the residuals of other
+//! sets.
 //!
-//! Where no other set validates the method, groups of the case's own set take that part, all but its own: a weaker test,
-//! which is told apart.
+//! Where no other set validates the method, the interval is made from the other groups of the case's own set. That is a
+//! weaker test, so such cases are counted separately.
 
 use serde::Serialize;
 use stepcast_stats::NORMAL_95;
@@ -24,13 +25,14 @@ pub struct Judged {
     pub left_out: LeftOut,
     /// Half-width of the 90 % interval, as a logarithm.
     pub half_width: f64,
-    /// Whether it holds what was measured.
+    /// Whether it contains the measured value.
     pub inside: bool,
-    /// Whether the interval would that other sets alone give, whatever methods they are of; none where they are too few.
+    /// Whether an interval made from other sets alone, whatever their methods, would contain it; none where there are too
+    /// few of them.
     pub inside_by_sets: Option<bool>,
 }
 
-/// The interval of every case of `judged`, by what methods got wrong on `all`; none where too little was measured.
+/// The interval of every case of `judged`, made from the residuals of `all`; none where there are too few.
 pub fn intervals(judged: &[Case], all: &[Case]) -> Vec<Option<Judged>> {
     let rows = residuals(all);
     judged.iter().map(|case| interval(case, &rows)).collect()
@@ -42,8 +44,8 @@ fn interval(case: &Case, rows: &[Residuals]) -> Option<Judged> {
     let other_groups = || pool(&|row| row.set != case.set || row.group != case.group);
     let is_own = |pool: &Pool<'_>| pool.level().is_own();
     let half_width = |pool: &Pool<'_>| pool.half_width().hypot(NORMAL_95 * case.run_spread);
-    let holds = |half_width: f64| case.residual().abs() <= half_width;
-    let inside_by_sets = other_sets.as_ref().map(|pool| holds(half_width(pool)));
+    let contains = |half_width: f64| case.residual().abs() <= half_width;
+    let inside_by_sets = other_sets.as_ref().map(|pool| contains(half_width(pool)));
     let (left_out, pool) = match other_sets {
         Some(pool) if is_own(&pool) => (LeftOut::Set, pool),
         other_sets => match other_groups().filter(is_own) {
@@ -52,19 +54,19 @@ fn interval(case: &Case, rows: &[Residuals]) -> Option<Judged> {
         },
     };
     let half_width = half_width(&pool);
-    Some(Judged { left_out, half_width, inside: holds(half_width), inside_by_sets })
+    Some(Judged { left_out, half_width, inside: contains(half_width), inside_by_sets })
 }
 
-/// How many intervals hold what was measured.
+/// How many intervals contain the measured value.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Coverage {
     /// Cases with an interval.
     pub cases: usize,
-    /// Those that lie in it.
+    /// Cases whose measured value lies in it.
     pub inside: usize,
-    /// Those whose own set took part, but for their group.
+    /// Cases whose interval was made from the other groups of their own set.
     pub by_group: usize,
-    /// Those that lie in the intervals that other sets alone give.
+    /// Cases whose measured value lies in the interval made from other sets alone.
     pub inside_by_sets: usize,
 }
 
@@ -124,7 +126,7 @@ mod tests {
         }
     }
 
-    /// A set that is far off does not widen its own interval: t(3) · 0.1 for others, which does not hold 0.5.
+    /// A set with large errors does not widen its own interval: that is t(3) · 0.1 from the other set, less than 0.5.
     #[test]
     fn a_set_does_not_judge_itself() {
         let mut cases: Vec<Case> = ["a", "b", "c"].map(|group| case("x", group, "m", 0.1)).into();
@@ -136,7 +138,7 @@ mod tests {
         assert_eq!((coverage.cases, coverage.inside, coverage.by_group), (6, 3, 0));
     }
 
-    /// The only set of its method: its other groups tell, and the case's own does not.
+    /// The only set of its method: its other groups give the interval, and the case's own group does not.
     #[test]
     fn the_only_set_of_a_method_is_judged_by_its_other_groups() {
         let mut cases: Vec<Case> = ["a", "b", "c"].map(|group| case("x", group, "m", 0.1)).into();

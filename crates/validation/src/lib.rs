@@ -1,31 +1,34 @@
-//! Validation: published figures recomputed, measured ones predicted, bounds kept.
+//! Validation: published figures are recomputed, measured runs are predicted, and both must stay within the bounds of
+//! `validation/bounds.toml`.
+//!
+//! A [`Set`] is one source of figures: a paper, a published benchmark, or runs measured for this project. Each has a
+//! module in [`sets`] that holds its data, its predictions and its tables; [`sets::all`] lists them. Running a set gives
+//! a [`Report`]; [`overview::run`] runs all of them and judges the coverage of intervals across sets.
+//!
+//! Small data sets are embedded in the binary, larger ones are read from files. The longest set (`tf-ps`) simulates
+//! about a thousand runs and takes tens of seconds.
 
 mod bounds;
-mod cakelab;
 pub mod coverage;
-pub mod ddp_gloo;
+mod embedded;
 mod errors;
-pub mod hkbu;
-pub mod liu2022;
-mod one_worker;
-pub mod published;
+mod exact;
+pub mod overview;
+mod plot;
 mod report;
-pub mod steps;
-pub mod table;
-mod tf_k80;
-pub mod tf_ps;
-mod tf_saturation;
-pub mod zeng2023;
+mod set;
+pub mod sets;
 
-pub use bounds::{CoverageBound, ErrorBounds};
+pub use bounds::{BoundCheck, CoverageBound, ErrorBounds};
 pub use errors::Errors;
-pub use report::{Options, Report, run, set, sets};
+pub use exact::ExactCheck;
+pub use plot::predicted_measured;
+pub use report::{Evidence, Measured, Report, Section};
+pub use set::{Options, Progress, Set, Source, find};
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use stepcast_core::fault::Fault;
 
-/// Why the validation could not run.
+/// Why a validation could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ValidationError {
     /// A file of `validation/` is damaged.
@@ -34,27 +37,7 @@ pub enum ValidationError {
     /// A fit did not succeed.
     #[error("calibration: {0}")]
     Fit(#[from] stepcast_fit::FitError),
-    /// Measured runs cannot be read, or a scenario made of them is refused.
+    /// Measured runs cannot be read, or a scenario made from them is rejected.
     #[error("{0}")]
     Fault(#[from] Fault),
-}
-
-/// One bound and whether it is kept.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct BoundCheck {
-    /// What is bounded.
-    pub what: String,
-    /// The bound, in words.
-    pub bound: String,
-    /// What was found.
-    pub found: String,
-    /// Whether it is kept.
-    pub holds: bool,
-}
-
-/// The rows of an embedded table; lines that begin with # are comments.
-fn rows<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, ValidationError> {
-    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
-    let rows: Result<Vec<T>, csv::Error> = reader.deserialize().collect();
-    rows.map_err(|error| ValidationError::Data(error.to_string()))
 }

@@ -1,124 +1,115 @@
-//! All sets of validation data by their names, and what comes of each.
+//! What a set found, in one form for all sets: verdict, evidence, tables to read and figures for programs.
 
-use super::{ValidationError, ddp_gloo, hkbu, liu2022, published, steps, tf_ps, zeng2023};
-use serde::Serialize;
-use std::path::Path;
-use stepcast_core::fault::Fault;
-use stepcast_core::suggest;
+use crate::{ErrorBounds, ExactCheck, ValidationError};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use stepcast_report::table::Table;
 use stepcast_study::predict::interval::Case;
 
-/// Figures in the binary.
-const ZENG2023: &str = "zeng2023";
-const LIU2022: &str = "liu2022";
-const HKBU: &str = "hkbu";
-/// Measured runs in a folder.
-const TF_PS: &str = "tf-ps";
-/// Measured jobs in a file.
-const DDP_GLOO: &str = "ddp-gloo";
-/// Measured steps in a file.
-const STEPS: &str = "steps";
-
-/// What may be told to a set.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Options<'a> {
-    /// Where its measurements are, if they are not in the binary.
-    pub data: Option<&'a Path>,
-    /// For `tf-ps`: also predict each configuration by figures chosen on others.
-    pub held_out: bool,
-    /// For `steps`: fitted matrix products.
-    pub gemm: Option<&'a Path>,
+/// Runs that were measured and predicted.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    /// Each run, predicted by figures that were fitted without it.
+    pub cases: Vec<Case>,
+    /// The same runs predicted by other methods.
+    pub other_cases: Vec<Case>,
+    /// Bounds of the errors.
+    pub bounds: ErrorBounds,
+    /// Whether the bounds apply to groups of cases, which the set checks itself, and not to all cases together.
+    pub bounded_by_group: bool,
 }
 
-/// What came of one set.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub enum Report {
-    /// Zeng 2023.
-    Zeng2023(Box<zeng2023::Report>),
-    /// Liu 2022.
-    Liu2022(Box<liu2022::Report>),
-    /// HKBU's measurements.
-    Hkbu(Box<hkbu::Report>),
-    /// Published throughput.
-    Published(Box<published::Report>),
-    /// Asynchronous runs of TensorFlow.
-    TfPs(Box<tf_ps::Report>),
-    /// DDP jobs.
-    DdpGloo(Box<ddp_gloo::Report>),
-    /// Training steps.
-    Steps(Box<steps::Report>),
+/// What a set's figures are compared with.
+#[derive(Debug, Clone)]
+pub enum Evidence {
+    /// Measured runs.
+    Measured(Measured),
+    /// So many cases with printed or exact figures; nothing was measured.
+    Exact(usize),
+}
+
+impl Evidence {
+    /// The cases of all checks.
+    pub(crate) fn exact(checks: &[ExactCheck]) -> Self {
+        Self::Exact(checks.iter().map(|check| check.cases).sum())
+    }
+}
+
+/// A part of a report, in reading order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Section {
+    /// Paragraphs below a title, which may be empty.
+    Text {
+        /// The title.
+        title: String,
+        /// The paragraphs.
+        paragraphs: Vec<String>,
+    },
+    /// A table with its title and note.
+    Table(Table),
+}
+
+impl Section {
+    /// One paragraph without a title.
+    pub(crate) fn paragraph(text: impl Into<String>) -> Self {
+        Self::Text { title: String::new(), paragraphs: vec![text.into()] }
+    }
+}
+
+impl From<Table> for Section {
+    fn from(table: Table) -> Self {
+        Self::Table(table)
+    }
+}
+
+/// What a set found. Serialised, it is an object with the set's figures under the set's name.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// Name of the set.
+    pub set: &'static str,
+    /// Whether every bound is kept.
+    pub holds: bool,
+    /// How many bounds are kept, in words.
+    pub verdict: String,
+    /// Where the figures come from and what they are compared with.
+    pub about: String,
+    /// Measured runs, or the number of exact cases.
+    pub evidence: Evidence,
+    /// Tables and paragraphs.
+    pub sections: Vec<Section>,
+    figures: Value,
 }
 
 impl Report {
-    /// Whether all bounds are kept.
-    pub fn holds(&self) -> bool {
-        match self {
-            Self::Zeng2023(report) => report.holds(),
-            Self::Liu2022(report) => report.holds(),
-            Self::Hkbu(report) => report.holds(),
-            Self::Published(report) => report.holds(),
-            Self::TfPs(report) => report.holds(),
-            Self::DdpGloo(report) => report.holds(),
-            Self::Steps(report) => report.holds(),
-        }
+    /// A report without sections; `figures` is what programs get.
+    pub(crate) fn new(
+        set: &'static str,
+        holds: bool,
+        about: impl Into<String>,
+        evidence: Evidence,
+        figures: &impl Serialize,
+    ) -> Result<Self, ValidationError> {
+        let figures =
+            serde_json::to_value(figures).map_err(|error| ValidationError::Data(error.to_string()))?;
+        let verdict = if holds { "bounds kept" } else { "bounds missed" }.to_owned();
+        Ok(Self { set, holds, verdict, about: about.into(), evidence, sections: Vec::new(), figures })
     }
 
-    /// The runs that were measured and predicted.
-    pub fn cases(&self) -> Result<Vec<Case>, ValidationError> {
-        Ok(match self {
-            Self::Zeng2023(report) => report.cases()?,
-            Self::Liu2022(_) => Vec::new(),
-            Self::Hkbu(report) => report.cases(),
-            Self::Published(report) => report.cases(),
-            Self::TfPs(report) => report.cases(),
-            Self::DdpGloo(report) => report.cases(),
-            Self::Steps(report) => report.cases(),
-        })
+    pub(crate) fn push(&mut self, section: impl Into<Section>) {
+        self.sections.push(section.into());
+    }
+
+    /// The measured runs; none where nothing was measured.
+    pub fn cases(&self) -> &[Case] {
+        match &self.evidence {
+            Evidence::Measured(measured) => &measured.cases,
+            Evidence::Exact(_) => &[],
+        }
     }
 }
 
-/// The names of all sets.
-pub fn sets() -> Vec<&'static str> {
-    let mut sets = vec![ZENG2023, LIU2022, HKBU];
-    sets.extend(published::SETS);
-    sets.extend([TF_PS, DDP_GLOO, STEPS]);
-    sets
-}
-
-/// The set called `name`, or what to say instead.
-pub fn set(name: &str) -> Result<&'static str, Fault> {
-    let sets = sets();
-    sets.iter().copied().find(|known| *known == name).ok_or_else(|| {
-        let list = format!("the sets are {}", sets.join(", "));
-        let remedy = suggest::remedy(name, sets.iter().copied(), &list);
-        Fault::new(format!("there is no validation set \"{name}\""), remedy)
-    })
-}
-
-/// Runs one set.
-pub fn run(
-    name: &str,
-    options: Options<'_>,
-    progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Report, ValidationError> {
-    let set = set(name)?;
-    let data = || {
-        options.data.ok_or_else(|| {
-            let what = if set == TF_PS { "FOLDER" } else { "FILE" };
-            let remedy = format!("add --data {what}; docs/validation.md says what is in it");
-            Fault::new(format!("the measurements of {set} are not in the binary"), remedy)
-        })
-    };
-    Ok(match set {
-        ZENG2023 => Report::Zeng2023(Box::new(zeng2023::run()?)),
-        LIU2022 => Report::Liu2022(Box::new(liu2022::run()?)),
-        HKBU => Report::Hkbu(Box::new(hkbu::run()?)),
-        DDP_GLOO => Report::DdpGloo(Box::new(ddp_gloo::run(data()?)?)),
-        STEPS => Report::Steps(Box::new(steps::run(data()?, options.gemm)?)),
-        TF_PS => {
-            let held_out = tf_ps::Options { held_out: options.held_out };
-            Report::TfPs(Box::new(tf_ps::run(data()?, held_out, progress)?))
-        }
-        _ => Report::Published(Box::new(published::run(set)?)),
-    })
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map([(self.set, &self.figures)])
+    }
 }

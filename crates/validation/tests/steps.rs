@@ -12,8 +12,7 @@ use stepcast_core::quantity::Seconds;
 use stepcast_fit::steps::PreparedSteps;
 use stepcast_study::fit::gemm;
 use stepcast_study::fit::steps::{Fold, LeftOutErrors, predictions, read, run, summary};
-use stepcast_validation as validate;
-use stepcast_validation::steps::is_bounded;
+use stepcast_validation::sets::steps::{is_bounded, predict};
 
 fn data() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../validation/steps/steps_h200.jsonl.gz")
@@ -21,9 +20,9 @@ fn data() -> PathBuf {
 
 #[test]
 fn models_that_were_left_out_are_predicted_within_bounds() {
-    let report = validate::steps::run(&data(), None).unwrap();
-    assert_eq!(report.rows.len(), 38);
-    assert!(report.holds(), "{:#?}", report.models);
+    let found = predict(&data(), None).unwrap();
+    assert_eq!(found.rows.len(), 38);
+    assert!(found.holds(), "{:#?}", found.models);
 }
 
 fn products() -> GemmModel {
@@ -34,10 +33,10 @@ fn products() -> GemmModel {
 #[test]
 fn the_same_holds_with_fitted_products() {
     let (steps, products) = (read(&data()).unwrap().steps, products());
-    let report = validate::steps::run(&data(), None).unwrap();
+    let found = predict(&data(), None).unwrap();
     let rows = summary(&predictions(&steps, Fold::Model, Some(&products)).unwrap());
     for row in rows.iter().filter(|row| is_bounded(row)) {
-        assert!(report.keeps(row), "{row:?}");
+        assert!(found.keeps(row), "{row:?}");
     }
     let without = summary(&predictions(&steps, Fold::Model, None).unwrap());
     let mean =
@@ -61,7 +60,7 @@ fn an_artefact_read_again_predicts_the_same_and_is_written_the_same() {
     }
 }
 
-/// Small batches cost what the host takes; no time falls when the batch grows.
+/// Small batches take at least the time of the host, and no time falls when the batch grows.
 #[test]
 fn times_never_fall_with_the_batch_and_have_a_floor() {
     let (steps, products) = (read(&data()).unwrap().steps, products());

@@ -11,9 +11,9 @@ use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{Document, Override, Scenario};
 
-const MODEL: &str = include_str!("../golden/oyama2016/oyama_model_golden.json");
-const EQ_8: &str = include_str!("../golden/oyama2016/oyama_eq8.csv");
-const TABLE_10: &str = include_str!("../golden/oyama2016/oyama_table10.csv");
+const MODEL: &str = include_str!("../../../../validation/oyama2016/model.json");
+const EQ_8: &str = include_str!("../../../../validation/oyama2016/eq8.csv");
+const TABLE_10: &str = include_str!("../../../../validation/oyama2016/table10.csv");
 
 fn golden() -> Value {
     serde_json::from_str(MODEL).unwrap()

@@ -12,10 +12,12 @@ Examples:
   stepcast validate liu2022                          its equations, networks and tables
   stepcast validate hkbu                             published throughput, from that of one GPU
   stepcast validate cakelab                          the same; also tf-k80, tf-saturation
+  stepcast validate oyama2016                        its equations and Table 10
+  stepcast validate li2020                           exact traces of asynchronous training
   stepcast validate tf-ps --data FOLDER              real runs, from one-worker profiles
-  stepcast validate tf-ps --data FOLDER --held-out   each by what fits the others
+  stepcast validate tf-ps --data FOLDER --held-out   each with parameters chosen on the others
   stepcast validate ddp-gloo --data FILE             real DDP jobs, from one-worker profiles
-  stepcast validate steps --data FILE                steps, each model by what fits the others
+  stepcast validate steps --data FILE                steps, each model by a fit of the others
   stepcast validate steps --data FILE --gemm gemm.toml   the same with fitted matrix products
   stepcast validate zeng2023 --json                  for programs
 
@@ -36,7 +38,7 @@ pub(crate) struct Validate {
     #[arg(long, value_name = "FILE", conflicts_with = "set")]
     pub(crate) markdown: Option<PathBuf>,
 
-    /// Also write what methods got wrong, by regime: what intervals are made from
+    /// Also write the residuals of all methods by regime, from which intervals are made
     #[arg(long, value_name = "FILE", conflicts_with = "set")]
     pub(crate) errors: Option<PathBuf>,
 
@@ -44,11 +46,11 @@ pub(crate) struct Validate {
     #[arg(long, value_name = "OUT.svg")]
     pub(crate) plot: Option<PathBuf>,
 
-    /// For tf-ps: also predict each configuration by figures chosen on others
+    /// For tf-ps: also predict each configuration with parameters chosen on the others
     #[arg(long, requires_all = ["set", "data"])]
     pub(crate) held_out: bool,
 
-    /// For steps: fitted matrix products, for layers that are made of them
+    /// For steps: fitted matrix products, for layers that consist of them
     #[arg(long, requires = "data", value_name = "GEMM.toml")]
     pub(crate) gemm: Option<PathBuf>,
 }

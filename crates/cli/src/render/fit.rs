@@ -1,9 +1,10 @@
 //! A fit as text: its errors on both sets, and what it found.
 
 use super::table;
-use super::{Screen, count, name, percent, steps};
+use super::{Screen, count, name, percent};
 use stepcast_report::table::{Column, Table};
 use stepcast_study::fit::FitReport;
+use stepcast_validation::sets::steps::left_out_table;
 
 pub(crate) fn render(fitted: &FitReport, written: &str, screen: &Screen) -> String {
     let mut table = Table::new(
@@ -33,7 +34,8 @@ pub(crate) fn render(fitted: &FitReport, written: &str, screen: &Screen) -> Stri
     let mut text = table::render(&table, screen);
     text.push('\n');
     if !fitted.left_out.is_empty() {
-        text.push_str(&steps::left_out("Each model left out of the fit", &fitted.left_out, None, screen));
+        let left_out = left_out_table("Each model left out of the fit", &fitted.left_out, |_| "");
+        text.push_str(&format!("{}\n{}", screen.title(&left_out.title), table::render(&left_out, screen)));
         text.push('\n');
     }
     for note in &fitted.notes {

@@ -1,29 +1,21 @@
 //! Text for people: where it goes, and how numbers are written.
 
 pub(crate) mod comparison;
-pub(crate) mod ddp_gloo;
 pub(crate) mod error;
-mod errors;
 pub(crate) mod fit;
 pub(crate) mod forecast;
 pub(crate) mod fusion;
-pub(crate) mod hkbu;
 pub(crate) mod import;
 mod interval;
-pub(crate) mod liu2022;
 pub(crate) mod map;
 pub(crate) mod model;
-pub(crate) mod published;
 pub(crate) mod replacement;
 pub(crate) mod search;
 mod simulation;
-pub(crate) mod steps;
 pub(crate) mod sweep;
 pub(crate) mod table;
-pub(crate) mod tf_ps;
 pub(crate) mod updating;
 pub(crate) mod validation;
-pub(crate) mod validation_table;
 
 use clap::builder::styling::{AnsiColor, Style};
 use std::io::{self, IsTerminal};

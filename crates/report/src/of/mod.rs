@@ -5,11 +5,9 @@ mod fusion;
 mod recording;
 mod search;
 mod sweep;
-mod validation;
 
 pub use forecast::{breakdown, scaling_curve, staleness};
 pub use fusion::fusion;
 pub use recording::gantt;
 pub use search::{choice, pareto};
 pub use sweep::{MOST_ACROSS, MOST_CELLS, Swept};
-pub use validation::predicted_measured;

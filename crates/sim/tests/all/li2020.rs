@@ -7,7 +7,7 @@ use stepcast_sim::{
 };
 
 fn golden() -> Value {
-    serde_json::from_str(include_str!("golden/li2020.json")).unwrap()
+    serde_json::from_str(include_str!("../../../../validation/li2020/traces.json")).unwrap()
 }
 
 /// Reads "71/2".

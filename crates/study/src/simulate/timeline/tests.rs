@@ -2,9 +2,9 @@ use super::super::timeline;
 use super::*;
 use std::collections::BTreeMap;
 use stepcast_core::fault::Fault;
+use stepcast_core::files::Files;
 use stepcast_core::pass::{Pass, Recorded};
 use stepcast_core::profile::Profile;
-use stepcast_core::files::Files;
 use stepcast_core::scenario::{Document, Override};
 use stepcast_sim::Station;
 use stepcast_trace::timeline::Level;
@@ -98,9 +98,7 @@ fn a_timeline_of_all_reduce_gives_its_passes_back() {
     stepcast_trace::timeline::write_timeline(file.path(), &recording.timeline()).unwrap();
     let imported =
         stepcast_trace::import(&[file.path().to_owned()], &stepcast_trace::Options::default()).unwrap();
-    let stepcast_trace::Content::Profile(profile) = imported.content else {
-        panic!("steps give a profile")
-    };
+    let stepcast_trace::Content::Profile(profile) = imported.content else { panic!("steps give a profile") };
     assert_eq!((profile.steps.len(), profile.batch), (3, 32));
     let read = Recorded::new(&profile).unwrap().mean(1.0);
     let ready = |pass: &Pass| -> Vec<(f64, f64)> {

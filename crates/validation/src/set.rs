@@ -1,0 +1,66 @@
+//! What every validation set has in common.
+
+use crate::{Report, ValidationError, sets};
+use std::path::Path;
+use stepcast_core::fault::Fault;
+use stepcast_core::suggest;
+
+/// Called with the number of points that are done and the number of all points.
+pub type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
+
+/// Where the data of a set are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// In the binary.
+    Embedded,
+    /// In this folder below `validation`, unless another one is named.
+    Folder(&'static str),
+    /// In this file below `validation`, unless another one is named.
+    File(&'static str),
+}
+
+/// How to run a set.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options<'a> {
+    /// Where its measurements are, if they are not in the binary.
+    pub data: Option<&'a Path>,
+    /// For `tf-ps`: also predict each configuration with parameters that were chosen on the others.
+    pub held_out: bool,
+    /// For `steps`: an artefact of fitted matrix products.
+    pub gemm: Option<&'a Path>,
+}
+
+impl<'a> Options<'a> {
+    /// The path of the data of `set`, which is not in the binary.
+    pub(crate) fn data_of(&self, set: &dyn Set) -> Result<&'a Path, Fault> {
+        self.data.ok_or_else(|| {
+            let what = if matches!(set.source(), Source::Folder(_)) { "FOLDER" } else { "FILE" };
+            let remedy = format!("add --data {what}; docs/validation.md says what is in it");
+            Fault::new(format!("the measurements of {} are not in the binary", set.name()), remedy)
+        })
+    }
+}
+
+/// One source of figures that methods are held against.
+pub trait Set: Sync {
+    /// Its name on the command line and in `validation/bounds.toml`.
+    fn name(&self) -> &'static str;
+
+    /// Where its data are.
+    fn source(&self) -> Source {
+        Source::Embedded
+    }
+
+    /// Recomputes or predicts every figure.
+    fn run(&self, options: &Options<'_>, progress: &Progress<'_>) -> Result<Report, ValidationError>;
+}
+
+/// The set called `name`.
+pub fn find(name: &str) -> Result<&'static dyn Set, Fault> {
+    sets::all().iter().copied().find(|set| set.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = sets::all().iter().map(|set| set.name()).collect();
+        let list = format!("the sets are {}", names.join(", "));
+        let remedy = suggest::remedy(name, names, &list);
+        Fault::new(format!("there is no validation set \"{name}\""), remedy)
+    })
+}

@@ -1,0 +1,95 @@
+//! One measured run, predicted in the way it was measured: workers start together, the run ends when the slowest has done
+//! its steps or the time is up, and the second half counts. The system is bistable, so that runs differ: many are
+//! simulated.
+
+use super::data::{Recorded, wrong};
+use super::predictions::RunPrediction;
+use super::testbed::Testbed;
+use stepcast_analytic::phases::Phases;
+use stepcast_analytic::{cynthia2019, lin2018};
+use stepcast_core::fault::Fault;
+use stepcast_core::profile::Resource;
+use stepcast_sim::{
+    Coordination, Limits, ParseLane, Parsing, Program, Replay, ReplayWorker, Steps, TransferOrder, Transport,
+    Window, run,
+};
+use stepcast_stats::{mean, quantile, spread_of_logarithms};
+
+/// Number of simulations of each measured run.
+pub(super) const RUNS: u64 = 40;
+
+/// Bytes of an HTTP/2 message beside the tensor.
+const HEADER: f64 = 42.0;
+
+pub(super) fn prediction(
+    recorded: &Recorded,
+    testbed: &Testbed,
+    workers: u32,
+    measured: f64,
+) -> Result<RunPrediction, Fault> {
+    let configuration = &recorded.configuration;
+    let mut rates = throughputs(recorded, testbed, workers, RUNS)?;
+    let batch = f64::from(configuration.batch);
+    let phases = Phases::of_profile(&recorded.profile, configuration.rate * testbed.goodput);
+    let interval = [quantile(&mut rates, 0.05), quantile(&mut rates, 0.95)];
+    Ok(RunPrediction {
+        configuration: configuration.name.clone(),
+        workers,
+        rate: configuration.rate,
+        parameters: (recorded.profile.bytes(Resource::Downlink).get() / 4.0) as u64,
+        measured,
+        predicted: mean(&rates),
+        held_out: None,
+        interval,
+        likely: interval,
+        run_spread: spread_of_logarithms(&rates).unwrap_or_default(),
+        cynthia: batch * cynthia2019::from_phases(&phases, workers, false),
+        lin: batch * lin2018::steps_per_second(&phases, workers),
+    })
+}
+
+/// Throughput of each of `runs` simulated runs, in samples per second.
+pub(super) fn throughputs(
+    recorded: &Recorded,
+    testbed: &Testbed,
+    workers: u32,
+    runs: u64,
+) -> Result<Vec<f64>, Fault> {
+    let configuration = &recorded.configuration;
+    let place = configuration.file("runmetadata.tar.xz");
+    let broken = |error: String| wrong(&place, error, "record the profile again");
+    let program = program(recorded, testbed, workers).map_err(broken)?;
+    // The step that is under way when the slowest has done its steps still belongs to the run.
+    let limits = Limits { time: configuration.seconds, ..Limits::until_slowest(configuration.steps + 1) };
+    let throughput = |seed| {
+        let mut steps = Steps::default();
+        let outcome = run(&program, seed, limits, &mut steps).map_err(|error| broken(error.to_string()))?;
+        let second_half = Window { since: 0.5 * outcome.time, until: outcome.time };
+        Ok(f64::from(configuration.batch) * second_half.steps_per_second(&steps.records))
+    };
+    (0..runs).map(throughput).collect()
+}
+
+fn program(recorded: &Recorded, testbed: &Testbed, workers: u32) -> Result<Program, String> {
+    let Recorded { configuration, profile, .. } = recorded;
+    let port = (configuration.rate * testbed.goodput).to_bytes_per_sec();
+    let replay = Replay {
+        profile,
+        workers: vec![ReplayWorker { slowness: 1.0, port }; workers as usize],
+        server_of: vec![0; profile.operations.len()],
+        servers: 1,
+        server_port: port,
+        startup: stepcast_core::quantity::Seconds::ZERO,
+        parsing: Parsing {
+            per_byte: testbed.parse_per_byte,
+            fixed: testbed.parse_fixed,
+            lane: ParseLane::Beside,
+        },
+        transport: Transport::Tcp(testbed.network(configuration)),
+        header: HEADER,
+        order: TransferOrder::Recorded,
+        coordination: Coordination::Async,
+        shared_cores: (!configuration.sleeps).then_some(testbed.cores),
+    };
+    replay.program().map_err(|error| error.to_string())
+}
