@@ -8,7 +8,7 @@ mod commands;
 mod render;
 
 use clap::Parser;
-use render::Screen;
+use render::screen::Screen;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use stepcast_core::fault::Fault;

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Serialize;
 use stepcast_core::scenario::Document;
-use stepcast_report::of;
+use stepcast_report::adapters;
 use stepcast_study::Forecast;
 use stepcast_study::explore::search::Report;
 use stepcast_study::fit::Fitted;
@@ -64,10 +64,12 @@ impl Answer {
     fn to_svg(&self) -> Option<String> {
         match &self.told {
             Told::Forecast(forecast) if !forecast.scaling.is_empty() => {
-                Some(of::scaling_curve(forecast, &self.name).svg())
+                Some(adapters::scaling_curve(forecast, &self.name).svg())
             }
-            Told::Fusion(report) => Some(of::fusion(report, &self.name).svg()),
-            Told::Search(report) if !report.front.is_empty() => Some(of::pareto(report, &self.name).svg()),
+            Told::Fusion(report) => Some(adapters::fusion(report, &self.name).svg()),
+            Told::Search(report) if !report.front.is_empty() => {
+                Some(adapters::pareto(report, &self.name).svg())
+            }
             _ => None,
         }
     }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use stepcast_core::quantity::SamplesPerSec;
-use stepcast_report::of::Swept;
+use stepcast_report::adapters::Swept;
 use stepcast_study::explore::sweep::{Asked, Axis, Format, Output, Variants, fingerprint, rows};
 use stepcast_study::request::Question;
 

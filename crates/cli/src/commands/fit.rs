@@ -3,7 +3,8 @@
 use super::json;
 use crate::Answer;
 use crate::args::{Fit, FitFiles};
-use crate::render::{Screen, fit as text};
+use crate::render::fit as text;
+use crate::render::screen::Screen;
 use indicatif::ProgressBar;
 use std::time::Duration;
 use stepcast_core::fault::Fault;

@@ -5,7 +5,8 @@ use super::question::Question;
 use super::{json, plot};
 use crate::Answer;
 use crate::args::Map as Flags;
-use crate::render::{Screen, map};
+use crate::render::map;
+use crate::render::screen::Screen;
 use stepcast_core::fault::Fault;
 use stepcast_study::explore::map::{Extent, Map, MinibatchRange};
 use stepcast_study::predict::methods;
@@ -35,7 +36,7 @@ pub(super) fn run(flags: &Flags, as_json: bool, screen: &Screen) -> anyhow::Resu
     }
     let drawn = Map::new(&scenario, method, extent).map_err(refused)?;
     if let Some(path) = &flags.plot {
-        let svg = stepcast_report::condition_map(&drawn, &crate::render::name(scenario.name()));
+        let svg = stepcast_report::condition_map(&drawn, &stepcast_report::format::name(scenario.name()));
         plot::write(path, &svg)?;
     }
     if as_json {

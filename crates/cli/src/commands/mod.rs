@@ -23,7 +23,7 @@ mod validate;
 
 use crate::Answer;
 use crate::args::{Cli, Command};
-use crate::render::Screen;
+use crate::render::screen::Screen;
 use serde::Serialize;
 
 /// Runs the command that was asked for.

@@ -1,8 +1,9 @@
 //! `--plot`: an answer as a drawing.
 
-use crate::render::{Screen, name};
+use crate::render::screen::Screen;
 use std::path::Path;
 use stepcast_core::fault::Fault;
+use stepcast_report::format::name;
 use stepcast_trace::write_text;
 
 /// Whether a path names a drawing.

@@ -4,10 +4,11 @@ use super::question::Question;
 use super::{json, plot, timeline};
 use crate::Answer;
 use crate::args::Predict;
-use crate::render::{Screen, forecast};
+use crate::render::forecast;
+use crate::render::screen::Screen;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
-use stepcast_report::of;
+use stepcast_report::adapters;
 use stepcast_study::predict::methods;
 use stepcast_study::{Forecast, usual_workers};
 
@@ -35,7 +36,7 @@ pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Re
         note = timeline::note(path, steps, &scenario, screen);
     }
     if let Some(path) = &flags.plot {
-        let curve = of::scaling_curve(&forecast, &crate::render::name(scenario.name()));
+        let curve = adapters::scaling_curve(&forecast, &stepcast_report::format::name(scenario.name()));
         plot::write(path, &curve.svg())?;
         note += &plot::note(path, screen);
     }

@@ -5,7 +5,7 @@ use super::predict::method;
 use super::question::Question;
 use crate::Answer;
 use crate::args::Report;
-use crate::render::Screen;
+use crate::render::screen::Screen;
 use serde::Serialize;
 use stepcast_core::fault::Fault;
 use stepcast_report::page;
@@ -44,7 +44,7 @@ pub(super) fn run(flags: &Report, as_json: bool, screen: &Screen) -> anyhow::Res
     if as_json {
         return json(&Written { written: path, bytes: html.len() });
     }
-    Ok(screen.paragraph(0, &format!("Written to {}.", crate::render::name(&path))).into())
+    Ok(screen.paragraph(0, &format!("Written to {}.", stepcast_report::format::name(&path))).into())
 }
 
 /// The command that was given, for a shell.

@@ -4,14 +4,16 @@ use super::question::Question;
 use super::sweep::{asked, axes, progress};
 use super::{json, plot, signal};
 use crate::args::{ScenarioFlags, Search};
-use crate::render::{Screen, name, search as text};
+use crate::render::screen::Screen;
+use crate::render::search as text;
 use crate::{Answer, End};
 use std::ops::ControlFlow;
 use std::path::Path;
 use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::machine::catalog;
 use stepcast_core::scenario::Scenario;
-use stepcast_report::of;
+use stepcast_report::adapters;
+use stepcast_report::format::name;
 use stepcast_study::explore::search::{Aim, Constraint, Effort, search};
 use stepcast_study::explore::sweep::on_threads;
 
@@ -52,7 +54,7 @@ pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Res
     let end = if signal::asked() && report.gap != Some(0.0) { End::Interrupted } else { End::Done };
     let mut note = String::new();
     if let Some(path) = &flags.plot {
-        plot::write(path, &of::pareto(&report, &name(variants.first().name())).svg())?;
+        plot::write(path, &adapters::pareto(&report, &name(variants.first().name())).svg())?;
         note = plot::note(path, screen);
     }
     if as_json {

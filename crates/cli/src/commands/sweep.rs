@@ -3,7 +3,8 @@
 use super::question::Question;
 use super::{plot, signal};
 use crate::args::Sweep;
-use crate::render::{Screen, count, duration, name, sweep as text};
+use crate::render::screen::Screen;
+use crate::render::sweep as text;
 use crate::{Answer, End};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io;
@@ -12,7 +13,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
-use stepcast_report::of::{MOST_ACROSS, MOST_CELLS, Swept};
+use stepcast_report::adapters::{MOST_ACROSS, MOST_CELLS, Swept};
+use stepcast_report::format::{count, duration, name};
 use stepcast_study::explore::sweep::{
     Asked, Axis, Format, Output, Row, Variants, fingerprint, on_threads, rows,
 };

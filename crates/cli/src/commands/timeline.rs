@@ -2,12 +2,13 @@
 
 use super::plot::is_drawing;
 use super::question::Question;
-use crate::render::{Screen, name, several};
+use crate::render::screen::Screen;
 use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::scenario::Scenario;
-use stepcast_report::of;
+use stepcast_report::adapters;
+use stepcast_report::format::{name, several};
 use stepcast_study::simulate;
 use stepcast_trace::timeline::{is_perfetto, write_timeline};
 use stepcast_trace::write_text;
@@ -59,7 +60,7 @@ pub(super) fn write(path: &Path, steps: u64, scenario: &Scenario) -> Result<(), 
     let recording = simulate::timeline(scenario, steps).map_err(Failure::Refused)?;
     let written = if is_drawing(path) {
         let title = format!("Steps of {}, simulated", name(scenario.name()));
-        write_text(path, &of::gantt(&recording, &title).svg())
+        write_text(path, &adapters::gantt(&recording, &title).svg())
     } else {
         write_timeline(path, &recording.timeline())
     };

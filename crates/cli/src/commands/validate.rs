@@ -15,7 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::fault::KeyPath;
-use stepcast_report::of;
+use stepcast_report::adapters;
 use stepcast_study::predict::interval::Case;
 use stepcast_validation::{Options, Report, ValidationError, table};
 
@@ -81,7 +81,7 @@ fn draw(flags: &Validate, cases: &[Case], screen: &Screen) -> Result<String, Fau
         return Err(Fault::new("nothing of this set was measured: there is nothing to draw", remedy)
             .at(format!("--plot {}", path.display())));
     }
-    plot::write(path, &of::predicted_measured(cases).svg())?;
+    plot::write(path, &adapters::predicted_measured(cases).svg())?;
     Ok(plot::note(path, screen))
 }
 

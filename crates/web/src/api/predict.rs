@@ -18,8 +18,8 @@ use std::sync::Arc;
 use stepcast_core::method::Method;
 use stepcast_core::quantity::{SamplesPerSec, number};
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
+use stepcast_report::format::{grouped, limit, percent};
 use stepcast_report::page;
-use stepcast_report::words::{grouped, limit, percent};
 use stepcast_study::{Forecast, WORTH, usual_workers};
 use tokio_util::sync::CancellationToken;
 
