@@ -1,6 +1,6 @@
 //! The questions: each as its command of the command line asks it.
 
-use crate::answer::{Answer, Told};
+use crate::answer::{Answer, Content};
 use crate::border::{interruptible, on_pool, released};
 use crate::problem::Problem;
 use crate::scenario::Scenario;
@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use stepcast_core::fault::Fault;
 use stepcast_core::scenario::MAX_WORKERS;
@@ -59,7 +60,10 @@ pub(crate) fn predict(
         let forecast = on_pool(None, || Forecast::new(scenario, method, &workers, worth));
         Ok(forecast.map_err(|why| question.refused(why))?)
     })?;
-    Ok(Answer { told: Told::Forecast(Box::new(forecast)), name: scenario.resolved.name().to_owned() })
+    Ok(Answer {
+        content: Content::Forecast { forecast: Box::new(forecast), scenario: Arc::clone(&scenario.resolved) },
+        name: scenario.resolved.name().to_owned(),
+    })
 }
 
 /// One scenario, every method.
@@ -73,7 +77,7 @@ pub(crate) fn compare(py: Python<'_>, scenario: &Scenario, workers: Option<u32>)
         }
         Ok(on_pool(None, || Comparison::new(&asked)))
     })?;
-    Ok(Answer { told: Told::Comparison(Box::new(compared)), name: scenario.resolved.name().to_owned() })
+    Ok(Answer { content: Content::Comparison(Box::new(compared)), name: scenario.resolved.name().to_owned() })
 }
 
 /// Which gradients should travel together.
@@ -85,7 +89,7 @@ pub(crate) fn fuse(py: Python<'_>, scenario: &Scenario) -> PyResult<Answer> {
         let report = on_pool(None, || fusion::fuse(&asked));
         Ok(report.map_err(|why| question.refused(why))?)
     })?;
-    Ok(Answer { told: Told::Fusion(Box::new(report)), name: scenario.resolved.name().to_owned() })
+    Ok(Answer { content: Content::Fusion(Box::new(report)), name: scenario.resolved.name().to_owned() })
 }
 
 /// The best configuration within constraints.
@@ -123,7 +127,7 @@ pub(crate) fn search(
         });
         Ok(found?)
     })?;
-    Ok(Answer { told: Told::Search(report), name: scenario.resolved.name().to_owned() })
+    Ok(Answer { content: Content::Search(report), name: scenario.resolved.name().to_owned() })
 }
 
 /// Measurements to a fitted artefact.
@@ -168,7 +172,7 @@ pub(crate) fn fit(
         }
         Ok(fitted)
     })?;
-    Ok(Answer { told: Told::Fit { fitted, written }, name: what.to_owned() })
+    Ok(Answer { content: Content::Fit { fitted, written }, name: what.to_owned() })
 }
 
 /// Recordings to a profile or a model.
@@ -195,7 +199,7 @@ pub(crate) fn import_trace(
         }
         Ok(imported)
     })?;
-    Ok(Answer { told: Told::Import { imported, written }, name: name.unwrap_or_default() })
+    Ok(Answer { content: Content::Import { imported, written }, name: name.unwrap_or_default() })
 }
 
 /// Published figures recomputed, measured ones predicted.
@@ -208,21 +212,21 @@ pub(crate) fn validate(
     gemm: Option<PathBuf>,
 ) -> PyResult<Answer> {
     let data = data.as_deref();
-    let told = match set {
+    let content = match set {
         Some(name) => {
             let set =
                 stepcast_validation::set(name).map_err(|fault| Problem::from(fault).in_argument("set"))?;
             let options = stepcast_validation::Options { data, held_out, gemm: gemm.as_deref() };
             let run = || stepcast_validation::run(set, options, &|_, _| ());
-            Told::Validation { set, report: released(py, || Ok(on_pool(None, run)?))? }
+            Content::Validation { set, report: released(py, || Ok(on_pool(None, run)?))? }
         }
         None => {
             let folder = data.unwrap_or(Path::new("validation"));
             let run = || stepcast_validation::table::run(folder, &|_, _| ());
-            Told::Validations(released(py, || Ok(on_pool(None, run)?))?)
+            Content::Validations(released(py, || Ok(on_pool(None, run)?))?)
         }
     };
-    Ok(Answer { told, name: set.unwrap_or("all sets").to_owned() })
+    Ok(Answer { content, name: set.unwrap_or("all sets").to_owned() })
 }
 
 /// Names of the methods, the one to prefer first.

@@ -1,8 +1,8 @@
 //! A scenario in Python: checked when it is made, never changed after.
 
-use crate::answer::text;
 use crate::border::released;
 use crate::figures::Figures;
+use crate::json::pretty;
 use crate::problem::Problem;
 use crate::value;
 use pyo3::exceptions::PyTypeError;
@@ -177,7 +177,7 @@ impl Scenario {
 
     /// The scenario with every default filled in, as JSON.
     fn to_json(&self) -> PyResult<String> {
-        text(&self.resolved.to_file())
+        pretty(&self.resolved.to_file())
     }
 
     /// The figures of one prediction.

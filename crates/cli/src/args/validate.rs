@@ -7,15 +7,15 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   stepcast validate                                  all sets in one table
   stepcast validate --markdown table.md              the same as a document
-  stepcast validate --plot runs.svg                  predictions against measurements, drawn
+  stepcast validate --plot runs.svg                  plot of predictions against measurements
   stepcast validate zeng2023                         published tables and measurements
   stepcast validate liu2022                          its equations, networks and tables
-  stepcast validate hkbu                             published throughput, from that of one GPU
+  stepcast validate hkbu                             published throughput, predicted from one GPU
   stepcast validate cakelab                          the same; also tf-k80, tf-saturation
-  stepcast validate tf-ps --data FOLDER              real runs, from one-worker profiles
-  stepcast validate tf-ps --data FOLDER --held-out   each by what fits the others
-  stepcast validate ddp-gloo --data FILE             real DDP jobs, from one-worker profiles
-  stepcast validate steps --data FILE                steps, each model by what fits the others
+  stepcast validate tf-ps --data FOLDER              runs, predicted from one-worker profiles
+  stepcast validate tf-ps --data FOLDER --held-out   each with figures fitted to the others
+  stepcast validate ddp-gloo --data FILE             DDP jobs, from one-worker profiles
+  stepcast validate steps --data FILE                each model with a fit to the others
   stepcast validate steps --data FILE --gemm gemm.toml   the same with fitted matrix products
   stepcast validate zeng2023 --json                  for programs
 
@@ -24,11 +24,11 @@ Exits with 1 when a bound is missed.";
 /// Flags of `validate`.
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
-    /// A set of validation data; all of them in one table if left out
+    /// Set of validation data [default: all sets in one table]
     pub(crate) set: Option<String>,
 
-    /// Measured runs: a folder for tf-ps, a file for ddp-gloo and steps; for all sets the folder
-    /// that holds them, `validation` if left out
+    /// Measured runs: a folder for tf-ps, a file for ddp-gloo and steps, the folder of all data for all
+    /// sets [default: validation]
     #[arg(long, value_name = "PATH")]
     pub(crate) data: Option<PathBuf>,
 
@@ -36,19 +36,19 @@ pub(crate) struct Validate {
     #[arg(long, value_name = "FILE", conflicts_with = "set")]
     pub(crate) markdown: Option<PathBuf>,
 
-    /// Also write what methods got wrong, by regime: what intervals are made from
+    /// Also write the errors of methods by regime, which intervals are computed from
     #[arg(long, value_name = "FILE", conflicts_with = "set")]
     pub(crate) errors: Option<PathBuf>,
 
-    /// Draw predictions against measurements into this file
+    /// Plot predictions against measurements to this file
     #[arg(long, value_name = "OUT.svg")]
     pub(crate) plot: Option<PathBuf>,
 
-    /// For tf-ps: also predict each configuration by figures chosen on others
+    /// For tf-ps: also predict each configuration with figures chosen on the others
     #[arg(long, requires_all = ["set", "data"])]
     pub(crate) held_out: bool,
 
-    /// For steps: fitted matrix products, for layers that are made of them
+    /// For steps: fitted matrix products, for linear layers
     #[arg(long, requires = "data", value_name = "GEMM.toml")]
     pub(crate) gemm: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `stepcast fuse`: which gradients should travel together.
+//! `stepcast fuse`: which gradients to send together.
 
 use super::question::Question;
 use super::{json, plot};

@@ -1,4 +1,4 @@
-//! `stepcast import`: recordings to a profile or a model, and what was found in them.
+//! `stepcast import`: recordings to a profile or a model, and an overview of their contents.
 
 mod progress;
 
@@ -39,7 +39,7 @@ pub(super) fn run(flags: &Import, as_json: bool, screen: &Screen) -> anyhow::Res
     if as_json { json(&overview) } else { Ok(import::render(&overview, screen).into()) }
 }
 
-/// Whether anything could be written under this name, before a large file is read.
+/// Refuses a name that nothing can be written under, before a large file is read.
 fn check_name(output: &Path) -> Result<(), Fault> {
     if is_profile(output) || is_scenario(output) {
         return Ok(());

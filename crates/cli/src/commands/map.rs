@@ -1,4 +1,4 @@
-//! `stepcast map`: epoch time and minibatch over nodes and batches, as a ranking and as a drawing.
+//! `stepcast map`: epoch time and minibatch over nodes and batches, as a ranking and as a plot.
 
 use super::predict::method;
 use super::question::Question;

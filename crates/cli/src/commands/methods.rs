@@ -1,4 +1,4 @@
-//! `stepcast methods`: the ways to predict.
+//! `stepcast methods`: the methods of prediction.
 
 use super::json;
 use crate::Answer;

@@ -1,4 +1,4 @@
-//! What is asked: a scenario from a file, from standard input or built in, or a profile alone.
+//! The scenario of a command: from a file, from standard input or built in, or a profile alone.
 
 use crate::args::ScenarioFlags;
 use crate::render::error::in_scenario;
@@ -8,7 +8,7 @@ use stepcast_core::scenario::{Override, Scenario};
 use stepcast_study::explore::sweep::{Axis, Variants, VaryError};
 use stepcast_study::request;
 
-/// What a user asks, with the flags that ask it.
+/// A scenario with the flags that change it.
 pub(super) struct Question {
     asked: request::Question,
     /// The overrides as they were written.
@@ -16,7 +16,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// What the flags of a command ask.
+    /// The scenario that the flags of a command name.
     pub(super) fn of(flags: &ScenarioFlags) -> Result<Self, Fault> {
         Self::read(flags.scenario.as_deref(), &flags.overrides)
     }
@@ -37,7 +37,7 @@ impl Question {
         Ok(Self { asked, flags: flags.to_vec() })
     }
 
-    /// The scenario, or what is wrong with it.
+    /// The scenario, or its first fault.
     pub(super) fn scenario(&self) -> Result<Scenario, Fault> {
         let scenario = self.asked.scenario();
         self.tell_notes();
@@ -56,7 +56,7 @@ impl Question {
         })
     }
 
-    /// What a method's refusal is, with the place of what it refuses.
+    /// The refusal of a method, with the place in the scenario that it refuses.
     pub(super) fn refused(&self, why: Fault) -> Fault {
         self.complaint(self.asked.refused(why))
     }
@@ -67,7 +67,7 @@ impl Question {
 
     fn tell_notes(&self) {
         for note in self.asked.take_notes() {
-            // Nobody can be told that nobody can be told.
+            // Where standard error is closed, there is no way to report that.
             let _ = writeln!(io::stderr(), "{note}");
         }
     }

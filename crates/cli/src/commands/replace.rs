@@ -1,4 +1,4 @@
-//! `stepcast replace`: which layers the network cannot hide, and what others in their place would change.
+//! `stepcast replace`: layers whose communication cannot be hidden, and the effect of replacing them.
 
 use super::json;
 use super::question::Question;
@@ -41,7 +41,7 @@ pub(super) fn run(flags: &Replace, as_json: bool, screen: &Screen) -> anyhow::Re
 fn document(path: &Path) -> Result<Document, Fault> {
     let name = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|error| {
-        let remedy = "check the path; the file has a list `layers = [{ op = \"conv2d\", … }]`";
+        let remedy = "check the path; the file must have a list `layers = [{ op = \"conv2d\", … }]`";
         Fault::new(format!("cannot read the layers: {error}"), remedy).at(&name)
     })?;
     Ok(Document::new(name, text))

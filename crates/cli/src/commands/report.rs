@@ -1,4 +1,4 @@
-//! `stepcast report`: a forecast as one HTML file that needs nothing else.
+//! `stepcast report`: a forecast as one self-contained HTML file.
 
 use super::json;
 use super::predict::method;
@@ -13,7 +13,7 @@ use stepcast_study::predict::methods;
 use stepcast_study::{Forecast, WORTH, usual_workers};
 use stepcast_trace::write_text;
 
-/// What was written, for programs.
+/// The file that was written, for programs.
 #[derive(Serialize)]
 struct Written {
     written: String,
@@ -61,7 +61,7 @@ fn command(flags: &Report) -> String {
     words.join(" ")
 }
 
-/// A word as a shell takes it for one.
+/// An argument, quoted for a shell where that is needed.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stay_words() {
+    fn arguments_stay_arguments() {
         assert_eq!(quoted("job.toml"), "job.toml");
         assert_eq!(
             quoted("cluster.network.bandwidth=\"1 Gbit/s\""),

@@ -60,7 +60,7 @@ pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Res
     if as_json {
         return json(&report).map(|answer| Answer { end, ..answer });
     }
-    Ok(Answer { text: text::render(&variants, &report, screen) + &note, end })
+    Ok(Answer { text: text::render(&report, screen) + &note, end })
 }
 
 /// Whether there is a front of time and cost to draw.
@@ -79,7 +79,7 @@ fn complaint(fault: Fault) -> Fault {
     Fault::new(reason, fault.remedy)
 }
 
-/// What the whole search complains about: the scenario, or what is asked of it.
+/// A fault of the whole search: of the scenario, or of the flags.
 fn refused(fault: Fault, scenario: Option<&str>) -> Fault {
     let root = fault.key == KeyPath::root();
     complaint(fault).at(if root {
@@ -89,7 +89,7 @@ fn refused(fault: Fault, scenario: Option<&str>) -> Fault {
     })
 }
 
-/// The override that makes a group of workers of every device.
+/// The override that has one group of workers for every device.
 fn groups(flags: &Search) -> Result<String, Fault> {
     let mut prices = Vec::new();
     for text in &flags.price {
@@ -101,10 +101,10 @@ fn groups(flags: &Search) -> Result<String, Fault> {
         let Some(number) =
             price.trim().parse::<f64>().ok().filter(|price| price.is_finite() && *price >= 0.0)
         else {
-            return wrong(format!("\"{price}\" is no price"), "write a number such as 0.4");
+            return wrong(format!("\"{price}\" is not a price"), "write a number such as 0.4");
         };
         if !flags.devices.iter().any(|known| known == device.trim()) {
-            return wrong(format!("\"{device}\" is none of --devices"), "name one of them");
+            return wrong(format!("\"{device}\" is not among --devices"), "name one of them");
         }
         prices.push((device.trim(), number));
     }

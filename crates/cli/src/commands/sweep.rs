@@ -57,7 +57,7 @@ pub(super) fn run(flags: &Sweep, as_json: bool, screen: &Screen) -> anyhow::Resu
     Ok(answer)
 }
 
-/// What a plot of these axes is made of, if it can be drawn.
+/// The data of a plot over these axes, if it can be drawn.
 fn drawable(path: &Path, axes: &[Axis]) -> Result<Swept, Fault> {
     plot::check(path)?;
     Swept::new(axes).ok_or_else(|| {
@@ -82,12 +82,12 @@ pub(super) fn axes(vary: &[String]) -> Result<Vec<Axis>, Fault> {
     vary.iter().map(axis).collect()
 }
 
-/// Who is asked.
+/// The method that predicts the points.
 pub(super) fn asked(name: &str) -> Result<Asked, Fault> {
     Asked::named(name).map_err(|fault| fault.at(format!("--method {name}")))
 }
 
-/// What rows are written as under this name.
+/// The format that a file name implies.
 fn format(path: &Path) -> Result<Format, Fault> {
     Format::of(path).ok_or_else(|| {
         let remedy = "use a name such as sweep.csv or sweep.jsonl";
@@ -115,7 +115,7 @@ fn limited(flags: &Sweep, variants: &Variants<'_>, asked: Asked) -> Result<u64, 
         let long = duration(Seconds::new(each.as_secs_f64() * all as f64));
         let number = u64::try_from(all).map_or_else(|_| format!("{:.1e}", all as f64), count);
         let reason = format!("the sweep has {number} points, which would take about {long}");
-        let remedy = "vary fewer values, or add --limit 1000000 for the first so many";
+        let remedy = "vary fewer values, or add --limit 1000000 for only the first million";
         return Err(Fault::new(reason, remedy).at("--vary"));
     }
     if flags.output.is_none() && all > u128::from(MOST_PRINTED) {
@@ -173,7 +173,7 @@ fn into_file(
     });
     bar.finish_and_clear();
     if let Some(error) = failed {
-        let remedy = "make room; the rows so far are kept, and --resume goes on from there";
+        let remedy = "free disk space; the rows so far are kept, and --resume continues there";
         let place = format!("-o {}", output.path.display());
         return Err(Fault::new(format!("cannot write: {error}"), remedy).at(place).into());
     }

@@ -34,8 +34,7 @@ impl Failure {
 /// Whether there is a timeline to write, and not too long a one.
 pub(super) fn check(path: &Path, steps: u32, method: &dyn Method, scenario: &Scenario) -> Result<(), Fault> {
     if method.name() != "simulate" {
-        let reason =
-            format!("{} is a closed form: it has no timeline, only the simulation has one", method.name());
+        let reason = format!("{} is a closed form: only simulate has a timeline", method.name());
         let flag = format!("--timeline {}", path.display());
         return Err(Fault::new(reason, "add `--method simulate`").at(flag));
     }
@@ -67,7 +66,7 @@ pub(super) fn write(path: &Path, steps: u64, scenario: &Scenario) -> Result<(), 
     written.map_err(Failure::Unwritten)
 }
 
-/// What was written, for people.
+/// A note about the file that was written.
 pub(super) fn note(path: &Path, steps: u64, scenario: &Scenario, screen: &Screen) -> String {
     let viewer = match path {
         path if is_drawing(path) => "a browser",
@@ -75,10 +74,9 @@ pub(super) fn note(path: &Path, steps: u64, scenario: &Scenario, screen: &Screen
         _ => "ui.perfetto.dev or chrome://tracing",
     };
     let text = format!(
-        "The first {} of {} {} in {}: open it in {viewer}.",
+        "The timeline of the first {} of {} is in {}; open it in {viewer}.",
         several(steps, "step"),
         several(scenario.cluster.workers(), "worker"),
-        if steps == 1 { "is" } else { "are" },
         name(&path.display().to_string()),
     );
     format!("\n{}\n{}", screen.title("Timeline"), screen.paragraph(2, &text))

@@ -24,7 +24,7 @@ fn summary(report: &FusionReport) -> String {
     let [low, high] = report.gain_interval.map(percent);
     let best = report.best();
     let gain = if best.gain < 0.0005 {
-        "No plan is noticeably faster than the present rule.".to_owned()
+        "No plan is noticeably faster than the scenario's rule.".to_owned()
     } else {
         let interval = match low == high {
             true => String::new(),
@@ -33,7 +33,7 @@ fn summary(report: &FusionReport) -> String {
                  of ten."
             ),
         };
-        format!("The best plan is {} faster than the present rule.{interval}", percent(best.gain))
+        format!("The best plan is {} faster than the scenario's rule.{interval}", percent(best.gain))
     };
     format!("{gain} {}.", capitalised(&report.search))
 }

@@ -5,12 +5,11 @@ use super::{blocks, table};
 use stepcast_report::format::{count, percent, plain, several};
 use stepcast_report::tables::search as tables;
 use stepcast_study::explore::search::{How, Report};
-use stepcast_study::explore::sweep::Variants;
 
 /// The whole answer, its last line ended.
-pub(crate) fn render(variants: &Variants<'_>, report: &Report, screen: &Screen) -> String {
+pub(crate) fn render(report: &Report, screen: &Screen) -> String {
     let mut sections = vec![screen.paragraph(0, &summary(report))];
-    sections.push(table::section(&tables::best(variants.axes(), report), screen));
+    sections.push(table::section(&tables::best(report), screen));
     let reasons: String = report
         .runner_up
         .iter()
@@ -21,7 +20,7 @@ pub(crate) fn render(variants: &Variants<'_>, report: &Report, screen: &Screen) 
         sections.push(blocks::section("Why not another", &reasons, screen));
     }
     if report.front.len() > 1 {
-        sections.push(table::section(&tables::front(variants.axes(), report), screen));
+        sections.push(table::section(&tables::front(report), screen));
     }
     if !report.constraints.is_empty() {
         sections.push(table::section(&tables::constraints(report), screen));

@@ -63,7 +63,7 @@ fn signed(gain: f64) -> String {
     if gain.abs() < 0.0005 {
         "–".to_owned()
     } else {
-        format!("{}{}", if gain > 0.0 { "+" } else { "" }, percent(gain))
+        format!("{}{}", if gain > 0.0 { "+" } else { "−" }, percent(gain.abs()))
     }
 }
 

@@ -71,7 +71,7 @@ fn before_and_after(before: &Figures, replacement: &Replacement) -> Table {
     );
     let mut row = |what: &str, values: [String; 2], before: f64, after: f64| {
         let change = match before > 0.0 {
-            true => format!("{:+.1} %", 100.0 * (after / before - 1.0)),
+            true => format!("{:+.1} %", 100.0 * (after / before - 1.0)).replace('-', "−"),
             false => String::new(),
         };
         let [was, is] = values;

@@ -5,7 +5,6 @@ use crate::format::{count, duration, grouped, limit, money, name, plain};
 use crate::table::{Column, Table};
 use stepcast_core::quantity::Seconds;
 use stepcast_study::explore::search::{Entry, How, Objective, Report};
-use stepcast_study::explore::sweep::Axis;
 
 /// Rows of the front that are shown.
 const FRONT: usize = 12;
@@ -25,14 +24,15 @@ fn title(report: &Report) -> String {
 }
 
 /// "batch 32, servers.count 2".
-fn configuration(titles: &[String], entry: &Entry) -> String {
+fn configuration(entry: &Entry) -> String {
+    let titles = titles(&entry.values.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>());
     let words = entry.values.iter().zip(titles).map(|((_, value), title)| format!("{title} {}", name(value)));
     words.collect::<Vec<_>>().join(", ")
 }
 
 /// The best configurations in order.
-pub fn best(axes: &[Axis], report: &Report) -> Table {
-    let (titles, rows) = (titles(axes), &report.best);
+pub fn best(report: &Report) -> Table {
+    let rows = &report.best;
     let trains = rows.iter().any(|row| row.figures.training.is_some());
     let costs = rows.iter().any(|row| row.figures.cost.is_some());
     let mut columns = vec![Column::numbers(""), Column::words("configuration")];
@@ -50,7 +50,7 @@ pub fn best(axes: &[Axis], report: &Report) -> Table {
     let mut table = Table::new(title(report), columns);
     for (place, entry) in rows.iter().enumerate() {
         let figures = &entry.figures;
-        let mut cells = vec![(place + 1).to_string(), configuration(&titles, entry)];
+        let mut cells = vec![(place + 1).to_string(), configuration(entry)];
         if trains {
             cells.push(figures.training.map_or(String::new(), duration));
         }
@@ -68,8 +68,8 @@ pub fn best(axes: &[Axis], report: &Report) -> Table {
 }
 
 /// The configurations of which none is both faster and cheaper, thinned out evenly where there are many.
-pub fn front(axes: &[Axis], report: &Report) -> Table {
-    let (titles, all) = (titles(axes), &report.front);
+pub fn front(report: &Report) -> Table {
+    let all = &report.front;
     let shown: Vec<&Entry> = match all.len() {
         0..=FRONT => all.iter().collect(),
         long => (0..FRONT).map(|place| &all[place * (long - 1) / (FRONT - 1)]).collect(),
@@ -81,7 +81,7 @@ pub fn front(axes: &[Axis], report: &Report) -> Table {
     for entry in &shown {
         let time = entry.figures.training.unwrap_or(Seconds::ZERO);
         let cost = entry.figures.cost.unwrap_or(0.0);
-        table.row([duration(time), money(cost), configuration(&titles, entry)]);
+        table.row([duration(time), money(cost), configuration(entry)]);
     }
     let among = if report.how == How::Exhaustive { "" } else { " predicted" };
     let thinned = match all.len() > shown.len() {

@@ -6,7 +6,7 @@ use stepcast_study::explore::sweep::{Axis, Figures, Row};
 
 /// "batch 32, workers.count 4".
 pub fn values(axes: &[Axis], digits: &[u64]) -> String {
-    let titles = titles(axes);
+    let titles = titles_of(axes);
     let pairs = axes.iter().zip(digits).zip(&titles);
     let words: Vec<String> =
         pairs.map(|((axis, &digit), title)| format!("{title} {}", name(&axis.value(digit)))).collect();
@@ -14,23 +14,27 @@ pub fn values(axes: &[Axis], digits: &[u64]) -> String {
 }
 
 /// The shortest suffix of each key that differs from those of the others and says what it is.
-pub(super) fn titles(axes: &[Axis]) -> Vec<String> {
-    let end = |axis: &Axis, parts: usize| {
-        let all: Vec<&str> = axis.key.split('.').collect();
+pub(super) fn titles(keys: &[&str]) -> Vec<String> {
+    let end = |key: &str, parts: usize| {
+        let all: Vec<&str> = key.split('.').collect();
         all[all.len().saturating_sub(parts)..].join(".")
     };
-    let title = |axis: &Axis| {
+    let title = |key: &&str| {
         let clear = |parts: &usize| {
-            let own = end(axis, *parts);
+            let own = end(key, *parts);
             let vague = matches!(own.as_str(), "count" | "efficiency" | "bandwidth" | "workers" | "batch");
-            let shared = axes.iter().any(|other| other != axis && end(other, *parts) == own);
+            let shared = keys.iter().any(|other| other != key && end(other, *parts) == own);
             let nameless = own.starts_with(|c: char| c.is_ascii_digit());
             !shared && !vague && !nameless
         };
         let parts = (1..8).find(clear).unwrap_or(8);
-        if axis.key == "strategy.batch" { "batch".to_owned() } else { end(axis, parts) }
+        if *key == "strategy.batch" { "batch".to_owned() } else { end(key, parts) }
     };
-    axes.iter().map(title).collect()
+    keys.iter().map(title).collect()
+}
+
+fn titles_of(axes: &[Axis]) -> Vec<String> {
+    titles(&axes.iter().map(|axis| axis.key.as_str()).collect::<Vec<_>>())
 }
 
 /// Which columns to leave out first where there is no room for all.
@@ -75,7 +79,7 @@ pub fn points(axes: &[Axis], rows: &[Row], width: Option<usize>) -> Table {
         rows.iter().map(|row| cell(row).unwrap_or_default()).collect()
     };
     let mut columns: Vec<Ranked> = Vec::new();
-    for (place, (axis, title)) in axes.iter().zip(titles(axes)).enumerate() {
+    for (place, (axis, title)) in axes.iter().zip(titles_of(axes)).enumerate() {
         let cells = rows.iter().map(|row| name(&axis.value(row.digits[place]))).collect();
         columns.push(Ranked { column: Column::numbers(title), rank: Rank::Needed, cells });
     }
