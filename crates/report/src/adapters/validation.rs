@@ -1,4 +1,4 @@
-//! Plots of validation: what was predicted against what was measured.
+//! Plots of validation: predictions against measurements.
 
 use crate::plots::predicted_measured::{Pair, PredictedMeasured, Set};
 use stepcast_core::quantity::SamplesPerSec;
