@@ -186,9 +186,10 @@ impl Scenario {
         let asked = Asked::named(method).map_err(Problem::from)?;
         let figures = released(py, || {
             let method = asked.method(&self.resolved).map_err(|why| self.question.refused(why))?;
-            let figures = || Asked::One(method).figures(&self.resolved);
-            let told = if method.is_quick() { figures() } else { crate::border::on_pool(None, figures) };
-            told.map_err(|why| Problem::input(why.refused, "change the scenario, or choose another method"))
+            let predict = || Asked::One(method).figures(&self.resolved);
+            let figures = if method.is_quick() { predict() } else { crate::border::on_pool(None, predict) };
+            figures
+                .map_err(|why| Problem::input(why.refused, "change the scenario, or choose another method"))
         })?;
         Ok(Figures(figures))
     }

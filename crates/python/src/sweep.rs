@@ -127,7 +127,7 @@ impl Sweep {
                 let mut bytes = Vec::new();
                 let mut failed = None;
                 let each = |row| format.line(variants, &row);
-                // All points are done unless somebody has lost interest.
+                // Ends early only when the call is interrupted.
                 let _ = on_pool(threads, || {
                     rows(variants, self.asked, since..until, each, |lines| {
                         for line in lines {

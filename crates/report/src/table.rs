@@ -1,4 +1,4 @@
-//! A table of an answer: built once, then printed as text or HTML by whoever shows it.
+//! A table of an answer: built once, then printed as text or as HTML.
 //!
 //! Cells are text that is ready to be read. Titles of columns are in lower case; a style sheet may capitalise them.
 

@@ -39,7 +39,7 @@ fn announce(address: SocketAddr, as_json: bool) {
     } else {
         format!("http://{address}/\n")
     };
-    // Whoever does not read where the page is may know it already.
+    // A closed standard output must not keep the server from running.
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     if Access::of(address.ip()) == Access::Network {
         say("Everyone who can reach this address can use it: there is no password.\n");
@@ -47,7 +47,7 @@ fn announce(address: SocketAddr, as_json: bool) {
 }
 
 fn say(text: &str) {
-    // Nobody can be told that nobody can be told.
+    // Where standard error is closed, there is no way to report that.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 

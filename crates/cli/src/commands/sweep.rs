@@ -177,9 +177,9 @@ fn into_file(
         let place = format!("-o {}", output.path.display());
         return Err(Fault::new(format!("cannot write: {error}"), remedy).at(place).into());
     }
-    let told = text::Written { path: &output.path, begun, rows: writer.rows, points };
+    let written = text::Written { path: &output.path, begun, rows: writer.rows, points };
     let end = if ended.is_break() && writer.rows < points { End::Interrupted } else { End::Done };
-    let text = if as_json { told.json()? } else { told.render(screen) };
+    let text = if as_json { written.json()? } else { written.render(screen) };
     Ok(Answer { text, end })
 }
 

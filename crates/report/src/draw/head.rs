@@ -9,7 +9,7 @@ pub(crate) const EDGE: f64 = 16.0;
 /// From one row of the legend to the next.
 const ROW: f64 = 20.0;
 const MARK: f64 = 22.0;
-/// Between a mark and its words, and between words and the next mark.
+/// Gaps between a mark and its text, and between the text and the next mark.
 const GAPS: (f64, f64) = (7.0, 18.0);
 
 /// How an entry of a legend looks in the plot.

@@ -68,12 +68,12 @@ impl Pareto {
         svg.polyline(&staircase(&front.iter().map(place).collect::<Vec<_>>()), "s0 stroke");
         for (choices, shape, series) in [(&candidates, Shape::Ring, 5), (&front, Shape::Circle, 0)] {
             for choice in choices {
-                svg.titled(&told(choice, &money), |svg| svg.marker(place(choice), shape, series));
+                svg.titled(&tooltip(choice, &money), |svg| svg.marker(place(choice), shape, series));
             }
         }
         if let Some(choice) = chosen {
             let (x, y) = place(choice);
-            svg.titled(&told(choice, &money), |svg| {
+            svg.titled(&tooltip(choice, &money), |svg| {
                 svg.marker((x, y), Shape::Diamond, 1);
                 svg.rect([x - 7.5, y - 7.5, 15.0, 15.0], "s1 stroke", "");
             });
@@ -101,11 +101,11 @@ impl Pareto {
     }
 
     fn description(&self, front: &[Choice], money: &Unit) -> String {
-        let told = |choice: &Choice| {
+        let figures = |choice: &Choice| {
             format!("{} for {}", Unit::Time.write(choice.time.get()), money.write(choice.cost))
         };
         let ends = front.first().zip(front.last()).map_or(String::new(), |(fastest, cheapest)| {
-            format!(" The fastest takes {}, the cheapest {}.", told(fastest), told(cheapest))
+            format!(" The fastest takes {}, the cheapest {}.", figures(fastest), figures(cheapest))
         });
         format!("Time against cost of training; {} configurations form the front.{ends}", front.len())
     }
@@ -115,7 +115,7 @@ fn good(choice: &Choice) -> bool {
     [choice.time.get(), choice.cost].iter().all(|&value| drawable(value) && value >= 0.0)
 }
 
-fn told(choice: &Choice, money: &Unit) -> String {
+fn tooltip(choice: &Choice, money: &Unit) -> String {
     format!("{}: {}, {}", choice.name, Unit::Time.write(choice.time.get()), money.write(choice.cost))
 }
 

@@ -84,7 +84,7 @@ impl<Q: Figure> Varied<Q> {
         numbers.windows(2).all(|pair| pair[0] < pair[1]).then_some(numbers)
     }
 
-    fn told(&self, place: usize, figure: f64) -> String {
+    fn tooltip(&self, place: usize, figure: f64) -> String {
         format!("{} = {}: {}", self.key, self.points[place].0, Q::UNIT.write(figure))
     }
 
@@ -114,7 +114,7 @@ impl<Q: Figure> Varied<Q> {
                 continue;
             };
             let (shape, series) = if is_best { (Shape::Diamond, 1) } else { (Shape::Circle, 0) };
-            svg.titled(&self.told(index, figure), |svg| svg.marker(place(index, figure), shape, series));
+            svg.titled(&self.tooltip(index, figure), |svg| svg.marker(place(index, figure), shape, series));
         }
     }
 
@@ -124,7 +124,7 @@ impl<Q: Figure> Varied<Q> {
         for (index, figure) in figures.iter().enumerate() {
             let Some(figure) = *figure else { continue };
             let (middle, y) = (frame.left + (index as f64 + 0.5) * room, frame.y(figure));
-            svg.titled(&self.told(index, figure), |svg| {
+            svg.titled(&self.tooltip(index, figure), |svg| {
                 svg.rect([middle - wide / 2.0, y, wide, frame.floor() - y], "s0 fill", "");
             });
             if best == Some(index) {
