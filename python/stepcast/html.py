@@ -1,4 +1,7 @@
-"""Answers as a notebook shows them: a table, and the drawing below it."""
+"""Answers as a notebook shows them: tables, and the plot below them.
+
+Most tables come from the extension, which builds them for the command line too; sweeps and validations are tabled here.
+"""
 
 from __future__ import annotations
 
@@ -27,20 +30,25 @@ def number(value: float) -> str:
 
 
 SHARES = ("gain", "scaling_factor")
-"""What is shown in percent."""
+"""Keys whose values are shown in percent."""
 
 
-def told(key: str, value: Any) -> tuple[str, str]:
-    """A column's title and what stands below it, units spelled out.
+TITLES = {"iteration_s": "step time"}
+"""Columns that are not named like their keys."""
 
-    >>> told("iteration_s", 0.5), told("interval_samples_per_s", [1041.675, 2103.01]), told("gain", -0.0314)
-    (('iteration', '500 ms'), ('interval', '1,042 to 2,103'), ('gain', '-3.1 %'))
+
+def cell(key: str, value: Any) -> tuple[str, str]:
+    """A column's title and the text of one of its cells, with units.
+
+    >>> cell("iteration_s", 0.5), cell("interval_samples_per_s", [1041.675, 2103.01]), cell("gain", -0.0314)
+    (('step time', '500 ms'), ('interval', '1,042–2,103'), ('gain', '-3.1 %'))
     """
+    title = TITLES.get(key)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if key.endswith("_samples_per_s"):
         key = key.removesuffix("_samples_per_s")
         if isinstance(value, (list, tuple)):
-            value = " to ".join(number(end) for end in value)
+            value = "–".join(number(end) for end in value)
         value = f"{number(value)} samples/s" if is_number else value
     elif key.endswith("_s"):
         key = key.removesuffix("_s")
@@ -51,7 +59,7 @@ def told(key: str, value: Any) -> tuple[str, str]:
         value = number(value)
     elif isinstance(value, (list, tuple)):
         value = ", ".join(str(item) for item in value)
-    return key.replace("_", " "), "" if value is None else str(value)
+    return title or key.replace("_", " "), "" if value is None else str(value)
 
 
 def table(rows: Sequence[Mapping[str, Any]], most: int = 16) -> str:
@@ -60,10 +68,10 @@ def table(rows: Sequence[Mapping[str, Any]], most: int = 16) -> str:
     for row in rows[:most]:
         keys.extend(key for key in row if key not in keys)
     keys = [key for key in keys if not any(isinstance(row.get(key), Mapping) for row in rows[:most])]
-    # Places among all combinations are for programs.
+    # The number of a point is of use to programs only.
     keys = [key for key in keys if key != "index"]
-    head = "".join(f"<th>{html.escape(told(key, None)[0])}</th>" for key in keys)
-    body = "".join("<tr>" + "".join(_cell(told(key, row.get(key))[1]) for key in keys) + "</tr>" for row in rows[:most])
+    head = "".join(f"<th>{html.escape(cell(key, None)[0])}</th>" for key in keys)
+    body = "".join("<tr>" + "".join(_cell(cell(key, row.get(key))[1]) for key in keys) + "</tr>" for row in rows[:most])
     more = f"<p>and {len(rows) - most:,} more</p>" if len(rows) > most else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
@@ -73,5 +81,6 @@ def _cell(text: str) -> str:
     return f"<td{style}>{html.escape(text)}</td>"
 
 
-def page(title: str, rows: Sequence[Mapping[str, Any]], svg: str | None) -> str:
-    return f"<div><h4>{html.escape(title)}</h4>{table(rows)}{svg or ''}</div>"
+def page(title: str, tables: str, svg: str | None) -> str:
+    """A title, tables as HTML, and a plot."""
+    return f"<div><h4>{html.escape(title)}</h4>{tables}{svg or ''}</div>"

@@ -1,4 +1,4 @@
-"""The answers: typed views of what the command line prints with `--json`, told when somebody asks."""
+"""The answers: typed views of what the command line prints with `--json`, converted on demand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def to_pandas(rows: list[dict[str, Any]]) -> pandas.DataFrame:
 
 
 class Result:
-    """An answer, as JSON, as a dictionary, as a table, as a drawing."""
+    """An answer as JSON, as a dictionary, as a table, as a plot."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
@@ -35,23 +35,23 @@ class Result:
         return self._answer.to_json()
 
     @cached_property
-    def _told(self) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self.to_json())
-        return told
+    def _data(self) -> dict[str, Any]:
+        data: dict[str, Any] = json.loads(self.to_json())
+        return data
 
     def to_dict(self) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self.to_json())
-        return told
+        data: dict[str, Any] = json.loads(self.to_json())
+        return data
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows of the answer's table."""
-        return [dict(self._told)]
+        return [dict(self._data)]
 
     def to_pandas(self) -> pandas.DataFrame:
         return to_pandas(self.rows())
 
     def to_svg(self) -> str | None:
-        """The drawing that the command line makes with `--plot`, where there is one."""
+        """The plot that the command line makes with `--plot`, where there is one."""
         return self._answer.to_svg()
 
     @property
@@ -59,7 +59,8 @@ class Result:
         return f"{type(self).__name__} of {self._answer.name}"
 
     def _repr_html_(self) -> str:
-        return html.page(self._title, self.rows(), self.to_svg())
+        tables = self._answer.to_html()
+        return html.page(self._title, html.table(self.rows()) if tables is None else tables, self.to_svg())
 
     def __repr__(self) -> str:
         return f"<{self._title}>"
@@ -97,53 +98,52 @@ class Forecast(Result):
 
     @property
     def interval_samples_per_s(self) -> tuple[float, float] | None:
-        """Between what a measured throughput should lie, with 90 %."""
-        interval = self._told.get("interval")
+        """The 90 % interval of the throughput."""
+        interval = self._data.get("interval")
         return None if interval is None else tuple(interval["throughput_samples_per_s"])
 
     @property
     def method(self) -> str:
-        return str(self._told["prediction"]["method"])
+        return str(self._data["prediction"]["method"])
 
     @property
     def scaling_factor(self) -> float:
-        return float(self._told["prediction"]["scaling_factor"])
+        return float(self._data["prediction"]["scaling_factor"])
 
     @property
     def bottleneck(self) -> str:
-        """What limits the step."""
-        return str(self._told["prediction"]["bottleneck"])
+        """The bottleneck of the step."""
+        return str(self._data["prediction"]["bottleneck"])
 
     @property
     def warnings(self) -> list[str]:
-        return [warning["message"] for warning in self._told["prediction"]["warnings"]]
+        return [warning["message"] for warning in self._data["prediction"]["warnings"]]
 
     @property
     def saturates_at(self) -> int | None:
-        """The number of workers beyond which more of them are not worth it."""
-        return self._told.get("saturates_at")
+        """The number of workers beyond which the throughput hardly grows."""
+        return self._data.get("saturates_at")
 
     @property
     def cost(self) -> float | None:
-        """What all epochs cost, where data and prices are given."""
-        training: Mapping[str, Any] = self._told.get("training") or {}
+        """The cost of all epochs, where data and prices are given."""
+        training: Mapping[str, Any] = self._data.get("training") or {}
         return training.get("cost")
 
     @property
     def scaling(self) -> list[ScalingPoint]:
         points = []
-        for row in self._told["scaling"]:
+        for row in self._data["scaling"]:
             interval = row.get("interval_samples_per_s")
             points.append(ScalingPoint(**{**row, "interval_samples_per_s": interval and tuple(interval)}))
         return points
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for every number of workers."""
-        return list(self._told["scaling"]) or [dict(self._told["prediction"])]
+        return list(self._data["scaling"]) or [dict(self._data["prediction"])]
 
     def __repr__(self) -> str:
-        rate = f"{self.throughput_samples_per_s:.4g} samples/s"
-        return f"<{self._title}: {html.seconds(self.iteration_s)} a step, {rate}>"
+        return f"<{self._title}: {self._answer.headline}>"
 
 
 class Comparison(Result):
@@ -151,11 +151,11 @@ class Comparison(Result):
 
     @property
     def chosen(self) -> str | None:
-        """The method that is taken if none is named."""
-        return self._told.get("chosen")
+        """The method that `auto` takes."""
+        return self._data.get("chosen")
 
     def rows(self) -> list[dict[str, Any]]:
-        return list(self._told["rows"])
+        return list(self._data["rows"])
 
 
 class Fusion(Result):
@@ -164,22 +164,22 @@ class Fusion(Result):
     @property
     def plan(self) -> list[list[str]]:
         """Gradients of every message of the best plan."""
-        return [message["gradients"] for message in self._told["plan"]]
+        return [message["gradients"] for message in self._data["plan"]]
 
     @property
     def gain(self) -> float:
-        """Throughput of the best plan over the scenario's own rule, less one."""
-        return float(self._told["lines"][-1]["gain"])
+        """By which share the best plan raises the throughput over the scenario's own rule."""
+        return float(self._data["lines"][-1]["gain"])
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What to set in PyTorch or Horovod."""
-        return dict(self._told["settings"])
+        """The settings of PyTorch and Horovod for the best plan."""
+        return dict(self._data["settings"])
 
     def rows(self) -> list[dict[str, Any]]:
         """The scenario's own rule, then the others, the fastest first."""
         keys = ("rule", "messages", "iteration_s", "scaling_factor", "gain")
-        first, *others = self._told["lines"]
+        first, *others = self._data["lines"]
         fastest = sorted(others, key=lambda line: float(line["iteration_s"]))
         return [{key: line[key] for key in keys} for line in (first, *fastest)]
 
@@ -190,17 +190,17 @@ class Search(Result):
     @property
     def best(self) -> list[dict[str, Any]]:
         """The best, in order; each with `values` and figures."""
-        return list(self._told["best"])
+        return list(self._data["best"])
 
     @property
     def front(self) -> list[dict[str, Any]]:
-        """Those of which none is both faster and cheaper."""
-        return list(self._told["front"])
+        """The configurations of which none is both faster and cheaper."""
+        return list(self._data["front"])
 
     @property
     def gap(self) -> float | None:
-        """How far the best may be above the optimum: 0 where nothing better exists."""
-        return self._told.get("gap")
+        """By which share the best may exceed the optimum: 0 where no better one exists."""
+        return self._data.get("gap")
 
     def rows(self) -> list[dict[str, Any]]:
         figures = ({k: v for k, v in row.items() if k != "values"} for row in self.best)
@@ -216,16 +216,16 @@ class Fit(Result):
         return self._answer.artefact or ""
 
     def rows(self) -> list[dict[str, Any]]:
-        return list(self._told["errors"])
+        return list(self._data["errors"])
 
 
 class Imported(Result):
-    """What a recording holds."""
+    """The contents of a recording."""
 
     @property
     def notes(self) -> list[str]:
         """What was repaired, left out or looks odd."""
-        return list(self._told["notes"])
+        return list(self._data["notes"])
 
     def scenario(
         self, *, set: Mapping[str, Any] | Iterable[str] | None = None, **keywords: Any
@@ -234,8 +234,8 @@ class Imported(Result):
         return self._answer.scenario(set=set, **keywords)
 
     def rows(self) -> list[dict[str, Any]]:
-        simple = {k: v for k, v in self._told.items() if not isinstance(v, (list, dict))}
-        return list(self._told.get("resources") or [simple])
+        simple = {k: v for k, v in self._data.items() if not isinstance(v, (list, dict))}
+        return list(self._data.get("resources") or [simple])
 
 
 class Validation(Result):
@@ -243,9 +243,9 @@ class Validation(Result):
 
     @property
     def holds(self) -> bool:
-        """Whether all bounds are kept."""
+        """Whether all errors are within their bounds."""
         return bool(self._answer.holds)
 
     def rows(self) -> list[dict[str, Any]]:
-        told = self._told
-        return list(told["rows"]) if isinstance(told.get("rows"), list) else [{"set": set} for set in told]
+        data = self._data
+        return list(data["rows"]) if isinstance(data.get("rows"), list) else [{"set": set} for set in data]

@@ -69,7 +69,7 @@ class Sweep:
         return self._asked.to_svg([row.get("throughput_samples_per_s") for row in self.rows()])
 
     def _repr_html_(self) -> str:
-        return html.page(f"Sweep of {self._asked.name}", list(self.rows()), self.to_svg())
+        return html.page(f"Sweep of {self._asked.name}", html.table(list(self.rows())), self.to_svg())
 
     def __repr__(self) -> str:
         return f"<Sweep of {self._asked.name}: {self._points:,} points over {', '.join(self.keys)}>"
@@ -133,7 +133,7 @@ def _points(asked: _stepcast.Sweep, limit: int | None) -> int:
         raise InputError(f"a limit is a number from 1 on, not {limit!r}", "leave it out for all points", "limit")
     if limit is None and asked.points > MOST_POINTS:
         reason = f"the sweep has {asked.points:,} points"
-        raise InputError(reason, "vary fewer values, or set limit=1_000_000 for the first so many", "vary")
+        raise InputError(reason, "vary fewer values, or set limit=1_000_000 for only the first million", "vary")
     return asked.points if limit is None else min(limit, asked.points)
 
 

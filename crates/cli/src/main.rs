@@ -8,27 +8,27 @@ mod commands;
 mod render;
 
 use clap::Parser;
-use render::Screen;
+use render::screen::Screen;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use stepcast_core::fault::Fault;
 
-/// What a command has to say.
+/// The answer of a command.
 struct Answer {
     /// For standard output, its last line ended.
     text: String,
-    /// How it came about.
+    /// How the command ended.
     end: End,
 }
 
 /// How a command ended, if not in an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// As it should.
+    /// With a whole answer.
     Done,
     /// A validation bound was missed.
     BoundMissed,
-    /// By Ctrl-C, with what there was until then.
+    /// By Ctrl-C, with the results until then.
     Interrupted,
 }
 
@@ -37,7 +37,7 @@ impl From<End> for ExitCode {
         match end {
             End::Done => Self::SUCCESS,
             End::BoundMissed => 1.into(),
-            // 128 and the number of SIGINT, as shells have it.
+            // 128 plus the number of SIGINT, as shells do.
             End::Interrupted => 130.into(),
         }
     }
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     let cli = match args::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version come this way too. A reader that has gone away is no reason to complain.
+            // Help and version are printed here too. A closed pipe is no error.
             let _ = error.print();
             return u8::try_from(error.exit_code()).unwrap_or(BAD_INPUT).into();
         }
@@ -71,12 +71,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes the answer; a reader that stops reading (`| head`) has all that it wants.
+/// Writes the answer; a pipe that is closed early (`| head`) is no error.
 fn write(answer: &Answer) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(answer.text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            let remedy = "make room, or write somewhere else";
+            let remedy = "free disk space, or write elsewhere";
             Err(Fault::new(format!("cannot write the answer: {error}"), remedy).into())
         }
         _ => Ok(()),

@@ -21,5 +21,5 @@ fn from_a_trace_to_a_decision() {
     std::env::set_current_dir(folder.path()).unwrap();
     trycmd::TestCases::new().case(page).run();
     let report = fs::read_to_string("report.html").unwrap();
-    assert!(report.contains("Make it again") && report.contains("<svg"));
+    assert!(report.contains("Reproduce this report") && report.contains("<svg"));
 }

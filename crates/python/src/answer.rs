@@ -1,13 +1,16 @@
-//! What a study answered, kept as it is and told when somebody asks: as JSON, or as a drawing.
+//! The answer of a study, kept as it is and converted on demand: to JSON, to HTML, to a plot.
 
+use crate::json::pretty;
 use crate::problem::Problem;
 use crate::scenario::Scenario;
 use crate::value;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde::Serialize;
+use std::sync::Arc;
 use stepcast_core::scenario::Document;
-use stepcast_report::of;
+use stepcast_report::format::grouped;
+use stepcast_report::tables::{comparison, fit, forecast, fusion, import, search};
+use stepcast_report::{adapters, html};
 use stepcast_study::Forecast;
 use stepcast_study::Request;
 use stepcast_study::explore::search::Report;
@@ -15,11 +18,11 @@ use stepcast_study::fit::FitReport;
 use stepcast_study::fuse::FusionReport;
 use stepcast_study::predict::compare::Comparison;
 use stepcast_study::request::Folder;
-use stepcast_trace::{Content, Imported, Overview};
+use stepcast_trace::{Content as Recording, Imported, Overview};
 
-/// One of the answers.
-pub(crate) enum Told {
-    Forecast(Box<Forecast>),
+/// The answer of one kind of study.
+pub(crate) enum Content {
+    Forecast { forecast: Box<Forecast>, scenario: Arc<stepcast_core::scenario::Scenario> },
     Comparison(Box<Comparison>),
     Fusion(Box<FusionReport>),
     Search(Report),
@@ -29,45 +32,70 @@ pub(crate) enum Told {
     Overview(stepcast_validation::overview::Overview),
 }
 
-/// An answer.
+/// An answer and its name.
 #[pyclass(frozen, module = "stepcast._stepcast")]
 pub(crate) struct Answer {
-    pub(crate) told: Told,
-    /// What it is about.
+    pub(crate) content: Content,
+    /// The model, the fit or the validation set that it is about.
     pub(crate) name: String,
-}
-
-/// As the command line prints it with `--json`, its last line ended.
-pub(crate) fn text(value: &impl Serialize) -> PyResult<String> {
-    Ok(serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(Problem::from)?)
 }
 
 #[pymethods]
 impl Answer {
     /// What `--json` prints.
     fn to_json(&self) -> PyResult<String> {
-        match &self.told {
-            Told::Forecast(forecast) => text(forecast.as_ref()),
-            Told::Comparison(comparison) => text(comparison.as_ref()),
-            Told::Fusion(report) => text(report.as_ref()),
-            Told::Search(report) => text(report),
-            Told::Fit { fitted, written } => text(&fitted.summary(written.as_deref())),
-            Told::Import { imported, written } => text(&Overview::new(imported, written.clone())),
-            Told::Validation(report) => text(report.as_ref()),
-            Told::Overview(overview) => text(overview),
+        match &self.content {
+            Content::Forecast { forecast, .. } => pretty(forecast.as_ref()),
+            Content::Comparison(comparison) => pretty(comparison.as_ref()),
+            Content::Fusion(report) => pretty(report.as_ref()),
+            Content::Search(report) => pretty(report),
+            Content::Fit { fitted, written } => pretty(&fitted.summary(written.as_deref())),
+            Content::Import { imported, written } => pretty(&Overview::new(imported, written.clone())),
+            Content::Validation(report) => pretty(report.as_ref()),
+            Content::Overview(overview) => pretty(overview),
         }
     }
 
-    /// The drawing that `--plot` makes, where there is one.
+    /// The plot that `--plot` makes, where there is one.
     fn to_svg(&self) -> Option<String> {
-        match &self.told {
-            Told::Forecast(forecast) if !forecast.scaling.is_empty() => {
-                Some(of::scaling_curve(forecast, &self.name).svg())
+        match &self.content {
+            Content::Forecast { forecast, .. } if !forecast.scaling.is_empty() => {
+                Some(adapters::scaling_curve(forecast, &self.name).svg())
             }
-            Told::Fusion(report) => Some(of::fusion(report, &self.name).svg()),
-            Told::Search(report) if !report.front.is_empty() => Some(of::pareto(report, &self.name).svg()),
+            Content::Fusion(report) => Some(adapters::fusion(report, &self.name).svg()),
+            Content::Search(report) if !report.front.is_empty() => {
+                Some(adapters::pareto(report, &self.name).svg())
+            }
             _ => None,
         }
+    }
+
+    /// The main tables as HTML, as the page and the command line show them; none for validations.
+    fn to_html(&self) -> PyResult<Option<String>> {
+        let tables = match &self.content {
+            Content::Forecast { forecast, scenario } => {
+                vec![forecast::figures(scenario, forecast), forecast::scaling(forecast)]
+            }
+            Content::Comparison(comparison) => {
+                vec![comparison::predictions(comparison), comparison::refusals(comparison)]
+            }
+            Content::Fusion(report) => vec![fusion::rules(report)],
+            Content::Search(report) => vec![search::best(report)],
+            Content::Fit { fitted, .. } => vec![fit::errors(fitted)],
+            Content::Import { imported, written } => import::all(&Overview::new(imported, written.clone())),
+            Content::Validation(_) | Content::Overview(_) => return Ok(None),
+        };
+        let sections = tables.iter().filter(|table| !table.rows.is_empty()).map(html::section);
+        let text: Result<String, _> = sections.collect();
+        Ok(Some(text.map_err(|error| Problem::internal(error.to_string()))?))
+    }
+
+    /// Step time and throughput of a forecast, with units.
+    #[getter]
+    fn headline(&self) -> Option<String> {
+        let Content::Forecast { forecast, .. } = &self.content else { return None };
+        let prediction = &forecast.prediction;
+        Some(format!("{} a step, {}", prediction.iteration.human(), grouped(prediction.throughput.human())))
     }
 
     #[getter]
@@ -78,8 +106,8 @@ impl Answer {
     /// Time of one step and samples per second of a forecast.
     #[getter]
     fn step(&self) -> Option<(f64, f64)> {
-        match &self.told {
-            Told::Forecast(forecast) => {
+        match &self.content {
+            Content::Forecast { forecast, .. } => {
                 Some((forecast.prediction.iteration.get(), forecast.prediction.throughput.get()))
             }
             _ => None,
@@ -89,9 +117,9 @@ impl Answer {
     /// Whether all bounds of a validation are kept.
     #[getter]
     fn holds(&self) -> Option<bool> {
-        match &self.told {
-            Told::Validation(report) => Some(report.holds),
-            Told::Overview(overview) => Some(overview.holds()),
+        match &self.content {
+            Content::Validation(report) => Some(report.holds),
+            Content::Overview(overview) => Some(overview.holds()),
             _ => None,
         }
     }
@@ -99,8 +127,8 @@ impl Answer {
     /// The text of a fitted artefact.
     #[getter]
     fn artefact(&self) -> Option<&str> {
-        match &self.told {
-            Told::Fit { fitted, .. } => Some(&fitted.artefact),
+        match &self.content {
+            Content::Fit { fitted, .. } => Some(&fitted.artefact),
             _ => None,
         }
     }
@@ -114,12 +142,12 @@ impl Answer {
         keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Scenario> {
         let changes = value::changes(set, keywords)?;
-        let request = match &self.told {
-            Told::Import { imported: Imported { content: Content::Profile(profile), .. }, .. } => {
+        let request = match &self.content {
+            Content::Import { imported: Imported { content: Recording::Profile(profile), .. }, .. } => {
                 let name = format!("{}.json", self.name);
                 Request::of_profile(&name, profile.clone(), changes).map_err(Problem::from)?
             }
-            Told::Import { imported: Imported { content: Content::Model(model), .. }, .. } => {
+            Content::Import { imported: Imported { content: Recording::Model(model), .. }, .. } => {
                 let mut text = Vec::new();
                 stepcast_trace::print_model(model, &mut text)
                     .map_err(|error| Problem::internal(error.to_string()))?;

@@ -1,6 +1,6 @@
 //! One function for each command of the command line.
 
-use crate::answer::{Answer, Told};
+use crate::answer::{Answer, Content};
 use crate::border::{interruptible, on_pool, released};
 use crate::problem::Problem;
 use crate::scenario::Scenario;
@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use stepcast_core::fault::Fault;
 use stepcast_core::prediction::Prediction;
@@ -63,7 +64,10 @@ pub(crate) fn predict(
         };
         Ok(on_pool(None, || request.forecast(&prepared, &extent, &watch))?)
     })?;
-    Ok(Answer { told: Told::Forecast(Box::new(forecast)), name: scenario.resolved.name().to_owned() })
+    Ok(Answer {
+        content: Content::Forecast { forecast: Box::new(forecast), scenario: Arc::clone(&scenario.resolved) },
+        name: scenario.resolved.name().to_owned(),
+    })
 }
 
 /// One scenario, every method.
@@ -77,7 +81,7 @@ pub(crate) fn compare(py: Python<'_>, scenario: &Scenario, workers: Option<u32>)
         }
         Ok(on_pool(None, || Comparison::new(&asked)))
     })?;
-    Ok(Answer { told: Told::Comparison(Box::new(compared)), name: scenario.resolved.name().to_owned() })
+    Ok(Answer { content: Content::Comparison(Box::new(compared)), name: scenario.resolved.name().to_owned() })
 }
 
 /// Which gradients should travel together.
@@ -89,7 +93,7 @@ pub(crate) fn fuse(py: Python<'_>, scenario: &Scenario) -> PyResult<Answer> {
         let report = on_pool(None, || fusion::fuse(&asked));
         Ok(report.map_err(|why| request.refused(why))?)
     })?;
-    Ok(Answer { told: Told::Fusion(Box::new(report)), name: scenario.resolved.name().to_owned() })
+    Ok(Answer { content: Content::Fusion(Box::new(report)), name: scenario.resolved.name().to_owned() })
 }
 
 /// The best configuration within constraints.
@@ -127,7 +131,7 @@ pub(crate) fn search(
         });
         Ok(found?)
     })?;
-    Ok(Answer { told: Told::Search(report), name: scenario.resolved.name().to_owned() })
+    Ok(Answer { content: Content::Search(report), name: scenario.resolved.name().to_owned() })
 }
 
 /// Measurements to a fitted artefact.
@@ -172,7 +176,7 @@ pub(crate) fn fit(
         }
         Ok(fitted)
     })?;
-    Ok(Answer { told: Told::Fit { fitted, written }, name: what.to_owned() })
+    Ok(Answer { content: Content::Fit { fitted, written }, name: what.to_owned() })
 }
 
 /// Recordings to a profile or a model.
@@ -199,7 +203,7 @@ pub(crate) fn import_trace(
         }
         Ok(imported)
     })?;
-    Ok(Answer { told: Told::Import { imported, written }, name: name.unwrap_or_default() })
+    Ok(Answer { content: Content::Import { imported, written }, name: name.unwrap_or_default() })
 }
 
 /// Published figures recomputed, measured runs predicted.
@@ -212,21 +216,21 @@ pub(crate) fn validate(
     gemm: Option<PathBuf>,
 ) -> PyResult<Answer> {
     let data = data.as_deref();
-    let told = match set {
+    let content = match set {
         Some(name) => {
             let set =
                 stepcast_validation::find(name).map_err(|fault| Problem::from(fault).in_argument("set"))?;
             let options = stepcast_validation::Options { data, held_out, gemm: gemm.as_deref() };
             let run = || set.run(&options, &|_, _| ());
-            Told::Validation(Box::new(released(py, || Ok(on_pool(None, run)?))?))
+            Content::Validation(Box::new(released(py, || Ok(on_pool(None, run)?))?))
         }
         None => {
             let folder = data.unwrap_or(Path::new("validation"));
             let run = || stepcast_validation::overview::run(folder, &|_, _| ());
-            Told::Overview(released(py, || Ok(on_pool(None, run)?))?)
+            Content::Overview(released(py, || Ok(on_pool(None, run)?))?)
         }
     };
-    Ok(Answer { told, name: set.unwrap_or("all sets").to_owned() })
+    Ok(Answer { content, name: set.unwrap_or("all sets").to_owned() })
 }
 
 /// Names of the methods, the one to prefer first.

@@ -1,6 +1,6 @@
-//! The figures of one prediction, read without a detour through text.
+//! The figures of one prediction as attributes, without JSON in between.
 
-use crate::answer::text;
+use crate::json::pretty;
 use pyo3::prelude::*;
 
 /// Figures of one point.
@@ -76,7 +76,7 @@ impl Figures {
 
     /// As a row of a sweep has them.
     fn to_json(&self) -> PyResult<String> {
-        text(&self.0)
+        pretty(&self.0)
     }
 
     fn __repr__(&self) -> String {

@@ -7,6 +7,7 @@ mod answer;
 mod ask;
 mod border;
 mod figures;
+mod json;
 mod problem;
 mod scenario;
 mod sweep;

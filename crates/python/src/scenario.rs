@@ -1,8 +1,8 @@
 //! A scenario in Python: checked when it is made, never changed after.
 
-use crate::answer::text;
 use crate::border::released;
 use crate::figures::Figures;
+use crate::json::pretty;
 use crate::problem::Problem;
 use crate::value;
 use pyo3::exceptions::PyTypeError;
@@ -178,7 +178,7 @@ impl Scenario {
 
     /// The scenario with every default filled in, as JSON.
     fn to_json(&self) -> PyResult<String> {
-        text(&self.resolved.to_file())
+        pretty(&self.resolved.to_file())
     }
 
     /// The figures of one prediction.
@@ -187,9 +187,10 @@ impl Scenario {
         let asked = MethodChoice::named(method).map_err(Problem::from)?;
         let figures = released(py, || {
             let method = asked.method(&self.resolved).map_err(|why| self.request.refused(why))?;
-            let figures = || MethodChoice::One(method).figures(&self.resolved);
-            let told = if method.is_quick() { figures() } else { crate::border::on_pool(None, figures) };
-            told.map_err(|why| Problem::input(why.refused, "change the scenario, or choose another method"))
+            let predict = || MethodChoice::One(method).figures(&self.resolved);
+            let figures = if method.is_quick() { predict() } else { crate::border::on_pool(None, predict) };
+            figures
+                .map_err(|why| Problem::input(why.refused, "change the scenario, or choose another method"))
         })?;
         Ok(Figures(figures))
     }

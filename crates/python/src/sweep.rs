@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use stepcast_core::quantity::SamplesPerSec;
-use stepcast_report::of::Swept;
+use stepcast_report::adapters::Swept;
 use stepcast_study::MethodChoice;
 use stepcast_study::Request;
 use stepcast_study::explore::sweep::{Axis, Format, Output, Variants, fingerprint, rows};
@@ -128,7 +128,7 @@ impl Sweep {
                 let mut bytes = Vec::new();
                 let mut failed = None;
                 let each = |row| format.line(variants, &row);
-                // All points are done unless somebody has lost interest.
+                // Ends early only when the call is interrupted.
                 let _ = on_pool(threads, || {
                     rows(variants, self.asked, since..until, each, |lines| {
                         for line in lines {

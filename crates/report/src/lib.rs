@@ -1,18 +1,22 @@
-//! What was predicted, for people: plots as SVG, whole reports as HTML, and the words both use.
+//! Answers for people: tables, sentences, plots as SVG, and whole reports as HTML.
 //!
-//! A plot stands by itself: it brings its styles for light and dark pages and for print, and needs no script and no
-//! font. The same figures give the same bytes. No input or output: the caller writes the text.
+//! The tables of an answer are built once, in [`tables`]; the command line prints them as text, [`html`] as HTML. A plot
+//! stands by itself: it carries its styles for light and dark pages and for print, and needs no script and no font. The
+//! same figures give the same bytes. No input or output: the caller writes the text.
 //!
-//! [`plots`] take plain figures; [`of`] makes them of what studies answer. What plots are made of is in `draw`. [`page`]
-//! sets a forecast in HTML, as a document of its own or as a part of one.
+//! [`plots`] take plain figures; [`adapters`] make them from the answers of studies. `draw` has the parts that plots are
+//! composed of. [`page`] sets a forecast in HTML, as a document of its own or as a part of one. [`format`] writes single
+//! numbers and names, [`sentences`] whole sentences.
 
+pub mod adapters;
 mod draw;
-pub mod of;
+pub mod format;
+pub mod html;
 pub mod page;
 pub mod plots;
+pub mod sentences;
 pub mod table;
-pub mod tell;
-pub mod words;
+pub mod tables;
 
 pub use draw::style::embedded as style;
 pub use draw::unit::{Figure, Unit};

@@ -1,20 +1,24 @@
-//! A table of an answer: built once, then printed as text, HTML or CSV by whoever shows it.
+//! A table of an answer: built once, then printed as text or as HTML.
+//!
+//! Cells are text that is ready to be read. Titles of columns are in lower case; a style sheet may capitalise them.
 
 /// How the cells of a column are set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cells {
-    /// To the left, never broken.
+    /// Aligned to the left, never broken.
     Names,
-    /// To the right, never broken.
+    /// Aligned to the right, never broken.
     Numbers,
-    /// To the left, broken into lines where they have to be.
+    /// Aligned to the left, broken into lines where space is short.
     Words,
+    /// Bars of block characters that repeat a number of the row; only text shows them.
+    Bars,
 }
 
 /// One column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// What stands above it; may be empty.
+    /// The title above it; may be empty.
     pub title: String,
     /// How its cells are set.
     pub cells: Cells,
@@ -35,6 +39,11 @@ impl Column {
     pub fn words(title: impl Into<String>) -> Self {
         Self { title: title.into(), cells: Cells::Words }
     }
+
+    /// A column of bars, without a title.
+    pub fn bars() -> Self {
+        Self { title: String::new(), cells: Cells::Bars }
+    }
 }
 
 /// One row.
@@ -42,20 +51,20 @@ impl Column {
 pub struct Row {
     /// One cell for each column.
     pub cells: Vec<String>,
-    /// Whether it is the row that the question was about.
-    pub highlighted: bool,
+    /// Why the row stands out, such as "this cluster".
+    pub mark: Option<&'static str>,
 }
 
 /// Rows below the titles of their columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// What the table is about; may be empty.
+    /// The heading; may be empty.
     pub title: String,
     /// The columns.
     pub columns: Vec<Column>,
     /// The rows.
     pub rows: Vec<Row>,
-    /// A sentence below the table; may be empty.
+    /// A paragraph below the table; may be empty.
     pub note: String,
 }
 
@@ -65,13 +74,49 @@ impl Table {
         Self { title: title.into(), columns: columns.into(), rows: Vec::new(), note: String::new() }
     }
 
-    /// Adds a row.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(Row { cells: cells.into_iter().collect(), highlighted: false });
+    /// A table of single figures, each with its name, its value and an explanation.
+    pub fn of_figures(title: impl Into<String>) -> Self {
+        Self::new(title, [Column::names(""), Column::names(""), Column::words("")])
     }
 
-    /// Adds the row that the question was about.
-    pub fn highlighted_row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(Row { cells: cells.into_iter().collect(), highlighted: true });
+    /// Adds a row.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(Row { cells: cells.into_iter().collect(), mark: None });
+    }
+
+    /// Adds a row that stands out if there is a `mark`.
+    pub fn marked_row(&mut self, cells: impl IntoIterator<Item = String>, mark: Option<&'static str>) {
+        self.rows.push(Row { cells: cells.into_iter().collect(), mark });
+    }
+
+    /// Adds a row to a table of figures.
+    pub fn figure(&mut self, name: &str, value: impl Into<String>, explanation: impl Into<String>) {
+        self.row([name.to_owned(), value.into(), explanation.into()]);
+    }
+
+    /// Whether any column has a title.
+    pub fn has_titles(&self) -> bool {
+        self.columns.iter().any(|column| !column.title.is_empty())
+    }
+}
+
+/// `width` characters, filled to `share`, in eighths of a character.
+pub fn bar(share: f64, width: usize) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let filled = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
+    format!("{}{}", "█".repeat(filled / 8), EIGHTHS[filled % 8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_have_eighths() {
+        assert_eq!(bar(0.0, 10), "");
+        assert_eq!(bar(0.5, 4), "██");
+        assert_eq!(bar(0.53125, 4), "██▏");
+        assert_eq!(bar(f64::NAN, 4), "");
+        assert_eq!(bar(7.0, 2), "██");
     }
 }

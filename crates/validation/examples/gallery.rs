@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{Document, Override, Scenario};
-use stepcast_report::of;
+use stepcast_report::adapters;
 use stepcast_report::plots::predicted_measured::{Pair, PredictedMeasured, Set};
 use stepcast_study::predict::methods;
 use stepcast_validation::sets::zeng2023;
@@ -38,12 +38,12 @@ fn breakdown() -> Result<String, Box<dyn Error>> {
     let scenario = quick_start(&[])?;
     let on = |workers| predicted(&scenario.on(scenario.cluster.resized(workers)));
     let predictions: Vec<Prediction> = [1, 2, 3, 4, 6, 8].into_iter().map(on).collect::<Result<_, _>>()?;
-    Ok(of::breakdown(&predictions, scenario.name()).svg())
+    Ok(adapters::breakdown(&predictions, scenario.name()).svg())
 }
 
 fn staleness() -> Result<String, Box<dyn Error>> {
     let scenario = quick_start(&["strategy.synchronisation=async", "cluster.network=100gbe"])?;
-    let drawn = of::staleness(&predicted(&scenario)?, scenario.name());
+    let drawn = adapters::staleness(&predicted(&scenario)?, scenario.name());
     Ok(drawn.ok_or("the prediction has no simulation")?.svg())
 }
 

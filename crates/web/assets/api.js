@@ -1,4 +1,4 @@
-// Requests to the server; what goes wrong is thrown as a problem with detail, remedy and key.
+// Requests to the server. Failures are thrown as a Problem with detail, remedy and key.
 
 export class Problem extends Error {
   constructor(details) {
@@ -46,8 +46,8 @@ export async function blob(path, body, accept) {
   return (await send(path, body, accept)).blob();
 }
 
-// Calls `told` with every event, in order, until the answer ends.
-export async function stream(path, body, signal, told) {
+// Calls `receive` with every event, in order, until the stream ends.
+export async function stream(path, body, signal, receive) {
   const response = await send(path, body, "application/x-ndjson", signal);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -60,12 +60,12 @@ export async function stream(path, body, signal, told) {
       if (line === "") continue;
       const event = JSON.parse(line);
       if (event.event === "problem") throw new Problem(event.problem);
-      told(event);
+      receive(event);
     }
   }
 }
 
-// Uploads with progress, which fetch does not tell.
+// Uploads with XMLHttpRequest, because fetch does not report progress.
 export function upload(file, batch, progress) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();

@@ -1,4 +1,4 @@
-// Elements, and what is shown in them.
+// Elements and their contents.
 
 export const $ = (id) => document.getElementById(id);
 
@@ -26,8 +26,8 @@ export function showProblem(element, problem) {
   element.hidden = false;
 }
 
-// Parts of pages and drawings come from this server, which escapes every text in them; the page's policy lets nothing in
-// them run.
+// HTML and SVG come from this server, which escapes every text in them; the content security policy forbids scripts in
+// them.
 export function insert(element, html) {
   element.innerHTML = html;
 }
@@ -39,7 +39,7 @@ export function save(name, content, type) {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-// Tabs as keyboards expect them: arrows move, only the selected one is in the order of tabs.
+// Tabs that follow the keyboard pattern of ARIA: arrow keys move, only the selected tab can be reached with Tab.
 export function tabs(list, chosen) {
   const all = [...list.querySelectorAll("[role=tab]")];
   const select = (tab, tell = true) => {

@@ -1,4 +1,4 @@
-// The forecast of one method: figures, plots and tables as the server sets them, at once or as they come in.
+// The forecast of one method: figures, plots and tables, as the server renders them.
 
 import { $, insert, make, save } from "./dom.js";
 import { blob, stream } from "./api.js";

@@ -1,4 +1,4 @@
-// The form: what a scenario says, field by field. Every change becomes an edit of its text.
+// The form: the fields of a scenario. Every change becomes an edit of its text.
 
 import { $, make } from "./dom.js";
 
@@ -56,8 +56,8 @@ function group(workers, place, groups) {
     {},
     legend,
     field("Count", input(`${key}.count`, workers.count, count)),
-    field("Batch, if its own", input(`${key}.batch`, workers.batch, count)),
-    field("Device", select(`${key}.device`, entry(workers.device), named(workers.device, lists.devices, workers.device ? "its own figures" : "the usual one")), true),
+    field("Batch, if different", input(`${key}.batch`, workers.batch, count)),
+    field("Device", select(`${key}.device`, entry(workers.device), named(workers.device, lists.devices, workers.device ? "custom figures" : "default")), true),
   );
 }
 
@@ -84,7 +84,7 @@ export function show(written, resolved) {
       "fieldset",
       {},
       make("legend", {}, "Network"),
-      field("Kind", select("cluster.network", entry(cluster.network), named(cluster.network, lists.networks, cluster.network ? "its own figures" : "the usual one")), true),
+      field("Kind", select("cluster.network", entry(cluster.network), named(cluster.network, lists.networks, cluster.network ? "custom figures" : "default")), true),
       field("Bandwidth", input("cluster.network.bandwidth", cluster.network?.bandwidth, { placeholder: full.cluster?.network?.bandwidth ?? "" })),
       ...(servers ? [field("Parameter servers", input("cluster.servers.count", cluster.servers?.count, { ...count, placeholder: "1" }))] : []),
     ),
@@ -104,8 +104,8 @@ export function show(written, resolved) {
       make("legend", {}, "Data and prices"),
       field("Samples of an epoch", input("data.samples", data.samples, count)),
       field("Epochs", input("data.epochs", data.epochs, count)),
-      field("A worker for an hour", input("price.worker-hour", price["worker-hour"], number)),
-      field("A server for an hour", input("price.server-hour", price["server-hour"], number)),
+      field("Price of a worker for an hour", input("price.worker-hour", price["worker-hour"], number)),
+      field("Price of a server for an hour", input("price.server-hour", price["server-hour"], number)),
     ),
   );
   if (focused) $("fields").querySelector(`[name="${CSS.escape(focused)}"]`)?.focus();

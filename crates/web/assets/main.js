@@ -1,4 +1,4 @@
-// Everything together: one scenario, one text; whoever changes it, all parts follow.
+// Connects the parts of the page: they all show the text of one scenario, and follow each change to it.
 
 import { $, make, showProblem, tabs } from "./dom.js";
 import { get, post } from "./api.js";
@@ -17,7 +17,7 @@ const empty = '[model]\nzoo = "resnet50"\n\n[[cluster.workers]]\ncount = 4\n\n[s
 let examples = [];
 let job = null;
 
-// One piece of work at a time: a new one ends the one before.
+// One request at a time: a new one cancels the one before.
 function begin() {
   job?.abort.abort();
   const abort = new AbortController();
@@ -41,8 +41,8 @@ function begin() {
 async function look() {
   const own = begin();
   showProblem($("failure"), null);
-  // What takes a while says so.
-  const slow = setTimeout(() => own.progress(undefined, "at work"), 400);
+  // Slow requests show that they are running.
+  const slow = setTimeout(() => own.progress(undefined, "computing"), 400);
   try {
     await views[state.view].run(own);
     document.body.dataset.done = state.view;
@@ -54,7 +54,7 @@ async function look() {
   }
 }
 
-// Edits that wait for the answer about those before them.
+// Edits that wait until the server has answered those before them.
 let edits = [];
 let asking = false;
 

@@ -1,4 +1,4 @@
-// Methods side by side: closed forms at once, the engine when it is done.
+// Methods side by side; each row is filled when its prediction arrives.
 
 import { $, make } from "./dom.js";
 import { stream } from "./api.js";

@@ -1,4 +1,4 @@
-// A search, and its front of time and cost while it grows.
+// A search, and a plot of its front of time and cost that is updated on the way.
 
 import { $, insert, make } from "./dom.js";
 import { stream } from "./api.js";

@@ -1,4 +1,5 @@
-// Sliders for what people try first. They stay in place while they are moved, and only the last position is asked about.
+// Sliders for the most common changes. They are not redrawn while they are moved, and only the last position is
+// predicted.
 
 import { $, make } from "./dom.js";
 
@@ -14,7 +15,7 @@ function rate(text) {
 
 const gigabits = (rate) => `${+(rate / 1e9).toPrecision(4)} Gbit/s`;
 
-// Stops that include the present value.
+// The stops of a slider, among them the present value.
 function stops(values, now) {
   return [...new Set([...values, now])].sort((a, b) => a - b);
 }

@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it. Nothing is stored: a link does not carry its sender's eyes.
+// Light, dark, or as the system has it. The theme is neither stored nor part of a link.
 
 import { $ } from "./dom.js";
 

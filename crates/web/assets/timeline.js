@@ -1,5 +1,4 @@
-// The timeline: the server draws the stretch that is looked at, so that a hundred thousand events cost no more than a
-// few hundred bars.
+// The timeline: the server draws only the visible window, so that the cost does not grow with the number of events.
 
 import { $, insert, save } from "./dom.js";
 import { blob, post } from "./api.js";
@@ -7,7 +6,7 @@ import { keep, state } from "./state.js";
 
 let span = 0;
 let shown = [0, 0];
-// Where time begins and ends in the drawing, as shares of its width.
+// The begin and end of the time axis, as shares of the width of the plot.
 let axis = [0, 1];
 let again;
 

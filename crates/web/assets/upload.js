@@ -1,4 +1,4 @@
-// Recordings and models from the reader's disk.
+// Recordings and models that users upload.
 
 import { $, make } from "./dom.js";
 import { upload } from "./api.js";
@@ -10,7 +10,7 @@ export function begin(taken) {
   const take = async (file) => {
     if (!file) return;
     const say = (...words) => $("upload-state").replaceChildren(...words);
-    if (file.size > largest) return say("A file may have 64 MiB: compress it, or use stepcast import.");
+    if (file.size > largest) return say("The file is larger than 64 MiB: compress it, or use stepcast import.");
     const bar = $("upload-progress");
     bar.hidden = false;
     bar.value = 0;

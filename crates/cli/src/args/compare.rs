@@ -18,7 +18,7 @@ pub(crate) struct Compare {
     #[command(flatten)]
     pub(crate) about: ScenarioFlags,
 
-    /// Number of workers, groups keeping their proportions
+    /// Number of workers; groups keep their proportions
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MAX_WORKERS as i64))]
     pub(crate) workers: Option<u32>,
 }

@@ -5,15 +5,16 @@ use std::path::PathBuf;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  stepcast fit gemm gemm.csv.gz -o h200-gemm.toml          matrix products: dtype, trans, m, n, k, mean_us
-  stepcast fit kernels kernels.csv -o h200-kernels.toml    kernels: kernel, elements, time_us
-  stepcast fit transfer nccl.csv -o nccl.toml              transfers: bytes, time_us
-  stepcast fit steps steps.jsonl.gz -o h200-steps.toml     training steps: one JSON object each
-  stepcast fit steps steps.jsonl.gz -o h200-steps.toml --gemm h200-gemm.toml   linear layers from products
-  stepcast fit efficiency steps.jsonl.gz --device h200-sxm -o h200-shares.toml   also CSV: model, batch, time_ms
-  stepcast fit gemm gemm.csv -o gemm.toml --test other.csv   errors on another file
+  stepcast fit gemm gemm.csv.gz -o h200-gemm.toml         products: dtype, trans, m, n, k, mean_us
+  stepcast fit kernels kernels.csv -o h200-kernels.toml   kernels: kernel, elements, time_us
+  stepcast fit transfer nccl.csv -o nccl.toml             transfers: bytes, time_us
+  stepcast fit steps steps.jsonl.gz -o h200-steps.toml    training steps: one JSON object each
+  stepcast fit steps steps.jsonl.gz -o h200-steps.toml --gemm h200-gemm.toml
+  stepcast fit efficiency steps.csv --device h200-sxm -o h200.toml   steps: model, batch, time_ms
+  stepcast fit gemm gemm.csv -o gemm.toml --test other.csv   test on another file
 
-A column `set` with fit and held splits a file. docs/fit.md describes the files.";
+A column `set` splits a file into measurements to fit (fit) and to test with (held).
+docs/fit.md describes the files.";
 
 /// What to fit.
 #[derive(Debug, Subcommand)]
@@ -24,11 +25,11 @@ pub(crate) enum Fit {
         #[command(flatten)]
         files: FitFiles,
 
-        /// Multiprocessors of the device; the number that fits best if left out
+        /// Multiprocessors of the device [default: the number that fits best]
         #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100_000))]
         multiprocessors: Option<u32>,
     },
-    /// Shares of a device's peak and memory rates that training reaches
+    /// Shares of a device's peak and memory rates that training achieves
     #[command(after_help = EXAMPLES)]
     Efficiency {
         #[command(flatten)]
@@ -38,7 +39,7 @@ pub(crate) enum Fit {
         #[arg(long, value_name = "NAME")]
         device: String,
     },
-    /// Times of kernels, linear in the elements they touch
+    /// Times of kernels, linear in the number of elements
     #[command(after_help = EXAMPLES)]
     Kernels {
         #[command(flatten)]
@@ -50,11 +51,11 @@ pub(crate) enum Fit {
         #[command(flatten)]
         files: FitFiles,
 
-        /// Fitted matrix products, for layers that are made of them
+        /// Fitted matrix products, for linear layers
         #[arg(long, value_name = "GEMM.toml")]
         gemm: Option<PathBuf>,
     },
-    /// Times of transfers by their size
+    /// Times of transfers by size
     #[command(after_help = EXAMPLES)]
     Transfer {
         #[command(flatten)]
@@ -65,18 +66,18 @@ pub(crate) enum Fit {
 /// Files of a fit.
 #[derive(Debug, Args)]
 pub(crate) struct FitFiles {
-    /// Measurements (CSV, for steps JSON lines; plain or compressed)
+    /// Measurements: CSV, or JSON lines for steps; plain or compressed
     pub(crate) data: PathBuf,
 
     /// The artefact to write
     #[arg(short, long, value_name = "FILE.toml")]
     pub(crate) output: PathBuf,
 
-    /// Measurements to test with, instead of the held rows of the data
+    /// Measurements to test with, instead of the rows of the data marked held
     #[arg(long, value_name = "HELD_OUT")]
     pub(crate) test: Option<PathBuf>,
 
-    /// Write over an artefact that exists
+    /// Overwrite an existing artefact
     #[arg(long)]
     pub(crate) force: bool,
 }

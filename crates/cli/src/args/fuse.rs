@@ -5,20 +5,20 @@ use std::path::PathBuf;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  stepcast fuse cluster.toml                            every rule, the best plan, what to set
+  stepcast fuse cluster.toml                            all rules, the best plan, its settings
   stepcast fuse cluster.toml --plan                     with every message of the best plan
-  stepcast fuse cluster.toml --plot fusion.svg          step times by kind of rule, drawn
+  stepcast fuse cluster.toml --plot fusion.svg          plot of step times by kind of rule
   stepcast fuse one-worker.json --set cluster.workers.0.count=8
   stepcast fuse cluster.toml --set strategy.all-reduce.channels=2
   stepcast fuse cluster.toml --json                     with the names of all gradients
 
-The keys about fusion and all-reduce are in docs/scenario.md.";
+The keys of fusion and all-reduce are in docs/scenario.md.";
 
 /// Flags of `fuse`.
 #[derive(Debug, Args)]
 pub(crate) struct Fuse {
-    /// Scenario (TOML), profile (.json, .json.gz), or - for a scenario from standard input; the
-    /// built-in quick start with all-reduce if left out
+    /// Scenario (TOML), profile (.json, .json.gz), or - for a scenario from standard input [default: the
+    /// built-in quick start with all-reduce]
     pub(crate) scenario: Option<String>,
 
     /// Set a value of the scenario; may be repeated
@@ -29,7 +29,7 @@ pub(crate) struct Fuse {
     #[arg(long)]
     pub(crate) plan: bool,
 
-    /// Draw the step times of the fastest rule of every kind into this file
+    /// Plot the step times of the fastest rule of every kind to this file
     #[arg(long, value_name = "OUT.svg")]
     pub(crate) plot: Option<PathBuf>,
 }

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  stepcast map sprint.toml                              up to the cluster's nodes and the device's memory
-  stepcast map sprint.toml --minibatch 104..172         the fastest with such a minibatch
+  stepcast map sprint.toml                              up to the whole cluster and its memory
+  stepcast map sprint.toml --minibatch 104..172         only conditions with these minibatches
   stepcast map sprint.toml --nodes 1..64 --batches 1..16 --minibatch 104..172 --plot map.svg
   stepcast map sprint.toml --json                       every cell, for programs";
 
 /// Flags of `map`.
 #[derive(Debug, Args)]
 pub(crate) struct Map {
-    /// Scenario (TOML), or - for a scenario from standard input; the built-in quick start if left out
+    /// Scenario (TOML), or - for a scenario from standard input [default: the built-in quick start]
     pub(crate) scenario: Option<String>,
 
     /// Method of prediction; auto takes the first that applies
@@ -25,19 +25,19 @@ pub(crate) struct Map {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) overrides: Vec<String>,
 
-    /// Numbers of nodes: 1..16 or 1,2,4; up to those of the cluster if left out
+    /// Numbers of nodes: 1..16 or 1,2,4 [default: up to those of the cluster]
     #[arg(long)]
     pub(crate) nodes: Option<Numbers>,
 
-    /// Batches of a worker: 1..11 or 1,4,8; up to what fits into the device if left out
+    /// Batch sizes of a worker: 1..11 or 1,4,8 [default: up to what fits into the device]
     #[arg(long)]
     pub(crate) batches: Option<Numbers>,
 
-    /// Minibatches to admit, as 104..172; all if left out
+    /// Admissible minibatches, such as 104..172 [default: all]
     #[arg(long, value_name = "LOW..HIGH")]
     pub(crate) minibatch: Option<Minibatch>,
 
-    /// Draw the map into this file
+    /// Plot the map to this file
     #[arg(long, value_name = "OUT.svg")]
     pub(crate) plot: Option<PathBuf>,
 }

@@ -38,16 +38,16 @@ const EXAMPLES: &str = "\
 Examples:
   stepcast predict                             the built-in quick start
   stepcast predict cluster.toml --workers 1..16
-  stepcast compare cluster.toml                every method on one scenario
+  stepcast compare cluster.toml                one scenario by every method
   stepcast sweep cluster.toml --vary batch=16,32,64 --vary workers.count=1..16
   stepcast search cluster.toml --minimize cost --vary workers.count=1..64
-  stepcast fuse cluster.toml                   which gradients should travel together
-  stepcast replace vgg.toml                    layers that the network cannot hide
+  stepcast fuse cluster.toml                   which gradients to send together
+  stepcast replace vgg.toml                    layers whose communication cannot be hidden
   stepcast import steps/ --batch 32 -o vgg16.json
   stepcast fit gemm gemm.csv -o gemm.toml
   stepcast models show resnet50
-  stepcast report cluster.toml -o report.html  everything in one file
-  stepcast serve --open                        all of it in the browser
+  stepcast report cluster.toml -o report.html  forecast, plots and inputs in one file
+  stepcast serve --open                        forecasts in the browser
   stepcast validate zeng2023
 
 Exit codes: 0 done, 1 a validation bound was missed, 2 bad input, 130 interrupted.";
@@ -68,7 +68,7 @@ const METHODS_EXAMPLES: &str = "\
 Examples:
   stepcast methods
   stepcast methods --json
-  stepcast predict --method zeng2023   take one of them";
+  stepcast predict --method zeng2023   predict by this method";
 
 /// Forecast distributed training of neural networks: step time, throughput, bottleneck
 #[derive(Debug, Parser)]
@@ -92,19 +92,19 @@ pub(crate) enum Command {
     /// Predict one scenario by every method, side by side
     #[command(after_help = compare::EXAMPLES)]
     Compare(Compare),
-    /// Compare how gradients are fused into messages, find the best plan, and say what to set
+    /// Compare rules that fuse gradients into messages, find the best plan, and show the settings for it
     #[command(after_help = fuse::EXAMPLES)]
     Fuse(Fuse),
-    /// Map epoch time and minibatch over numbers of nodes and batches
+    /// Map epoch time and minibatch over numbers of nodes and batch sizes
     #[command(after_help = map::EXAMPLES)]
     Map(Map),
-    /// Predict every combination of values of any keys, into a table or a file
+    /// Predict every combination of values of any keys, as a table or a file
     #[command(after_help = sweep::EXAMPLES)]
     Sweep(Sweep),
     /// Find the configuration with the least time or cost within constraints
     #[command(after_help = search::EXAMPLES)]
     Search(Search),
-    /// Find layers whose gradients cannot be hidden, and put others in their place
+    /// Find layers whose communication cannot be hidden, and replace them
     #[command(after_help = replace::EXAMPLES)]
     Replace(Replace),
     /// Write a forecast with its plots, tables and inputs into one HTML file
@@ -113,10 +113,10 @@ pub(crate) enum Command {
     /// Forecast in the browser: a page and an API on this machine
     #[command(after_help = serve::EXAMPLES)]
     Serve(Serve),
-    /// Make a profile of recorded steps, to predict with
+    /// Convert recorded steps to a profile to predict with
     #[command(after_help = import::EXAMPLES)]
     Import(Import),
-    /// Fit coefficients to measurements, and say how well they do
+    /// Fit coefficients to measurements, and show their errors
     #[command(after_help = fit::EXAMPLES)]
     Fit {
         /// What was measured.
@@ -126,7 +126,7 @@ pub(crate) enum Command {
     /// List the models of the zoo, or show one
     #[command(after_help = models::EXAMPLES)]
     Models {
-        /// What about them; the list if left out.
+        /// What to show; the list if left out.
         #[command(subcommand)]
         command: Option<Models>,
     },

@@ -1,4 +1,4 @@
-//! Numbers and ranges of them, as flags say them.
+//! Numbers, ranges and percentages in flags.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -53,7 +53,7 @@ impl FromStr for Minibatch {
     }
 }
 
-/// The length of something that has a name.
+/// The size of a named dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Size(pub(crate) String, pub(crate) u64);
 
@@ -78,7 +78,7 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Lists and ranges, as "1,2,4..8"; `of` says what is counted.
+/// Lists and ranges, as "1,2,4..8"; `of` names what is counted.
 fn numbers(text: &str, of: &str) -> Result<Vec<u32>, String> {
     let mut numbers = Vec::new();
     for part in text.split(',') {

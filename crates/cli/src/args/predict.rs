@@ -9,14 +9,14 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   stepcast predict                                      the built-in quick start
   stepcast predict cluster.toml --method zeng2023       by the closed form of Zeng 2023
-  stepcast predict cluster.toml --workers 1,2,4,8..12   these numbers of workers
+  stepcast predict cluster.toml --workers 1,2,4,8..12   for these numbers of workers
   stepcast predict --set strategy.batch=64 --set cluster.network=25gbe
   stepcast predict --set cluster.workers.0.count=8      only the first group of workers
-  stepcast predict cluster.toml --worth 20              more workers only for 20 % more
+  stepcast predict cluster.toml --worth 20              saturation below a gain of 20 %
   stepcast predict vgg16.json                           a profile alone, asynchronous
-  stepcast predict cluster.toml --plot scaling.svg      throughput over workers, drawn
-  stepcast predict async.toml --timeline steps.json     what happened when, for Perfetto
-  stepcast predict async.toml --timeline steps.svg --timeline-steps 1   the same, drawn
+  stepcast predict cluster.toml --plot scaling.svg      plot of throughput over workers
+  stepcast predict async.toml --timeline steps.json     timeline for Perfetto
+  stepcast predict async.toml --timeline steps.svg --timeline-steps 1   timeline as a plot
   stepcast predict cluster.toml --json                  everything, for programs
   cat cluster.toml | stepcast predict -                 from standard input
 
@@ -36,16 +36,16 @@ pub(crate) struct Predict {
     #[arg(long)]
     pub(crate) workers: Option<Workers>,
 
-    /// Gain in throughput, in percent, below which more workers are not worth it
+    /// Gain in throughput, in percent, below which scaling counts as saturated
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
     pub(crate) worth: f64,
 
-    /// Draw throughput over workers into this file
+    /// Plot throughput over workers to this file
     #[arg(long, value_name = "OUT.svg")]
     pub(crate) plot: Option<PathBuf>,
 
-    /// Write what happens when to this file, for Perfetto (.pftrace) and chrome://tracing (.json) or
-    /// as a drawing (.svg); only with method simulate
+    /// Write the timeline of the simulated steps to this file, for Perfetto (.pftrace), chrome://tracing
+    /// (.json) or as a plot (.svg); only with method simulate
     #[arg(long, value_name = "OUT")]
     pub(crate) timeline: Option<PathBuf>,
 

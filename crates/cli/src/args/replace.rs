@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  stepcast replace vgg.toml                        convolutions for the fully connected layers
+  stepcast replace vgg.toml                        convolutions in place of fully connected layers
   stepcast replace vgg.toml --from features.30     from this layer on
-  stepcast replace vgg.toml --with head.toml       own layers, as in [model.custom]
+  stepcast replace vgg.toml --with head.toml       with these layers, as in [model.custom]
   stepcast replace vgg.toml --json                 for programs
 
-Training has to be all-reduce. The keys of a layer are in docs/scenario.md.";
+The strategy has to be all-reduce. The keys of a layer are in docs/scenario.md.";
 
 /// Flags of `replace`.
 #[derive(Debug, Args)]
@@ -18,11 +18,11 @@ pub(crate) struct Replace {
     /// Scenario (TOML), or - for standard input
     pub(crate) scenario: String,
 
-    /// First layer to replace; where the fully connected layers begin if left out
+    /// First layer to replace [default: the first fully connected layer]
     #[arg(long, value_name = "LAYER")]
     pub(crate) from: Option<String>,
 
-    /// Layers to put in place (TOML); 1×1 convolutions and global average pooling if left out
+    /// New layers (TOML) [default: 1×1 convolutions and global average pooling]
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) with: Option<PathBuf>,
 

@@ -10,7 +10,7 @@ Examples:
   stepcast report cluster.toml --set strategy.batch=64 -o batch64.html
   stepcast report async.toml --method simulate -o async.html
 
-The file needs nothing else: plots, tables, inputs and the command that makes it again are in it.";
+The file is self-contained: plots, tables, inputs and the command that reproduces it.";
 
 /// Flags of `report`.
 #[derive(Debug, Args)]

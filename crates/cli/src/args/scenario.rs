@@ -1,12 +1,12 @@
-//! The scenario that a command is asked about.
+//! Flags that choose a scenario.
 
 use clap::Args;
 
-/// A scenario, and what is changed in it.
+/// A scenario, and changes to it.
 #[derive(Debug, Args)]
 pub(crate) struct ScenarioFlags {
-    /// Scenario (TOML), profile (.json, .json.gz), or - for a scenario from standard input; the
-    /// built-in quick start if left out
+    /// Scenario (TOML), profile (.json, .json.gz), or - for a scenario from standard input [default: the
+    /// built-in quick start]
     pub(crate) scenario: Option<String>,
 
     /// Set a value of the scenario; may be repeated

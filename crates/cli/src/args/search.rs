@@ -18,8 +18,8 @@ Examples:
   stepcast search job.toml --minimize time --vary all-reduce.algorithm=ring,tree,double-tree \\
       --vary fusion.rule=none,pytorch,horovod --subject-to 'nodes<=16' --json
 
-Constraints: minibatch, staleness, nodes, workers, throughput, iteration, deadline, budget with <= or
->=, and memory. The prices of the examples are made up. docs/search.md says how it is searched.";
+Constraints: memory; minibatch, staleness, nodes, workers, throughput, iteration, deadline and
+budget with <= or >=. The prices of the examples are made up. docs/search.md describes the search.";
 
 /// Flags of `search`.
 #[derive(Debug, Args)]
@@ -27,11 +27,11 @@ pub(crate) struct Search {
     #[command(flatten)]
     pub(crate) about: ScenarioFlags,
 
-    /// What is to be small: iteration, epoch, time, cost or cost-time
+    /// Objective: iteration, epoch, time, cost or cost-time
     #[arg(long, value_name = "WHAT")]
     pub(crate) minimize: Objective,
 
-    /// What has to be kept, such as 'minibatch<=1024' or memory; may be repeated
+    /// Constraint, such as 'minibatch<=1024' or memory; may be repeated
     #[arg(long, value_name = "CONSTRAINT")]
     pub(crate) subject_to: Vec<String>,
 
@@ -39,15 +39,15 @@ pub(crate) struct Search {
     #[arg(long, value_name = "KEY=VALUES")]
     pub(crate) vary: Vec<String>,
 
-    /// Devices of the catalog that groups of workers may have, in place of the scenario's groups
+    /// Devices of the catalog: one group of workers for each replaces the groups of the scenario
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) devices: Vec<String>,
 
-    /// How many workers of each device
+    /// Numbers of workers with each device
     #[arg(long, value_name = "RANGE", default_value = "0..8", requires = "devices")]
     pub(crate) count: String,
 
-    /// What a worker with this device costs for one hour; may be repeated
+    /// Price of a worker with this device for one hour; may be repeated
     #[arg(long, value_name = "DEVICE=PRICE", requires = "devices")]
     pub(crate) price: Vec<String>,
 
@@ -55,23 +55,23 @@ pub(crate) struct Search {
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub(crate) method: String,
 
-    /// How to search: exhaustive, bound or heuristic; what suits if left out
+    /// Search algorithm: exhaustive, bound or heuristic [default: chosen by the number of configurations]
     #[arg(long, value_name = "WAY")]
     pub(crate) how: Option<How>,
 
-    /// Predictions after which a search that does not try everything ends
+    /// Most predictions of a search by bound or heuristic
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     pub(crate) budget: Option<u64>,
 
-    /// Where the random numbers of the heuristic begin
+    /// Seed of the heuristic's random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Draw time against cost into this file: the best, the front and what is chosen
+    /// Plot time against cost to this file: the best configurations, the front and the chosen one
     #[arg(long, value_name = "OUT.svg")]
     pub(crate) plot: Option<PathBuf>,
 
-    /// Threads to use; all cores if left out
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
 }

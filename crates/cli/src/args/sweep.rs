@@ -15,8 +15,8 @@ Examples:
   stepcast sweep job.toml --vary workers.0.count=0..4 --vary workers.1.count=0..4   mixed groups
   stepcast sweep job.toml --vary batch=16,32 --json                                 JSON lines
 
-Values: 16,32,64 or 1..64 (both ends), 1..64:4 (every fourth), 1..64:x2 (doubling). Ctrl-C leaves a
-file that --resume completes. Keys are in docs/scenario.md, files in docs/sweep.md.";
+Values: 16,32,64 or 1..64 (both ends), 1..64:4 (every fourth), 1..64:x2 (doubling). After
+Ctrl-C, --resume completes the file. Keys are in docs/scenario.md, files in docs/sweep.md.";
 
 /// Flags of `sweep`.
 #[derive(Debug, Args)]
@@ -28,23 +28,23 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "KEY=VALUES", required = true)]
     pub(crate) vary: Vec<String>,
 
-    /// Method of prediction; auto takes at every point the first that applies
+    /// Method of prediction; auto takes the first that applies, at every point
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub(crate) method: String,
 
-    /// File for all rows: .csv or .jsonl; a table on the screen if left out
+    /// File for all rows: .csv or .jsonl [default: a table on the screen]
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Go on where the file of the same sweep ends
+    /// Continue where the file of the same sweep ends
     #[arg(long, requires = "output", conflicts_with = "force")]
     pub(crate) resume: bool,
 
-    /// Write over a file that exists
+    /// Overwrite an existing file
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
 
-    /// Draw throughput into this file: a line over one key, a heat map over two
+    /// Plot throughput to this file: a line over one key, a heat map over two
     #[arg(long, value_name = "OUT.svg", conflicts_with = "resume")]
     pub(crate) plot: Option<PathBuf>,
 
@@ -52,7 +52,7 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
 
-    /// Threads to use; all cores if left out
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
 }

@@ -7,10 +7,10 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   stepcast validate                                  all sets in one table
   stepcast validate --markdown table.md              the same as a document
-  stepcast validate --plot runs.svg                  predictions against measurements, drawn
+  stepcast validate --plot runs.svg                  plot of predictions against measurements
   stepcast validate zeng2023                         published tables and measurements
   stepcast validate liu2022                          its equations, networks and tables
-  stepcast validate hkbu                             published throughput, from that of one GPU
+  stepcast validate hkbu                             published throughput, predicted from one GPU
   stepcast validate cakelab                          the same; also tf-k80, tf-saturation
   stepcast validate oyama2016                        its equations and Table 10
   stepcast validate li2020                           exact traces of asynchronous training
@@ -26,11 +26,11 @@ Exits with 1 when a bound is missed.";
 /// Flags of `validate`.
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
-    /// A set of validation data; all of them in one table if left out
+    /// Set of validation data [default: all sets in one table]
     pub(crate) set: Option<String>,
 
-    /// Measured runs: a folder for tf-ps, a file for ddp-gloo and steps; for all sets the folder
-    /// that holds them, `validation` if left out
+    /// Measured runs: a folder for tf-ps, a file for ddp-gloo and steps, the folder of all data for all
+    /// sets [default: validation]
     #[arg(long, value_name = "PATH")]
     pub(crate) data: Option<PathBuf>,
 
@@ -42,7 +42,7 @@ pub(crate) struct Validate {
     #[arg(long, value_name = "FILE", conflicts_with = "set")]
     pub(crate) errors: Option<PathBuf>,
 
-    /// Draw predictions against measurements into this file
+    /// Plot predictions against measurements to this file
     #[arg(long, value_name = "OUT.svg")]
     pub(crate) plot: Option<PathBuf>,
 

@@ -4,7 +4,8 @@ use super::json;
 use super::request::Request;
 use crate::Answer;
 use crate::args::Compare;
-use crate::render::{Screen, comparison};
+use crate::render::comparison;
+use crate::render::screen::Screen;
 use stepcast_study::predict::compare::Comparison;
 
 pub(super) fn run(flags: &Compare, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {

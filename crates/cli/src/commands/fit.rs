@@ -3,7 +3,8 @@
 use super::json;
 use crate::Answer;
 use crate::args::{Fit, FitFiles};
-use crate::render::{Screen, fit as text};
+use crate::render::fit as text;
+use crate::render::screen::Screen;
 use indicatif::ProgressBar;
 use std::time::Duration;
 use stepcast_core::fault::Fault;
@@ -18,8 +19,8 @@ pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<
     let FitFiles { data, output, test, force } = files;
     let written = output.display().to_string();
     if output.exists() && !force {
-        let remedy = "choose another name, or add --force to write over it";
-        return Err(Fault::new("it exists already", remedy).at(format!("-o {written}")).into());
+        let remedy = "choose another name, or add --force to overwrite it";
+        return Err(Fault::new("the file exists already", remedy).at(format!("-o {written}")).into());
     }
     let progress = ProgressBar::new_spinner().with_message("fitting");
     progress.enable_steady_tick(Duration::from_millis(100));

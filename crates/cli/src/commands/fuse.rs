@@ -1,11 +1,13 @@
-//! `stepcast fuse`: which gradients should travel together.
+//! `stepcast fuse`: which gradients to send together.
 
 use super::request::Request;
 use super::{json, plot};
 use crate::Answer;
 use crate::args::Fuse;
-use crate::render::{Screen, fusion, name};
-use stepcast_report::of;
+use crate::render::fusion;
+use crate::render::screen::Screen;
+use stepcast_report::adapters;
+use stepcast_report::format::name;
 use stepcast_study::fuse;
 use stepcast_study::request::{ALL_REDUCE, is_profile};
 
@@ -22,7 +24,7 @@ pub(super) fn run(flags: &Fuse, as_json: bool, screen: &Screen) -> anyhow::Resul
     let report = fuse::fuse(&scenario).map_err(|why| request.refused(why))?;
     let mut note = String::new();
     if let Some(path) = &flags.plot {
-        plot::write(path, &of::fusion(&report, &name(scenario.name())).svg())?;
+        plot::write(path, &adapters::fusion(&report, &name(scenario.name())).svg())?;
         note = plot::note(path, screen);
     }
     if as_json {

@@ -1,11 +1,12 @@
-//! `stepcast import`: recordings to a profile or a model, and what was found in them.
+//! `stepcast import`: recordings to a profile or a model, and an overview of their contents.
 
 mod progress;
 
 use super::json;
 use crate::Answer;
 use crate::args::{Import, Size};
-use crate::render::{Screen, import};
+use crate::render::import;
+use crate::render::screen::Screen;
 use progress::Bar;
 use std::path::Path;
 use stepcast_core::fault::Fault;
@@ -38,7 +39,7 @@ pub(super) fn run(flags: &Import, as_json: bool, screen: &Screen) -> anyhow::Res
     if as_json { json(&overview) } else { Ok(import::render(&overview, screen).into()) }
 }
 
-/// Whether anything could be written under this name, before a large file is read.
+/// Refuses a name that nothing can be written under, before a large file is read.
 fn check_name(output: &Path) -> Result<(), Fault> {
     if is_profile(output) || is_scenario(output) {
         return Ok(());

@@ -1,10 +1,11 @@
-//! `stepcast map`: epoch time and minibatch over nodes and batches, as a ranking and as a drawing.
+//! `stepcast map`: epoch time and minibatch over nodes and batches, as a ranking and as a plot.
 
 use super::request::Request;
 use super::{json, plot};
 use crate::Answer;
 use crate::args::Map as Flags;
-use crate::render::{Screen, map};
+use crate::render::map;
+use crate::render::screen::Screen;
 use stepcast_core::fault::Fault;
 use stepcast_study::Prepared;
 use stepcast_study::explore::map::{Extent, Map, MinibatchRange};
@@ -29,7 +30,7 @@ pub(super) fn run(flags: &Flags, as_json: bool, screen: &Screen) -> anyhow::Resu
     }
     let drawn = Map::new(&scenario, method, extent).map_err(|why| request.refused(why))?;
     if let Some(path) = &flags.plot {
-        let svg = stepcast_report::condition_map(&drawn, &crate::render::name(scenario.name()));
+        let svg = stepcast_report::condition_map(&drawn, &stepcast_report::format::name(scenario.name()));
         plot::write(path, &svg)?;
     }
     if as_json {

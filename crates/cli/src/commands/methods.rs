@@ -1,10 +1,10 @@
-//! `stepcast methods`: the ways to predict.
+//! `stepcast methods`: the methods of prediction.
 
 use super::json;
 use crate::Answer;
-use crate::render::Screen;
+use crate::render::screen::Screen;
 use crate::render::table;
-use stepcast_report::table::{Column, Table};
+use stepcast_report::tables::catalog as tables;
 use stepcast_study::predict::methods;
 
 pub(super) fn run(as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
@@ -12,11 +12,5 @@ pub(super) fn run(as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     if as_json {
         return json(&rows);
     }
-    let mut table =
-        Table::new("", [Column::names("method"), Column::words("models"), Column::words("source")]);
-    for row in rows {
-        table.row([row.name.to_owned(), row.summary.to_owned(), row.source.to_owned()]);
-    }
-    let note = "`--method auto` takes the first that applies to the scenario.";
-    Ok(format!("{}\n{}", table::render(&table, screen), screen.paragraph(2, note)).into())
+    Ok(table::section(&tables::methods(&rows), screen).into())
 }

@@ -23,10 +23,10 @@ mod validate;
 
 use crate::Answer;
 use crate::args::{Cli, Command};
-use crate::render::Screen;
+use crate::render::screen::Screen;
 use serde::Serialize;
 
-/// Runs the command that was asked for.
+/// Runs the command of the flags.
 pub(crate) fn run(cli: &Cli, screen: &Screen) -> anyhow::Result<Answer> {
     match &cli.command {
         Command::Predict(flags) => predict::run(flags, cli.json, screen),
@@ -48,7 +48,7 @@ pub(crate) fn run(cli: &Cli, screen: &Screen) -> anyhow::Result<Answer> {
     }
 }
 
-/// The machine's version of an answer.
+/// An answer as JSON.
 fn json(value: &impl Serialize) -> anyhow::Result<Answer> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');

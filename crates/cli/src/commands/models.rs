@@ -3,7 +3,8 @@
 use super::json;
 use crate::Answer;
 use crate::args::Models;
-use crate::render::{Screen, model};
+use crate::render::model;
+use crate::render::screen::Screen;
 use anyhow::Context;
 use serde::Serialize;
 use stepcast_core::fault::Fault;
@@ -153,7 +154,7 @@ impl<'a> LayerRow<'a> {
     fn of(layer: &'a Layer) -> Self {
         Self {
             name: &layer.name,
-            op: model::operation(&layer.op),
+            op: stepcast_report::tables::operation::describe(&layer.op),
             inputs: &layer.inputs,
             output: layer.output.dims(),
             forward_flop: layer.cost.forward(Counting::ALL),

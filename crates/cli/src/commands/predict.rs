@@ -4,8 +4,9 @@ use super::request::Request;
 use super::{json, plot, timeline};
 use crate::Answer;
 use crate::args::Predict;
-use crate::render::{Screen, forecast};
-use stepcast_report::of;
+use crate::render::forecast;
+use crate::render::screen::Screen;
+use stepcast_report::adapters;
 use stepcast_study::{Extent, Prepared};
 
 pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
@@ -25,7 +26,7 @@ pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Re
         note = timeline::note(path, steps, scenario, screen);
     }
     if let Some(path) = &flags.plot {
-        let curve = of::scaling_curve(&forecast, &crate::render::name(scenario.name()));
+        let curve = adapters::scaling_curve(&forecast, &stepcast_report::format::name(scenario.name()));
         plot::write(path, &curve.svg())?;
         note += &plot::note(path, screen);
     }

@@ -1,11 +1,12 @@
-//! `stepcast replace`: which layers the network cannot hide, and what others in their place would change.
+//! `stepcast replace`: layers whose communication cannot be hidden, and the effect of replacing them.
 
 use super::json;
 use super::request::Request;
 use crate::Answer;
 use crate::args::Replace;
 use crate::render::error::in_scenario;
-use crate::render::{Screen, replacement};
+use crate::render::replacement;
+use crate::render::screen::Screen;
 use std::fs;
 use std::path::Path;
 use stepcast_core::fault::Fault;
@@ -40,7 +41,7 @@ pub(super) fn run(flags: &Replace, as_json: bool, screen: &Screen) -> anyhow::Re
 fn document(path: &Path) -> Result<Document, Fault> {
     let name = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|error| {
-        let remedy = "check the path; the file has a list `layers = [{ op = \"conv2d\", … }]`";
+        let remedy = "check the path; the file must have a list `layers = [{ op = \"conv2d\", … }]`";
         Fault::new(format!("cannot read the layers: {error}"), remedy).at(&name)
     })?;
     Ok(Document::new(name, text))

@@ -1,17 +1,17 @@
-//! `stepcast report`: a forecast as one HTML file that needs nothing else.
+//! `stepcast report`: a forecast as one self-contained HTML file.
 
 use super::json;
 use super::request::Request;
 use crate::Answer;
 use crate::args::Report;
-use crate::render::Screen;
+use crate::render::screen::Screen;
 use serde::Serialize;
 use stepcast_core::fault::Fault;
 use stepcast_report::page;
 use stepcast_study::{Extent, Prepared};
 use stepcast_trace::write_text;
 
-/// What was written, for programs.
+/// The file that was written, for programs.
 #[derive(Serialize)]
 struct Written {
     written: String,
@@ -37,7 +37,7 @@ pub(super) fn run(flags: &Report, as_json: bool, screen: &Screen) -> anyhow::Res
     if as_json {
         return json(&Written { written: path, bytes: html.len() });
     }
-    Ok(screen.paragraph(0, &format!("Written to {}.", crate::render::name(&path))).into())
+    Ok(screen.paragraph(0, &format!("Written to {}.", stepcast_report::format::name(&path))).into())
 }
 
 /// The command that was given, for a shell.
@@ -54,7 +54,7 @@ fn command(flags: &Report) -> String {
     words.join(" ")
 }
 
-/// A word as a shell takes it for one.
+/// An argument, quoted for a shell where that is needed.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stay_words() {
+    fn arguments_stay_arguments() {
         assert_eq!(quoted("job.toml"), "job.toml");
         assert_eq!(
             quoted("cluster.network.bandwidth=\"1 Gbit/s\""),

@@ -4,14 +4,16 @@ use super::request::Request;
 use super::sweep::{asked, axes, progress};
 use super::{json, plot, signal};
 use crate::args::{ScenarioFlags, Search};
-use crate::render::{Screen, name, search as text};
+use crate::render::screen::Screen;
+use crate::render::search as text;
 use crate::{Answer, End};
 use std::ops::ControlFlow;
 use std::path::Path;
 use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::machine::catalog;
 use stepcast_core::scenario::Scenario;
-use stepcast_report::of;
+use stepcast_report::adapters;
+use stepcast_report::format::name;
 use stepcast_study::explore::search::{Aim, Constraint, Effort, search};
 use stepcast_study::explore::sweep::on_threads;
 
@@ -52,13 +54,13 @@ pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Res
     let end = if signal::asked() && report.gap != Some(0.0) { End::Interrupted } else { End::Done };
     let mut note = String::new();
     if let Some(path) = &flags.plot {
-        plot::write(path, &of::pareto(&report, &name(variants.first().name())).svg())?;
+        plot::write(path, &adapters::pareto(&report, &name(variants.first().name())).svg())?;
         note = plot::note(path, screen);
     }
     if as_json {
         return json(&report).map(|answer| Answer { end, ..answer });
     }
-    Ok(Answer { text: text::render(&variants, &report, screen) + &note, end })
+    Ok(Answer { text: text::render(&report, screen) + &note, end })
 }
 
 /// Whether there is a front of time and cost to draw.
@@ -77,7 +79,7 @@ fn complaint(fault: Fault) -> Fault {
     Fault::new(reason, fault.remedy)
 }
 
-/// What the whole search complains about: the scenario, or what is asked of it.
+/// A fault of the whole search: of the scenario, or of the flags.
 fn refused(fault: Fault, scenario: Option<&str>) -> Fault {
     let root = fault.key == KeyPath::root();
     complaint(fault).at(if root {
@@ -87,7 +89,7 @@ fn refused(fault: Fault, scenario: Option<&str>) -> Fault {
     })
 }
 
-/// The override that makes a group of workers of every device.
+/// The override that has one group of workers for every device.
 fn groups(flags: &Search) -> Result<String, Fault> {
     let mut prices = Vec::new();
     for text in &flags.price {
@@ -99,10 +101,10 @@ fn groups(flags: &Search) -> Result<String, Fault> {
         let Some(number) =
             price.trim().parse::<f64>().ok().filter(|price| price.is_finite() && *price >= 0.0)
         else {
-            return wrong(format!("\"{price}\" is no price"), "write a number such as 0.4");
+            return wrong(format!("\"{price}\" is not a price"), "write a number such as 0.4");
         };
         if !flags.devices.iter().any(|known| known == device.trim()) {
-            return wrong(format!("\"{device}\" is none of --devices"), "name one of them");
+            return wrong(format!("\"{device}\" is not among --devices"), "name one of them");
         }
         prices.push((device.trim(), number));
     }

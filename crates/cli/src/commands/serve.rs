@@ -16,15 +16,15 @@ pub(super) fn run(flags: &Serve, as_json: bool) -> anyhow::Result<Answer> {
             open(address);
         }
     };
-    let stopping = || say("Finishing what is under way; Ctrl-C again stops it.\n");
+    let stopping = || say("Finishing running requests; press Ctrl-C again to stop them.\n");
     match serve(&options, ready, stopping) {
         Ok(Ended::Finished) => Ok(String::new().into()),
         Ok(Ended::Stopped) => {
-            say("Some of what was under way was stopped.\n");
+            say("Some requests were stopped.\n");
             Ok(Answer { text: String::new(), end: End::Interrupted })
         }
         Err(error) => {
-            let remedy = "choose another port with --port, or 0 for any that is free";
+            let remedy = "choose another port with --port, or 0 for a free one";
             let place = format!("--bind {} --port {}", flags.bind, flags.port);
             Err(Fault::new(format!("cannot listen: {error}"), remedy).at(place).into())
         }
@@ -39,15 +39,15 @@ fn announce(address: SocketAddr, as_json: bool) {
     } else {
         format!("http://{address}/\n")
     };
-    // Whoever does not read where the page is may know it already.
+    // A closed standard output must not keep the server from running.
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     if Access::of(address.ip()) == Access::Network {
-        say("Whoever can reach this address can use it: there is no password.\n");
+        say("Everyone who can reach this address can use it: there is no password.\n");
     }
 }
 
 fn say(text: &str) {
-    // Nobody can be told that nobody can be told.
+    // Where standard error is closed, there is no way to report that.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 

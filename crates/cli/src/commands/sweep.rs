@@ -3,7 +3,8 @@
 use super::request::Request;
 use super::{plot, signal};
 use crate::args::Sweep;
-use crate::render::{Screen, count, duration, name, sweep as text};
+use crate::render::screen::Screen;
+use crate::render::sweep as text;
 use crate::{Answer, End};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io;
@@ -12,9 +13,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
-use stepcast_report::of::{MOST_ACROSS, MOST_CELLS, Swept};
+use stepcast_report::adapters::{MOST_ACROSS, MOST_CELLS, Swept};
+use stepcast_report::format::{count, duration, name};
+use stepcast_study::MethodChoice;
 use stepcast_study::explore::sweep::{Axis, Format, Output, Row, Variants, fingerprint, on_threads, rows};
-use stepcast_study::predict::MethodChoice;
 
 /// More points than this need a limit.
 const MOST_POINTS: u128 = 10_000_000;
@@ -54,7 +56,7 @@ pub(super) fn run(flags: &Sweep, as_json: bool, screen: &Screen) -> anyhow::Resu
     Ok(answer)
 }
 
-/// What a plot of these axes is made of, if it can be drawn.
+/// The data of a plot over these axes, if it can be drawn.
 fn drawable(path: &Path, axes: &[Axis]) -> Result<Swept, Fault> {
     plot::check(path)?;
     Swept::new(axes).ok_or_else(|| {
@@ -79,12 +81,12 @@ pub(super) fn axes(vary: &[String]) -> Result<Vec<Axis>, Fault> {
     vary.iter().map(axis).collect()
 }
 
-/// Who is asked.
+/// The method that predicts the points.
 pub(super) fn asked(name: &str) -> Result<MethodChoice, Fault> {
     MethodChoice::named(name).map_err(|fault| fault.at(format!("--method {name}")))
 }
 
-/// What rows are written as under this name.
+/// The format that a file name implies.
 fn format(path: &Path) -> Result<Format, Fault> {
     Format::of(path).ok_or_else(|| {
         let remedy = "use a name such as sweep.csv or sweep.jsonl";
@@ -112,7 +114,7 @@ fn limited(flags: &Sweep, variants: &Variants<'_>, asked: MethodChoice) -> Resul
         let long = duration(Seconds::new(each.as_secs_f64() * all as f64));
         let number = u64::try_from(all).map_or_else(|_| format!("{:.1e}", all as f64), count);
         let reason = format!("the sweep has {number} points, which would take about {long}");
-        let remedy = "vary fewer values, or add --limit 1000000 for the first so many";
+        let remedy = "vary fewer values, or add --limit 1000000 for only the first million";
         return Err(Fault::new(reason, remedy).at("--vary"));
     }
     if flags.output.is_none() && all > u128::from(MOST_PRINTED) {
@@ -170,13 +172,13 @@ fn into_file(
     });
     bar.finish_and_clear();
     if let Some(error) = failed {
-        let remedy = "make room; the rows so far are kept, and --resume goes on from there";
+        let remedy = "free disk space; the rows so far are kept, and --resume continues there";
         let place = format!("-o {}", output.path.display());
         return Err(Fault::new(format!("cannot write: {error}"), remedy).at(place).into());
     }
-    let told = text::Written { path: &output.path, begun, rows: writer.rows, points };
+    let written = text::Written { path: &output.path, begun, rows: writer.rows, points };
     let end = if ended.is_break() && writer.rows < points { End::Interrupted } else { End::Done };
-    let text = if as_json { told.json()? } else { told.render(screen) };
+    let text = if as_json { written.json()? } else { written.render(screen) };
     Ok(Answer { text, end })
 }
 

@@ -2,12 +2,13 @@
 
 use super::plot::is_drawing;
 use super::request::Request;
-use crate::render::{Screen, name, several};
+use crate::render::screen::Screen;
 use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::scenario::Scenario;
-use stepcast_report::of;
+use stepcast_report::adapters;
+use stepcast_report::format::{name, several};
 use stepcast_study::simulate;
 use stepcast_trace::timeline::{is_perfetto, write_timeline};
 use stepcast_trace::write_text;
@@ -33,8 +34,7 @@ impl Failure {
 /// Whether there is a timeline to write, and not too long a one.
 pub(super) fn check(path: &Path, steps: u32, method: &dyn Method, scenario: &Scenario) -> Result<(), Fault> {
     if method.name() != "simulate" {
-        let reason =
-            format!("{} is a closed form: it has no timeline, only the simulation has one", method.name());
+        let reason = format!("{} is a closed form: only simulate has a timeline", method.name());
         let flag = format!("--timeline {}", path.display());
         return Err(Fault::new(reason, "add `--method simulate`").at(flag));
     }
@@ -59,14 +59,14 @@ pub(super) fn write(path: &Path, steps: u64, scenario: &Scenario) -> Result<(), 
     let recording = simulate::timeline(scenario, steps).map_err(Failure::Refused)?;
     let written = if is_drawing(path) {
         let title = format!("Steps of {}, simulated", name(scenario.name()));
-        write_text(path, &of::gantt(&recording, &title).svg())
+        write_text(path, &adapters::gantt(&recording, &title).svg())
     } else {
         write_timeline(path, &recording.timeline())
     };
     written.map_err(Failure::Unwritten)
 }
 
-/// What was written, for people.
+/// A note about the file that was written.
 pub(super) fn note(path: &Path, steps: u64, scenario: &Scenario, screen: &Screen) -> String {
     let viewer = match path {
         path if is_drawing(path) => "a browser",
@@ -74,10 +74,9 @@ pub(super) fn note(path: &Path, steps: u64, scenario: &Scenario, screen: &Screen
         _ => "ui.perfetto.dev or chrome://tracing",
     };
     let text = format!(
-        "The first {} of {} {} in {}: open it in {viewer}.",
+        "The timeline of the first {} of {} is in {}; open it in {viewer}.",
         several(steps, "step"),
         several(scenario.cluster.workers(), "worker"),
-        if steps == 1 { "is" } else { "are" },
         name(&path.display().to_string()),
     );
     format!("\n{}\n{}", screen.title("Timeline"), screen.paragraph(2, &text))

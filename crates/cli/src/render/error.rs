@@ -1,10 +1,10 @@
 //! One error: the reason, the place with a caret, the remedy.
 
-use super::Screen;
+use super::screen::Screen;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use stepcast_core::fault::{Excerpt, Fault};
 
-/// Longer texts are cut: a name of a megabyte helps nobody.
+/// Longer texts, such as a name of a megabyte, are cut.
 const LONGEST: usize = 600;
 
 /// The fault of a scenario, or of one of the values set by `--set`.

@@ -1,37 +1,14 @@
-//! A fit as text: its errors on both sets, and what it found.
+//! A fit as text: its errors on both sets, and the artefact that was written.
 
+use super::screen::Screen;
 use super::table;
-use super::{Screen, count, name, percent};
-use stepcast_report::table::{Column, Table};
+use stepcast_report::tables::fit as tables;
 use stepcast_study::fit::FitReport;
 use stepcast_validation::sets::steps::left_out_table;
 
+/// The errors and notes of a fit, its last line ended; `written` is the path of the artefact.
 pub(crate) fn render(fitted: &FitReport, written: &str, screen: &Screen) -> String {
-    let mut table = Table::new(
-        "",
-        [
-            Column::names("errors of"),
-            Column::names("set"),
-            Column::numbers("points"),
-            Column::numbers("median"),
-            Column::numbers("3rd quartile"),
-            Column::numbers("95th percentile"),
-            Column::numbers("worst"),
-        ],
-    );
-    for row in &fitted.rows {
-        let quality = &row.quality;
-        table.row([
-            name(&row.what),
-            row.set.to_owned(),
-            count(quality.points as u64),
-            percent(quality.median),
-            percent(quality.third_quartile),
-            percent(quality.percentile_95),
-            percent(quality.worst),
-        ]);
-    }
-    let mut text = table::render(&table, screen);
+    let mut text = table::section(&tables::errors(fitted), screen);
     text.push('\n');
     if !fitted.left_out.is_empty() {
         let left_out = left_out_table("Each model left out of the fit", &fitted.left_out, |_| "");

@@ -1,122 +1,21 @@
-//! Text for people: where it goes, and how numbers are written.
+//! Answers and errors as text: one file for each.
+//!
+//! Tables are built in `stepcast_report::tables`; here they are put into sections and printed.
 
+mod blocks;
 pub(crate) mod comparison;
 pub(crate) mod error;
 pub(crate) mod fit;
 pub(crate) mod forecast;
 pub(crate) mod fusion;
 pub(crate) mod import;
-mod interval;
 pub(crate) mod map;
 pub(crate) mod model;
 pub(crate) mod replacement;
+pub(crate) mod screen;
 pub(crate) mod search;
-mod simulation;
 pub(crate) mod sweep;
 pub(crate) mod table;
-pub(crate) mod updating;
 pub(crate) mod validation;
 
-use clap::builder::styling::{AnsiColor, Style};
-use std::io::{self, IsTerminal};
-pub(crate) use stepcast_report::words::{
-    count, difference, duration, grouped, limit, money, name, percent, ratio, several,
-};
-
-/// Width where there is no terminal to ask.
-const USUAL_WIDTH: u16 = 100;
-/// Narrower terminals get lines that wrap, wider ones no longer lines.
-const WIDTHS: (u16, u16) = (60, 120);
-
-/// Where text is shown.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Screen {
-    /// Columns.
-    pub(crate) width: u16,
-    /// Whether escape sequences are understood and welcome.
-    pub(crate) colours: bool,
-}
-
-impl Screen {
-    /// What standard output goes to.
-    pub(crate) fn of_stdout() -> Self {
-        let stdout = io::stdout();
-        Self::new(stdout.is_terminal(), terminal_size::terminal_size_of(&stdout))
-    }
-
-    /// What standard error goes to.
-    pub(crate) fn of_stderr() -> Self {
-        let stderr = io::stderr();
-        Self::new(stderr.is_terminal(), terminal_size::terminal_size_of(&stderr))
-    }
-
-    fn new(terminal: bool, size: Option<(terminal_size::Width, terminal_size::Height)>) -> Self {
-        let width = size.filter(|_| terminal).map_or(USUAL_WIDTH, |(width, _)| width.0);
-        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { width: width.clamp(WIDTHS.0, WIDTHS.1), colours: terminal && !refused }
-    }
-
-    /// The title of a section or of a table's columns.
-    pub(crate) fn title(&self, text: &str) -> String {
-        self.paint(text, Style::new().bold())
-    }
-
-    /// The figure that matters most.
-    pub(crate) fn strong(&self, text: &str) -> String {
-        self.paint(text, AnsiColor::Cyan.on_default().bold())
-    }
-
-    /// Good news.
-    pub(crate) fn good(&self, text: &str) -> String {
-        self.paint(text, AnsiColor::Green.on_default())
-    }
-
-    /// Bad news.
-    pub(crate) fn bad(&self, text: &str) -> String {
-        self.paint(text, AnsiColor::Yellow.on_default())
-    }
-
-    fn paint(&self, text: &str, style: Style) -> String {
-        if !self.colours || text.is_empty() {
-            return text.to_owned();
-        }
-        format!("{style}{text}{style:#}")
-    }
-
-    /// `text` broken into lines that fit, each after `indent` spaces.
-    pub(crate) fn paragraph(&self, indent: usize, text: &str) -> String {
-        let room = usize::from(self.width).saturating_sub(indent).max(20);
-        let mut lines = String::new();
-        let mut used = 0;
-        for word in text.split_whitespace() {
-            let length = word.chars().count();
-            if used > 0 && used + 1 + length > room {
-                lines.push('\n');
-                used = 0;
-            }
-            if used == 0 {
-                lines.extend(std::iter::repeat_n(' ', indent));
-            } else {
-                lines.push(' ');
-                used += 1;
-            }
-            lines.push_str(word);
-            used += length;
-        }
-        lines.push('\n');
-        lines
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paragraphs_fit() {
-        let screen = Screen { width: 30, colours: false };
-        let text = screen.paragraph(2, "one two three four five six seven eight nine ten");
-        assert!(text.lines().all(|line| line.starts_with("  ") && line.len() <= 30), "{text}");
-        assert_eq!(text.split_whitespace().count(), 10);
-    }
-}
+pub(crate) use screen::Screen;

@@ -1,26 +1,30 @@
 //! Tables as text: a rule under the titles, no other lines, indented by two.
 
-use super::Screen;
+use super::screen::Screen;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, presets};
 use comfy_table::{LineStyle, TableStyle};
-use stepcast_report::table::{Cells, Table};
+use stepcast_report::table::{Cells, Column, Table};
 
 const STYLE: TableStyle = presets::NOTHING.header_separator(LineStyle::none().fill('─').junction('─'));
 const INDENT: &str = "  ";
 
-/// The rows of a table under the titles of its columns, each line ended. Title and note are up to the caller.
+/// The rows of a table under the titles of its columns, without its title and note; each line is ended.
 pub(crate) fn render(table: &Table, screen: &Screen) -> String {
     let mut inner = comfy_table::Table::new();
     inner.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);
     inner.set_width(screen.width - INDENT.len() as u16);
-    if table.columns.iter().any(|column| !column.title.is_empty()) {
-        inner.set_header(table.columns.iter().map(|column| column.title.as_str()));
+    // A row's mark stands to the right of all columns.
+    let marks = table.rows.iter().any(|row| row.mark.is_some()).then(|| Column::names(""));
+    let columns: Vec<&Column> = table.columns.iter().chain(&marks).collect();
+    if table.has_titles() {
+        inner.set_header(columns.iter().map(|column| column.title.as_str()));
     }
     for row in &table.rows {
-        inner.add_row(&row.cells);
+        let mark = row.mark.map(|mark| format!("◂ {mark}"));
+        inner.add_row(row.cells.iter().chain(&mark));
     }
-    let last = table.columns.len().saturating_sub(1);
-    for (index, column) in table.columns.iter().enumerate() {
+    let last = columns.len().saturating_sub(1);
+    for (index, column) in columns.into_iter().enumerate() {
         let Some(inner) = inner.column_mut(index) else { continue };
         inner.set_padding((0, if index == last { 0 } else { 1 }));
         if column.cells == Cells::Numbers {
@@ -41,17 +45,36 @@ pub(crate) fn render(table: &Table, screen: &Screen) -> String {
     text
 }
 
-/// `width` cells, filled to `share`, in eighths of a cell.
-pub(crate) fn bar(share: f64, width: usize) -> String {
-    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    let filled = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
-    format!("{}{}", "█".repeat(filled / 8), EIGHTHS[filled % 8])
+/// The table under its title, and its note below.
+pub(crate) fn section(table: &Table, screen: &Screen) -> String {
+    let mut text = String::new();
+    if !table.title.is_empty() {
+        text = screen.title(&table.title) + "\n";
+    }
+    if !table.rows.is_empty() {
+        text.push_str(&render(table, screen));
+    }
+    if !table.note.is_empty() {
+        text.push_str(&screen.paragraph(INDENT.len(), &table.note));
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepcast_report::table::Column;
+
+    #[test]
+    fn marks_stand_beside_their_rows() {
+        let mut table = Table::new("Title", [Column::names("name")]);
+        table.row(["a".to_owned()]);
+        table.marked_row(["b".to_owned()], Some("best"));
+        table.note = "Note.".to_owned();
+        let text = section(&table, &Screen { width: 60, colours: false });
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "Title");
+        assert_eq!(lines[3..], ["  a", "  b     ◂ best", "  Note."]);
+    }
 
     #[test]
     fn tables_align_and_fit() {
@@ -68,14 +91,5 @@ mod tests {
   bcd    1,234  few
 ";
         assert_eq!(text, expected);
-    }
-
-    #[test]
-    fn bars_have_eighths() {
-        assert_eq!(bar(0.0, 10), "");
-        assert_eq!(bar(0.5, 4), "██");
-        assert_eq!(bar(0.53125, 4), "██▏");
-        assert_eq!(bar(f64::NAN, 4), "");
-        assert_eq!(bar(7.0, 2), "██");
     }
 }

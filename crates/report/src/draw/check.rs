@@ -1,4 +1,4 @@
-//! What every drawing has to be: well-formed, finite, within its bounds, no words upon words.
+//! Checks of every drawing: well-formed XML, finite numbers, all within the bounds, no overlapping text.
 
 use super::text::{heights, width};
 use roxmltree::{Document, Node};
@@ -16,7 +16,7 @@ pub(crate) fn golden(name: &str, drawn: &str) {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), drawn, "{name}");
 }
 
-/// Panics where something is wrong with a drawing.
+/// Panics where a drawing violates one of the checks.
 pub(crate) fn sound(drawn: &str) {
     let document = Document::parse(drawn).unwrap();
     let root = document.root_element();
@@ -49,7 +49,7 @@ pub(crate) fn sound(drawn: &str) {
     }
 }
 
-/// Text without that of its title.
+/// The text of an element without that of its `title` child.
 fn spoken(node: &Node<'_, '_>) -> String {
     node.children().filter(|child| child.is_text()).filter_map(|child| child.text()).collect()
 }

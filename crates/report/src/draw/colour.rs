@@ -21,7 +21,7 @@ pub(crate) fn of(share: f64) -> (String, bool) {
     (text, luminance([red, green, blue]) < EVEN)
 }
 
-/// On this luminance black and white stand out alike: both by 4.58.
+/// On this luminance black and white have the same contrast, 4.58.
 const EVEN: f64 = 0.179;
 
 /// Relative luminance of red, green and blue up to 255 (WCAG 2.2).
@@ -33,7 +33,7 @@ fn luminance(colour: [f64; 3]) -> f64 {
     0.2126 * red + 0.7152 * green + 0.0722 * blue
 }
 
-/// How much two colours, written as "#rrggbb", stand out from each other (WCAG 2.2).
+/// The contrast of two colours, written as "#rrggbb" (WCAG 2.2).
 #[cfg(test)]
 pub(crate) fn contrast(a: &str, b: &str) -> f64 {
     let of = |colour: &str| {
@@ -56,7 +56,7 @@ mod tests {
         assert_eq!(of(f64::NAN).0.len(), 7);
     }
 
-    /// 4.5 is what level AA asks of text.
+    /// Level AA requires a contrast of 4.5 for text.
     #[test]
     fn text_stands_out_on_every_colour() {
         for share in (0..=1000).map(|place| f64::from(place) / 1000.0) {

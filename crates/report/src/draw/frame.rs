@@ -5,42 +5,43 @@ use super::svg::Svg;
 use super::text::width;
 use super::unit::{Unit, significant, stepped};
 
-/// Room between the area and the lower edge of what belongs to the axis across.
+/// Height of the labels and title of the horizontal axis.
 pub(crate) const BELOW: f64 = 44.0;
-/// Between two labels of one axis.
+/// Least distance between two labels of one axis.
 const GAP: f64 = 8.0;
-/// Times beyond this are not read in seconds.
+/// Longer times are given in larger units than seconds.
 const LONGEST_IN_SECONDS: f64 = 120.0;
 
-/// How values lie along an axis.
+/// How values are spaced along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spacing {
-    /// By their differences; the ends are ticks.
+    /// Linear; the ends are ticks.
     Linear,
-    /// By their differences, no wider than they are.
+    /// Linear; the ends are those of the values.
     Exact,
-    /// By differences of whole numbers, which end where the axis ends.
+    /// Linear over whole numbers; the ends are those of the values.
     Whole,
-    /// By their ratios; the ends are ticks.
+    /// Logarithmic; the ends are ticks.
     Logarithmic,
-    /// By ratios of whole numbers, with ticks at powers of two.
+    /// Logarithmic over whole numbers, with ticks at powers of two.
     Doubling,
 }
 
-/// One axis: where values are, and what is written there.
+/// One axis: its scale and its labels.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Axis {
     title: String,
-    /// Where values are, and the size of the unit they are counted in; none where there are only places.
+    /// The scale and the size of its unit; none for an axis of categories.
     scale: Option<(Scale, f64)>,
-    /// Shares of the way, with labels.
+    /// Positions of the labels, from 0 to 1, with their texts.
     labels: Vec<(f64, String)>,
-    /// Whether lines cross the area at the labels.
+    /// Whether there are grid lines at the labels.
     grid: bool,
 }
 
 impl Axis {
-    /// Values of this extent in one unit that stands in the title; times that differ by powers of ten have a unit each.
+    /// An axis for values of this extent. The title has their unit; times over several powers of ten have units in their
+    /// labels instead.
     pub(crate) fn of(
         title: &str,
         (low, high): (f64, f64),
@@ -71,14 +72,14 @@ impl Axis {
         Self { title, scale: Some((scale, size)), labels, grid: true }
     }
 
-    /// Places at equal distances, each with its name.
+    /// Categories at equal distances.
     pub(crate) fn places(title: &str, names: impl ExactSizeIterator<Item = String>) -> Self {
         let count = names.len().max(1) as f64;
         let labels = names.enumerate().map(|(place, name)| ((place as f64 + 0.5) / count, name)).collect();
         Self { title: title.to_owned(), scale: None, labels, grid: false }
     }
 
-    /// Where a value is, as a share of the way.
+    /// The position of a value, from 0 to 1.
     fn share(&self, value: f64) -> f64 {
         self.scale.as_ref().map_or(0.5, |(scale, size)| scale.share(value / size))
     }
@@ -94,7 +95,7 @@ impl Axis {
     }
 }
 
-/// Two axes at their place.
+/// Two axes in a drawing.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Frame {
     pub(crate) left: f64,
@@ -106,10 +107,10 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Labels of the axis upwards are cut beyond this width.
+    /// Wider labels of the vertical axis are cut.
     const WIDEST_LABEL: f64 = 130.0;
 
-    /// Room to the left of the area that this axis needs.
+    /// Room to the left of the area that this vertical axis needs.
     pub(crate) fn beside(upwards: &Axis) -> f64 {
         upwards.widest(Self::WIDEST_LABEL) + 40.0
     }
@@ -117,17 +118,17 @@ impl Frame {
     /// Axes within a drawing of this width, from `top` down.
     pub(crate) fn new(across: Axis, upwards: Axis, drawing: f64, top: f64, height: f64) -> Self {
         let left = Self::beside(&upwards);
-        // The last label may stick out.
+        // The last label may extend beyond the area.
         let right = (across.labels.last().map_or(0.0, |(_, label)| width(label, "small")) / 2.0).max(20.0);
         Self { left, top, width: drawing - left - right.min(60.0), height, across, upwards }
     }
 
-    /// Where a value is, across.
+    /// The horizontal position of a value.
     pub(crate) fn x(&self, value: f64) -> f64 {
         self.left + self.across.share(value) * self.width
     }
 
-    /// Where a value is, upwards.
+    /// The vertical position of a value.
     pub(crate) fn y(&self, value: f64) -> f64 {
         self.top + (1.0 - self.upwards.share(value)) * self.height
     }
@@ -159,7 +160,7 @@ impl Frame {
         runs
     }
 
-    /// Draws what lies below lines and bars.
+    /// Draws the grid, which lies below lines and bars.
     pub(crate) fn draw(&self, svg: &mut Svg) {
         self.grid(svg);
         svg.line([self.left, self.floor(), self.left + self.width, self.floor()], "line");
@@ -178,7 +179,7 @@ impl Frame {
         }
     }
 
-    /// Labels and titles; labels for which there is no room are left out. The title upwards may reach `beyond` the area.
+    /// Labels and titles; labels for which there is no room are left out. The vertical title may reach `beyond` the area.
     pub(crate) fn labels(&self, svg: &mut Svg, beyond: f64) {
         let room = self.width / self.across.labels.len().max(1) as f64;
         let mut free = f64::NEG_INFINITY;

@@ -1,4 +1,4 @@
-//! What stands above a plot: its title, a note, and a legend that takes as many rows as it needs.
+//! The head of a plot: its title, a note, and a legend that takes as many rows as it needs.
 
 use super::pattern;
 use super::svg::{Shape, Svg, series};
@@ -9,10 +9,10 @@ pub(crate) const EDGE: f64 = 16.0;
 /// From one row of the legend to the next.
 const ROW: f64 = 20.0;
 const MARK: f64 = 22.0;
-/// Between a mark and its words, and between words and the next mark.
+/// Gaps between a mark and its text, and between the text and the next mark.
 const GAPS: (f64, f64) = (7.0, 18.0);
 
-/// What an entry of a legend looks like in the plot.
+/// How an entry of a legend looks in the plot.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Mark {
     /// A line of a series, with a class for its dashes.
@@ -33,7 +33,7 @@ pub(crate) enum Mark {
     Framed,
 }
 
-/// What stands above a plot.
+/// The head of a plot.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Head {
     pub(crate) title: String,
@@ -53,7 +53,7 @@ impl Head {
         if self.note.is_empty() { 34.0 } else { 52.0 }
     }
 
-    /// Where entries begin, from the upper left corner of the legend.
+    /// The positions of the entries, relative to the upper left corner of the legend.
     fn places(&self, across: f64) -> Vec<(f64, f64)> {
         let (mut x, mut y) = (0.0, 0.0);
         let room = across - 2.0 * EDGE;

@@ -1,4 +1,4 @@
-//! What plots are made of: SVG text, styles, scales, axes, legends.
+//! The parts of plots: SVG text, styles, scales, axes, legends.
 
 pub(crate) mod colour;
 pub(crate) mod frame;
@@ -16,10 +16,10 @@ pub(crate) mod check;
 use head::{EDGE, Head};
 use svg::Svg;
 
-/// Width of a drawing, unless its contents ask for more.
+/// Width of a drawing, unless its contents need more.
 pub(crate) const WIDTH: f64 = 760.0;
 
-/// A drawing with its title that says why there is nothing else in it.
+/// A drawing that has only a title and the reason why it is empty.
 pub(crate) fn nothing(title: &str, why: &str) -> String {
     let head = Head { title: title.to_owned(), ..Head::default() };
     let top = head.height(WIDTH);

@@ -1,4 +1,4 @@
-//! Fills that can be told apart without colours.
+//! Fills that can be distinguished without colours.
 
 use super::style::SERIES;
 use super::svg::{Svg, short};

@@ -1,18 +1,18 @@
-//! From values to places along an axis, and where its ticks are.
+//! Scales: from values to positions along an axis, and the ticks.
 
-/// Values beyond these cannot be told from nothing or from infinity on paper.
+/// Values outside this range are not drawn.
 const EXTREMES: (f64, f64) = (1e-200, 1e200);
-/// A range smaller than this share of its values is one value.
+/// A range smaller than this share of its values counts as one value.
 const RESOLUTION: f64 = 1e-9;
 /// Ranges of more decades than this have ticks at powers of ten only.
 const DECADES_WITH_HALVES: f64 = 3.0;
 
-/// Whether a value has a place on some axis.
+/// Whether a value can be drawn on some axis.
 pub(crate) fn drawable(value: f64) -> bool {
     value.is_finite() && (value.abs() > EXTREMES.0 || value.abs() <= 0.0) && value.abs() < EXTREMES.1
 }
 
-/// Smallest and largest of those that can be drawn.
+/// The smallest and the largest drawable value.
 pub(crate) fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     let values = values.into_iter().filter(|value| drawable(*value));
     values.fold(None, |seen, value| {
@@ -27,7 +27,7 @@ enum Kind {
     Logarithmic,
 }
 
-/// An axis without its place: an extent and its ticks.
+/// An extent and its ticks.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Scale {
     low: f64,
@@ -38,7 +38,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Equal distances for equal differences; about `most` ticks, and the ends are two of them.
+    /// Linear, with about `most` ticks; the ends are ticks.
     pub(crate) fn linear((low, high): (f64, f64), most: usize) -> Self {
         let (low, high) = widened(low, high);
         let step = nice_step((high - low) / most.max(1) as f64);
@@ -47,7 +47,7 @@ impl Scale {
         Self { low: first * step, high: last * step, kind: Kind::Linear, ticks }
     }
 
-    /// Equal distances for equal differences, no wider than they are.
+    /// Linear; the ends are those of the values.
     pub(crate) fn exact((low, high): (f64, f64), most: usize) -> Self {
         let (low, high) = widened(low, high);
         let step = nice_step((high - low) / most.max(1) as f64);
@@ -55,7 +55,7 @@ impl Scale {
         Self { low, high, kind: Kind::Linear, ticks }
     }
 
-    /// Equal distances for equal differences of whole numbers, no wider than they are; ticks are whole.
+    /// Linear over whole numbers; the ends are those of the values, and ticks are whole.
     pub(crate) fn whole((low, high): (f64, f64), most: usize) -> Self {
         let step = nice_step((high - low) / most.max(1) as f64).max(1.0);
         let (low, high) = if high > low { (low, high) } else { (low - 0.5, high + 0.5) };
@@ -63,7 +63,7 @@ impl Scale {
         Self { low, high, kind: Kind::Linear, ticks }
     }
 
-    /// Equal distances for equal ratios of positive numbers; the ends are ticks.
+    /// Logarithmic over positive numbers; the ends are ticks.
     pub(crate) fn logarithmic((low, high): (f64, f64), most: usize) -> Self {
         let (low, high) = widened_by_ratio(low, high);
         let exponents = low.log10().floor() as i32 - 1..=high.log10().ceil() as i32;
@@ -91,7 +91,7 @@ impl Scale {
         Self { low, high, kind: Kind::Logarithmic, ticks }
     }
 
-    /// Equal distances for equal ratios of positive numbers, no wider than they are; ticks at powers of two.
+    /// Logarithmic over positive numbers; the ends are those of the values, ticks at powers of two.
     pub(crate) fn doubling((low, high): (f64, f64), most: usize) -> Self {
         let (low, high) = if high > low { (low, high) } else { widened_by_ratio(low, high) };
         let (first, last) = (low.log2().ceil() as i32, high.log2().floor() as i32);
@@ -100,7 +100,7 @@ impl Scale {
         Self { low, high, kind: Kind::Logarithmic, ticks }
     }
 
-    /// The place of a value: 0 at the lower end, 1 at the upper one.
+    /// The position of a value: 0 at the lower end, 1 at the upper one.
     pub(crate) fn share(&self, value: f64) -> f64 {
         match self.kind {
             Kind::Linear => (value - self.low) / (self.high - self.low),
@@ -119,7 +119,7 @@ fn multiples(first: f64, last: f64, step: f64) -> Vec<f64> {
     (0..count).map(|place| (first + f64::from(place)) * step).collect()
 }
 
-/// The smallest of 1, 2, 5 times a power of ten that is no less.
+/// The smallest of 1, 2, 5 times a power of ten that is at least `least`.
 fn nice_step(least: f64) -> f64 {
     if least <= 0.0 {
         return 1.0;
@@ -129,7 +129,7 @@ fn nice_step(least: f64) -> f64 {
     digit.unwrap_or(10.0) * power
 }
 
-/// An extent with two ends.
+/// An extent whose ends differ.
 fn widened(low: f64, high: f64) -> (f64, f64) {
     let size = low.abs().max(high.abs());
     if high - low > RESOLUTION * size {

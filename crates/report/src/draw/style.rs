@@ -69,8 +69,7 @@ pub(crate) fn style() -> String {
     )
 }
 
-/// What stands between the tags of a drawing's style element, to the byte: pages that allow no other inline style need
-/// to know it.
+/// The content of a drawing's style element, to the byte: a page whose policy forbids other inline styles hashes it.
 pub fn embedded() -> String {
     format!("\n{}", style())
 }
@@ -95,7 +94,7 @@ mod tests {
     use super::super::colour::contrast;
     use super::*;
 
-    /// 4.5 is what level AA asks of text; the colours of series carry text too.
+    /// Level AA requires a contrast of 4.5 for text; the colours of series are used for text too.
     #[test]
     fn everything_stands_out_from_the_page() {
         for theme in [LIGHT, DARK] {

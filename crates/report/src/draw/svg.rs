@@ -66,7 +66,7 @@ impl Svg {
         self.text.push('\n');
     }
 
-    /// What `draw` draws, with words that a pointer over it shows.
+    /// The elements that `draw` adds, with a tooltip.
     pub(crate) fn titled(&mut self, words: &str, draw: impl FnOnce(&mut Self)) {
         self.raw(&format!("<g><title>{}</title>", escaped(words)));
         draw(self);
@@ -132,18 +132,18 @@ impl Svg {
         }
     }
 
-    /// Words at a place.
+    /// Text at a position.
     pub(crate) fn words(&mut self, x: f64, y: f64, class: &str, words: &str) {
         self.words_within(x, y, class, words, f64::INFINITY);
     }
 
-    /// Words at a place, cut where there is no room for them; a pointer shows them in full.
+    /// Text at a position, cut where there is no room for it; a tooltip shows it in full.
     pub(crate) fn words_within(&mut self, x: f64, y: f64, class: &str, words: &str, room: f64) {
         let place = format!("x=\"{}\" y=\"{}\"{}", short(x), short(y), classed(class));
         self.text_element(&place, class, words, room);
     }
 
-    /// Words that run upwards.
+    /// Text that runs upwards.
     pub(crate) fn upwards(&mut self, x: f64, y: f64, class: &str, words: &str, room: f64) {
         let (x, y) = (short(x), short(y));
         let place = format!("x=\"{x}\" y=\"{y}\"{} transform=\"rotate(-90 {x} {y})\"", classed(class));
@@ -185,10 +185,10 @@ pub(crate) fn short(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// Text that means itself, control characters left out.
+/// Escaped text, without control characters.
 pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    // The last two are no characters of XML.
+    // XML has no way to write the last two characters.
     for c in text.chars().filter(|c| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}')) {
         match c {
             '&' => safe.push_str("&amp;"),

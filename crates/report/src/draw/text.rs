@@ -1,6 +1,6 @@
-//! How much room words take, and words cut to the room there is.
+//! Widths of text, and text cut to a width.
 //!
-//! The reader's font is not known, so widths are those of a roomy one: what fits here fits there.
+//! The reader's font is not known, so widths are those of a wide one: text that fits in it fits in most fonts.
 
 /// Sizes of text in pixels, by class.
 fn size(class: &str) -> f64 {
@@ -37,7 +37,7 @@ pub(crate) fn width(words: &str, class: &str) -> f64 {
     words.chars().filter(|c| !c.is_control()).map(of).sum::<f64>() * size(class) * weight(class)
 }
 
-/// Height of a capital letter above the line, and of what hangs below it.
+/// Heights above and below the base line.
 #[cfg(test)]
 pub(crate) fn heights(class: &str) -> (f64, f64) {
     (0.75 * size(class), 0.22 * size(class))

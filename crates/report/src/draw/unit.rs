@@ -1,8 +1,8 @@
-//! Values as people read them: in a unit of the right size, with no more digits than matter.
+//! Values for people: in a unit of the right size, with few digits.
 
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 
-/// What a value is a number of.
+/// The unit of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Unit {
     /// Seconds.
@@ -13,13 +13,13 @@ pub enum Unit {
     Share,
     /// Units of a currency.
     Money(String),
-    /// Nothing that has a unit.
+    /// No unit.
     Number,
 }
 
 /// A quantity that can be drawn along an axis.
 pub trait Figure: Copy + Into<f64> {
-    /// What its values are a number of.
+    /// The unit of its values.
     const UNIT: Unit;
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn significant(value: f64, digits: i32) -> String {
     trimmed(value, (digits - 1 - magnitude).clamp(0, 9) as usize)
 }
 
-/// Values at equal distances of `step`, each with as many decimals as tell them apart.
+/// Values at distances of `step`, with as many decimals as distinguish them.
 pub(crate) fn stepped(value: f64, step: f64) -> String {
     if value.abs() >= 1e9 || (step < 1e-6 && value.abs() > 0.0) {
         return format!("{value:.1e}");

@@ -1,17 +1,16 @@
 //! A forecast in HTML: as a document that needs nothing else, or as the part of a page that holds the answer.
 //!
-//! Templates are in `templates/`; they escape every text that they are given, and only drawings, which escape for
-//! themselves, go in as they are.
+//! Templates are in `templates/`. They escape every text; only drawings and tables, whose texts are escaped already, are
+//! inserted as they are.
 
-mod tables;
-
-use crate::{of, tell, words};
+use crate::table::Table;
+use crate::tables::forecast;
+use crate::{adapters, format, html, sentences};
 use askama::Template;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Prediction, Warning};
 use stepcast_core::scenario::Scenario;
 use stepcast_study::Forecast;
-use tables::{Figure, Table};
 
 /// A drawing, and what to call its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,16 +26,16 @@ const LARGE: u32 = 10_000;
 
 /// The plots that a forecast has.
 pub fn plots(scenario: &Scenario, method: &dyn Method, forecast: &Forecast) -> Vec<Plot> {
-    let name = words::name(scenario.name());
+    let name = format::name(scenario.name());
     let prediction = &forecast.prediction;
-    let scaling = (!forecast.scaling.is_empty()).then(|| of::scaling_curve(forecast, &name).svg());
-    let breakdown = of::breakdown(&columns(scenario, method, forecast), &name).svg();
-    let staleness = of::staleness(prediction, &name).map(|staleness| staleness.svg());
+    let scaling = (!forecast.scaling.is_empty()).then(|| adapters::scaling_curve(forecast, &name).svg());
+    let breakdown = adapters::breakdown(&columns(scenario, method, forecast), &name).svg();
+    let staleness = adapters::staleness(prediction, &name).map(|staleness| staleness.svg());
     let all = [("scaling", scaling), ("breakdown", Some(breakdown)), ("staleness", staleness)];
     all.into_iter().filter_map(|(name, svg)| Some(Plot { name, svg: svg? })).collect()
 }
 
-/// The prediction, or those for all numbers of workers where they cost nothing.
+/// The prediction; of quick methods, the predictions for all numbers of workers.
 fn columns(scenario: &Scenario, method: &dyn Method, forecast: &Forecast) -> Vec<Prediction> {
     let workers = || forecast.scaling.iter().map(|point| point.workers);
     if !method.is_quick() || workers().any(|workers| workers > LARGE) {
@@ -52,25 +51,30 @@ fn columns(scenario: &Scenario, method: &dyn Method, forecast: &Forecast) -> Vec
 #[template(path = "answer.html")]
 struct Answer<'a> {
     sentence: String,
-    by: String,
-    figures: Vec<Figure>,
+    method: String,
+    figures: Table,
     plots: &'a [Plot],
-    tables: Vec<Table>,
+    tables: Vec<String>,
     balance: Option<String>,
     warnings: &'a [Warning],
 }
 
 impl<'a> Answer<'a> {
-    fn new(scenario: &Scenario, method: &dyn Method, forecast: &'a Forecast, plots: &'a [Plot]) -> Self {
-        Self {
-            sentence: tell::answer(forecast),
-            by: format!("Predicted by {}: {}.", method.name(), method.summary()),
-            figures: tables::figures(scenario, forecast),
+    fn new(
+        scenario: &Scenario,
+        method: &dyn Method,
+        forecast: &'a Forecast,
+        plots: &'a [Plot],
+    ) -> Result<Self, askama::Error> {
+        Ok(Self {
+            sentence: sentences::answer(forecast),
+            method: sentences::method(method),
+            figures: forecast::figures(scenario, forecast),
             plots,
-            tables: tables::all(scenario, forecast),
-            balance: tell::balance(&forecast.prediction, &forecast.advice),
+            tables: forecast::all(scenario, forecast).iter().map(html::section).collect::<Result<_, _>>()?,
+            balance: sentences::balance(&forecast.prediction, &forecast.advice),
             warnings: &forecast.prediction.warnings,
-        }
+        })
     }
 }
 
@@ -94,7 +98,7 @@ pub fn part(
     forecast: &Forecast,
     plots: &[Plot],
 ) -> Result<String, askama::Error> {
-    Answer::new(scenario, method, forecast, plots).render()
+    Answer::new(scenario, method, forecast, plots)?.render()
 }
 
 /// The question and the answer as a document; `inputs` is the scenario with every default, `command` what makes the
@@ -107,10 +111,10 @@ pub fn document(
     command: &str,
 ) -> Result<String, askama::Error> {
     let plots = plots(scenario, method, forecast);
-    let answer = Answer::new(scenario, method, forecast, &plots);
+    let answer = Answer::new(scenario, method, forecast, &plots)?;
     Document {
-        title: tell::title(scenario),
-        setting: tell::setting(scenario),
+        title: sentences::title(scenario),
+        setting: sentences::setting(scenario),
         answer,
         source: method.source(),
         inputs,

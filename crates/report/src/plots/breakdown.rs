@@ -1,4 +1,4 @@
-//! Where the time of a step goes, for several numbers of workers: bars of parts, one upon the other.
+//! The parts of a step for several numbers of workers, as stacked bars.
 
 use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
 use crate::draw::head::{Head, Mark};
@@ -9,15 +9,15 @@ use crate::draw::{WIDTH, nothing, pattern};
 use stepcast_core::quantity::Seconds;
 
 const HEIGHT: f64 = 300.0;
-/// Share of its place that a bar takes, and the widest bar.
+/// Share of its category that a bar takes, and the widest bar.
 const BAR: (f64, f64) = (0.72, 56.0);
 
 /// Parts of a step over workers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Breakdown {
-    /// What is trained on what.
+    /// The title of the plot.
     pub title: String,
-    /// Who predicts.
+    /// The method that predicts.
     pub method: String,
     /// In the order in which they are drawn.
     pub columns: Vec<Column>,

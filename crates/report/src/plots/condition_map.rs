@@ -8,12 +8,12 @@ use crate::draw::svg::{Svg, short};
 use crate::draw::unit::Unit;
 use stepcast_study::explore::map::Map;
 
-/// No drawing is narrower: its title has to be read.
+/// Least width of a drawing, so that its title is legible.
 const NARROWEST: f64 = 600.0;
 
 /// The map of `name` as SVG.
 pub fn condition_map(map: &Map, name: &str) -> String {
-    // Where everything is admissible, hatching would say nothing.
+    // Where every condition is admissible, nothing is hatched.
     let hatched: Vec<bool> =
         map.cells.iter().map(|cell| map.minibatch.is_some() && cell.admissible).collect();
     let nodes_title = match map.workers_per_node {
@@ -48,7 +48,7 @@ pub fn condition_map(map: &Map, name: &str) -> String {
     svg.finish()
 }
 
-/// What hatching and frame mean, and the best of all in words.
+/// The legend of hatching and frame, and the best condition in words.
 fn legend(map: &Map) -> (Vec<(Mark, String)>, String) {
     let mut marks = Vec::new();
     if let Some(range) = map.minibatch {

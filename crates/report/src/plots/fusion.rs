@@ -1,4 +1,4 @@
-//! Rules of fusion side by side: how long a step takes, and how much of it is communication that nothing hides.
+//! Rules of fusion side by side: step time, and the exposed communication in it.
 
 use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
 use crate::draw::head::{EDGE, Head, Mark};
@@ -19,7 +19,7 @@ const NAME: f64 = 230.0;
 /// Rules of fusion.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FusionComparison {
-    /// What is trained on what.
+    /// The title of the plot.
     pub title: String,
     /// From top to bottom.
     pub plans: Vec<Plan>,
@@ -32,23 +32,23 @@ pub struct Plan {
     pub rule: String,
     /// Time of one step.
     pub step: Seconds,
-    /// The part of it that is communication which nothing hides.
+    /// The exposed communication in it.
     pub exposed: Seconds,
     /// Messages of one step.
     pub messages: usize,
-    /// Why it matters more than others.
+    /// How it relates to the scenario.
     pub standing: Standing,
 }
 
-/// Why a rule matters.
+/// How a rule relates to the scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Standing {
-    /// One of many.
+    /// One of the candidates.
     #[default]
     Other,
-    /// What is done now.
+    /// The rule of the scenario.
     Own,
-    /// Nothing is faster.
+    /// The fastest plan.
     Best,
 }
 
@@ -87,7 +87,7 @@ impl FusionComparison {
     }
 }
 
-/// What stands beside a bar, its standing by a mark of its own.
+/// The text beside a bar, with a mark for the scenario's rule and the fastest plan.
 fn name(plan: &Plan) -> String {
     match plan.standing {
         Standing::Own | Standing::Other => plan.rule.clone(),

@@ -1,4 +1,4 @@
-//! What happens when: lanes one below the other, bars along time.
+//! A Gantt chart: operations as bars along time, in lanes one below the other.
 //!
 //! Bars too narrow to be seen are drawn as one with their neighbours, so that a drawing of some thousand operations stays
 //! small and shows where they are dense.
@@ -19,30 +19,30 @@ const LANE: (f64, f64) = (17.0, 13.0);
 const GROUP_GAP: f64 = 7.0;
 /// Narrower bars are merged.
 const NARROWEST: f64 = 0.5;
-/// More lanes make a drawing that nobody can take in.
+/// Most lanes that are drawn.
 const MOST_LANES: usize = 400;
 /// Room on the right.
 const RIGHT: f64 = 28.0;
 /// Widest names of groups and lanes.
 const NAMES: (f64, f64) = (110.0, 150.0);
 
-/// What happens when.
+/// A Gantt chart.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Gantt {
-    /// What is shown.
+    /// The title.
     pub title: String,
     /// From top to bottom; those of one group follow each other.
     pub lanes: Vec<Lane>,
-    /// From when until when; all of it if none is named.
+    /// Begin and end of the visible window; all if none is given.
     pub window: Option<[Seconds; 2]>,
 }
 
 /// One row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lane {
-    /// Whose it is: "worker 0".
+    /// The process that it belongs to: "worker 0".
     pub group: String,
-    /// What is used: "computing".
+    /// The resource: "computing".
     pub name: String,
     /// Lanes of one kind have one colour.
     pub kind: usize,
@@ -53,11 +53,11 @@ pub struct Lane {
 /// One operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// From when.
+    /// Begin.
     pub since: Seconds,
-    /// Until when.
+    /// End.
     pub until: Seconds,
 }
 
@@ -65,7 +65,7 @@ pub struct Bar {
 struct Merged<'a> {
     since: f64,
     until: f64,
-    /// When the last of them ended, be it out of sight.
+    /// The end of the last of them, which may lie outside the window.
     ended: f64,
     first: &'a Bar,
     count: usize,
@@ -117,7 +117,7 @@ impl Gantt {
         svg.finish()
     }
 
-    /// How wide names of groups and of lanes are, and where they end.
+    /// Widths of the names of groups and of lanes.
     fn names(&self) -> (f64, f64, f64) {
         let lanes = &self.lanes[..self.lanes.len().min(MOST_LANES)];
         let widest = |widths: &mut dyn Iterator<Item = f64>, most: f64| widths.fold(0.0, f64::max).min(most);
@@ -126,7 +126,7 @@ impl Gantt {
         (groups, own, 16.0 + groups + 12.0 + own + 8.0)
     }
 
-    /// Where time begins and ends in the drawing, as shares of its width.
+    /// Begin and end of the time axis, as shares of the width of the drawing.
     pub fn time_axis(&self) -> [f64; 2] {
         let (.., left) = self.names();
         [left / WIDTH, 1.0 - RIGHT / WIDTH]
@@ -184,7 +184,7 @@ impl Merged<'_> {
         let x = frame.x(self.since);
         let right = frame.left + frame.width;
         let wide = (frame.x(self.until) - x).max(NARROWEST).min(right - x);
-        // Neighbours are told apart by a gap, where there is room for one.
+        // A gap separates neighbours where there is room for one.
         let shown = if wide > 3.0 { wide - 0.7 } else { wide };
         let (since, until) = (Unit::Time.write(self.first.since.get()), Unit::Time.write(self.ended));
         svg.titled(&format!("{name}: {since} to {until}"), |svg| {

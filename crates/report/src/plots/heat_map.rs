@@ -11,7 +11,7 @@ use crate::draw::unit::Unit;
 const RIGHT: f64 = 112.0;
 /// Room above the cells, for the title.
 const TOP: f64 = 34.0;
-/// The cells take about this much room.
+/// Width and height that the cells take together, about.
 const ROOM: (f64, f64) = (640.0, 330.0);
 /// The largest and the smallest cell.
 const CELL: ((f64, f64), (f64, f64)) = ((64.0, 26.0), (6.0, 5.0));
@@ -27,12 +27,12 @@ pub(crate) struct Values<'a> {
     pub(crate) names: Vec<String>,
 }
 
-/// What a heat map shows.
+/// The contents of a heat map.
 pub(crate) struct HeatMap<'a> {
     pub(crate) title: &'a str,
     pub(crate) across: Values<'a>,
     pub(crate) upwards: Values<'a>,
-    /// By place across, then upwards; positive. Cells without a value are hatched.
+    /// Positive values, column by column from bottom to top. Cells without a value are hatched.
     pub(crate) values: Vec<Option<f64>>,
     /// Cells to hatch.
     pub(crate) hatched: Vec<bool>,
@@ -42,7 +42,7 @@ pub(crate) struct HeatMap<'a> {
 }
 
 impl HeatMap<'_> {
-    /// Width and height with everything around.
+    /// Width and height with axes and scale.
     pub(crate) fn size(&self) -> (f64, f64) {
         let frame = self.frame(0.0);
         (frame.left + frame.width + RIGHT, TOP + frame.height + BELOW)
@@ -71,7 +71,7 @@ impl HeatMap<'_> {
         }
     }
 
-    /// The place of a cell, by its place in `values`.
+    /// The position of a cell in the drawing, by its index in `values`.
     fn place(&self, index: usize, frame: &Frame) -> [f64; 4] {
         let rows = self.upwards.names.len();
         let (column, row) = (index / rows, index % rows);
@@ -116,7 +116,7 @@ impl HeatMap<'_> {
         let (x, y) = (x + wide / 2.0, y + high / 2.0 + 3.5);
         let words = self.unit.brief(value);
         if self.is_hatched(index) {
-            // The hatching stops short of the words.
+            // The hatching leaves room for the text.
             let room = width(&words, "small") + 4.0;
             svg.rect([x - room / 2.0, y - 9.5, room, 12.0], "", &fill);
         }

@@ -1,4 +1,4 @@
-//! One file for each plot: what it shows, as plain figures, and how it is drawn.
+//! One file for each plot: its plain figures, and how they are drawn.
 
 pub mod breakdown;
 pub(crate) mod condition_map;

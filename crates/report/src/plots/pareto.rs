@@ -1,4 +1,4 @@
-//! Time against cost: what was tried, and the front of those of which none is both faster and cheaper.
+//! Time against cost: the configurations that were tried, and their Pareto front.
 
 use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
 use crate::draw::head::{EDGE, Head, Mark};
@@ -10,21 +10,21 @@ use crate::draw::{WIDTH, nothing};
 use stepcast_core::quantity::Seconds;
 
 const HEIGHT: f64 = 320.0;
-/// Figures that differ by more are drawn by their ratios.
+/// Figures that differ by a larger factor have a logarithmic axis.
 const WIDE: f64 = 30.0;
 
 /// Time against cost.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Pareto {
-    /// What is searched.
+    /// The title of the plot.
     pub title: String,
-    /// In which costs are counted.
+    /// The currency of costs.
     pub currency: String,
-    /// What was tried, without those of the front.
+    /// Configurations that were tried, without those of the front.
     pub candidates: Vec<Choice>,
-    /// Those of which none is both faster and cheaper, the fastest first.
+    /// Configurations of which none is both faster and cheaper, the fastest first.
     pub front: Vec<Choice>,
-    /// The one that is recommended.
+    /// The recommended configuration.
     pub chosen: Option<Choice>,
 }
 
@@ -35,7 +35,7 @@ pub struct Choice {
     pub name: String,
     /// Time of the whole training.
     pub time: Seconds,
-    /// What that costs.
+    /// Cost of the whole training.
     pub cost: f64,
 }
 
@@ -68,16 +68,16 @@ impl Pareto {
         svg.polyline(&staircase(&front.iter().map(place).collect::<Vec<_>>()), "s0 stroke");
         for (choices, shape, series) in [(&candidates, Shape::Ring, 5), (&front, Shape::Circle, 0)] {
             for choice in choices {
-                svg.titled(&told(choice, &money), |svg| svg.marker(place(choice), shape, series));
+                svg.titled(&tooltip(choice, &money), |svg| svg.marker(place(choice), shape, series));
             }
         }
         if let Some(choice) = chosen {
             let (x, y) = place(choice);
-            svg.titled(&told(choice, &money), |svg| {
+            svg.titled(&tooltip(choice, &money), |svg| {
                 svg.marker((x, y), Shape::Diamond, 1);
                 svg.rect([x - 7.5, y - 7.5, 15.0, 15.0], "s1 stroke", "");
             });
-            // Above the area nothing is in the way.
+            // Above the area, the label overlaps nothing.
             let half = (width(&choice.name, "small") / 2.0).min(WIDTH / 2.0 - EDGE);
             let middle = x.clamp(EDGE + half, WIDTH - EDGE - half);
             svg.line([x, frame.top - 10.0, x, y - 7.5], "s1 stroke thin dotted");
@@ -101,11 +101,11 @@ impl Pareto {
     }
 
     fn description(&self, front: &[Choice], money: &Unit) -> String {
-        let told = |choice: &Choice| {
+        let figures = |choice: &Choice| {
             format!("{} for {}", Unit::Time.write(choice.time.get()), money.write(choice.cost))
         };
         let ends = front.first().zip(front.last()).map_or(String::new(), |(fastest, cheapest)| {
-            format!(" The fastest takes {}, the cheapest {}.", told(fastest), told(cheapest))
+            format!(" The fastest takes {}, the cheapest {}.", figures(fastest), figures(cheapest))
         });
         format!("Time against cost of training; {} configurations form the front.{ends}", front.len())
     }
@@ -115,7 +115,7 @@ fn good(choice: &Choice) -> bool {
     [choice.time.get(), choice.cost].iter().all(|&value| drawable(value) && value >= 0.0)
 }
 
-fn told(choice: &Choice, money: &Unit) -> String {
+fn tooltip(choice: &Choice, money: &Unit) -> String {
     format!("{}: {}, {}", choice.name, Unit::Time.write(choice.time.get()), money.write(choice.cost))
 }
 
@@ -127,7 +127,7 @@ fn axis(title: &str, (low, high): (f64, f64), unit: &Unit) -> Axis {
     Axis::of(title, (from, high), Spacing::Linear, unit, 7)
 }
 
-/// From one point to the next: first across, then up or down.
+/// Steps between the points: first horizontal, then vertical.
 fn staircase(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut steps: Vec<(f64, f64)> = Vec::new();
     for &(x, y) in points {

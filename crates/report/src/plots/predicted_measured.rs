@@ -7,11 +7,11 @@ use crate::draw::scale::{drawable, extent};
 use crate::draw::svg::{Shape, Svg};
 use crate::draw::unit::Figure;
 
-/// Height of the area; as wide, so that the diagonal is one.
+/// Height and width of the area: it is square, so that the diagonal has a slope of one.
 const SIDE: f64 = 440.0;
-/// Values that differ by more are drawn by their ratios.
+/// Values that differ by a larger factor have logarithmic axes.
 const WIDE: f64 = 10.0;
-/// Half of the band.
+/// Half the width of the band.
 const TOLERANCE: f64 = 0.1;
 
 /// Predictions against measurements of one quantity.
@@ -28,7 +28,7 @@ pub struct PredictedMeasured<Q> {
 /// Points that belong together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Set<Q> {
-    /// What they have in common.
+    /// Its name.
     pub name: String,
     /// The points.
     pub pairs: Vec<Pair<Q>>,
@@ -105,14 +105,14 @@ fn values<Q: Figure>(pair: &Pair<Q>) -> [f64; 2] {
     [pair.measured.into(), pair.predicted.into()]
 }
 
-/// By what share the prediction is above the measurement.
+/// The relative error of the prediction.
 fn error<Q: Figure>(pair: &Pair<Q>) -> f64 {
     let [measured, predicted] = values(pair);
     predicted / measured - 1.0
 }
 
-/// The diagonal, and where predictions are a tenth above or below: lines beside it where distances are ratios, lines
-/// that fan out where they are differences.
+/// The diagonal, and the band of predictions up to a tenth above or below it: parallel on logarithmic axes, fanning out
+/// on linear ones.
 fn band(svg: &mut Svg, frame: &Frame, by_ratios: bool) {
     let (low, high) = frame.across.ends();
     let right = frame.left + frame.width;

@@ -1,4 +1,4 @@
-//! Throughput over the number of workers, with what is known of its uncertainty, beside the ideal and beside measurements.
+//! Throughput over the number of workers with its interval, the ideal, and measurements.
 
 use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
 use crate::draw::head::{EDGE, Head, Mark};
@@ -10,33 +10,33 @@ use crate::draw::{WIDTH, nothing};
 use stepcast_core::quantity::SamplesPerSec;
 
 const HEIGHT: f64 = 300.0;
-/// The ideal may take this much more room than everything else; beyond, it leaves the area.
+/// The ideal may extend the axis by this factor; beyond, it leaves the area.
 const IDEAL_ROOM: f64 = 1.5;
-/// At least its beginning is shown, unless everything else would be pressed to the floor.
+/// At least the beginning of the ideal is shown, unless that compresses everything else too much.
 const IDEAL_BEGINS: f64 = 6.0;
-/// More points than this have no marks of their own.
+/// With more points than this, only the line is drawn.
 const MARKED: usize = 120;
-/// Throughputs that differ by more are drawn by their ratios, where the workers are.
+/// Throughputs that differ by a larger factor have a logarithmic axis, if that of the workers is logarithmic.
 const WIDE_THROUGHPUT: f64 = 10.0;
-/// Numbers of workers that differ by more are drawn by their ratios.
+/// Numbers of workers that differ by a larger factor have a logarithmic axis.
 const WIDE: f64 = 64.0;
-/// Above the area, for the words of marks.
+/// Room above the area for the labels of marked numbers of workers.
 const ROW: f64 = 16.0;
 
 /// Throughput over workers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ScalingCurve {
-    /// What is trained on what.
+    /// The title of the plot.
     pub title: String,
-    /// Who predicts.
+    /// The method that predicts.
     pub method: String,
     /// Predictions, in the order of workers.
     pub points: Vec<Point>,
     /// Measurements.
     pub measured: Vec<Measured>,
-    /// Workers of the cluster that was asked about.
+    /// Workers of the scenario's cluster.
     pub here: Option<u32>,
-    /// Workers from which on more of them hardly help.
+    /// Workers beyond which the throughput hardly grows.
     pub saturates_at: Option<u32>,
 }
 
@@ -45,18 +45,18 @@ pub struct ScalingCurve {
 pub struct Point {
     /// How many.
     pub workers: u32,
-    /// What is predicted.
+    /// The prediction.
     pub throughput: SamplesPerSec,
-    /// Between what it lies.
+    /// Its interval.
     pub low_high: Option<[SamplesPerSec; 2]>,
-    /// What all of them would do alone, taken together.
+    /// The sum of what all of them would do alone.
     pub ideal: Option<SamplesPerSec>,
 }
 
 /// One measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
-    /// Of how many workers.
+    /// Number of workers.
     pub workers: u32,
     /// Samples per second.
     pub throughput: SamplesPerSec,
@@ -108,7 +108,7 @@ impl ScalingCurve {
         Head { title: self.title.clone(), note: String::new(), legend }
     }
 
-    /// Upright lines at numbers of workers, each with its words in a row of its own.
+    /// Vertical lines at numbers of workers, each with its label in a row of its own.
     fn rules(&self, svg: &mut Svg, frame: &Frame, across: (f64, f64)) {
         let rules = [
             (self.here, "this cluster", "dot-dashed", 0.0),
@@ -154,7 +154,7 @@ fn ideal(point: &Point) -> Option<f64> {
     point.ideal.filter(|ideal| good(*ideal)).map(SamplesPerSec::get)
 }
 
-/// The axes, their upper edge not yet known.
+/// The axes; their upper edge is determined later.
 fn frame(across: (f64, f64), points: &[&Point], measured: &[&Measured]) -> Frame {
     let predicted = points.iter().map(|point| point.throughput.get());
     let bands = points.iter().filter_map(|point| band(point)).flatten();
@@ -175,7 +175,7 @@ fn frame(across: (f64, f64), points: &[&Point], measured: &[&Measured]) -> Frame
     Frame::new(across, upwards, WIDTH, 0.0, HEIGHT)
 }
 
-/// What is to be seen of the ideal.
+/// The visible part of the ideal.
 fn ideals(frame: &Frame, points: &[&Point]) -> Vec<Vec<(f64, f64)>> {
     let place = |point: &&Point| Some((frame.x(point.workers.into()), frame.y(ideal(point)?)));
     frame.visible(&points.iter().filter_map(place).collect::<Vec<_>>())

@@ -1,4 +1,4 @@
-//! How often gradients are how old: a bar for every staleness.
+//! A histogram of staleness: a bar for every value.
 
 use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
 use crate::draw::head::Head;
@@ -7,17 +7,17 @@ use crate::draw::unit::{Unit, significant};
 use crate::draw::{WIDTH, nothing};
 
 const HEIGHT: f64 = 260.0;
-/// Share of its place that a bar takes, and the widest bar.
+/// Share of its category that a bar takes, and the widest bar.
 const BAR: (f64, f64) = (0.8, 48.0);
 
 /// How often each staleness occurs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Staleness {
-    /// What is trained on what.
+    /// The title of the plot.
     pub title: String,
     /// Shares, from a staleness of 0 on.
     pub shares: Vec<f64>,
-    /// Whether the last share is that of all that is as stale or more.
+    /// Whether the last share includes all larger values.
     pub open_ended: bool,
     /// The mean, where it is known.
     pub mean: Option<f64>,

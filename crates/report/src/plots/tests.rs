@@ -1,4 +1,4 @@
-//! Every plot as it was, and every plot of anything: sound whatever the figures are.
+//! Plots of fixed figures against golden files, and plots of arbitrary figures against the checks of `draw::check`.
 
 mod any;
 mod examples;
@@ -51,7 +51,7 @@ fn narrow_bars_are_merged() {
     assert!(drawn.contains("op 0 and 49999 more"));
 }
 
-/// Two points of a front are joined by a step, not by a slope that would promise what nobody found.
+/// Points of a front are joined by steps: a slope would suggest configurations that were not found.
 #[test]
 fn the_front_is_a_staircase() {
     let drawn = examples::pareto().svg();

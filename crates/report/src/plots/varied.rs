@@ -8,19 +8,19 @@ use crate::draw::unit::Figure;
 use crate::draw::{WIDTH, nothing};
 
 const HEIGHT: f64 = 300.0;
-/// Numbers that differ by more are drawn by their ratios.
+/// Numbers that differ by a larger factor have a logarithmic axis.
 const WIDE: f64 = 64.0;
-/// So are numbers of which each is at least so many times the one before.
+/// So have numbers of which each is at least this many times the one before.
 const GROWING: f64 = 1.5;
-/// Share of its place that a bar takes, and the widest bar.
+/// Share of its category that a bar takes, and the widest bar.
 const BAR: (f64, f64) = (0.72, 56.0);
-/// More points than this have no marks of their own.
+/// With more points than this, only the line is drawn.
 const MARKED: usize = 120;
 
 /// A figure over the values of one key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Varied<Q> {
-    /// What is asked.
+    /// The title of the plot.
     pub title: String,
     /// The key.
     pub key: String,
@@ -28,7 +28,7 @@ pub struct Varied<Q> {
     pub quantity: String,
     /// Values of the key as they are written, each with its figure, where there is one.
     pub points: Vec<(String, Option<Q>)>,
-    /// The place of the best one.
+    /// The index of the best one.
     pub best: Option<usize>,
 }
 
@@ -84,7 +84,7 @@ impl<Q: Figure> Varied<Q> {
         numbers.windows(2).all(|pair| pair[0] < pair[1]).then_some(numbers)
     }
 
-    fn told(&self, place: usize, figure: f64) -> String {
+    fn tooltip(&self, place: usize, figure: f64) -> String {
         format!("{} = {}: {}", self.key, self.points[place].0, Q::UNIT.write(figure))
     }
 
@@ -114,7 +114,7 @@ impl<Q: Figure> Varied<Q> {
                 continue;
             };
             let (shape, series) = if is_best { (Shape::Diamond, 1) } else { (Shape::Circle, 0) };
-            svg.titled(&self.told(index, figure), |svg| svg.marker(place(index, figure), shape, series));
+            svg.titled(&self.tooltip(index, figure), |svg| svg.marker(place(index, figure), shape, series));
         }
     }
 
@@ -124,7 +124,7 @@ impl<Q: Figure> Varied<Q> {
         for (index, figure) in figures.iter().enumerate() {
             let Some(figure) = *figure else { continue };
             let (middle, y) = (frame.left + (index as f64 + 0.5) * room, frame.y(figure));
-            svg.titled(&self.told(index, figure), |svg| {
+            svg.titled(&self.tooltip(index, figure), |svg| {
                 svg.rect([middle - wide / 2.0, y, wide, frame.floor() - y], "s0 fill", "");
             });
             if best == Some(index) {

@@ -8,13 +8,13 @@ use crate::draw::scale::drawable;
 use crate::draw::svg::Svg;
 use crate::draw::unit::{Figure, Unit};
 
-/// No drawing is narrower: its title has to be read.
+/// Least width of a drawing, so that its title is legible.
 const NARROWEST: f64 = 600.0;
 
 /// A figure over the values of two keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariedPair<Q> {
-    /// What is asked.
+    /// The title of the plot.
     pub title: String,
     /// The figure's name: "throughput".
     pub quantity: String,
@@ -22,9 +22,9 @@ pub struct VariedPair<Q> {
     pub across: (String, Vec<String>),
     /// The key whose values go upwards, and its values as they are written.
     pub upwards: (String, Vec<String>),
-    /// By place across, then upwards.
+    /// Column by column, from bottom to top.
     pub figures: Vec<Option<Q>>,
-    /// The place of the best one.
+    /// The index of the best one.
     pub best: Option<usize>,
 }
 

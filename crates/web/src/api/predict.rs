@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::{SamplesPerSec, number};
 use stepcast_core::scenario::MAX_WORKERS;
+use stepcast_report::format::{grouped, limit, percent};
 use stepcast_report::page;
-use stepcast_report::words::{grouped, limit, percent};
 use stepcast_study::{Extent, Forecast, Prepared, Request};
 use tokio_util::sync::CancellationToken;
 

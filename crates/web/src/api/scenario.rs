@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use stepcast_core::method::Method;
 use stepcast_core::scenario::{Scenario, ScenarioFile};
-use stepcast_report::tell;
+use stepcast_report::sentences;
 use stepcast_study::predict::methods;
 
 /// A scenario, and what to change in its text.
@@ -94,7 +94,7 @@ fn described(shared: &Arc<Shared>, body: Body) -> Result<Described, Problem> {
             written,
             resolved: Some(scenario.to_file()),
             problem: None,
-            question: Some([tell::title(&scenario), tell::setting(&scenario)]),
+            question: Some([sentences::title(&scenario), sentences::setting(&scenario)]),
             methods: methods::all().iter().map(|method| applying(*method, &scenario)).collect(),
         },
         Err(problem) => Described {

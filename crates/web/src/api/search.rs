@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stepcast_report::of;
+use stepcast_report::adapters;
+use stepcast_report::format::name;
 use stepcast_report::plots::pareto::Pareto;
-use stepcast_report::words::name;
 use stepcast_study::explore::search::{Aim, Constraint, Effort, Entry, Report, Seen, search};
 use stepcast_study::explore::sweep::Axis;
 
@@ -130,14 +130,14 @@ fn aloud(shared: &Arc<Shared>, body: &Body, events: &Events) -> Result<(), Probl
         }
         if events.token().is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    let plot = (!report.front.is_empty()).then(|| of::pareto(&report, &about.name).svg());
+    let plot = (!report.front.is_empty()).then(|| adapters::pareto(&report, &about.name).svg());
     events.send(&Event::Found { report: Box::new(report), plot });
     Ok(())
 }
 
 /// The front as far as it is known.
 fn front(entries: Vec<Entry>, about: &About) -> Option<String> {
-    let front: Vec<_> = entries.iter().filter_map(of::choice).collect();
+    let front: Vec<_> = entries.iter().filter_map(adapters::choice).collect();
     (!front.is_empty()).then(|| {
         Pareto {
             title: format!("Time and cost of training {}", about.name),

@@ -16,9 +16,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
-use stepcast_report::of;
+use stepcast_report::adapters;
+use stepcast_report::format::name;
 use stepcast_report::plots::gantt::{Gantt, Lane};
-use stepcast_report::words::name;
 use stepcast_study::Request;
 use stepcast_study::simulate;
 use stepcast_trace::timeline::perfetto;
@@ -108,7 +108,7 @@ impl Run {
     fn new(scenario: &Scenario, request: &Request<Uploaded>, steps: u32) -> Result<Self, Problem> {
         check(scenario, steps)?;
         let recording = simulate::timeline(scenario, steps.into()).map_err(|why| request.refused(why))?;
-        let gantt = of::gantt(&recording, &format!("Steps of {}, simulated", name(scenario.name())));
+        let gantt = adapters::gantt(&recording, &format!("Steps of {}, simulated", name(scenario.name())));
         let mut groups = vec![0];
         let changes = gantt.lanes.windows(2).enumerate().filter(|(_, pair)| pair[0].group != pair[1].group);
         groups.extend(changes.map(|(place, _)| place + 1));

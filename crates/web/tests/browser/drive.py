@@ -197,7 +197,7 @@ def test_everything_can_be_downloaded(page):
     assert forecast["prediction"]["method"] == "layerwise"
     assert saved(page, "csv")[0].startswith(b"workers,")
     assert saved(page, "svg")[0].startswith(b"<svg")
-    assert b"Make it again" in saved(page, "html")[0]
+    assert b"Reproduce this report" in saved(page, "html")[0]
     page.click("#tab-timeline")
     page.wait_for_selector("#lanes svg", timeout=30_000)
     assert len(saved(page, "perfetto")[0]) > 1000

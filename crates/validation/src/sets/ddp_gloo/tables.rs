@@ -4,8 +4,8 @@ use super::predictions::JobPredictions;
 use super::testbed::Parameters;
 use crate::errors::signed_error;
 use crate::{Errors, Section};
+use stepcast_report::format::name;
 use stepcast_report::table::{Column, Table};
-use stepcast_report::words::name;
 
 pub(super) fn sections(predictions: &JobPredictions) -> Vec<Section> {
     let testbed = &predictions.testbed;

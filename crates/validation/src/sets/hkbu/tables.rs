@@ -2,8 +2,8 @@
 
 use super::predictions::{Ranking, SchemeErrors, SchemePredictions, ThroughputPrediction};
 use crate::{BoundCheck, Section};
+use stepcast_report::format::several;
 use stepcast_report::table::{Column, Table};
-use stepcast_report::words::several;
 
 pub(super) fn sections(predictions: &SchemePredictions) -> Vec<Section> {
     let by_model = predictions.rows.chunk_by(|a, b| a.model == b.model);

@@ -7,7 +7,7 @@ use crate::{Options, Progress, Report, Set, ValidationError};
 use serde::Deserialize;
 use stepcast_core::model::zoo;
 use stepcast_core::quantity::{Bytes, BytesPerSec, SamplesPerSec, Seconds};
-use stepcast_report::words::several;
+use stepcast_report::format::several;
 use stepcast_study::predict::interval::Case;
 
 const NAME: &str = "tf-saturation";

@@ -3,8 +3,8 @@
 use crate::errors::signed_error;
 use crate::{ErrorBounds, Errors, Evidence, Measured, Report, Section, ValidationError, bounds};
 use serde::Serialize;
+use stepcast_report::format::name;
 use stepcast_report::table::{Column, Table};
-use stepcast_report::words::name;
 use stepcast_study::predict::interval::Case;
 
 /// One published throughput and its prediction.

@@ -3,8 +3,8 @@
 use super::{StepPredictions, Times, is_bounded};
 use crate::Section;
 use crate::errors::signed_error;
+use stepcast_report::format::name;
 use stepcast_report::table::{Column, Table};
-use stepcast_report::words::name;
 use stepcast_study::fit::steps::LeftOutErrors;
 
 pub(super) fn sections(predictions: &StepPredictions) -> Vec<Section> {

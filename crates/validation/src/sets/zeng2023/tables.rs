@@ -3,8 +3,8 @@
 use super::{Calibration, CellPrediction, OperationCount, TableErrors, TablePredictions};
 use crate::{BoundCheck, Section};
 use stepcast_core::quantity::{BytesPerSec, Seconds};
+use stepcast_report::format::count;
 use stepcast_report::table::{Column, Table};
-use stepcast_report::words::count;
 
 const LEGEND: &str = "PT: predicted time as printed. authors: recomputed with the authors' own inputs; Δ: how far that is \
                       from PT. literal: the printed formulas as they stand. fitted: the layer-wise model, calibrated on \

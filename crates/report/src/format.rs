@@ -1,7 +1,7 @@
 //! Numbers, times and names as people read them.
 
 use stepcast_core::prediction::Bottleneck;
-use stepcast_core::quantity::Seconds;
+use stepcast_core::quantity::{SamplesPerSec, Seconds};
 
 /// 1,281,167.
 pub fn count(number: u64) -> String {
@@ -16,11 +16,16 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// A name that a user chose: no control characters, which a terminal would obey, and not too long.
+/// A name that a user chose, without control characters and not too long.
 pub fn name(text: &str) -> String {
     const LONGEST: usize = 60;
-    let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST).collect();
+    let shown = plain(&text.chars().take(LONGEST).collect::<String>());
     if text.chars().nth(LONGEST).is_some() { shown + "…" } else { shown }
+}
+
+/// A text without control characters, which a terminal would obey.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// "42790 samples/s" as "42,790 samples/s"; four digits stay together.
@@ -50,6 +55,11 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// A share as "94.9 %", always with one decimal.
+pub fn percent_with_decimal(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
 /// A number with three significant digits: "1.93", "12.4", "318".
 pub fn ratio(value: f64) -> String {
     match value.abs() {
@@ -66,7 +76,7 @@ fn count_signed(value: f64) -> String {
     format!("{sign}{}", count(value.abs().round() as u64))
 }
 
-/// A time as people say it: "1.234 s", "2 h 31 min", "3 d 4 h".
+/// A time in the units of a clock or a calendar: "1.234 s", "2 h 31 min", "3 d 4 h".
 pub fn duration(time: Seconds) -> String {
     const MINUTE: u64 = 60;
     const HOUR: u64 = 60 * MINUTE;
@@ -116,7 +126,7 @@ pub fn money(amount: f64) -> String {
     format!("{}.{:02}", count(cents / 100), cents % 100)
 }
 
-/// What limits a step, in a word or two.
+/// The bottleneck in a word or two.
 pub fn limit(bottleneck: Bottleneck) -> &'static str {
     match bottleneck {
         Bottleneck::Compute => "computing",
@@ -128,11 +138,51 @@ pub fn limit(bottleneck: Bottleneck) -> &'static str {
     }
 }
 
-/// Both ends, with a unit after the second one if they have the same.
-pub fn between([low, high]: [String; 2]) -> String {
+/// Three significant digits, but all digits of the whole part.
+pub fn average(value: f64) -> String {
+    let decimals = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.decimals$}")
+}
+
+/// A throughput without its unit, for a column that names it.
+pub fn bare_rate(rate: SamplesPerSec) -> String {
+    without_unit(grouped(rate.human()))
+}
+
+/// The ends of an interval of times, with three significant digits: "3.04–3.57 s".
+pub fn interval_of_times(ends: [Seconds; 2]) -> String {
+    interval(ends.map(|end| Seconds::new(three_digits(end.get())).human()))
+}
+
+/// The ends of an interval of throughputs, likewise: "26.9–31.6 samples/s".
+pub fn interval_of_rates(ends: [SamplesPerSec; 2]) -> String {
+    interval(ends.map(|end| grouped(SamplesPerSec::new(three_digits(end.get())).human())))
+}
+
+/// The ends of an interval of throughputs without their unit, for a column that names it.
+pub fn bare_interval_of_rates(ends: [SamplesPerSec; 2]) -> String {
+    without_unit(interval_of_rates(ends))
+}
+
+fn without_unit(rate: String) -> String {
+    rate.strip_suffix(" samples/s").map(str::to_owned).unwrap_or(rate)
+}
+
+fn three_digits(value: f64) -> f64 {
+    format!("{value:.2e}").parse().unwrap_or(value)
+}
+
+/// Both ends; a unit that they share stands once, after the second.
+fn interval([low, high]: [String; 2]) -> String {
     match (low.split_once(' '), high.split_once(' ')) {
-        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number} to {high}"),
-        _ => format!("{low} to {high}"),
+        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}–{high}"),
+        _ => format!("{low} – {high}"),
     }
 }
 
@@ -165,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_said_as_people_say_them() {
+    fn durations_have_units_of_clocks_and_calendars() {
         let say = |seconds| duration(Seconds::new(seconds));
         assert_eq!(say(0.0123), "12.3 ms");
         assert_eq!(say(119.9), "119.9 s");
@@ -186,9 +236,13 @@ mod tests {
     }
 
     #[test]
-    fn a_common_unit_stands_once() {
-        let text = |low: &str, high: &str| between([low.to_owned(), high.to_owned()]);
-        assert_eq!(text("1.2 s", "1.4 s"), "1.2 to 1.4 s");
-        assert_eq!(text("900 ms", "1.1 s"), "900 ms to 1.1 s");
+    fn intervals_have_three_digits_and_a_common_unit_once() {
+        let times = |low, high| interval_of_times([Seconds::new(low), Seconds::new(high)]);
+        assert_eq!(times(3.041, 3.572), "3.04–3.57 s");
+        assert_eq!(times(0.9, 1.1), "900 ms – 1.1 s");
+        let rates = [SamplesPerSec::new(12.0), SamplesPerSec::new(12_340.0)];
+        assert_eq!(interval_of_rates(rates), "12–12,300 samples/s");
+        assert_eq!(bare_interval_of_rates(rates), "12–12,300");
+        assert_eq!(bare_rate(SamplesPerSec::new(12_340.0)), "12,340");
     }
 }

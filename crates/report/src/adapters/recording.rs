@@ -3,17 +3,17 @@
 use crate::plots::gantt::{Bar, Gantt, Lane};
 use stepcast_study::simulate::Recording;
 
-/// What every worker did when, a lane for everything it uses.
+/// The operations of every worker over time, one lane for each resource.
 pub fn gantt(recording: &Recording, title: &str) -> Gantt {
     let timeline = recording.timeline();
     let mut lanes: Vec<Lane> = Vec::new();
     let mut kinds: Vec<String> = Vec::new();
-    // The first lane of every process, among all.
+    // The index of the first lane of every process.
     let mut first = Vec::new();
     for process in &timeline.processes {
         first.push(lanes.len());
         for name in &process.lanes {
-            // Lanes that hold what overlaps in another are called like it, with a number.
+            // A lane for operations that overlap in another one has its name and a number.
             let base = name.split_once(" (").map_or(name.as_str(), |(base, _)| base).to_owned();
             let kind = kinds.iter().position(|known| *known == base).unwrap_or_else(|| {
                 kinds.push(base);

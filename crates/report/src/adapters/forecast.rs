@@ -7,7 +7,7 @@ use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::SamplesPerSec;
 use stepcast_study::Forecast;
 
-/// Shares of staleness that are counted one by one; what is beyond is with the last.
+/// Entries of the staleness histogram; the last includes all larger values.
 const COUNTED: usize = 64;
 
 /// Throughput over workers.
@@ -41,7 +41,7 @@ pub fn breakdown(predictions: &[Prediction], name: &str) -> Breakdown {
     }
 }
 
-/// How stale gradients are, where a simulation tells.
+/// The staleness of gradients, if the prediction is simulated.
 pub fn staleness(prediction: &Prediction, name: &str) -> Option<Staleness> {
     let simulation = prediction.simulation.as_ref()?;
     Some(Staleness {

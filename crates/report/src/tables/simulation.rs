@@ -1,72 +1,73 @@
-//! What only a simulation knows, as text.
+//! Figures that only a simulation has: spreads, staleness, how busy resources are.
 
-use super::table;
-use super::table::bar;
-use super::{Screen, count, name, percent, ratio, several};
+use super::BAR;
+use crate::format::{count, name, percent, ratio, several};
+use crate::table::{Column, Table, bar};
 use stepcast_core::prediction::{Simulation, Spread};
 use stepcast_core::quantity::Seconds;
-use stepcast_report::table::{Column, Table};
-
-/// Cells of the widest bar.
-const BAR: usize = 24;
 
 /// Rows of the histogram; where there are more values, neighbours share a row.
-const ROWS: usize = 12;
+const HISTOGRAM_ROWS: usize = 12;
 
-/// A share that is not worth a row at the end of a histogram.
+/// Values at either end of the histogram that are rarer than this share a row with their neighbour.
 const RARE: f64 = 0.0005;
 
-/// The histogram's last value stands for all beyond it from here on.
+/// The last value that is counted by itself; the histogram's entry for it holds all larger values too.
 const LAST: usize = 63;
 
-/// Usages beyond these are left out.
+/// Resources that are listed.
 const MOST_RESOURCES: usize = 16;
 
-/// Steps and staleness with their spreads, and what follows from them.
-pub(super) fn figures(simulation: &Simulation, screen: &Screen) -> String {
-    let mut spreads = Table::new(
-        "",
-        [Column::names(""), Column::numbers("5 %"), Column::numbers("50 %"), Column::numbers("95 %")],
-    );
-    let mut row = |title: &str, spread: Spread, write: fn(f64) -> String| {
-        spreads.row([title.to_owned(), write(spread.low), write(spread.median), write(spread.high)]);
-    };
-    row("step of a worker", simulation.step_s, |time| Seconds::new(time).human());
-    row("staleness", simulation.staleness, ratio_or_whole);
+/// The tables of a simulation; the histogram only where staleness varies.
+pub(super) fn all(simulation: &Simulation) -> Vec<Table> {
+    let mut tables = vec![figures(simulation), spreads(simulation)];
+    if simulation.staleness_histogram.len() > 1 {
+        tables.push(staleness(simulation));
+    }
+    tables.push(usage(simulation));
+    tables
+}
 
-    let mut table = Table::new("", [Column::names(""), Column::names(""), Column::words("")]);
-    let mut row = |title: &str, value: String, note: &str| {
-        table.row([title.to_owned(), value, note.to_owned()]);
-    };
-    row(
+fn figures(simulation: &Simulation) -> Table {
+    let mut table = Table::of_figures("Simulation");
+    table.figure(
         "mean staleness",
         ratio_or_whole(simulation.mean_staleness),
         "updates of others between a worker's pull and its own update",
     );
-    row(
+    table.figure(
         "effective minibatch",
         format!("{} samples", ratio_or_whole(simulation.effective_minibatch)),
-        "that enter the parameters in between, its own included",
+        "that enter the parameters meanwhile, the worker's own included",
     );
-    row(
+    table.figure(
         "exposed communication",
         percent(simulation.exposed_communication),
-        "of a step during which the worker does not compute",
+        "of a step, during which the worker does not compute",
     );
-    row(
-        "simulated",
-        several(simulation.steps, "step"),
-        &match simulation.runs {
-            1 => "in 1 run: one run does not tell how sure that is".to_owned(),
-            runs => format!("in {runs} runs"),
-        },
-    );
-    let mut text = format!("{}\n{}", table::render(&spreads, screen), table::render(&table, screen));
+    let runs = match simulation.runs {
+        1 => "in 1 run; the spread between runs needs at least 2".to_owned(),
+        runs => format!("in {runs} runs"),
+    };
+    table.figure("simulated", several(simulation.steps, "step"), runs);
     if simulation.end != "all steps were done" {
         let end: String = simulation.end.chars().filter(|c| !c.is_control()).collect();
-        text.push_str(&screen.paragraph(2, &format!("The runs ended early: {end}.")));
+        table.note = format!("The runs ended early: {end}.");
     }
-    text
+    table
+}
+
+fn spreads(simulation: &Simulation) -> Table {
+    let mut table = Table::new(
+        "Percentiles",
+        [Column::names(""), Column::numbers("5th"), Column::numbers("50th"), Column::numbers("95th")],
+    );
+    let mut row = |title: &str, spread: Spread, write: fn(f64) -> String| {
+        table.row([title.to_owned(), write(spread.low), write(spread.median), write(spread.high)]);
+    };
+    row("step of a worker", simulation.step_s, |time| Seconds::new(time).human());
+    row("staleness", simulation.staleness, ratio_or_whole);
+    table
 }
 
 /// Whole numbers without decimals.
@@ -77,23 +78,26 @@ fn ratio_or_whole(value: f64) -> String {
     }
 }
 
-/// A bar for each staleness, or for each range of them.
-pub(super) fn staleness(simulation: &Simulation, screen: &Screen) -> String {
-    let mut table = Table::new("", [Column::numbers(""), Column::numbers(""), Column::names("")]);
+/// A row for each staleness, or for each range of them.
+fn staleness(simulation: &Simulation) -> Table {
+    let mut table = Table::new(
+        "Staleness of updates",
+        [Column::numbers("staleness"), Column::numbers("share"), Column::bars()],
+    );
     for (label, share) in bins(&simulation.staleness_histogram) {
         let shown = if share > 0.0 { percent(share) } else { "–".to_owned() };
         table.row([label, shown, bar(share, BAR)]);
     }
-    table::render(&table, screen)
+    table
 }
 
-/// The histogram in at most [`ROWS`] rows. What is rare at either end shares a row with its neighbour.
+/// The histogram in at most [`HISTOGRAM_ROWS`] rows.
 fn bins(histogram: &[f64]) -> Vec<(String, f64)> {
     let mut below = histogram.iter().scan(0.0, |sum, share| Some(accumulate(sum, *share)));
     let mut above = histogram.iter().rev().scan(0.0, |sum, share| Some(accumulate(sum, *share)));
     let Some(first) = below.position(|sum| sum > RARE) else { return Vec::new() };
     let last = above.position(|sum| sum > RARE).map_or(first, |place| histogram.len() - 1 - place).max(first);
-    let width = (last + 1 - first).div_ceil(ROWS);
+    let width = (last + 1 - first).div_ceil(HISTOGRAM_ROWS);
     let bin = |start: usize| {
         let end = (start + width - 1).min(last);
         let is_first = start == first && histogram[..first].iter().any(|share| *share > 0.0);
@@ -118,19 +122,19 @@ fn accumulate(sum: &mut f64, share: f64) -> f64 {
 }
 
 /// The busiest resources.
-pub(super) fn usage(simulation: &Simulation, screen: &Screen) -> String {
-    let mut table = Table::new("", [Column::names("resource"), Column::numbers("used"), Column::names("")]);
+fn usage(simulation: &Simulation) -> Table {
+    let mut table = Table::new(
+        "How busy resources are",
+        [Column::names("resource"), Column::numbers("used"), Column::bars()],
+    );
     for usage in simulation.usage.iter().take(MOST_RESOURCES) {
         table.row([name(&usage.resource), percent(usage.share), bar(usage.share, BAR)]);
     }
-    let mut text = table::render(&table, screen);
     let more = simulation.usage.len().saturating_sub(MOST_RESOURCES);
     if more > 0 {
-        text.push_str(
-            &screen.paragraph(2, &format!("… and {} less busy.", several(more as u64, "resource"))),
-        );
+        table.note = format!("{} more are less busy.", several(more as u64, "resource"));
     }
-    text
+    table
 }
 
 #[cfg(test)]
@@ -146,13 +150,13 @@ mod tests {
         assert_eq!(bins(&[f64::NAN]), []);
         assert_eq!(bins(&[0.0, 0.25, 0.75, 0.0]), [("1".to_owned(), 0.25), ("2".to_owned(), 0.75)]);
         let rows = bins(&[1.0 / 64.0; 64]);
-        assert!(rows.len() <= ROWS, "{rows:?}");
+        assert!(rows.len() <= HISTOGRAM_ROWS, "{rows:?}");
         assert_eq!((rows[0].0.as_str(), rows[10].0.as_str()), ("0–5", "60 or more"));
         assert!((total(&rows) - 1.0).abs() < 1e-12);
         let mut beyond = [0.0; 64];
         beyond[LAST] = 1.0;
         assert_eq!(bins(&beyond), [("63 or more".to_owned(), 1.0)]);
-        // Rare ends are with their neighbours, and nothing is lost.
+        // Rare values at the ends are added to their neighbours, and none is lost.
         let mut tailed = [0.000_01; 40];
         tailed[3..6].fill(0.333_21);
         let rows = bins(&tailed);

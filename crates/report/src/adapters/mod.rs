@@ -1,4 +1,4 @@
-//! Plots of what studies answer: one file for each kind of answer.
+//! From the answers of studies to the figures of plots: one file for each kind of answer.
 
 mod forecast;
 mod fusion;

@@ -10,7 +10,7 @@ pub const MOST_ACROSS: u64 = 20_000;
 /// Values of each of two keys that a heat map can show.
 pub const MOST_CELLS: u64 = 512;
 
-/// Throughput at the points of a sweep, to be drawn when all are known.
+/// Throughput at the points of a sweep, collected until the plot is drawn.
 #[derive(Debug, Clone)]
 pub struct Swept {
     /// Keys with their values.
@@ -38,14 +38,14 @@ impl Swept {
         Some(Self { first: key(first), second: second.map(key), grid, throughput: vec![None; points] })
     }
 
-    /// Keeps what a row has to say.
+    /// Keeps the throughput of a row.
     pub fn see(&mut self, row: &Row) {
         if let Ok(index) = usize::try_from(row.index) {
             self.note(index, row.answer.as_ref().ok().map(|figures| figures.throughput));
         }
     }
 
-    /// Keeps the throughput of the point `index`; none where there is none.
+    /// Keeps the throughput of the point `index`; none where it was refused.
     pub fn note(&mut self, index: usize, throughput: Option<SamplesPerSec>) {
         if let Some(place) = self.throughput.get_mut(index) {
             *place = throughput;
@@ -57,7 +57,7 @@ impl Swept {
         let title = format!("Throughput of {name}");
         let quantity = "throughput".to_owned();
         let known = self.throughput.iter().enumerate().filter_map(|(place, rate)| Some((place, (*rate)?)));
-        // The first of equals.
+        // Of equal values, the first.
         let best =
             known.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(place, _)| place);
         let first = &self.first;

@@ -3,7 +3,7 @@
 use crate::plots::pareto::{Choice, Pareto};
 use stepcast_study::explore::search::{Entry, Report};
 
-/// The best, the front, and the first of the best as the one that is chosen; without prices there is nothing to show.
+/// The best configurations, the front, and the first of the best as the chosen one; empty without prices.
 pub fn pareto(report: &Report, name: &str) -> Pareto {
     let others =
         report.best.iter().filter(|entry| !report.front.iter().any(|other| other.index == entry.index));

@@ -1,0 +1,23 @@
+//! The tables of every answer, one file for each answer.
+//!
+//! Each is built here once; text, HTML and notebooks print the same rows under the same titles.
+
+pub mod catalog;
+pub mod comparison;
+pub mod fit;
+pub mod forecast;
+pub mod fusion;
+pub mod import;
+pub mod map;
+pub mod model;
+pub mod operation;
+pub mod replacement;
+pub mod search;
+mod simulation;
+pub mod step;
+pub mod sweep;
+mod uncertainty;
+mod updates;
+
+/// Characters of the longest bar.
+const BAR: usize = 24;

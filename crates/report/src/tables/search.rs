@@ -1,0 +1,111 @@
+//! The best configurations of a search, its front, and its constraints.
+
+use super::sweep::titles;
+use crate::format::{count, duration, grouped, limit, money, name, plain};
+use crate::table::{Column, Table};
+use stepcast_core::quantity::Seconds;
+use stepcast_study::explore::search::{Entry, How, Objective, Report};
+
+/// Rows of the front that are shown.
+const FRONT: usize = 12;
+
+fn title(report: &Report) -> String {
+    let what = match report.objective {
+        Objective::Iteration => "Shortest step",
+        Objective::Epoch => "Shortest epoch",
+        Objective::Time => "Shortest training",
+        Objective::Cost => "Cheapest training",
+        Objective::CostTime => "Least cost × time",
+    };
+    match report.gap {
+        Some(gap) if gap <= 0.0 => what.to_owned(),
+        _ => format!("{what} that was found"),
+    }
+}
+
+/// "batch 32, servers.count 2".
+fn configuration(entry: &Entry) -> String {
+    let titles = titles(&entry.values.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>());
+    let words = entry.values.iter().zip(titles).map(|((_, value), title)| format!("{title} {}", name(value)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// The best configurations in order.
+pub fn best(report: &Report) -> Table {
+    let rows = &report.best;
+    let trains = rows.iter().any(|row| row.figures.training.is_some());
+    let costs = rows.iter().any(|row| row.figures.cost.is_some());
+    let mut columns = vec![Column::numbers(""), Column::words("configuration")];
+    if trains {
+        columns.push(Column::numbers("training"));
+    }
+    if costs {
+        columns.push(Column::numbers(format!("cost/{}", name(&report.currency))));
+    }
+    columns.extend([
+        Column::numbers("step time"),
+        Column::numbers("throughput"),
+        Column::names("bottleneck"),
+    ]);
+    let mut table = Table::new(title(report), columns);
+    for (place, entry) in rows.iter().enumerate() {
+        let figures = &entry.figures;
+        let mut cells = vec![(place + 1).to_string(), configuration(entry)];
+        if trains {
+            cells.push(figures.training.map_or(String::new(), duration));
+        }
+        if costs {
+            cells.push(figures.cost.map_or(String::new(), money));
+        }
+        cells.extend([
+            figures.iteration.human(),
+            grouped(figures.throughput.human()),
+            limit(figures.bottleneck).to_owned(),
+        ]);
+        table.row(cells);
+    }
+    table
+}
+
+/// The configurations of which none is both faster and cheaper, thinned out evenly where there are many.
+pub fn front(report: &Report) -> Table {
+    let all = &report.front;
+    let shown: Vec<&Entry> = match all.len() {
+        0..=FRONT => all.iter().collect(),
+        long => (0..FRONT).map(|place| &all[place * (long - 1) / (FRONT - 1)]).collect(),
+    };
+    let mut table = Table::new(
+        "Time against cost",
+        [Column::numbers("training"), Column::numbers("cost"), Column::words("configuration")],
+    );
+    for entry in &shown {
+        let time = entry.figures.training.unwrap_or(Seconds::ZERO);
+        let cost = entry.figures.cost.unwrap_or(0.0);
+        table.row([duration(time), money(cost), configuration(entry)]);
+    }
+    let among = if report.how == How::Exhaustive { "" } else { " predicted" };
+    let thinned = match all.len() > shown.len() {
+        true => format!("{} of {} are shown; `--json` has them all. ", shown.len(), count(all.len() as u64)),
+        false => String::new(),
+    };
+    table.note = format!("{thinned}No other{among} configuration is both faster and cheaper.");
+    table
+}
+
+/// How many configurations each constraint excludes.
+pub fn constraints(report: &Report) -> Table {
+    let mut table = Table::new(
+        "Constraints",
+        [
+            Column::names("constraint"),
+            Column::numbers("excludes"),
+            Column::numbers("alone"),
+            Column::words(""),
+        ],
+    );
+    for row in &report.constraints {
+        let nearest = row.nearest.clone().unwrap_or_default();
+        table.row([plain(&row.constraint), count(row.excluded), count(row.alone), nearest]);
+    }
+    table
+}
