@@ -71,7 +71,7 @@ fn readiness_becomes_computing() {
     assert!(matches!(figure("cycle"), SummaryValue::Time(time) if (time.get() - 620e-6).abs() < 1e-12));
     assert_eq!(summary.tables[0].rows.len(), 4);
     assert_eq!(notes.len(), 2, "{notes:?}");
-    assert!(notes[0].contains("has no end") && notes[1].contains("no computing"), "{notes:?}");
+    assert!(notes[0].contains("is truncated") && notes[1].contains("no computing"), "{notes:?}");
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn every_cut_gives_a_profile_or_an_error() {
     let text = timeline(&[1000, 1610, 2230]);
     for end in 1..text.len() {
         match imported(&text[..end]) {
-            Ok(imported) => assert!(imported.notes.iter().any(|note| note.contains("no end")), "{end}"),
+            Ok(imported) => assert!(imported.notes.iter().any(|note| note.contains("is truncated")), "{end}"),
             Err(error) => assert!(!error.remedy.is_empty()),
         }
     }

@@ -70,7 +70,7 @@ fn the_last_pass_of_a_caffe_log_counts() {
     assert_eq!(gradients, [240.0, 120.0], "in order of the backward pass, weight and bias together");
     assert!((found.steps[0].length - 1.5 * 6000.5e-6).abs() < 1e-12);
     let wrong = imported(&(line("0, 25, 2000, 7") + "and then nothing\n")).unwrap_err().to_string();
-    assert!(wrong.contains(":2") && wrong.contains("no tensor"), "{wrong}");
+    assert!(wrong.contains(":2") && wrong.contains("not a tensor"), "{wrong}");
     assert!(imported(&line("0, 25, 1e30, 7")).is_err());
     assert!(imported(&line("0, 25, 0, 0")).is_err(), "no layer takes any time");
 }
@@ -112,10 +112,10 @@ fn what_is_wrong_names_the_line() {
     let header = "layer,forward_ms,backward_ms,bytes\n";
     for (rows, line, reason) in [
         ("a,1,2,100\nb,1,2", 3, "3 cells"),
-        ("a,1,-2,100", 2, "cannot be"),
-        ("a,1,1e300,100", 2, "cannot be"),
-        ("a,1,2,1e20", 2, "cannot be"),
-        ("a,1,nan,100", 2, "cannot be"),
+        ("a,1,-2,100", 2, "is impossible"),
+        ("a,1,1e300,100", 2, "is impossible"),
+        ("a,1,2,1e20", 2, "is impossible"),
+        ("a,1,nan,100", 2, "cannot be read"),
         ("a,1,x,100", 2, "backward cannot be read"),
         ("a,1,2 MB,100", 2, "not a unit"),
     ] {

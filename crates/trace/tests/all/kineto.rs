@@ -250,7 +250,7 @@ fn broken_files_give_what_they_hold() {
     let twice = good.replace("\"cat\": \"kernel\"", "\"cat\": \"x\", \"cat\": \"kernel\"");
     assert_eq!(profile(read(twice.as_bytes()).unwrap()).steps, whole.steps, "the last of two keys counts");
     let absurd = good.replacen("\"dur\": 100.000", "\"dur\": -1e300", 2);
-    noted(absurd.as_bytes(), "times that cannot be");
+    noted(absurd.as_bytes(), "impossible times");
     let mut bytes = good.clone().into_bytes();
     let place = good.find("made_up_convolution").unwrap();
     bytes[place] = 0xff;

@@ -69,7 +69,7 @@ fn steps_that_have_nothing_in_common() {
     let of = |at, name: &str| {
         (0..4).fold(StepBuilder::at(at), |step, i| step.ran(WORKER, &format!("{name}{i}"), i, i + 1, 1))
     };
-    assert!(fails(&[of(0, "a"), of(10, "b")], &small_graph()).reason.contains("different things"));
+    assert!(fails(&[of(0, "a"), of(10, "b")], &small_graph()).reason.contains("the steps differ"));
 }
 
 #[test]

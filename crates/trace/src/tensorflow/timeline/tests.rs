@@ -92,7 +92,7 @@ fn what_is_missing_is_said() {
     let whole = timeline(0, true);
     let end = whole.rfind(",\n{\"ph\": \"O\"").unwrap();
     let notes = imported(&[whole[..end].to_owned()]).unwrap().notes;
-    assert!(notes.iter().any(|note| note.contains("no end")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("is truncated")), "{notes:?}");
     assert!(notes.iter().any(|note| note.starts_with("1 tensors that move have no size")), "{notes:?}");
     let short = whole.replace("\"side\"", "\"other\"");
     let notes = imported(&[whole, short]).unwrap().notes;
