@@ -1,17 +1,19 @@
 //! What a method answers: the same type for all of them, so that answers can stand side by side.
 
-use crate::quantity::{SamplesPerSec, Seconds, number};
+use crate::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_with::serde_as;
 
 /// One share of the iteration time.
+#[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Part {
     /// What the time is spent on.
     pub name: &'static str,
     /// How long, on the path that decides the iteration time.
-    #[serde(rename = "time_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "time_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub time: Seconds,
 }
 
@@ -34,6 +36,7 @@ pub enum Bottleneck {
 }
 
 /// One group of workers within a step.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct GroupReport {
     /// Index of the group in the scenario.
@@ -43,12 +46,12 @@ pub struct GroupReport {
     /// Samples per worker and step.
     pub batch: u32,
     /// Time of one whole step of computing, forward and backward.
-    #[serde(rename = "compute_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "compute_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub compute: Seconds,
     /// When its first gradients are ready.
-    #[serde(rename = "ready_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "ready_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub ready: Seconds,
     /// By what share one of these workers may compute slower at no cost: 0.4 is 40 %. None where the
     /// method does not tell.
@@ -77,27 +80,28 @@ pub struct Spread {
 
 /// Where the time of communication goes, from the first gradients to the end of the last all-reduce (Liu 2022, Figures 5
 /// and 7). All but `exposed` sum up to that time.
+#[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, Default, JsonSchema, Serialize)]
 pub struct Communication {
     /// Agreeing on what to send.
-    #[serde(rename = "negotiate_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "negotiate_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub negotiate: Seconds,
     /// Gradients wait for others or for slower workers, and nothing is sent.
-    #[serde(rename = "wait_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "wait_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub wait: Seconds,
     /// Something is sent.
-    #[serde(rename = "allreduce_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "allreduce_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub allreduce: Seconds,
     /// There is nothing to send yet.
-    #[serde(rename = "misc_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "misc_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub misc: Seconds,
     /// The part of all this that computing does not hide.
-    #[serde(rename = "exposed_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "exposed_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub exposed: Seconds,
 }
 
@@ -140,11 +144,12 @@ pub struct Simulation {
 }
 
 /// What brings gradients into the parameters beside workers that do not wait for it.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Updating {
     /// Time from one update to the next.
-    #[serde(rename = "iteration_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "iteration_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub iteration: Seconds,
     /// Where it goes; the parts sum up to it.
     pub breakdown: Vec<Part>,
@@ -155,6 +160,7 @@ pub struct Updating {
 }
 
 /// The answer of one method to one scenario.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Prediction {
     /// The method's name.
@@ -162,14 +168,14 @@ pub struct Prediction {
     /// Number of workers.
     pub workers: u64,
     /// Time of one step; with local SGD, the average over a round.
-    #[serde(rename = "iteration_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "iteration_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub iteration: Seconds,
     /// Samples that all workers process in one step.
     pub samples: u64,
     /// Samples per second of the whole cluster.
-    #[serde(rename = "throughput_samples_per_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "throughput_samples_per_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub throughput: SamplesPerSec,
     /// Throughput against that of the fastest single worker, alone and without communication.
     pub speedup: f64,

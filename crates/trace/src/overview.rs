@@ -7,9 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Map, Value as Json};
+use serde_with::serde_as;
 use stepcast_core::model::Model;
 use stepcast_core::profile::{Profile, Resource};
-use stepcast_core::quantity::{Seconds, number};
+use stepcast_core::quantity::{InBaseUnits, Seconds};
 
 /// What a recording holds.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -46,6 +47,7 @@ pub enum ContentFigures {
 }
 
 /// The steps of a profile.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Steps")]
 pub struct StepFigures {
@@ -56,20 +58,20 @@ pub struct StepFigures {
     /// How many there are.
     pub steps: usize,
     /// Mean length.
-    #[serde(rename = "mean_step_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "mean_step_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub mean: Seconds,
     /// Standard deviation.
-    #[serde(rename = "step_deviation_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "step_deviation_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub deviation: Seconds,
     /// The shortest.
-    #[serde(rename = "shortest_step_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "shortest_step_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub shortest: Seconds,
     /// The longest.
-    #[serde(rename = "longest_step_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "longest_step_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub longest: Seconds,
     /// What they use.
     pub resources: Vec<ResourceUsage>,

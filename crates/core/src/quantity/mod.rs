@@ -12,6 +12,11 @@ mod unit;
 
 pub use text::ParseQuantityError;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serializer;
+use serde_with::SerializeAs;
+use serde_with::schemars_1::JsonSchemaAs;
+use std::borrow::Cow;
 use unit::Unit;
 
 /// Defines a quantity: a newtype over `f64` in its base unit.
@@ -200,12 +205,28 @@ impl SamplesPerSec {
     }
 }
 
-/// Serialises a quantity as its number of base units, for results whose keys name the unit.
-pub fn number<Q: Copy + Into<f64>, S: serde::Serializer>(
-    quantity: &Q,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64((*quantity).into())
+/// Serialises a quantity as its number of base units, for results whose keys name the unit:
+/// `#[serde_as(as = "InBaseUnits")]`.
+pub struct InBaseUnits;
+
+impl<Q: Copy + Into<f64>> SerializeAs<Q> for InBaseUnits {
+    fn serialize_as<S: Serializer>(quantity: &Q, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64((*quantity).into())
+    }
+}
+
+impl<Q> JsonSchemaAs<Q> for InBaseUnits {
+    fn schema_name() -> Cow<'static, str> {
+        f64::schema_name()
+    }
+
+    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+        f64::json_schema(schemas)
+    }
+
+    fn inline_schema() -> bool {
+        f64::inline_schema()
+    }
 }
 
 #[cfg(test)]

@@ -162,6 +162,9 @@ impl Scenario {
             }
             _ => 0.0,
         };
+        if self.strategy.architecture != Architecture::StandAlone {
+            total += self.price.as_ref().and_then(|price| price.network_hour).unwrap_or(0.0);
+        }
         for group in &self.cluster.groups {
             total += group.price.or(usual)? * f64::from(group.count);
         }

@@ -39,6 +39,8 @@ keys! {
         worker_hour: f64 => f64, default(0.0), Check::NotNegative("a price such as 0.9"), Resolved;
         /// One parameter server for one hour.
         server_hour: f64 => f64, default(0.0), Check::NotNegative("a price such as 0.2"), Resolved;
+        /// The network for one hour.
+        network_hour: f64 => f64, optional("no cost"), Check::NotNegative("a price such as 0.5"), Resolved;
         /// The currency, as it is printed.
         currency: String => String, default(USUAL_CURRENCY), Check::Any, Resolved;
     }

@@ -3,11 +3,12 @@
 
 use crate::predict::memory;
 use serde::Serialize;
+use serde_with::serde_as;
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::{Cluster, WorkerGroup};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Prediction, Warning};
-use stepcast_core::quantity::{Seconds, number};
+use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
 
 /// Batches go no further unless they are named.
@@ -32,6 +33,7 @@ impl MinibatchRange {
 }
 
 /// One number of nodes with one batch.
+#[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Cell {
     /// Nodes.
@@ -39,10 +41,12 @@ pub struct Cell {
     /// Samples per worker and step.
     pub batch: u32,
     /// Time of one step.
-    #[serde(rename = "iteration_s", serialize_with = "number")]
+    #[serde(rename = "iteration_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub iteration: Seconds,
     /// One pass over the data.
-    #[serde(rename = "epoch_s", serialize_with = "number")]
+    #[serde(rename = "epoch_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub epoch: Seconds,
     /// Samples that enter one update, on average.
     pub minibatch: f64,

@@ -12,16 +12,18 @@ use crate::simulate::all_reduce;
 use candidates::{Candidate, candidates};
 use evaluate::Evaluator;
 use serde::Serialize;
+use serde_with::serde_as;
 use stepcast_core::fault::Fault;
 use stepcast_core::pass::Gradient;
 use stepcast_core::prediction::{Communication, Warning};
-use stepcast_core::quantity::{Bytes, Seconds, number};
+use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
 use stepcast_core::strategy::{Architecture, Fusion, Synchronisation};
 
 pub use settings::Settings;
 
 /// One rule.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
     /// "PyTorch, 25 MiB".
@@ -31,7 +33,8 @@ pub struct Line {
     /// Messages of one step.
     pub messages: usize,
     /// Time of one step.
-    #[serde(rename = "iteration_s", serialize_with = "number")]
+    #[serde(rename = "iteration_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub iteration: Seconds,
     /// Computing against the whole step.
     pub scaling_factor: f64,
@@ -70,12 +73,14 @@ pub enum Family {
 }
 
 /// One message of the best plan.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Message {
     /// Its gradients.
     pub gradients: Vec<String>,
     /// Their size.
-    #[serde(rename = "bytes", serialize_with = "number")]
+    #[serde(rename = "bytes")]
+    #[serde_as(as = "InBaseUnits")]
     pub size: Bytes,
 }
 

@@ -4,10 +4,11 @@ use crate::predict::advice::{with_bandwidth, with_startup};
 use crate::predict::methods;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_with::serde_as;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, Prediction};
-use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
+use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
 use stepcast_core::strategy::Architecture;
 
@@ -51,15 +52,16 @@ pub enum Answer {
 }
 
 /// What can be compared.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Figures {
     /// Time of one step.
-    #[serde(rename = "iteration_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "iteration_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub iteration: Seconds,
     /// Samples per second of the whole cluster.
-    #[serde(rename = "throughput_samples_per_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "throughput_samples_per_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub throughput: SamplesPerSec,
     /// Throughput against the sum of what all workers would do alone.
     pub scaling_factor: f64,
@@ -72,23 +74,24 @@ pub struct Figures {
 
 /// A step by the effects that methods model differently: found by asking the same method again without them. They sum up to
 /// the step.
+#[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Effects {
     /// What is left when transfers take no time.
-    #[serde(rename = "computing_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "computing_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub computing: Seconds,
     /// Transfers of the smallest cluster that computing does not hide.
-    #[serde(rename = "not_overlapped_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "not_overlapped_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub not_overlapped: Seconds,
     /// What more workers add to them: sharing links, waiting for each other.
-    #[serde(rename = "contention_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "contention_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub contention: Seconds,
     /// What transfers cost whatever their size.
-    #[serde(rename = "startup_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "startup_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub startup: Seconds,
 }
 

@@ -7,23 +7,25 @@ use crate::predict::scaling::{self, ScalingPoint};
 use crate::predict::slack;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_with::serde_as;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Prediction, Warning};
-use stepcast_core::quantity::{Seconds, number};
+use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
 use stepcast_core::strategy::Architecture;
 
 /// What training the whole data set takes.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Training {
     /// One pass over the data.
-    #[serde(rename = "epoch_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "epoch_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub epoch: Seconds,
     /// All passes.
-    #[serde(rename = "total_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "total_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub total: Seconds,
     /// Cost of all passes, where prices are given.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,27 +3,29 @@
 use crate::predict::interval::Intervals;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_with::serde_as;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Bottleneck;
-use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
+use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
 
 /// Scaling tables go at least this far.
 const SCALING_TO: u64 = 16;
 
 /// One number of workers.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct ScalingPoint {
     /// How many workers.
     pub workers: u32,
     /// Time of one step.
-    #[serde(rename = "iteration_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "iteration_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub iteration: Seconds,
     /// Samples per second of the whole cluster.
-    #[serde(rename = "throughput_samples_per_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "throughput_samples_per_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub throughput: SamplesPerSec,
     /// Between what a measured throughput should lie.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,27 +1,31 @@
 //! How much of a step the exchange of each layer's gradients is to blame for.
 
 use serde::Serialize;
+use serde_with::serde_as;
 use stepcast_analytic::collectives::curve;
 use stepcast_analytic::liu2022::{Outcome, Schedule, osf, passes, schedule};
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::Pass;
-use stepcast_core::quantity::{Bytes, Seconds, number};
+use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
 use stepcast_core::scenario::Scenario;
 
 /// A layer and what its gradients cost.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExposedLayer {
     /// Its name.
     pub name: String,
     /// Size of its gradients.
-    #[serde(rename = "gradient_bytes", serialize_with = "number")]
+    #[serde(rename = "gradient_bytes")]
+    #[serde_as(as = "InBaseUnits")]
     pub size: Bytes,
     /// Their share of the gradients of all layers.
     pub share: f64,
     /// How much shorter the step would be if they needed no exchange. What several layers cost together is not the sum:
     /// behind the gradients of one, those of another still have to wait.
-    #[serde(rename = "exposed_s", serialize_with = "number")]
+    #[serde(rename = "exposed_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub exposed: Seconds,
 }
 

@@ -6,13 +6,14 @@ mod exposure;
 use crate::simulate::all_reduce;
 use exposure::Step;
 use serde::Serialize;
+use serde_with::serde_as;
 use std::sync::Arc;
 use stepcast_analytic::liu2022::Liu2022;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::model::{Layer, LayerFile, Model, ModelFile, zoo};
 use stepcast_core::prediction::Warning;
-use stepcast_core::quantity::{Bytes, Flops, Seconds, number};
+use stepcast_core::quantity::{Bytes, Flops, InBaseUnits, Seconds};
 use stepcast_core::scenario::{ModelSource, Scenario, ScenarioFile};
 use stepcast_core::strategy::Fusion;
 use stepcast_core::suggest;
@@ -33,27 +34,33 @@ pub struct Substitution {
 }
 
 /// A model on the machines of a scenario.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figures {
     /// Trainable parameters.
     pub parameters: u64,
     /// Size of all gradients.
-    #[serde(rename = "gradient_bytes", serialize_with = "number")]
+    #[serde(rename = "gradient_bytes")]
+    #[serde_as(as = "InBaseUnits")]
     pub gradients: Bytes,
     /// Forward operations of one sample.
-    #[serde(rename = "forward_flop", serialize_with = "number")]
+    #[serde(rename = "forward_flop")]
+    #[serde_as(as = "InBaseUnits")]
     pub forward: Flops,
     /// Time of one step.
-    #[serde(rename = "iteration_s", serialize_with = "number")]
+    #[serde(rename = "iteration_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub iteration: Seconds,
     /// Communication that computing does not hide.
-    #[serde(rename = "exposed_s", serialize_with = "number")]
+    #[serde(rename = "exposed_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub exposed: Seconds,
     /// Computing against the whole step.
     pub scaling_factor: f64,
 }
 
 /// One layer that goes or comes.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LayerLine {
     /// Its name.
@@ -63,7 +70,8 @@ pub struct LayerLine {
     /// Shape of its output: "512×7×7".
     pub output: String,
     /// Size of its weights, without biases, as Table 3 of the paper counts.
-    #[serde(rename = "weight_bytes", serialize_with = "number")]
+    #[serde(rename = "weight_bytes")]
+    #[serde_as(as = "InBaseUnits")]
     pub weights: Bytes,
     /// Trainable parameters.
     pub parameters: u64,

@@ -13,11 +13,12 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::serde_as;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use stepcast_core::prediction::Prediction;
-use stepcast_core::quantity::{SamplesPerSec, number};
+use stepcast_core::quantity::{InBaseUnits, SamplesPerSec};
 use stepcast_core::scenario::MAX_WORKERS;
 use stepcast_report::format::{grouped, limit, percent};
 use stepcast_report::page;
@@ -47,6 +48,7 @@ pub(crate) struct Body {
 }
 
 /// What is told on the way, one on each line.
+#[serde_as]
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(crate) enum Event {
@@ -64,8 +66,7 @@ pub(crate) enum Event {
         /// For how many workers the last one was.
         workers: u64,
         /// What it says.
-        #[serde(serialize_with = "number")]
-        #[schemars(with = "f64")]
+        #[serde_as(as = "InBaseUnits")]
         throughput_samples_per_s: SamplesPerSec,
     },
     /// All of it.

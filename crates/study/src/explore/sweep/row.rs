@@ -4,13 +4,15 @@ use crate::predict::MethodChoice;
 use crate::predict::memory;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_with::serde_as;
 use stepcast_core::fault::Fault;
 use stepcast_core::prediction::{Bottleneck, Prediction};
-use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
+use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
 
 /// Figures of one point.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Figures {
     /// The method that was asked.
@@ -20,22 +22,22 @@ pub struct Figures {
     /// Machines: nodes with workers, and servers.
     pub nodes: u64,
     /// Time of one step.
-    #[serde(rename = "iteration_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "iteration_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub iteration: Seconds,
     /// Samples per second of the whole cluster.
-    #[serde(rename = "throughput_samples_per_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "throughput_samples_per_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub throughput: SamplesPerSec,
     /// Throughput against the sum of what all workers would do alone.
     pub scaling_factor: f64,
     /// One pass over the data, where a data set is given.
-    #[serde(rename = "epoch_s", serialize_with = "seconds", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(rename = "epoch_s", skip_serializing_if = "Option::is_none")]
+    #[serde_as(as = "Option<InBaseUnits>")]
     pub epoch: Option<Seconds>,
     /// All passes.
-    #[serde(rename = "training_s", serialize_with = "seconds", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<f64>")]
+    #[serde(rename = "training_s", skip_serializing_if = "Option::is_none")]
+    #[serde_as(as = "Option<InBaseUnits>")]
     pub training: Option<Seconds>,
     /// What all passes cost, where prices are given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,13 +73,6 @@ pub struct Row {
     pub digits: Vec<u64>,
     /// What is told about it.
     pub answer: Result<Figures, Refused>,
-}
-
-fn seconds<S: serde::Serializer>(time: &Option<Seconds>, serializer: S) -> Result<S::Ok, S::Error> {
-    match time {
-        Some(time) => number(time, serializer),
-        None => serializer.serialize_none(),
-    }
 }
 
 impl From<Fault> for Refused {

@@ -7,10 +7,11 @@
 use crate::simulate::{self, Recording, Simulate};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_with::serde_as;
 use std::collections::BTreeMap;
 use stepcast_core::method::Method;
 use stepcast_core::pass::Gradient;
-use stepcast_core::quantity::{Seconds, number};
+use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_sim::{ChunkRecord, StepRecord};
 
@@ -27,24 +28,26 @@ const SAME: f64 = 1e-9;
 const WAITING: &str = "start-up, waiting";
 
 /// Part of the path.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Share {
     /// A resource, or a layer.
     pub name: String,
     /// How long the step waits for it.
-    #[serde(rename = "time_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "time_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub time: Seconds,
     /// As a share of the step.
     pub share: f64,
 }
 
 /// The chain of operations that makes a step as long as it is.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct CriticalPath {
     /// Length of the simulated step.
-    #[serde(rename = "step_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "step_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub step: Seconds,
     /// By resource, the longest first; they sum up to the step.
     pub resources: Vec<Share>,

@@ -2,25 +2,27 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_with::serde_as;
 use stepcast_core::machine::Cluster;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
-use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
+use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
 use stepcast_core::strategy::Architecture;
 
 /// One change and what it would bring.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct WhatIf {
     /// "2× bandwidth".
     pub change: &'static str,
     /// Time of one step after the change.
-    #[serde(rename = "iteration_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "iteration_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub iteration: Seconds,
     /// Throughput after the change.
-    #[serde(rename = "throughput_samples_per_s", serialize_with = "number")]
-    #[schemars(with = "f64")]
+    #[serde(rename = "throughput_samples_per_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub throughput: SamplesPerSec,
     /// Throughput after against before: 0.3 is 30 % more.
     pub gain: f64,

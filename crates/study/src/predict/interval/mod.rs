@@ -18,10 +18,11 @@ pub use residuals::{Basis, Level, Pool, Residuals, committed, residuals};
 use inputs::Varied;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_with::serde_as;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Prediction, Simulation, Warning};
-use stepcast_core::quantity::{SamplesPerSec, Seconds};
+use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
 use stepcast_stats::student_t_95;
@@ -33,17 +34,16 @@ pub const LEVEL: f64 = 0.9;
 pub const FITTED_STEPS: &str = "fitted steps";
 
 /// Between what measurements should lie. Widths are half-widths of logarithms: 0.1 is about 10 %.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Interval {
     /// Share of measurements that should lie within.
     pub level: f64,
     /// Shortest and longest step.
-    #[serde(serialize_with = "seconds")]
-    #[schemars(with = "[f64; 2]")]
+    #[serde_as(as = "[InBaseUnits; 2]")]
     pub iteration_s: [Seconds; 2],
     /// Lowest and highest throughput.
-    #[serde(serialize_with = "rates")]
-    #[schemars(with = "[f64; 2]")]
+    #[serde_as(as = "[InBaseUnits; 2]")]
     pub throughput_samples_per_s: [SamplesPerSec; 2],
     /// By which runs differ; none where a single run or a closed form does not tell.
     pub sampling: Option<f64>,
@@ -57,14 +57,6 @@ pub struct Interval {
     pub by_input: Vec<InputEffect>,
     /// What the model error rests on.
     pub basis: Basis,
-}
-
-fn seconds<S: serde::Serializer>(ends: &[Seconds; 2], serializer: S) -> Result<S::Ok, S::Error> {
-    ends.map(Seconds::get).serialize(serializer)
-}
-
-fn rates<S: serde::Serializer>(ends: &[SamplesPerSec; 2], serializer: S) -> Result<S::Ok, S::Error> {
-    ends.map(SamplesPerSec::get).serialize(serializer)
 }
 
 /// What intervals of one scenario need, whatever the number of workers.

@@ -7,12 +7,14 @@ use super::testbed::{Parameters, Testbed};
 use crate::{ErrorBounds, Errors, ValidationError, bounds};
 use rayon::prelude::*;
 use serde::Serialize;
+use serde_with::serde_as;
 use std::path::Path;
-use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
+use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::strategy::Architecture;
 use stepcast_study::predict::interval::{Case, Limit, Machines, Pace, Regime};
 
 /// One job and its predictions.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct JobPrediction {
     /// What was trained.
@@ -32,16 +34,20 @@ pub(super) struct JobPrediction {
     /// Number of parameters.
     pub(super) parameters: u64,
     /// Measured time of a step.
-    #[serde(rename = "measured_s", serialize_with = "number")]
+    #[serde(rename = "measured_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub(super) measured: Seconds,
     /// Predicted with parameters fitted on other models.
-    #[serde(rename = "predicted_s", serialize_with = "number")]
+    #[serde(rename = "predicted_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub(super) predicted: Seconds,
     /// Predicted with parameters fitted on all jobs.
-    #[serde(rename = "fitted_s", serialize_with = "number")]
+    #[serde(rename = "fitted_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub(super) fitted: Seconds,
     /// Predicted by plain overlap, without fitted parameters.
-    #[serde(rename = "plain_s", serialize_with = "number")]
+    #[serde(rename = "plain_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub(super) plain: Seconds,
 }
 

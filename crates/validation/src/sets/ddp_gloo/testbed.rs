@@ -3,8 +3,9 @@
 use super::data::{Data, Place, ProfileRow};
 use super::prepared::PreparedJob;
 use serde::Serialize;
+use serde_with::serde_as;
 use stepcast_core::fitted::transfer::Curve;
-use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds, number};
+use stepcast_core::quantity::{Bytes, BytesPerSec, InBaseUnits, Seconds};
 use stepcast_fit::golden_section;
 use stepcast_stats::{deviation, mean, quantile};
 
@@ -24,10 +25,12 @@ pub(super) struct Testbed {
 }
 
 /// Parameters that are fitted to jobs, once for a testbed.
+#[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Parameters {
     /// c: time that a byte on the port takes of a rank's only core.
-    #[serde(rename = "core_per_byte_s", serialize_with = "number")]
+    #[serde(rename = "core_per_byte_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub(super) core_per_byte: Seconds,
     /// Time of computing on the loaded host relative to the profile.
     pub(super) slowness: f64,

@@ -5,8 +5,9 @@ use super::data::{self, Bounds, PublishedThroughput, Scheme};
 use super::predict::{OneGpu, PER_NODE, Testbed};
 use crate::{BoundCheck, ValidationError};
 use serde::Serialize;
+use serde_with::serde_as;
 use std::collections::BTreeMap;
-use stepcast_core::quantity::{BytesPerSec, number};
+use stepcast_core::quantity::{BytesPerSec, InBaseUnits};
 
 /// The row on which the rate within a node is fitted.
 const FITTED: (&str, Scheme, u32) = ("BERT-Base", Scheme::BspAllReduce, PER_NODE);
@@ -80,6 +81,7 @@ pub(super) struct Ranking {
 }
 
 /// All predictions.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct SchemePredictions {
     /// Every throughput.
@@ -89,10 +91,12 @@ pub(super) struct SchemePredictions {
     /// Order of the schemes.
     pub(super) rankings: Vec<Ranking>,
     /// Rate of an all-reduce within a node, fitted.
-    #[serde(rename = "within_bytes_per_s", serialize_with = "number")]
+    #[serde(rename = "within_bytes_per_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub(super) within_rate: BytesPerSec,
     /// The same rate in the catalog.
-    #[serde(rename = "catalog_within_bytes_per_s", serialize_with = "number")]
+    #[serde(rename = "catalog_within_bytes_per_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub(super) catalog_rate: BytesPerSec,
     /// The bounds, checked.
     pub(super) bounds: Vec<BoundCheck>,

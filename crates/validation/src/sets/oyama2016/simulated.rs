@@ -7,8 +7,9 @@ use super::data::Coefficients;
 use crate::{BoundCheck, ValidationError};
 use rayon::prelude::*;
 use serde::Serialize;
+use serde_with::serde_as;
 use stepcast_analytic::oyama2016::Threads;
-use stepcast_core::quantity::{Seconds, number};
+use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_sim::sprint::{Exchange, Length, Sprint};
 
 /// Nodes and batch of every configuration.
@@ -24,22 +25,27 @@ const JITTER: f64 = 0.1;
 const LENGTH: Length = Length { iterations: 1500, warm_up: 300 };
 
 /// One configuration, by the closed form and by simulation.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct SimulatedThreads {
     pub(super) nodes: u32,
     pub(super) gpus: u32,
     pub(super) batch: u32,
     /// T_GPU by the closed form.
-    #[serde(rename = "gpu_s", serialize_with = "number")]
+    #[serde(rename = "gpu_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub(super) gpu: Seconds,
     /// T_GPU simulated.
-    #[serde(rename = "simulated_gpu_s", serialize_with = "number")]
+    #[serde(rename = "simulated_gpu_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub(super) simulated_gpu: Seconds,
     /// T_Update by the closed form.
-    #[serde(rename = "update_s", serialize_with = "number")]
+    #[serde(rename = "update_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub(super) update: Seconds,
     /// T_Update simulated.
-    #[serde(rename = "simulated_update_s", serialize_with = "number")]
+    #[serde(rename = "simulated_update_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub(super) simulated_update: Seconds,
 }
 

@@ -8,10 +8,11 @@ use crate::{
     ErrorBounds, Evidence, Measured, Options, Progress, Report, Set, Source, ValidationError, bounds,
 };
 use serde::Serialize;
+use serde_with::serde_as;
 use std::path::Path;
 use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
-use stepcast_core::quantity::{SamplesPerSec, Seconds, number};
+use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::strategy::Architecture;
 use stepcast_fit::steps::{StepGroup, StepPart};
 use stepcast_study::fit::steps::{
@@ -52,13 +53,16 @@ impl Set for StepTimes {
 }
 
 /// One part of a step: predicted and measured time.
+#[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Times {
     /// Predicted without its own model.
-    #[serde(rename = "predicted_s", serialize_with = "number")]
+    #[serde(rename = "predicted_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub predicted: Seconds,
     /// Measured on the device.
-    #[serde(rename = "measured_s", serialize_with = "number")]
+    #[serde(rename = "measured_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub measured: Seconds,
 }
 

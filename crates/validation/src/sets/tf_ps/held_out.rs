@@ -7,8 +7,9 @@ use super::predictions::{JUDGED_FROM, RunPrediction};
 use super::testbed::Testbed;
 use rayon::prelude::*;
 use serde::Serialize;
+use serde_with::serde_as;
 use stepcast_core::fault::Fault;
-use stepcast_core::quantity::{Seconds, number};
+use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_stats::mean;
 
 /// From acknowledgements that overtake queues to acknowledgements that wait in them as data do.
@@ -21,6 +22,7 @@ const ESTABLISHED: [f64; 3] = [0.1, 0.15, 0.2];
 const SEARCH_RUNS: u64 = 10;
 
 /// The pair of parameters for one configuration.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Choice {
     /// The configuration that is left out.
@@ -28,7 +30,8 @@ pub(super) struct Choice {
     /// Share of upload queues that delay acknowledgements.
     pub(super) acknowledgements_queued: f64,
     /// Time after which a download is established.
-    #[serde(rename = "established_s", serialize_with = "number")]
+    #[serde(rename = "established_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub(super) established: Seconds,
     /// Mean error on the other configurations, in percent.
     pub(super) error_on_others: f64,

@@ -7,15 +7,17 @@ use super::{NAME, cases, predict};
 use crate::{ErrorBounds, Errors, Progress, ValidationError, bounds};
 use rayon::prelude::*;
 use serde::Serialize;
+use serde_with::serde_as;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use stepcast_core::fault::Fault;
-use stepcast_core::quantity::{BitsPerSec, number};
+use stepcast_core::quantity::{BitsPerSec, InBaseUnits};
 
 /// Runs with fewer workers than this are not judged: profiles were taken of them.
 pub(super) const JUDGED_FROM: u32 = 2;
 
 /// One measured run and its predictions, in samples per second.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct RunPrediction {
     /// Name of the configuration.
@@ -23,7 +25,8 @@ pub(super) struct RunPrediction {
     /// Number of workers.
     pub(super) workers: u32,
     /// Nominal rate of every link.
-    #[serde(rename = "rate_bits_per_s", serialize_with = "number")]
+    #[serde(rename = "rate_bits_per_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub(super) rate: BitsPerSec,
     /// Number of parameters.
     pub(super) parameters: u64,

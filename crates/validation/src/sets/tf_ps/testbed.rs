@@ -5,9 +5,10 @@ use super::capture::joining_share;
 use super::data::{Configuration, wrong};
 use super::iperf::Iperf;
 use serde::{Deserialize, Serialize};
+use serde_with::serde_as;
 use std::path::Path;
 use stepcast_core::fault::Fault;
-use stepcast_core::quantity::{Bytes, Seconds, number};
+use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
 use stepcast_sim::TcpSpec;
 use stepcast_stats::quantile;
 use stepcast_trace::unpacked;
@@ -27,22 +28,26 @@ const USUAL_PARSE_FIXED: f64 = 0.31e-3;
 const USUAL_PARSE_PER_BYTE: f64 = 0.17e-9;
 
 /// Parameters that all configurations share.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Testbed {
     /// Share of the nominal rate that payload gets, from iperf with one connection.
     pub(super) goodput: f64,
     /// Parsing of what has arrived: cost of a transfer.
-    #[serde(rename = "parse_fixed_s", serialize_with = "number")]
+    #[serde(rename = "parse_fixed_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub(super) parse_fixed: Seconds,
     /// Parsing: cost of a byte.
-    #[serde(rename = "parse_per_byte_s", serialize_with = "number")]
+    #[serde(rename = "parse_per_byte_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub(super) parse_per_byte: Seconds,
     /// Cores of the one host on which all processes run.
     pub(super) cores: f64,
     /// Spread of connections' shares, down and up, from iperf with four connections at once.
     pub(super) spread: [f64; 2],
     /// Window of a connection at first, from iperf with one connection.
-    #[serde(rename = "first_window_b", serialize_with = "number")]
+    #[serde(rename = "first_window_b")]
+    #[serde_as(as = "InBaseUnits")]
     pub(super) first_window: Bytes,
     /// Its spread, likewise.
     pub(super) first_window_spread: f64,
@@ -51,7 +56,8 @@ pub(super) struct Testbed {
     /// Share of upload queues that delay acknowledgements of downloads. Chosen on runs with several workers.
     pub(super) acknowledgements_queued: f64,
     /// Time after which a download is established. Chosen on runs with several workers, among what captures allow.
-    #[serde(rename = "established_s", serialize_with = "number")]
+    #[serde(rename = "established_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub(super) established: Seconds,
 }
 

@@ -7,6 +7,7 @@
 use super::data::{Config, Measured, PrintedCell};
 use crate::ValidationError;
 use serde::Serialize;
+use serde_with::serde_as;
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_core::compute::{BYTES_PER_WEIGHT, FLOPS_PER_FORWARD};
 use stepcast_core::keys::NameOr;
@@ -14,7 +15,7 @@ use stepcast_core::machine::catalog;
 use stepcast_core::machine::{DeviceSection, NetworkSection, WorkersSection};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
-use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds, number};
+use stepcast_core::quantity::{Bytes, BytesPerSec, InBaseUnits, Seconds};
 use stepcast_core::scenario::{ClusterSection, ModelSection, Scenario, ScenarioFile};
 use stepcast_core::strategy::Architecture;
 use stepcast_core::strategy::StrategySection;
@@ -34,6 +35,7 @@ pub struct Efficiency {
 }
 
 /// All fitted coefficients.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Calibration {
     /// The network that took no part in the fit; none if all did.
@@ -45,10 +47,12 @@ pub struct Calibration {
     /// Quadro RTX 4000; the GTX 1060, never measured by itself, is taken to be alike.
     pub gpu: Efficiency,
     /// Start-up cost of a transfer.
-    #[serde(rename = "startup_s", serialize_with = "number")]
+    #[serde(rename = "startup_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub startup: Seconds,
     /// Host time per byte.
-    #[serde(rename = "host_s_per_byte", serialize_with = "number")]
+    #[serde(rename = "host_s_per_byte")]
+    #[serde_as(as = "InBaseUnits")]
     pub host_per_byte: Seconds,
 }
 

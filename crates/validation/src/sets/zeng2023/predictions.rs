@@ -6,7 +6,8 @@ use super::data::{self, Config, PrintedCell};
 use super::{NAME, published};
 use crate::{BoundCheck, ValidationError};
 use serde::Serialize;
-use stepcast_core::quantity::{Seconds, number};
+use serde_with::serde_as;
+use stepcast_core::quantity::{InBaseUnits, Seconds};
 
 /// Operations of a network, recomputed: one row of Table 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -26,6 +27,7 @@ pub struct OperationCount {
 }
 
 /// One cell of Tables 2-7 and its predictions.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CellPrediction {
     /// Number of the table.
@@ -37,21 +39,26 @@ pub struct CellPrediction {
     /// Samples per worker and step.
     pub batch: u32,
     /// Predicted time as printed.
-    #[serde(rename = "printed_s", serialize_with = "number")]
+    #[serde(rename = "printed_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub printed: Seconds,
     /// Recomputed with the authors' inputs.
-    #[serde(rename = "authors_s", serialize_with = "number")]
+    #[serde(rename = "authors_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub authors: Seconds,
     /// Recomputed with the printed formulas.
-    #[serde(rename = "literal_s", serialize_with = "number")]
+    #[serde(rename = "literal_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub literal: Seconds,
     /// Predicted by the calibrated model, fitted on the other networks.
-    #[serde(rename = "calibrated_s", serialize_with = "number")]
+    #[serde(rename = "calibrated_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub calibrated: Seconds,
     /// Share of the step in which workers compute, by the calibrated model.
     pub computing_share: f64,
     /// Measured time.
-    #[serde(rename = "measured_s", serialize_with = "number")]
+    #[serde(rename = "measured_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub measured: Seconds,
     /// Accuracy as printed.
     pub printed_accuracy: f64,
@@ -66,6 +73,7 @@ pub struct CellPrediction {
 }
 
 /// One measured time of the workbook and its predictions.
+#[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SweepPoint {
     /// Machines.
@@ -75,13 +83,16 @@ pub struct SweepPoint {
     /// Samples per worker and step.
     pub batch: u32,
     /// Predicted by the calibrated model, fitted on the other networks.
-    #[serde(rename = "calibrated_s", serialize_with = "number")]
+    #[serde(rename = "calibrated_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub calibrated: Seconds,
     /// Predicted by the printed formulas.
-    #[serde(rename = "literal_s", serialize_with = "number")]
+    #[serde(rename = "literal_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub literal: Seconds,
     /// Measured time.
-    #[serde(rename = "measured_s", serialize_with = "number")]
+    #[serde(rename = "measured_s")]
+    #[serde_as(as = "InBaseUnits")]
     pub measured: Seconds,
 }
 
