@@ -226,19 +226,19 @@ fn a_profile_given_alone_has_its_own_errors() {
 }
 
 #[test]
-fn a_simulation_is_told_in_full_and_a_profile_has_no_device() {
+fn a_simulation_is_shown_in_full_and_a_profile_has_no_device() {
     let path = example("profile.toml");
     let text = run(&[&["predict", &path, "--workers", "2"][..], &QUICK].concat());
     for part in [
-        "with 90 %",
-        "by which simulated runs differ",
+        "90 % interval",
+        "spread of simulated runs",
         "Simulation\n",
         "step of a worker",
         "mean staleness",
         "effective minibatch",
         "exposed communication",
         "in 2 runs",
-        "How stale updates are\n",
+        "Staleness of updates\n",
         "How busy resources are\n",
         "server 0, downlink",
         "4 × as profiled ",
@@ -250,7 +250,10 @@ fn a_simulation_is_told_in_full_and_a_profile_has_no_device() {
         assert!(!text.contains(part), "{part:?} in\n{text}");
     }
     let one_run = run(&["predict", &path, "--workers", "2", "--set", "methods.simulate.runs=1"]);
-    assert!(one_run.contains("one run does not tell how sure") && !one_run.contains("inf"), "{one_run}");
+    assert!(
+        one_run.contains("the spread between runs needs at least 2") && !one_run.contains("inf"),
+        "{one_run}"
+    );
 }
 
 #[test]
