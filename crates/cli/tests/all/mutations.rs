@@ -9,8 +9,8 @@ use stepcast_core::profile::Profile;
 use stepcast_core::scenario::{Document, Scenario};
 use stepcast_study::predict::methods;
 
-const QUICK_START: &str = include_str!("../../../examples/quickstart.toml");
-const PROFILE: &str = include_str!("../../../examples/one-worker.json");
+const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
+const PROFILE: &str = include_str!("../../../../examples/one-worker.json");
 
 /// Values that a careless or a hostile author might write.
 const TOKENS: [&str; 43] = [

@@ -2,17 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of them")]
 
-mod asking;
-
-use asking::{app, ask, asking, request};
+use crate::asking::{app, ask, asking, request};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use serde_json::{Value, json};
 
-const QUICK_START: &str = include_str!("../../../examples/quickstart.toml");
-const ASYNC: &str = include_str!("../../../examples/async.toml");
-const ALL_REDUCE: &str = include_str!("../../../examples/all-reduce.toml");
+const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
+const ASYNC: &str = include_str!("../../../../examples/async.toml");
+const ALL_REDUCE: &str = include_str!("../../../../examples/all-reduce.toml");
 const LAYERS: &str = "layer,forward_ms,backward_ms,bytes\nfirst,1,2,4000\nsecond,2,3,8000\n";
 
 async fn get(app: &Router, path: &str) -> Value {

@@ -109,7 +109,7 @@ fn the_paper_says_2_94_seconds() {
 
 #[test]
 fn the_examples_of_the_manual_run() {
-    let manual = include_str!("../../../docs/scenario.md");
+    let manual = include_str!("../../../../docs/scenario.md");
     let blocks: Vec<&str> =
         manual.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(blocks.len() >= 4, "{}", blocks.len());

@@ -55,7 +55,7 @@ fn what_is_no_scenario_file_is_refused() {
 
 #[test]
 fn standard_input_is_a_scenario() {
-    let text = include_str!("../../../examples/quickstart.toml");
+    let text = include_str!("../../../../examples/quickstart.toml");
     let piped = stepcast(&["predict", "-"]).write_stdin(text).output().unwrap();
     let built_in = stepcast(&["predict"]).output().unwrap();
     assert_eq!(piped.stdout, built_in.stdout);

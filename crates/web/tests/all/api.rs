@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of them")]
 
-mod asking;
-
-use asking::{app, ask, asking, post, request};
+use crate::asking::{app, ask, asking, post, request};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
@@ -21,8 +19,8 @@ use stepcast_web::{Access, application};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-const QUICK_START: &str = include_str!("../../../examples/quickstart.toml");
-const ASYNC: &str = include_str!("../../../examples/async.toml");
+const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
+const ASYNC: &str = include_str!("../../../../examples/async.toml");
 
 /// The problem that a request ends in.
 async fn problem(app: &Router, request: Request<Body>) -> (u16, Value) {
@@ -110,7 +108,7 @@ async fn a_server_that_stops_says_so() {
 
 #[tokio::test]
 async fn searches_find_what_the_command_finds() {
-    let text = include_str!("../../../examples/search.toml");
+    let text = include_str!("../../../../examples/search.toml");
     let body =
         json!({ "scenario": text, "minimize": "cost", "vary": ["workers.0.count=0..4", "batch=32,64"] });
     let report = post(&app(), "/api/v1/search", body.clone()).await;
@@ -154,7 +152,7 @@ async fn timelines_are_drawn_by_windows() {
 #[tokio::test]
 async fn uploads_become_scenarios() {
     let app = app();
-    let trace = include_bytes!("../../../fuzz/seeds/kineto/alone.json");
+    let trace = include_bytes!("../../../../fuzz/seeds/kineto/alone.json");
     let upload = |bytes: &[u8], query: &str| {
         request("POST", &format!("/api/v1/uploads?{query}")).body(Body::from(bytes.to_vec())).unwrap()
     };

@@ -1,0 +1,13 @@
+//! The commands from outside, one module for each subject: a single program links faster than many.
+
+mod behaviour;
+mod broken;
+mod broken_fit;
+mod examples;
+mod fitted_device;
+mod imports;
+mod mutations;
+mod plots;
+mod profiles;
+mod sweep;
+mod walkthrough;

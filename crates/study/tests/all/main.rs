@@ -1,0 +1,4 @@
+//! Studies on whole data sets.
+
+mod gemm;
+mod sprint;
