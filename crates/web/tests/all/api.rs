@@ -1,7 +1,5 @@
 //! The server asked as clients ask it, and as they should not.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of them")]
-
 use crate::asking::{app, ask, asking, post, request};
 use axum::Router;
 use axum::body::Body;

@@ -1,7 +1,5 @@
 //! What the API says of itself at `/api`, held against what it answers.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of them")]
-
 use crate::asking::{app, ask, asking, request};
 use axum::Router;
 use axum::body::Body;

@@ -1,5 +1,7 @@
 //! The API from outside: what it answers, and whether its description says so.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of them")]
+
 mod api;
 mod asking;
 mod described;
