@@ -2,6 +2,8 @@
 //! [`layerwise`] is this project's own, the calibrated model that the papers' forms are limits of.
 //!
 //! No input or output, no clock, no threads, no logging.
+//!
+//! Internal to Stepcast: `stepcast-study` is the programming interface.
 
 pub mod baselines;
 pub mod collectives;

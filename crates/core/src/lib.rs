@@ -1,5 +1,7 @@
 //! What Stepcast talks about: quantities, models, devices, clusters, strategies, scenarios and
 //! predictions. No input or output, no clock, no threads, no logging: text in, values out.
+//!
+//! Internal to Stepcast: `stepcast-study` is the programming interface.
 
 pub mod compute;
 pub mod fault;

@@ -2,6 +2,8 @@
 //! them ([`efficiency`], [`gemm`], [`kernels`], [`steps`], [`transfer`]), how well ([`Quality`]), and what is kept of it ([`artefact`]).
 //!
 //! Coefficients of times are times per unit of work, so they are never negative: models use [`nnls`].
+//!
+//! Internal to Stepcast: `stepcast-study` is the programming interface.
 
 pub mod artefact;
 pub mod efficiency;

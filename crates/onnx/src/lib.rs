@@ -6,6 +6,8 @@
 //!
 //! Memory is bounded by the graph, not by the weights. Nothing in a file can make this crate panic: what cannot be
 //! used is a [`Fault`].
+//!
+//! Internal to Stepcast: `stepcast-study` is the programming interface.
 
 mod evaluate;
 mod functions;

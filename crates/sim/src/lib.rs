@@ -4,6 +4,8 @@
 //! that serve it, and the work of every operation. [`engine`] runs it.
 //!
 //! No input or output, no clock, no threads, no logging. The same program and seed give the same events.
+//!
+//! Internal to Stepcast: `stepcast-study` is the programming interface.
 
 mod engine;
 mod graph;

@@ -1,6 +1,8 @@
 //! Means, spreads, quantiles and confidence intervals: each statistic is written once, here.
 //!
 //! Plain numbers in, plain numbers out; depends on nothing. Units are the business of callers.
+//!
+//! Internal to Stepcast: `stepcast-study` is the programming interface.
 
 mod interval;
 mod normal;

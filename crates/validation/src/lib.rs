@@ -7,6 +7,8 @@
 //!
 //! Small data sets are embedded in the binary, larger ones are read from files. The longest set (`tf-ps`) simulates
 //! about a thousand runs and takes tens of seconds.
+//!
+//! Internal to Stepcast: `stepcast-study` is the programming interface.
 
 mod bounds;
 pub mod coverage;

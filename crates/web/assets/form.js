@@ -3,16 +3,27 @@
 import { $, make } from "./dom.js";
 
 const synchronisations = ["bsp", "async", "ssp(3)", "local-sgd(8)"];
-let lists = { models: [], devices: {}, networks: {} };
+let lists = { keys: new Map(), models: [], devices: {}, networks: {} };
 let change;
 
 export function begin(known, changed) {
-  lists = known;
+  const keys = known.keys.flatMap(({ path, keys }) => keys.map((key) => [`${path}.${key.name}`, key]));
+  lists = { ...known, keys: new Map(keys) };
   change = changed;
 }
 
+// What the scenario's own documentation has for a key; groups of workers are not told apart.
+function documented(key) {
+  return lists.keys.get(key.replace(/\.\d+(?=\.)/, ""));
+}
+
 function field(label, control, whole) {
-  return make("label", whole ? { class: "whole" } : {}, label, control);
+  const meaning = documented(control.name)?.meaning;
+  return make("label", { ...(whole ? { class: "whole" } : {}), ...(meaning ? { title: meaning } : {}) }, label, control);
+}
+
+function choices(key) {
+  return (documented(key)?.choices ?? []).map((name) => [name, name]);
 }
 
 function select(key, value, options, edits) {
@@ -74,7 +85,6 @@ export function show(written, resolved) {
   const add = make("button", { type: "button", class: "link" }, "Add a group of workers");
   add.addEventListener("click", () => change([{ key: `cluster.workers.${groups.length}.count`, value: "1" }]));
   const servers = (full.strategy?.architecture ?? "parameter-server") === "parameter-server";
-  const options = (names) => names.map((name) => [name, name]);
   const known = make("datalist", { id: "synchronisations" }, ...synchronisations.map((value) => make("option", { value })));
   $("fields").replaceChildren(
     field("Model", select("model.zoo", model.zoo ?? "", models, zoo), true),
@@ -92,10 +102,10 @@ export function show(written, resolved) {
       "fieldset",
       {},
       make("legend", {}, "Strategy"),
-      field("Architecture", select("strategy.architecture", full.strategy?.architecture ?? strategy.architecture ?? "parameter-server", options(["parameter-server", "all-reduce", "stand-alone"])), true),
+      field("Architecture", select("strategy.architecture", full.strategy?.architecture ?? strategy.architecture ?? "parameter-server", choices("strategy.architecture")), true),
       field("Synchronisation", input("strategy.synchronisation", strategy.synchronisation, { list: "synchronisations", placeholder: full.strategy?.synchronisation ?? "bsp" })),
       field("Batch of a worker", input("strategy.batch", strategy.batch, { ...count, placeholder: `${full.strategy?.batch ?? ""}` })),
-      field("Precision", select("strategy.precision", full.strategy?.precision ?? "fp32", options(["fp32", "tf32", "fp16", "bf16"]))),
+      field("Precision", select("strategy.precision", full.strategy?.precision ?? "fp32", choices("strategy.precision"))),
       known,
     ),
     make(

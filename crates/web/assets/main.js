@@ -165,9 +165,9 @@ upload.begin(({ scenario }) => start(scenario));
 onLink(follow);
 
 try {
-  const [known, models, devices, networks] = await Promise.all(["examples", "models", "devices", "networks"].map(get));
+  const [known, keys, models, devices, networks] = await Promise.all(["examples", "keys", "models", "devices", "networks"].map(get));
   examples = known;
-  form.begin({ models, devices, networks }, change);
+  form.begin({ keys, models, devices, networks }, change);
   $("example").append(...examples.map(({ name, question }) => make("option", { value: name }, `${name} – ${question}`)));
   if (!(await follow())) await start(examples[0].scenario, examples[0].name);
 } catch (problem) {

@@ -3,6 +3,8 @@
 //! Everything is answered by the same studies as on the command line, and charts are those of `report`. The server listens
 //! on this machine only unless told otherwise (`guard`), reads no file that a request names (`uploads`), and does
 //! heavy work in bounded queues that a client leaves by going away (`work`).
+//!
+//! Internal to Stepcast: `stepcast-study` is the programming interface.
 
 mod api;
 mod assets;

@@ -7,6 +7,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use stepcast_core::machine::{Device, Network};
+use stepcast_core::scenario::SectionDoc;
 use stepcast_study::predict::methods::Listed;
 
 /// The description, as it is served.
@@ -63,6 +64,7 @@ impl Specification {
         });
         let mut all = Describe { schemas: settings.into_generator(), paths: Map::new() };
         list::<Vec<catalog::Example>>(&mut all, "/api/v1/examples", "Scenarios to start from");
+        list::<Vec<SectionDoc>>(&mut all, "/api/v1/keys", "The keys of a scenario, section by section");
         list::<Vec<catalog::Model>>(&mut all, "/api/v1/models", "The models of the zoo");
         list::<Vec<Listed>>(&mut all, "/api/v1/methods", "The methods, as `stepcast methods --json`");
         list::<BTreeMap<String, Device>>(

@@ -78,7 +78,7 @@ macro_rules! keys {
                         <$given as $crate::keys::Given<$type>>::written(),
                         $crate::keys::default_text!($presence, $given, $type $(, $default)?),
                         concat!($($doc),*),
-                    ).bounded($check),)*
+                    ).bounded($check).chosen_from::<$given>(),)*
                     $($crate::keys::KeyDoc::new(stringify!($after), $awritten.to_owned(), $adefault, concat!($($adoc),*)),)*
                 ]
             }

@@ -18,6 +18,9 @@ pub use given::{Given, NameOr};
 pub(crate) use value::unordered;
 pub use value::{Figure, Value};
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 /// What larger values of a key do to a step. Bounds of searches rest on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
@@ -84,7 +87,7 @@ impl<T, S> std::fmt::Debug for Key<T, S> {
 }
 
 /// A key as people read about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KeyDoc {
     /// "host-rate".
     pub name: String,
@@ -94,6 +97,10 @@ pub struct KeyDoc {
     pub default: String,
     /// What it means.
     pub meaning: String,
+    /// All values, where they are a few names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub choices: Vec<String>,
 }
 
 impl KeyDoc {
@@ -107,7 +114,13 @@ impl KeyDoc {
             _ => first.to_lowercase().to_string(),
         });
         let meaning = first.unwrap_or_default() + letters.as_str();
-        Self { name: kebab(field), written, default: default.into(), meaning }
+        Self { name: kebab(field), written, default: default.into(), meaning, choices: Vec::new() }
+    }
+
+    /// The same with the names that a type has for its values.
+    pub(crate) fn chosen_from<T: JsonSchema>(mut self) -> Self {
+        self.choices = names_of(schemars::schema_for!(T).as_value());
+        self
     }
 
     /// The same with the bounds that a check sets.
@@ -115,6 +128,14 @@ impl KeyDoc {
         self.meaning.push_str(&check.bounds());
         self
     }
+}
+
+/// The names in a schema that allows nothing else.
+fn names_of(schema: &serde_json::Value) -> Vec<String> {
+    let list = |key: &str| schema.get(key).and_then(|list| list.as_array()).into_iter().flatten();
+    let named = list("enum").chain(list("oneOf").filter_map(|one| one.get("const")));
+    let nested = list("oneOf").filter_map(|one| one.get("enum")?.as_array()).flatten();
+    named.chain(nested).filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
 /// A field's name as files write it.
@@ -125,4 +146,22 @@ pub(crate) fn kebab(field: &str) -> String {
 /// A default as files write it.
 pub(crate) fn shown(default: &impl serde::Serialize) -> String {
     toml::Value::try_from(default).map_or_else(|_| String::new(), |value| format!("`{value}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::documentation;
+
+    #[test]
+    fn keys_of_a_few_names_offer_them() {
+        let choices = |path: &str, name: &str| {
+            let sections = documentation();
+            let section = sections.iter().find(|section| section.path == path).unwrap();
+            section.keys.iter().find(|key| key.name == name).unwrap().choices.clone()
+        };
+        assert_eq!(choices("strategy", "precision"), ["fp32", "tf32", "fp16", "bf16"]);
+        assert_eq!(choices("strategy", "architecture"), ["parameter-server", "all-reduce", "stand-alone"]);
+        assert_eq!(choices("cluster.servers", "placement"), ["greedy", "even"]);
+        assert!(choices("strategy", "batch").is_empty());
+    }
 }

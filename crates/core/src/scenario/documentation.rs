@@ -7,9 +7,11 @@ use super::{
 use crate::keys::KeyDoc;
 use crate::machine::{DeviceSection, NetworkSection, NodesSection, ServersSection, WorkersSection};
 use crate::strategy::{AllReduceSection, CurveSection, FusionSection, StrategySection};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// A section of a scenario file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SectionDoc {
     /// Where it stands: "cluster.network".
     pub path: &'static str,
@@ -49,7 +51,7 @@ impl SectionDoc {
     /// Its keys as a table in Markdown.
     pub fn markdown(&self) -> String {
         let mut text = String::from("| key | type | default | meaning |\n|---|---|---|---|\n");
-        for KeyDoc { name, written, default, meaning } in &self.keys {
+        for KeyDoc { name, written, default, meaning, .. } in &self.keys {
             text.push_str(&format!("| `{name}` | {written} | {default} | {meaning} |\n"));
         }
         text

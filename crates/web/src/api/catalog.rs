@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::machine::catalog;
 use stepcast_core::model::zoo;
+use stepcast_core::scenario::documentation;
 use stepcast_study::predict::methods as study;
 
 static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../examples");
@@ -49,6 +50,11 @@ fn example(file: &'static include_dir::File<'static>) -> Option<Example> {
     let words = words.join(" ");
     let question = words.split_once("? ").map_or(words.as_str(), |(question, _)| question);
     Some(Example { name, question: format!("{}?", question.trim_end_matches('?')), scenario })
+}
+
+/// Every key of a scenario: the form shows what each means and offers its values.
+pub(super) async fn keys() -> Response {
+    Json(documentation()).into_response()
 }
 
 pub(super) async fn methods() -> Response {

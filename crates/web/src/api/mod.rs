@@ -21,6 +21,7 @@ use std::sync::Arc;
 pub(crate) fn routes() -> Router<Arc<Shared>> {
     let first = Router::new()
         .route("/examples", get(catalog::examples))
+        .route("/keys", get(catalog::keys))
         .route("/methods", get(catalog::methods))
         .route("/models", get(catalog::models))
         .route("/devices", get(catalog::devices))
