@@ -13,7 +13,7 @@ use stepcast_report::tables::{comparison, fit, forecast, fusion, import, search}
 use stepcast_report::{adapters, html};
 use stepcast_study::Forecast;
 use stepcast_study::Request;
-use stepcast_study::explore::search::Report;
+use stepcast_study::explore::search::SearchReport;
 use stepcast_study::fit::FitReport;
 use stepcast_study::fuse::FusionReport;
 use stepcast_study::predict::compare::Comparison;
@@ -25,7 +25,7 @@ pub(crate) enum Content {
     Forecast { forecast: Box<Forecast>, scenario: Arc<stepcast_core::scenario::Scenario> },
     Comparison(Box<Comparison>),
     Fusion(Box<FusionReport>),
-    Search(Report),
+    Search(SearchReport),
     Fit { fitted: FitReport, written: Option<String> },
     Import { imported: Imported, written: Option<String> },
     Validation(Box<stepcast_validation::Report>),

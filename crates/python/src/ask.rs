@@ -16,7 +16,7 @@ use stepcast_core::prediction::Prediction;
 use stepcast_core::scenario::MAX_WORKERS;
 use stepcast_study::MethodChoice;
 use stepcast_study::explore::search as searching;
-use stepcast_study::explore::search::{Aim, Constraint, Effort};
+use stepcast_study::explore::search::{Constraint, Effort, Goal};
 use stepcast_study::fit::{efficiency, gemm, kernels, steps, today, transfer};
 use stepcast_study::predict::compare::Comparison;
 use stepcast_study::{Extent, Prepared, fuse as fusion};
@@ -120,12 +120,12 @@ pub(crate) fn search(
     };
     let constraints = subject_to.iter().map(constraint).collect::<Result<_, _>>()?;
     let asked = MethodChoice::named(method).map_err(Problem::from)?;
-    let (axes, aim) = (axes(&vary)?, Aim { objective, constraints });
+    let (axes, goal) = (axes(&vary)?, Goal { objective, constraints });
     let report = interruptible(py, |stop| {
         let variants = scenario.request.variants(axes)?;
         let effort = Effort { how, budget, seed };
         let found = on_pool(threads, || {
-            searching::search(&variants, asked, &aim, effort, &mut |_| {
+            searching::search(&variants, asked, &goal, effort, &mut |_| {
                 if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })
         });

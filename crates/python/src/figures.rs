@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 /// Figures of one point.
 #[pyclass(frozen, module = "stepcast._stepcast")]
-pub(crate) struct Figures(pub(crate) stepcast_study::explore::sweep::Figures);
+pub(crate) struct Figures(pub(crate) stepcast_study::explore::sweep::PointFigures);
 
 #[pymethods]
 impl Figures {

@@ -7,7 +7,7 @@ use divan::{Bencher, black_box};
 use std::ops::ControlFlow;
 use stepcast_core::files::NoFiles;
 use stepcast_core::scenario::Document;
-use stepcast_study::explore::search::{Aim, Constraint, Effort, Objective, search};
+use stepcast_study::explore::search::{Constraint, Effort, Goal, Objective, search};
 use stepcast_study::explore::sweep::{Axis, Variants};
 use stepcast_study::predict::MethodChoice;
 use stepcast_study::predict::methods;
@@ -29,12 +29,13 @@ fn find(bencher: Bencher<'_, '_>, axes: &[&str], threads: usize) {
     let asked = MethodChoice::One(methods::find("zeng2023").expect("there is such a method"));
     let constraints = ["nodes<=48", "minibatch<=4096"];
     let constraints = constraints.map(|text| Constraint::parse(text).expect("it is a constraint")).to_vec();
-    let aim = Aim { objective: Objective::CostTime, constraints };
+    let goal = Goal { objective: Objective::CostTime, constraints };
     let effort = Effort { how: None, budget: None, seed: 1 };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be started");
     bencher.counter(ItemsCount::new(points)).bench_local(|| {
         pool.install(|| {
-            let found = search(black_box(&variants), asked, &aim, effort, &mut |_| ControlFlow::Continue(()));
+            let found =
+                search(black_box(&variants), asked, &goal, effort, &mut |_| ControlFlow::Continue(()));
             assert!(found.is_ok_and(|report| report.gap == Some(0.0)));
         });
     });

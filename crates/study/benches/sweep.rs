@@ -37,7 +37,7 @@ fn sweep(bencher: Bencher<'_, '_>, text: &str, method: &str, axes: &[&str], thre
     bencher.counter(ItemsCount::new(points)).bench_local(|| {
         pool.install(|| {
             let mut refused = 0;
-            let each = |row: stepcast_study::explore::sweep::Row| u64::from(row.answer.is_err());
+            let each = |row: stepcast_study::explore::sweep::SweepRow| u64::from(row.answer.is_err());
             let ended = rows(black_box(&variants), asked, 0..points, each, |rows| {
                 refused += rows.iter().sum::<u64>();
                 ControlFlow::Continue(())

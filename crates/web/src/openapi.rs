@@ -99,7 +99,7 @@ impl Specification {
             "All methods side by side, as `stepcast compare --json`",
         );
         let body = all.content::<search::Body>("application/json");
-        let mut answers = all.content::<stepcast_study::explore::search::Report>("application/json");
+        let mut answers = all.content::<stepcast_study::explore::search::SearchReport>("application/json");
         merge(&mut answers, all.content::<search::Event>("application/x-ndjson"));
         all.add(
             "/api/v1/search",

@@ -3,7 +3,7 @@
 use super::scenario::ScenarioFlags;
 use clap::{Args, value_parser};
 use std::path::PathBuf;
-use stepcast_study::explore::search::{How, Objective};
+use stepcast_study::explore::search::{Objective, SearchStrategy};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -57,7 +57,7 @@ pub(crate) struct Search {
 
     /// Search algorithm: exhaustive, bound or heuristic [default: chosen by the number of configurations]
     #[arg(long, value_name = "WAY")]
-    pub(crate) how: Option<How>,
+    pub(crate) how: Option<SearchStrategy>,
 
     /// Most predictions of a search by bound or heuristic
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]

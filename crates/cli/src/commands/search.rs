@@ -14,7 +14,7 @@ use stepcast_core::machine::catalog;
 use stepcast_core::scenario::Scenario;
 use stepcast_report::adapters;
 use stepcast_report::format::name;
-use stepcast_study::explore::search::{Aim, Constraint, Effort, search};
+use stepcast_study::explore::search::{Constraint, Effort, Goal, search};
 use stepcast_study::explore::sweep::on_threads;
 
 pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
@@ -38,13 +38,13 @@ pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Res
     if let Some(path) = &flags.plot {
         has_costs(variants.first(), path)?;
     }
-    let aim = Aim { objective: flags.minimize, constraints };
+    let goal = Goal { objective: flags.minimize, constraints };
     let effort = Effort { how: flags.how, budget: flags.budget, seed: flags.seed };
     let asked = asked(&flags.method)?;
     signal::listen();
     let bar = progress(u64::try_from(variants.grid().points()).unwrap_or(u64::MAX));
     let report = on_threads(flags.threads, || {
-        search(&variants, asked, &aim, effort, &mut |seen| {
+        search(&variants, asked, &goal, effort, &mut |seen| {
             bar.set_position(seen.done);
             if signal::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })

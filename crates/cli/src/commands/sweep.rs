@@ -16,7 +16,9 @@ use stepcast_core::quantity::Seconds;
 use stepcast_report::adapters::{MOST_ACROSS, MOST_CELLS, Swept};
 use stepcast_report::format::{count, duration, name};
 use stepcast_study::MethodChoice;
-use stepcast_study::explore::sweep::{Axis, Format, Output, Row, Variants, fingerprint, on_threads, rows};
+use stepcast_study::explore::sweep::{
+    Axis, Format, Output, SweepRow, Variants, fingerprint, on_threads, rows,
+};
 
 /// More points than this need a limit.
 const MOST_POINTS: u128 = 10_000_000;
@@ -155,7 +157,7 @@ fn into_file(
     let mut failed: Option<io::Error> = None;
     bar.set_position(begun);
     bar.reset_eta();
-    let each = |row: Row| (output.format.line(variants, &row), row);
+    let each = |row: SweepRow| (output.format.line(variants, &row), row);
     let mut writer = output.writer;
     let ended = rows(variants, asked, begun..points.max(begun), each, |rows| {
         if let Some(drawn) = drawn {
@@ -193,7 +195,7 @@ fn onto_screen(
     let mut lines = Vec::new();
     let mut failed = None;
     let mut shown = text::Shown::new(points);
-    let each = |row: Row| (as_json.then(|| Format::JsonLines.line(variants, &row)), row);
+    let each = |row: SweepRow| (as_json.then(|| Format::JsonLines.line(variants, &row)), row);
     let ended = rows(variants, asked, 0..points, each, |rows| {
         bar.inc(rows.len() as u64);
         for (line, row) in rows {

@@ -4,7 +4,7 @@ use super::screen::Screen;
 use super::{blocks, table};
 use stepcast_core::scenario::Scenario;
 use stepcast_report::tables::replacement as tables;
-use stepcast_study::replace::{Figures, ReplacementReport};
+use stepcast_study::replace::{ReplacementReport, ScalingFigures};
 
 /// The report, its last line ended.
 pub(crate) fn render(scenario: &Scenario, report: &ReplacementReport, screen: &Screen) -> String {
@@ -16,7 +16,7 @@ pub(crate) fn render(scenario: &Scenario, report: &ReplacementReport, screen: &S
     sections.join("\n")
 }
 
-fn summary(before: &Figures) -> String {
+fn summary(before: &ScalingFigures) -> String {
     let step = before.iteration.human();
     match before.exposed.get() > 0.0 {
         true => {

@@ -4,10 +4,10 @@ use super::screen::Screen;
 use super::{blocks, table};
 use stepcast_report::format::{count, percent, plain, several};
 use stepcast_report::tables::search as tables;
-use stepcast_study::explore::search::{How, Report};
+use stepcast_study::explore::search::{SearchReport, SearchStrategy};
 
 /// The whole answer, its last line ended.
-pub(crate) fn render(report: &Report, screen: &Screen) -> String {
+pub(crate) fn render(report: &SearchReport, screen: &Screen) -> String {
     let mut sections = vec![screen.paragraph(0, &summary(report))];
     sections.push(table::section(&tables::best(report), screen));
     let reasons: String = report
@@ -29,11 +29,11 @@ pub(crate) fn render(report: &Report, screen: &Screen) -> String {
 }
 
 /// How the configurations were searched and what is known about the optimum.
-fn summary(report: &Report) -> String {
+fn summary(report: &SearchReport) -> String {
     let how = match report.how {
-        How::Exhaustive => "one by one",
-        How::Bound => "by branch and bound",
-        How::Heuristic => "by local search",
+        SearchStrategy::Exhaustive => "one by one",
+        SearchStrategy::Bound => "by branch and bound",
+        SearchStrategy::Heuristic => "by local search",
     };
     let gap = match report.gap {
         Some(gap) if gap <= 0.0 => "No better one exists among them.".to_owned(),

@@ -6,7 +6,7 @@ use serde_json::json;
 use std::path::Path;
 use stepcast_report::format::{count, grouped, plain, several};
 use stepcast_report::tables::sweep as tables;
-use stepcast_study::explore::sweep::{Row, Variants};
+use stepcast_study::explore::sweep::{SweepRow, Variants};
 
 /// Rows that are shown.
 const SHOWN: usize = 40;
@@ -47,13 +47,13 @@ impl Written<'_> {
 /// The first rows of a sweep, and what is known about all of them.
 pub(crate) struct Shown {
     points: u64,
-    rows: Vec<Row>,
+    rows: Vec<SweepRow>,
     seen: u64,
     refused: u64,
     /// Why the first of the refused points was refused.
     refusal: Option<String>,
     /// The row with the most samples per second.
-    fastest: Option<Row>,
+    fastest: Option<SweepRow>,
 }
 
 impl Shown {
@@ -61,9 +61,9 @@ impl Shown {
         Self { points, rows: Vec::new(), seen: 0, refused: 0, refusal: None, fastest: None }
     }
 
-    pub(crate) fn see(&mut self, row: Row) {
+    pub(crate) fn see(&mut self, row: SweepRow) {
         self.seen += 1;
-        let rate = |row: &Row| row.answer.as_ref().map_or(0.0, |figures| figures.throughput.get());
+        let rate = |row: &SweepRow| row.answer.as_ref().map_or(0.0, |figures| figures.throughput.get());
         if let Err(why) = &row.answer {
             self.refused += 1;
             self.refusal.get_or_insert_with(|| why.refused.clone());

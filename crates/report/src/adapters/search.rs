@@ -1,10 +1,10 @@
 //! The plot of a search: time against cost.
 
 use crate::plots::pareto::{Choice, Pareto};
-use stepcast_study::explore::search::{Entry, Report};
+use stepcast_study::explore::search::{Entry, SearchReport};
 
 /// The best configurations, the front, and the first of the best as the chosen one; empty without prices.
-pub fn pareto(report: &Report, name: &str) -> Pareto {
+pub fn pareto(report: &SearchReport, name: &str) -> Pareto {
     let others =
         report.best.iter().filter(|entry| !report.front.iter().any(|other| other.index == entry.index));
     Pareto {

@@ -3,7 +3,7 @@
 use crate::plots::varied::Varied;
 use crate::plots::varied_pair::VariedPair;
 use stepcast_core::quantity::SamplesPerSec;
-use stepcast_study::explore::sweep::{Axis, Grid, Row};
+use stepcast_study::explore::sweep::{Axis, Grid, SweepRow};
 
 /// Values of a single key that a line can show.
 pub const MOST_ACROSS: u64 = 20_000;
@@ -39,7 +39,7 @@ impl Swept {
     }
 
     /// Keeps the throughput of a row.
-    pub fn see(&mut self, row: &Row) {
+    pub fn see(&mut self, row: &SweepRow) {
         if let Ok(index) = usize::try_from(row.index) {
             self.note(index, row.answer.as_ref().ok().map(|figures| figures.throughput));
         }

@@ -3,7 +3,7 @@
 use crate::format::{count, name, percent};
 use crate::table::{Column, Table};
 use stepcast_core::quantity::Bytes;
-use stepcast_study::replace::{ExposedLayer, Figures, LayerLine, Replacement, ReplacementReport};
+use stepcast_study::replace::{ExposedLayer, LayerLine, Replacement, ReplacementReport, ScalingFigures};
 
 /// Exposed layers that are listed.
 const WORST: usize = 6;
@@ -63,7 +63,7 @@ fn layers(title: &str, lines: &[LayerLine]) -> Table {
     table
 }
 
-fn before_and_after(before: &Figures, replacement: &Replacement) -> Table {
+fn before_and_after(before: &ScalingFigures, replacement: &Replacement) -> Table {
     let after = &replacement.after;
     let mut table = Table::new(
         "Before and after",
@@ -77,14 +77,14 @@ fn before_and_after(before: &Figures, replacement: &Replacement) -> Table {
         let [was, is] = values;
         table.row([what.to_owned(), was, is, change]);
     };
-    let both = |of: fn(&Figures) -> String| [of(before), of(after)];
-    let parameters = |figures: &Figures| figures.parameters as f64;
+    let both = |of: fn(&ScalingFigures) -> String| [of(before), of(after)];
+    let parameters = |figures: &ScalingFigures| figures.parameters as f64;
     row("parameters", both(|f| count(f.parameters)), parameters(before), parameters(after));
     row("gradients", both(|f| mebibytes(f.gradients)), before.gradients.get(), after.gradients.get());
     row("forward, one sample", both(|f| f.forward.human()), before.forward.get(), after.forward.get());
     row("step time", both(|f| f.iteration.human()), before.iteration.get(), after.iteration.get());
     row("exposed", both(|f| f.exposed.human()), before.exposed.get(), after.exposed.get());
-    let factor = |figures: &Figures| figures.scaling_factor;
+    let factor = |figures: &ScalingFigures| figures.scaling_factor;
     row("scaling factor", both(|f| format!("{:.3}", f.scaling_factor)), factor(before), factor(after));
     table.note =
         "Other layers also change what the network learns: Stepcast predicts the time of a step, not the \

@@ -4,12 +4,12 @@ use super::sweep::titles;
 use crate::format::{count, duration, grouped, limit, money, name, plain};
 use crate::table::{Column, Table};
 use stepcast_core::quantity::Seconds;
-use stepcast_study::explore::search::{Entry, How, Objective, Report};
+use stepcast_study::explore::search::{Entry, Objective, SearchReport, SearchStrategy};
 
 /// Rows of the front that are shown.
 const FRONT: usize = 12;
 
-fn title(report: &Report) -> String {
+fn title(report: &SearchReport) -> String {
     let what = match report.objective {
         Objective::Iteration => "Shortest step",
         Objective::Epoch => "Shortest epoch",
@@ -31,7 +31,7 @@ fn configuration(entry: &Entry) -> String {
 }
 
 /// The best configurations in order.
-pub fn best(report: &Report) -> Table {
+pub fn best(report: &SearchReport) -> Table {
     let rows = &report.best;
     let trains = rows.iter().any(|row| row.figures.training.is_some());
     let costs = rows.iter().any(|row| row.figures.cost.is_some());
@@ -68,7 +68,7 @@ pub fn best(report: &Report) -> Table {
 }
 
 /// The configurations of which none is both faster and cheaper, thinned out evenly where there are many.
-pub fn front(report: &Report) -> Table {
+pub fn front(report: &SearchReport) -> Table {
     let all = &report.front;
     let shown: Vec<&Entry> = match all.len() {
         0..=FRONT => all.iter().collect(),
@@ -83,7 +83,7 @@ pub fn front(report: &Report) -> Table {
         let cost = entry.figures.cost.unwrap_or(0.0);
         table.row([duration(time), money(cost), configuration(entry)]);
     }
-    let among = if report.how == How::Exhaustive { "" } else { " predicted" };
+    let among = if report.how == SearchStrategy::Exhaustive { "" } else { " predicted" };
     let thinned = match all.len() > shown.len() {
         true => format!("{} of {} are shown; `--json` has them all. ", shown.len(), count(all.len() as u64)),
         false => String::new(),
@@ -93,7 +93,7 @@ pub fn front(report: &Report) -> Table {
 }
 
 /// How many configurations each constraint excludes.
-pub fn constraints(report: &Report) -> Table {
+pub fn constraints(report: &SearchReport) -> Table {
     let mut table = Table::new(
         "Constraints",
         [

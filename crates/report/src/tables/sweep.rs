@@ -2,7 +2,7 @@
 
 use crate::format::{duration, grouped, limit, money, name, percent};
 use crate::table::{Column, Table};
-use stepcast_study::explore::sweep::{Axis, Figures, Row};
+use stepcast_study::explore::sweep::{Axis, PointFigures, SweepRow};
 
 /// "batch 32, workers.count 4".
 pub fn values(axes: &[Axis], digits: &[u64]) -> String {
@@ -73,9 +73,9 @@ impl Ranked {
 }
 
 /// The values and figures of some points, in at most `width` characters where one is given.
-pub fn points(axes: &[Axis], rows: &[Row], width: Option<usize>) -> Table {
-    let figure = |show: &dyn Fn(&Figures) -> Option<String>| -> Vec<String> {
-        let cell = |row: &Row| row.answer.as_ref().map_or(Some("–".to_owned()), show);
+pub fn points(axes: &[Axis], rows: &[SweepRow], width: Option<usize>) -> Table {
+    let figure = |show: &dyn Fn(&PointFigures) -> Option<String>| -> Vec<String> {
+        let cell = |row: &SweepRow| row.answer.as_ref().map_or(Some("–".to_owned()), show);
         rows.iter().map(|row| cell(row).unwrap_or_default()).collect()
     };
     let mut columns: Vec<Ranked> = Vec::new();

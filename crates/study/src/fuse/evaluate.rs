@@ -21,7 +21,7 @@ const SAMPLED_WORKERS: u64 = 64;
 
 /// What a rule comes to.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct Evaluation {
     pub(super) iteration: Seconds,
     pub(super) scaling_factor: f64,
     pub(super) communication: Communication,
@@ -74,12 +74,12 @@ impl<'a> Evaluator<'a> {
     }
 
     /// A step under a rule.
-    pub(super) fn evaluate(&self, fusion: &Fusion) -> Result<Found, Fault> {
+    pub(super) fn evaluate(&self, fusion: &Fusion) -> Result<Evaluation, Fault> {
         let rule = schedule(self.scenario, fusion, &self.update);
         let plan = plan(&self.pass, &self.update, &rule);
         let buckets = self.buckets(&plan);
         let Some(engine) = &self.engine else {
-            return Ok(Found {
+            return Ok(Evaluation {
                 iteration: plan.outcome.iteration(),
                 scaling_factor: plan.outcome.factor(),
                 communication: plan.communication(),
@@ -89,7 +89,7 @@ impl<'a> Evaluator<'a> {
         let messages = all_reduce::messages(&self.pass, &self.update, &rule);
         let (iteration, communication) = self.simulate(engine, messages)?;
         let computing = self.pass.computing() + self.pass.update;
-        Ok(Found { iteration, scaling_factor: computing / iteration, communication, buckets })
+        Ok(Evaluation { iteration, scaling_factor: computing / iteration, communication, buckets })
     }
 
     /// Time of a step with these messages.

@@ -158,7 +158,7 @@ pub fn fuse(scenario: &Scenario) -> Result<FusionReport, Fault> {
     })
 }
 
-fn line(rule: String, family: Family, fusion: Fusion, found: evaluate::Found, own: Seconds) -> Line {
+fn line(rule: String, family: Family, fusion: Fusion, found: evaluate::Evaluation, own: Seconds) -> Line {
     Line {
         rule,
         family,

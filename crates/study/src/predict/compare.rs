@@ -26,14 +26,14 @@ pub struct Comparison {
     /// The method that is taken if none is named; none where no method applies.
     pub chosen: Option<&'static str>,
     /// The methods, the one to prefer first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<MethodRow>,
     /// Where the others part from the one that is taken, in words.
     pub differences: Vec<String>,
 }
 
 /// What one method says.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
-pub struct Row {
+pub struct MethodRow {
     /// The method's name.
     pub method: &'static str,
     /// Its answer.
@@ -46,7 +46,7 @@ pub struct Row {
 #[serde(untagged)]
 pub enum Answer {
     /// The method applies.
-    Predicted(Figures),
+    Predicted(MethodFigures),
     /// It does not.
     Refused(Refusal),
 }
@@ -54,7 +54,7 @@ pub enum Answer {
 /// What can be compared.
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
-pub struct Figures {
+pub struct MethodFigures {
     /// Time of one step.
     #[serde(rename = "iteration_s")]
     #[serde_as(as = "InBaseUnits")]
@@ -145,7 +145,7 @@ pub struct Refusal {
     pub remedy: String,
 }
 
-impl Figures {
+impl MethodFigures {
     fn of(prediction: &Prediction, effects: Option<Effects>) -> Self {
         Self {
             iteration: prediction.iteration,
@@ -166,29 +166,29 @@ impl From<Fault> for Refusal {
 impl Comparison {
     /// Asks every method.
     pub fn new(scenario: &Scenario) -> Self {
-        let row = |method: &&'static dyn Method| Row {
+        let row = |method: &&'static dyn Method| MethodRow {
             method: method.name(),
             answer: match method.predict(scenario) {
                 Ok(prediction) => {
                     let effects = Effects::of(scenario, *method, prediction.iteration);
-                    Answer::Predicted(Figures::of(&prediction, effects))
+                    Answer::Predicted(MethodFigures::of(&prediction, effects))
                 }
                 Err(why) => Answer::Refused(why.into()),
             },
         };
         let chosen = methods::choose(scenario).ok().map(|method| method.name());
-        let rows: Vec<Row> = methods::all().iter().map(row).collect();
+        let rows: Vec<MethodRow> = methods::all().iter().map(row).collect();
         Self { scenario: scenario.to_file(), chosen, differences: differences(&rows, chosen), rows }
     }
 }
 
 /// One sentence for each method that answers otherwise than the chosen one.
-fn differences(rows: &[Row], chosen: Option<&str>) -> Vec<String> {
-    let predicted = |row: &Row| match &row.answer {
+fn differences(rows: &[MethodRow], chosen: Option<&str>) -> Vec<String> {
+    let predicted = |row: &MethodRow| match &row.answer {
         Answer::Predicted(figures) => Some((row.method, figures.clone())),
         Answer::Refused(_) => None,
     };
-    let answers: Vec<(&str, Figures)> = rows.iter().filter_map(predicted).collect();
+    let answers: Vec<(&str, MethodFigures)> = rows.iter().filter_map(predicted).collect();
     let Some((reference, own)) = answers.iter().find(|(method, _)| Some(*method) == chosen) else {
         return Vec::new();
     };
@@ -196,7 +196,7 @@ fn differences(rows: &[Row], chosen: Option<&str>) -> Vec<String> {
     others.map(|(method, other)| difference((reference, own), (method, other))).collect()
 }
 
-fn difference((reference, own): (&str, &Figures), (method, other): (&str, &Figures)) -> String {
+fn difference((reference, own): (&str, &MethodFigures), (method, other): (&str, &MethodFigures)) -> String {
     let ratio = other.iteration / own.iteration - 1.0;
     if ratio.abs() < AGREE {
         return format!("{method} agrees with {reference}.");
@@ -262,7 +262,7 @@ mod tests {
         let told = comparison.differences.join("\n");
         assert_eq!(comparison.differences.len(), 2, "{told}");
         for row in &comparison.rows {
-            if let Answer::Predicted(Figures { effects: Some(effects), .. }) = &row.answer {
+            if let Answer::Predicted(MethodFigures { effects: Some(effects), .. }) = &row.answer {
                 assert!(effects.contention.get().abs() < 1e-9, "nobody to contend with: {row:?}");
             }
         }

@@ -36,7 +36,7 @@ pub struct Substitution {
 /// A model on the machines of a scenario.
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Figures {
+pub struct ScalingFigures {
     /// Trainable parameters.
     pub parameters: u64,
     /// Size of all gradients.
@@ -85,7 +85,7 @@ pub struct Replacement {
     /// What comes.
     pub added: Vec<LayerLine>,
     /// What becomes of the step.
-    pub after: Figures,
+    pub after: ScalingFigures,
     /// The question with the new model.
     pub scenario: ScenarioFile,
 }
@@ -96,7 +96,7 @@ pub struct ReplacementReport {
     /// The question, every default filled in.
     pub scenario: ScenarioFile,
     /// As it is.
-    pub before: Figures,
+    pub before: ScalingFigures,
     /// The layers, the one that costs most first.
     pub layers: Vec<ExposedLayer>,
     /// What would change, if something is to be replaced.
@@ -255,9 +255,9 @@ fn line(layer: &Layer) -> LayerLine {
     }
 }
 
-fn figures(scenario: &Scenario, step: &Step) -> Figures {
+fn figures(scenario: &Scenario, step: &Step) -> ScalingFigures {
     let outcome = step.outcome();
-    Figures {
+    ScalingFigures {
         parameters: scenario.workload.parameters,
         gradients: scenario.workload.bytes(),
         forward: scenario.workload.layers.iter().map(|layer| layer.forward).sum(),

@@ -9,13 +9,13 @@ use stepcast_core::quantity::{Bytes, Seconds};
 /// Bytes of an element.
 const FLOAT: f64 = 4.0;
 
-struct Row {
+struct CaffeRow {
     index: u64,
     elements: f64,
     backward_us: f64,
 }
 
-fn row(line: &str) -> Option<Row> {
+fn row(line: &str) -> Option<CaffeRow> {
     let (prefix, list) = line.trim_end().strip_suffix(']')?.rsplit_once('[')?;
     if !prefix.trim_end().ends_with(']') {
         return None;
@@ -24,7 +24,7 @@ fn row(line: &str) -> Option<Row> {
     let index = cells.next()?.parse().ok()?;
     let mut number = || cells.next()?.parse().ok();
     let (elements, backward_us, _communication): (_, _, f64) = (number()?, number()?, number()?);
-    Some(Row { index, elements, backward_us })
+    Some(CaffeRow { index, elements, backward_us })
 }
 
 pub(super) fn recognises(head: &str) -> bool {

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use stepcast_report::adapters;
 use stepcast_report::format::name;
 use stepcast_report::plots::pareto::Pareto;
-use stepcast_study::explore::search::{Aim, Constraint, Effort, Entry, Report, Seen, search};
+use stepcast_study::explore::search::{Constraint, Effort, Entry, Goal, Progress, SearchReport, search};
 use stepcast_study::explore::sweep::Axis;
 
 /// More configurations than this are for the command line.
@@ -61,7 +61,7 @@ pub(crate) enum Event {
     /// The answer.
     Found {
         /// As `stepcast search --json` has it.
-        report: Box<Report>,
+        report: Box<SearchReport>,
         /// The front of time and cost, drawn.
         plot: Option<String>,
     },
@@ -84,7 +84,7 @@ pub(super) async fn find(
     Ok(Json(report.await?.0).into_response())
 }
 
-type Watch<'a> = dyn FnMut(&Seen<'_>, &About) -> ControlFlow<()> + 'a;
+type Watch<'a> = dyn FnMut(&Progress<'_>, &About) -> ControlFlow<()> + 'a;
 
 /// What plots need to know.
 struct About {
@@ -93,7 +93,7 @@ struct About {
     of: u64,
 }
 
-fn found(shared: &Arc<Shared>, body: &Body, watch: &mut Watch<'_>) -> Result<(Report, About), Problem> {
+fn found(shared: &Arc<Shared>, body: &Body, watch: &mut Watch<'_>) -> Result<(SearchReport, About), Problem> {
     let objective = body.minimize.parse().map_err(|reason: String| {
         Problem::invalid("minimize", reason, "use iteration, epoch, time, cost or cost-time")
     })?;
@@ -114,9 +114,9 @@ fn found(shared: &Arc<Shared>, body: &Body, watch: &mut Watch<'_>) -> Result<(Re
     let choice = method_choice(body.method.as_deref())?;
     let first = variants.first();
     let about = About { name: name(first.name()), currency: first.currency().to_owned(), of: points as u64 };
-    let aim = Aim { objective, constraints };
+    let goal = Goal { objective, constraints };
     let effort = Effort { how: None, budget: None, seed: 1 };
-    let report = search(&variants, choice, &aim, effort, &mut |seen| watch(&seen, &about))?;
+    let report = search(&variants, choice, &goal, effort, &mut |seen| watch(&seen, &about))?;
     Ok((report, about))
 }
 

@@ -12,9 +12,9 @@
 //! The box with the lowest bound is cut first, until no open box can hold one of the best ten.
 
 use super::constraint::Figure;
-use super::found::{Aim, Found};
 use super::objective::Objective;
-use super::{Ended, Seen, Watch};
+use super::tracker::{Goal, Tracker};
+use super::{Ended, Progress, Watch};
 use crate::explore::sweep::{Refused, Setting, Variants, Walker};
 use crate::predict::MethodChoice;
 use std::cmp::Ordering;
@@ -88,19 +88,19 @@ fn ordered(variants: &Variants<'_>, method: &str, axis: usize) -> Ordered {
 }
 
 /// Whether there are bounds: not where steps were fitted, which need not grow with the batch.
-pub(super) fn applies(variants: &Variants<'_>, asked: MethodChoice) -> bool {
+pub(super) fn applies(variants: &Variants<'_>, choice: MethodChoice) -> bool {
     let fitted = variants.first().cluster.groups.iter().any(|group| group.device.fitted.is_some());
     let unknown = (0..variants.axes().len()).any(|axis| {
         variants.axes()[axis].key.starts_with("cluster.workers") && variants.setting(axis, 0).is_none()
     });
     let known =
-        matches!(asked, MethodChoice::One(method) if ["zeng2023", "layerwise"].contains(&method.name()));
+        matches!(choice, MethodChoice::One(method) if ["zeng2023", "layerwise"].contains(&method.name()));
     known && !fitted && !unknown
 }
 
 /// Combinations of values that have no order.
-pub(super) fn categories(variants: &Variants<'_>, asked: MethodChoice) -> u128 {
-    let MethodChoice::One(method) = asked else { return u128::MAX };
+pub(super) fn categories(variants: &Variants<'_>, choice: MethodChoice) -> u128 {
+    let MethodChoice::One(method) = choice else { return u128::MAX };
     let axes = (0..variants.axes().len()).map(|axis| ordered(variants, method.name(), axis));
     let lengths = axes.zip(variants.grid().lengths()).filter(|(axis, _)| axis.kind == Kind::Category);
     lengths.fold(1, |product: u128, (_, &length)| product.saturating_mul(u128::from(length)))
@@ -154,8 +154,8 @@ struct Extremes {
 
 struct Bounds<'a> {
     variants: &'a Variants<'a>,
-    asked: MethodChoice,
-    aim: &'a Aim,
+    choice: MethodChoice,
+    goal: &'a Goal,
     axes: Vec<Ordered>,
     walker: Walker<'a>,
     digits: Vec<u64>,
@@ -186,9 +186,9 @@ impl Bounds<'_> {
 
     /// The extremes of a box; the outer error is a refusal that holds for all of it, none is no bound.
     fn extremes(&mut self, cell: &Cell) -> Result<Option<Extremes>, Refused> {
-        let asked = self.asked;
+        let choice = self.choice;
         let fast = |kind| matches!(kind, Kind::Faster | Kind::Servers);
-        let quickest = self.at_corner(cell, fast, |scenario| asked.figures(scenario));
+        let quickest = self.at_corner(cell, fast, |scenario| choice.figures(scenario));
         let Some(quickest) = quickest else { return Ok(None) };
         let iteration = quickest?.iteration;
         let most = self.at_corner(
@@ -235,7 +235,7 @@ impl Bounds<'_> {
             .hourly_per_sample
             .map_or(0.0, |hourly| hourly * extremes.iteration.get() * all_samples / 3600.0);
         let cost = by_hour.max(by_sample);
-        let value = match self.aim.objective {
+        let value = match self.goal.objective {
             Objective::Iteration => extremes.iteration.get(),
             Objective::Epoch => epoch,
             Objective::Time => time,
@@ -248,7 +248,7 @@ impl Bounds<'_> {
     /// The first constraint that no point of the box keeps.
     fn excluding(&self, extremes: &Extremes, lowest: &Lowest) -> Option<usize> {
         let slack = 1.0 - ROUNDING;
-        self.aim.constraints.iter().position(|constraint| {
+        self.goal.constraints.iter().position(|constraint| {
             let (low, high) = match constraint.figure {
                 Figure::Minibatch => (extremes.fewest, extremes.most),
                 Figure::Nodes => (extremes.nodes, f64::INFINITY),
@@ -267,7 +267,7 @@ impl Bounds<'_> {
     /// Tries every point of a small box.
     /// Tries the points of one small box inside: that of the half with the lower bound, again and again. Boxes with the
     /// lowest bounds are large ones, so a search that ends early may not have tried a single point.
-    fn dive(&mut self, mut cell: Cell, found: &mut Found) {
+    fn dive(&mut self, mut cell: Cell, found: &mut Tracker) {
         while cell.points() > SMALL {
             let mut best: Option<Cell> = None;
             for mut part in cut(&cell, &self.axes) {
@@ -292,14 +292,14 @@ impl Bounds<'_> {
         self.try_all(&cell, found);
     }
 
-    fn try_all(&mut self, cell: &Cell, found: &mut Found) {
+    fn try_all(&mut self, cell: &Cell, found: &mut Tracker) {
         let mut ranks = cell.low.clone();
         loop {
             let digits: Vec<u64> = (0..ranks.len()).map(|axis| self.place(axis, ranks[axis])).collect();
-            let asked = self.asked;
-            let answer = self.walker.look(&digits, |scenario| asked.figures(scenario));
+            let choice = self.choice;
+            let answer = self.walker.look(&digits, |scenario| choice.figures(scenario));
             let answer = answer.map_err(Refused::from).and_then(|answer| answer);
-            found.see(self.aim, self.variants.grid().index(&digits), answer);
+            found.see(self.goal, self.variants.grid().index(&digits), answer);
             let Some(axis) = (0..ranks.len()).rev().find(|&axis| ranks[axis] < cell.high[axis]) else {
                 return;
             };
@@ -324,16 +324,16 @@ fn samples(scenario: &Scenario) -> f64 {
 /// Searches until nothing better can be left, or until `budget` predictions were made.
 pub(super) fn search(
     variants: &Variants<'_>,
-    asked: MethodChoice,
-    aim: &Aim,
+    choice: MethodChoice,
+    goal: &Goal,
     budget: u64,
     watch: &mut Watch<'_>,
-) -> (Found, Ended) {
-    let MethodChoice::One(method) = asked else { return (Found::new(aim), Ended::interrupted(0.0)) };
+) -> (Tracker, Ended) {
+    let MethodChoice::One(method) = choice else { return (Tracker::new(goal), Ended::interrupted(0.0)) };
     let lengths = variants.grid().lengths();
     let axes: Vec<Ordered> = (0..lengths.len()).map(|axis| ordered(variants, method.name(), axis)).collect();
-    let mut bounds = Bounds { variants, asked, aim, axes, walker: variants.walker(), digits: Vec::new() };
-    let mut found = Found::new(aim);
+    let mut bounds = Bounds { variants, choice, goal, axes, walker: variants.walker(), digits: Vec::new() };
+    let mut found = Tracker::new(goal);
     let (mut asked_for, mut number) = (0_u64, 0_u64);
     let whole = Cell {
         bound: 0.0,
@@ -358,7 +358,8 @@ pub(super) fn search(
             }
             return (found, Ended { why, complete: false, least });
         }
-        if number.is_multiple_of(1024) && watch(Seen { done: asked_for, variants, found: &found }).is_break()
+        if number.is_multiple_of(1024)
+            && watch(Progress { done: asked_for, variants, found: &found }).is_break()
         {
             return (found, Ended::interrupted(cell.bound));
         }

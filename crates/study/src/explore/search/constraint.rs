@@ -1,6 +1,6 @@
 //! What a configuration has to keep to, and how many are excluded by what.
 
-use crate::explore::sweep::Figures;
+use crate::explore::sweep::PointFigures;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
@@ -44,7 +44,7 @@ impl Figure {
     }
 
     /// The figure; for memory, 1 where it is too small.
-    pub(super) fn of(self, figures: &Figures) -> Option<f64> {
+    pub(super) fn of(self, figures: &PointFigures) -> Option<f64> {
         match self {
             Self::Minibatch => figures.minibatch,
             Self::Staleness => figures.staleness,
@@ -152,7 +152,7 @@ impl Constraint {
     }
 
     /// Whether figures keep to it; those that are not known do not.
-    pub(super) fn holds(&self, figures: &Figures) -> bool {
+    pub(super) fn holds(&self, figures: &PointFigures) -> bool {
         self.figure.of(figures).is_some_and(|value| self.admits(value))
     }
 
@@ -161,7 +161,7 @@ impl Constraint {
     }
 
     /// By what share of the bound figures miss it; 0 if they keep to it.
-    pub(super) fn excess(&self, figures: &Figures) -> f64 {
+    pub(super) fn excess(&self, figures: &PointFigures) -> f64 {
         match self.figure.of(figures) {
             Some(value) if self.admits(value) => 0.0,
             Some(value) => (value - self.bound).abs() / self.bound.max(1e-9),
@@ -207,7 +207,7 @@ impl Tally {
         self.unseen = true;
     }
 
-    pub(super) fn exclude(&mut self, constraint: &Constraint, figures: &Figures, alone: bool) {
+    pub(super) fn exclude(&mut self, constraint: &Constraint, figures: &PointFigures, alone: bool) {
         self.excluded += 1;
         self.alone += u64::from(alone);
         if let Some(value) = constraint.figure.of(figures) {

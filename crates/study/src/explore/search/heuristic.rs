@@ -5,9 +5,9 @@
 //! from anywhere. Neighbours are tried in parallel and compared in their order, so the way is the same on any number of
 //! threads. Configurations that break constraints are steps on the way: fewer and smaller violations are better.
 
-use super::found::{Aim, Found};
-use super::{Ended, Seen, Watch, ideal};
-use crate::explore::sweep::{Figures, Refused, Variants};
+use super::tracker::{Goal, Tracker};
+use super::{Ended, Progress, Watch, ideal};
+use crate::explore::sweep::{PointFigures, Refused, Variants};
 use crate::predict::MethodChoice;
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
@@ -30,10 +30,10 @@ struct Score {
 }
 
 impl Score {
-    fn of(aim: &Aim, index: u64, answer: &Result<Figures, Refused>) -> Self {
+    fn of(goal: &Goal, index: u64, answer: &Result<PointFigures, Refused>) -> Self {
         let valued = answer.as_ref().ok().and_then(|figures| {
-            let excess = aim.constraints.iter().map(|constraint| constraint.excess(figures)).sum();
-            Some((excess, aim.objective.value(figures)?))
+            let excess = goal.constraints.iter().map(|constraint| constraint.excess(figures)).sum();
+            Some((excess, goal.objective.value(figures)?))
         });
         let (excess, value) = valued.unwrap_or((f64::INFINITY, f64::INFINITY));
         Self { excess, value, index }
@@ -51,10 +51,10 @@ impl Score {
 
 struct Climb<'a> {
     variants: &'a Variants<'a>,
-    asked: MethodChoice,
-    aim: &'a Aim,
+    choice: MethodChoice,
+    goal: &'a Goal,
     known: HashMap<u64, Score>,
-    found: Found,
+    found: Tracker,
 }
 
 impl Climb<'_> {
@@ -64,18 +64,18 @@ impl Climb<'_> {
             points.iter().copied().filter(|index| !self.known.contains_key(index)).collect();
         new.sort_unstable();
         new.dedup();
-        let answers: Vec<(u64, Result<Figures, Refused>)> = new
+        let answers: Vec<(u64, Result<PointFigures, Refused>)> = new
             .into_par_iter()
             .map(|index| {
                 let mut digits = Vec::new();
                 self.variants.grid().digits(index, &mut digits);
-                let answer = self.variants.walker().look(&digits, |scenario| self.asked.figures(scenario));
+                let answer = self.variants.walker().look(&digits, |scenario| self.choice.figures(scenario));
                 (index, answer.map_err(Refused::from).and_then(|answer| answer))
             })
             .collect();
         for (index, answer) in answers {
-            self.known.insert(index, Score::of(self.aim, index, &answer));
-            self.found.see(self.aim, index, answer);
+            self.known.insert(index, Score::of(self.goal, index, &answer));
+            self.found.see(self.goal, index, answer);
         }
         let scores = points.iter().filter_map(|index| self.known.get(index)).copied();
         scores.min_by(Score::order)
@@ -108,15 +108,15 @@ impl Climb<'_> {
 
 pub(super) fn search(
     variants: &Variants<'_>,
-    asked: MethodChoice,
-    aim: &Aim,
+    choice: MethodChoice,
+    goal: &Goal,
     (budget, seed): (u64, u64),
     watch: &mut Watch<'_>,
-) -> (Found, Ended) {
+) -> (Tracker, Ended) {
     let points = u64::try_from(variants.grid().points()).unwrap_or(u64::MAX);
     let mut random = Pcg64Mcg::new(u128::from(seed) << 64 | 0x9e37_79b9_7f4a_7c15);
-    let mut climb = Climb { variants, asked, aim, known: HashMap::new(), found: Found::new(aim) };
-    let least = ideal::lowest(variants, asked, aim.objective);
+    let mut climb = Climb { variants, choice, goal, known: HashMap::new(), found: Tracker::new(goal) };
+    let least = ideal::lowest(variants, choice, goal.objective);
     let mut best: Option<Score> = None;
     let mut idle = 0;
     let ended = |why: String| Ended { why, complete: false, least };
@@ -137,7 +137,7 @@ pub(super) fn search(
             if climb.found.evaluated >= budget {
                 return (climb.found, ended(format!("{budget} configurations were tried")));
             }
-            if watch(Seen { done: climb.found.evaluated, variants, found: &climb.found }).is_break() {
+            if watch(Progress { done: climb.found.evaluated, variants, found: &climb.found }).is_break() {
                 return (climb.found, ended("it was interrupted".to_owned()));
             }
             let neighbours = climb.neighbours(here.index);

@@ -38,8 +38,8 @@ fn best(setting: Option<&Setting>) -> (Best, f64) {
 }
 
 /// A value that the objective cannot fall below; none where no such bound is known.
-pub(super) fn lowest(variants: &Variants<'_>, asked: MethodChoice, objective: Objective) -> Option<f64> {
-    let MethodChoice::One(method) = asked else { return None };
+pub(super) fn lowest(variants: &Variants<'_>, choice: MethodChoice, objective: Objective) -> Option<f64> {
+    let MethodChoice::One(method) = choice else { return None };
     let fitted = variants.first().cluster.groups.iter().any(|group| group.device.fitted.is_some());
     if !METHODS.contains(&method.name()) || variants.first().profile().is_some() || fitted {
         return None;

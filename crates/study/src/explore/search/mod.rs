@@ -6,26 +6,26 @@
 mod bound;
 mod constraint;
 mod exhaustive;
-mod found;
 mod heuristic;
 mod ideal;
 mod objective;
 mod pareto;
 mod report;
+mod tracker;
 
 pub use constraint::{Constraint, Excluded};
-pub use found::Aim;
 pub use objective::Objective;
-pub use report::{Entry, Report};
+pub use report::{Entry, SearchReport};
+pub use tracker::Goal;
 
 use crate::explore::sweep::{Variants, is_quick};
 use crate::predict::MethodChoice;
-use found::Found;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::ops::ControlFlow;
 use std::str::FromStr;
 use stepcast_core::fault::Fault;
+use tracker::Tracker;
 
 /// Configurations that are all tried: some ten seconds of closed forms.
 const EXHAUSTIVE: u128 = 10_000_000;
@@ -36,7 +36,7 @@ const EXHAUSTIVE_SLOWLY: u128 = 512;
 /// How to search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum How {
+pub enum SearchStrategy {
     /// Every configuration.
     Exhaustive,
     /// Boxes of them, the most promising first.
@@ -49,22 +49,22 @@ pub enum How {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
     /// How to search; what suits the space if none is named.
-    pub how: Option<How>,
+    pub how: Option<SearchStrategy>,
     /// Predictions of searches that do not try everything; a usual number if none is named.
     pub budget: Option<u64>,
     /// Where random numbers begin.
     pub seed: u64,
 }
 
-/// What a search has seen so far.
-pub struct Seen<'a> {
+/// How far a search is.
+pub struct Progress<'a> {
     /// Configurations that are done with.
     pub done: u64,
     variants: &'a Variants<'a>,
-    found: &'a Found,
+    found: &'a Tracker,
 }
 
-impl Seen<'_> {
+impl Progress<'_> {
     /// Those of which none is both faster and cheaper, the fastest first; without prices there are none.
     pub fn front(&self) -> Vec<Entry> {
         let candidates = self.found.front.clone().into_entries();
@@ -72,8 +72,8 @@ impl Seen<'_> {
     }
 }
 
-/// Is told what was seen, and may end the search.
-pub type Watch<'a> = dyn FnMut(Seen<'_>) -> ControlFlow<()> + 'a;
+/// Hears of the progress, and may end the search.
+pub type Watch<'a> = dyn FnMut(Progress<'_>) -> ControlFlow<()> + 'a;
 
 /// How a search ended.
 struct Ended {
@@ -90,7 +90,7 @@ impl Ended {
     }
 }
 
-impl FromStr for How {
+impl FromStr for SearchStrategy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -106,11 +106,11 @@ impl FromStr for How {
 /// Searches all that `variants` has.
 pub fn search(
     variants: &Variants<'_>,
-    asked: MethodChoice,
-    aim: &Aim,
+    choice: MethodChoice,
+    goal: &Goal,
     effort: Effort,
     watch: &mut Watch<'_>,
-) -> Result<Report, Fault> {
+) -> Result<SearchReport, Fault> {
     let all = variants.grid().points();
     if all < 2 {
         let remedy = "add --vary KEY=VALUES, or --devices with prices";
@@ -120,58 +120,58 @@ pub fn search(
         let reason = format!("{all:.0e} configurations cannot even be numbered", all = all as f64);
         return Err(Fault::new(reason, "vary fewer keys, or fewer values of each"));
     };
-    Constraint::check_all(&aim.constraints)?;
-    aim.objective.check(variants.first())?;
-    check_constraints(variants, aim)?;
-    let asked = settled(variants, asked);
-    let quick = is_quick(variants, asked);
-    let how = effort.how.unwrap_or_else(|| usual(variants, asked, quick));
+    Constraint::check_all(&goal.constraints)?;
+    goal.objective.check(variants.first())?;
+    check_constraints(variants, goal)?;
+    let choice = settled(variants, choice);
+    let quick = is_quick(variants, choice);
+    let how = effort.how.unwrap_or_else(|| usual(variants, choice, quick));
     let budget = effort.budget.unwrap_or(if quick { 2_000_000 } else { 400 });
     let (found, ended) = match how {
-        How::Exhaustive => exhaustive::search(variants, asked, aim, points, watch),
-        How::Bound if !bound::applies(variants, asked) => {
+        SearchStrategy::Exhaustive => exhaustive::search(variants, choice, goal, points, watch),
+        SearchStrategy::Bound if !bound::applies(variants, choice) => {
             let reason = "there are bounds for closed forms of bulk-synchronous parameter servers only";
             let remedy = "use --method layerwise or zeng2023, or --how heuristic";
             return Err(Fault::new(reason, remedy));
         }
-        How::Bound => bound::search(variants, asked, aim, budget, watch),
-        How::Heuristic => heuristic::search(variants, asked, aim, (budget, effort.seed), watch),
+        SearchStrategy::Bound => bound::search(variants, choice, goal, budget, watch),
+        SearchStrategy::Heuristic => heuristic::search(variants, choice, goal, (budget, effort.seed), watch),
     };
-    report::report(variants, aim, how, points, found, ended)
+    report::report(variants, goal, how, points, found, ended)
 }
 
-fn usual(variants: &Variants<'_>, asked: MethodChoice, quick: bool) -> How {
+fn usual(variants: &Variants<'_>, choice: MethodChoice, quick: bool) -> SearchStrategy {
     let points = variants.grid().points();
     if points <= EXHAUSTIVE_SLOWLY || quick && points <= EXHAUSTIVE && variants.resolutions() <= 100_000 {
-        How::Exhaustive
-    } else if bound::applies(variants, asked)
-        && bound::categories(variants, asked) <= bound::MOST_CATEGORIES
+        SearchStrategy::Exhaustive
+    } else if bound::applies(variants, choice)
+        && bound::categories(variants, choice) <= bound::MOST_CATEGORIES
         && variants.resolutions() <= 100_000
     {
-        How::Bound
+        SearchStrategy::Bound
     } else {
-        How::Heuristic
+        SearchStrategy::Heuristic
     }
 }
 
 /// The one method that answers everywhere, where no axis decides which one applies.
-fn settled(variants: &Variants<'_>, asked: MethodChoice) -> MethodChoice {
+fn settled(variants: &Variants<'_>, choice: MethodChoice) -> MethodChoice {
     let decides = |key: &str| {
         ["model", "strategy.architecture", "strategy.synchronisation", "strategy.all-reduce", "methods"]
             .iter()
             .any(|section| key.starts_with(section))
     };
-    match asked {
+    match choice {
         MethodChoice::Auto if !variants.axes().iter().any(|axis| decides(&axis.key)) => {
-            asked.method(variants.first()).map_or(asked, MethodChoice::One)
+            choice.method(variants.first()).map_or(choice, MethodChoice::One)
         }
-        _ => asked,
+        _ => choice,
     }
 }
 
 /// A constraint on a figure that no configuration has excludes everything: better said at once.
-fn check_constraints(variants: &Variants<'_>, aim: &Aim) -> Result<(), Fault> {
-    for constraint in &aim.constraints {
+fn check_constraints(variants: &Variants<'_>, goal: &Goal) -> Result<(), Fault> {
+    for constraint in &goal.constraints {
         let needs = match constraint.figure {
             constraint::Figure::Deadline => Objective::Time,
             constraint::Figure::Budget => Objective::Cost,

@@ -1,6 +1,6 @@
 //! What is to be small.
 
-use crate::explore::sweep::Figures;
+use crate::explore::sweep::PointFigures;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::str::FromStr;
@@ -44,7 +44,7 @@ impl Objective {
     }
 
     /// The figure itself, in seconds and units of currency.
-    pub(super) fn value(self, figures: &Figures) -> Option<f64> {
+    pub(super) fn value(self, figures: &PointFigures) -> Option<f64> {
         let hours = figures.training.map(|time| time.get());
         match self {
             Self::Iteration => Some(figures.iteration.get()),

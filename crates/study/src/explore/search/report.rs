@@ -1,10 +1,10 @@
 //! What a search has to say: the best, the front, what was excluded, and why the second best is not the best.
 
 use super::constraint::Excluded;
-use super::found::{Aim, Candidate, Found};
 use super::objective::Objective;
-use super::{Ended, How};
-use crate::explore::sweep::{Figures, Variants};
+use super::tracker::{Candidate, Goal, Tracker};
+use super::{Ended, SearchStrategy};
+use crate::explore::sweep::{PointFigures, Variants};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use stepcast_core::fault::Fault;
@@ -22,7 +22,7 @@ pub struct Entry {
     pub value: f64,
     /// Its figures.
     #[serde(flatten)]
-    pub figures: Figures,
+    pub figures: PointFigures,
 }
 
 fn as_map<S: Serializer>(pairs: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
@@ -31,13 +31,13 @@ fn as_map<S: Serializer>(pairs: &[(String, String)], serializer: S) -> Result<S:
 
 /// The answer of a search.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
-pub struct Report {
+pub struct SearchReport {
     /// What was minimised.
     pub objective: Objective,
     /// The currency of costs.
     pub currency: String,
     /// How it was searched.
-    pub how: How,
+    pub how: SearchStrategy,
     /// Why it stopped.
     pub stopped: String,
     /// By what share of its value the best may be above the optimum: 0 where nothing better exists, none where that is
@@ -70,24 +70,24 @@ pub struct Report {
 
 pub(super) fn report(
     variants: &Variants<'_>,
-    aim: &Aim,
-    how: How,
+    goal: &Goal,
+    how: SearchStrategy,
     points: u64,
-    found: Found,
+    found: Tracker,
     ended: Ended,
-) -> Result<Report, Fault> {
-    let Some(best) = found.best.first() else { return Err(nothing(aim, &found, points, &ended)) };
+) -> Result<SearchReport, Fault> {
+    let Some(best) = found.best.first() else { return Err(nothing(goal, &found, points, &ended)) };
     let gap = match (ended.complete, ended.least) {
         (true, _) => Some(0.0),
         (false, Some(least)) => Some(((best.value - least) / best.value).max(0.0)),
         (false, None) => None,
     };
-    let runner_up = found.best.get(1).map(|second| runner_up(variants, aim.objective, best, second));
+    let runner_up = found.best.get(1).map(|second| runner_up(variants, goal.objective, best, second));
     let unbound = found.unbound.as_ref().filter(|unbound| unbound.value < best.value);
-    let without_constraints = unbound.map(|unbound| without(variants, aim, best, unbound));
-    let tallies = aim.constraints.iter().zip(&found.tallies);
-    Ok(Report {
-        objective: aim.objective,
+    let without_constraints = unbound.map(|unbound| without(variants, goal, best, unbound));
+    let tallies = goal.constraints.iter().zip(&found.tallies);
+    Ok(SearchReport {
+        objective: goal.objective,
         currency: variants.first().currency().to_owned(),
         how,
         stopped: ended.why,
@@ -143,7 +143,7 @@ fn runner_up(variants: &Variants<'_>, objective: Objective, best: &Candidate, se
         return format!("The runner-up is as good and only comes later: {differs}.");
     }
     let (new, old) = (&second.figures, &best.figures);
-    let ratio = |of: fn(&Figures) -> f64| compared(of(new), of(old));
+    let ratio = |of: fn(&PointFigures) -> f64| compared(of(new), of(old));
     let step = ratio(|figures| figures.iteration.get());
     let samples = ratio(|figures| figures.throughput.get() * figures.iteration.get());
     let steps = format!("a step takes {step} time and has {samples} samples");
@@ -176,7 +176,7 @@ fn what(objective: Objective) -> &'static str {
     }
 }
 
-fn limit(figures: &Figures) -> &'static str {
+fn limit(figures: &PointFigures) -> &'static str {
     use stepcast_core::prediction::Bottleneck;
     match figures.bottleneck {
         Bottleneck::Compute => "computing",
@@ -188,27 +188,27 @@ fn limit(figures: &Figures) -> &'static str {
     }
 }
 
-fn without(variants: &Variants<'_>, aim: &Aim, best: &Candidate, unbound: &Candidate) -> String {
-    let broken = aim.constraints.iter().filter(|constraint| !constraint.holds(&unbound.figures));
+fn without(variants: &Variants<'_>, goal: &Goal, best: &Candidate, unbound: &Candidate) -> String {
+    let broken = goal.constraints.iter().filter(|constraint| !constraint.holds(&unbound.figures));
     let broken: Vec<String> = broken.map(ToString::to_string).collect();
     format!(
         "Without {} there would be {} {}: {}.",
         broken.join(" and "),
         compared(unbound.value, best.value),
-        what(aim.objective),
+        what(goal.objective),
         differences(variants, unbound.index, best.index)
     )
 }
 
 /// Nothing keeps to all constraints: which excludes what.
-fn nothing(aim: &Aim, found: &Found, points: u64, ended: &Ended) -> Fault {
+fn nothing(goal: &Goal, found: &Tracker, points: u64, ended: &Ended) -> Fault {
     let tried = if ended.complete { points } else { found.evaluated };
     if found.refused >= tried {
         let why = found.refusal.as_ref().map_or("", |(_, reason)| reason);
         let reason = format!("all {tried} configurations are refused, the first because {why}");
         return Fault::new(reason, "vary other values, or choose another method");
     }
-    let mut excluded: Vec<Excluded> = aim
+    let mut excluded: Vec<Excluded> = goal
         .constraints
         .iter()
         .zip(&found.tallies)

@@ -33,20 +33,20 @@ fn ask(
     objective: &str,
     constraints: &[&str],
     effort: Effort,
-) -> Result<Report, Fault> {
+) -> Result<SearchReport, Fault> {
     let document = Document::new("test", TEXT);
     let axes = vary.iter().map(|text| Axis::parse(text).unwrap()).collect();
     let variants = Variants::new(&document, &NoFiles, &[], axes).unwrap();
-    let asked = match method {
+    let choice = match method {
         "auto" => MethodChoice::Auto,
         name => MethodChoice::One(methods::find(name).unwrap()),
     };
     let constraints = constraints.iter().map(|text| Constraint::parse(text).unwrap()).collect();
-    let aim = Aim { objective: objective.parse().unwrap(), constraints };
-    search(&variants, asked, &aim, effort, &mut |_| ControlFlow::Continue(()))
+    let goal = Goal { objective: objective.parse().unwrap(), constraints };
+    search(&variants, choice, &goal, effort, &mut |_| ControlFlow::Continue(()))
 }
 
-fn by(how: How) -> Effort {
+fn by(how: SearchStrategy) -> Effort {
     Effort { how: Some(how), ..EFFORT }
 }
 
@@ -58,14 +58,14 @@ const SPACE: [&str; 5] = [
     "batch=8..64:x2",
 ];
 
-fn best(report: &Report) -> Vec<(u64, f64)> {
+fn best(report: &SearchReport) -> Vec<(u64, f64)> {
     report.best.iter().map(|entry| (entry.index, entry.value)).collect()
 }
 
 #[test]
 fn the_best_is_the_best_of_all() {
     let report = ask(&SPACE, "zeng2023", "cost", &["deadline<=10d"], EFFORT).unwrap();
-    assert_eq!((report.how, report.gap, report.best.len()), (How::Exhaustive, Some(0.0), 10));
+    assert_eq!((report.how, report.gap, report.best.len()), (SearchStrategy::Exhaustive, Some(0.0), 10));
     assert_eq!(report.evaluated, 7 * 6 * 4 * 3 * 4);
     // Without any worker there is nothing to predict.
     assert_eq!(report.refused, 4 * 3 * 4);
@@ -85,13 +85,13 @@ fn the_number_of_threads_does_not_matter() {
         pool.install(|| ask(&SPACE, "layerwise", "cost-time", &["nodes<=6"], effort).unwrap())
     };
     assert_eq!(on(1, EFFORT), on(3, EFFORT));
-    assert_eq!(on(1, by(How::Heuristic)), on(3, by(How::Heuristic)));
+    assert_eq!(on(1, by(SearchStrategy::Heuristic)), on(3, by(SearchStrategy::Heuristic)));
 }
 
 #[test]
 fn a_heuristic_says_how_far_off_it_may_be() {
     let all = ask(&SPACE, "layerwise", "time", &["memory"], EFFORT).unwrap();
-    let quick = ask(&SPACE, "layerwise", "time", &["memory"], by(How::Heuristic)).unwrap();
+    let quick = ask(&SPACE, "layerwise", "time", &["memory"], by(SearchStrategy::Heuristic)).unwrap();
     assert!(quick.evaluated < all.evaluated && !quick.stopped.is_empty(), "{quick:?}");
     let gap = quick.gap.unwrap();
     // The optimum lies within the gap.
@@ -102,7 +102,7 @@ fn a_heuristic_says_how_far_off_it_may_be() {
 #[test]
 fn a_search_that_is_cut_short_states_its_gap() {
     let vary = ["cluster.workers.0.count=0..400", "cluster.workers.1.count=0..400", "batch=1..512"];
-    let short = Effort { how: Some(How::Bound), budget: Some(1000), seed: 1 };
+    let short = Effort { how: Some(SearchStrategy::Bound), budget: Some(1000), seed: 1 };
     let report = ask(&vary, "zeng2023", "time", &["nodes<=300"], short).unwrap();
     let gap = report.gap.unwrap();
     assert!(report.stopped.contains("1000 predictions") && gap > 0.0 && gap <= 1.0, "{report:?}");
@@ -153,8 +153,8 @@ proptest! {
         let counts = format!("cluster.workers.1.count={low}..{}:{step}", low + length * step);
         let space = ["cluster.workers.0.count=0..8", &counts, "cluster.servers.count=1..3",
             "synchronisation=bsp,local-sgd(4)", "network.latency=100 us,10 us", "batch=4..40:6"];
-        let all = ask(&space, method, objective, &constraints, by(How::Exhaustive));
-        let bound = ask(&space, method, objective, &constraints, by(How::Bound));
+        let all = ask(&space, method, objective, &constraints, by(SearchStrategy::Exhaustive));
+        let bound = ask(&space, method, objective, &constraints, by(SearchStrategy::Bound));
         match (all, bound) {
             (Ok(all), Ok(bound)) => {
                 prop_assert_eq!(bound.gap, Some(0.0));

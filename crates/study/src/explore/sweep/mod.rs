@@ -14,7 +14,7 @@ pub use axis::{Axis, Values, full_key};
 pub use fingerprint::fingerprint;
 pub use grid::Grid;
 pub use output::{Output, Writer};
-pub use row::{Figures, Refused, Row};
+pub use row::{PointFigures, Refused, SweepRow};
 pub use run::{on_threads, rows};
 pub use table::Format;
 pub use variants::{Variants, VaryError, Walker};

@@ -1,4 +1,4 @@
-//! What is told about one point: the figures of a prediction that can be compared, or why there are none.
+//! What is known about one point: the figures of a prediction that can be compared, or why there are none.
 
 use crate::predict::MethodChoice;
 use crate::predict::memory;
@@ -11,10 +11,10 @@ use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
 
-/// Figures of one point.
+/// PointFigures of one point.
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
-pub struct Figures {
+pub struct PointFigures {
     /// The method that was asked.
     pub method: &'static str,
     /// Number of workers.
@@ -66,13 +66,13 @@ pub struct Refused {
 
 /// One point.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct SweepRow {
     /// Its number.
     pub index: u64,
     /// Places on the axes.
     pub digits: Vec<u64>,
-    /// What is told about it.
-    pub answer: Result<Figures, Refused>,
+    /// The figures, or why there are none.
+    pub answer: Result<PointFigures, Refused>,
 }
 
 impl From<Fault> for Refused {
@@ -83,13 +83,13 @@ impl From<Fault> for Refused {
 
 impl MethodChoice {
     /// The figures of a scenario.
-    pub fn figures(self, scenario: &Scenario) -> Result<Figures, Refused> {
+    pub fn figures(self, scenario: &Scenario) -> Result<PointFigures, Refused> {
         let prediction = self.method(scenario)?.predict(scenario)?;
-        Ok(Figures::of(scenario, &prediction))
+        Ok(PointFigures::of(scenario, &prediction))
     }
 }
 
-impl Figures {
+impl PointFigures {
     fn of(scenario: &Scenario, prediction: &Prediction) -> Self {
         let epoch = scenario.data.map(|data| prediction.throughput.time_for(data.samples as f64));
         let training = epoch.zip(scenario.data).map(|(epoch, data)| epoch * data.epochs as f64);

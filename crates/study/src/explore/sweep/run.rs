@@ -4,7 +4,7 @@
 //! depends neither on the number of threads nor on the length of rounds, and between rounds one may stop: what was
 //! handed on is complete up to there.
 
-use super::row::{Refused, Row};
+use super::row::{Refused, SweepRow};
 use super::variants::{Variants, Walker};
 use crate::predict::MethodChoice;
 use rayon::ThreadPoolBuilder;
@@ -72,7 +72,7 @@ pub fn rows<T: Send>(
     variants: &Variants<'_>,
     asked: MethodChoice,
     points: Range<u64>,
-    each: impl Fn(Row) -> T + Sync,
+    each: impl Fn(SweepRow) -> T + Sync,
     mut next: impl FnMut(Vec<T>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     let block = |walker: &mut Walker<'_>, range: Range<u64>| {
@@ -81,10 +81,10 @@ pub fn rows<T: Send>(
     blocks(variants, is_quick(variants, asked), points, block, |_, rows| next(rows))
 }
 
-fn row(variants: &Variants<'_>, asked: MethodChoice, walker: &mut Walker<'_>, index: u64) -> Row {
+fn row(variants: &Variants<'_>, asked: MethodChoice, walker: &mut Walker<'_>, index: u64) -> SweepRow {
     let mut digits = Vec::new();
     variants.grid().digits(index, &mut digits);
     let answer = walker.look(&digits, |scenario| asked.figures(scenario));
     let answer = answer.map_err(|fault: Fault| Refused::from(fault)).and_then(|answer| answer);
-    Row { index, digits, answer }
+    SweepRow { index, digits, answer }
 }

@@ -1,6 +1,6 @@
 //! Rows of a sweep as text: CSV, or JSON lines. The same rows are the same bytes wherever they were predicted.
 
-use super::row::{Figures, Row};
+use super::row::{PointFigures, SweepRow};
 use super::variants::Variants;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -68,7 +68,7 @@ impl Format {
     }
 
     /// A row, its line ended.
-    pub fn line(self, variants: &Variants<'_>, row: &Row) -> io::Result<Vec<u8>> {
+    pub fn line(self, variants: &Variants<'_>, row: &SweepRow) -> io::Result<Vec<u8>> {
         let values = variants.axes().iter().zip(&row.digits).map(|(axis, &digit)| (axis, axis.value(digit)));
         match self {
             Self::Csv => {
@@ -110,7 +110,7 @@ fn typed(value: String) -> Value {
     value.parse::<u64>().map_or(Value::String(value), Value::from)
 }
 
-fn cells(figures: &Figures) -> Vec<String> {
+fn cells(figures: &PointFigures) -> Vec<String> {
     let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     let bottleneck = serde_json::to_value(figures.bottleneck).ok();
     vec![

@@ -227,7 +227,7 @@ fn group_counted(axis: &Axis) -> Option<usize> {
     }
 }
 
-/// An error that a value of an axis brought in is told as the axis's.
+/// An error that a value of an axis caused is reported as that of the axis.
 fn blamed(error: Fault, axes: &[Axis], digits: &[u64]) -> VaryError {
     let sets =
         |(axis, digit): &(&Axis, &u64)| error.origin() == format!("{}={}", axis.key, axis.value(**digit));

@@ -3,14 +3,14 @@
 use super::constraint::{Constraint, Tally};
 use super::objective::Objective;
 use super::pareto::Front;
-use crate::explore::sweep::{Figures, Refused};
+use crate::explore::sweep::{PointFigures, Refused};
 
 /// Configurations that are shown.
 pub(super) const SHOWN: usize = 10;
 
-/// What is asked of a configuration.
+/// What a configuration is judged by.
 #[derive(Debug, Clone)]
-pub struct Aim {
+pub struct Goal {
     /// What is to be small.
     pub objective: Objective,
     /// What it has to keep to.
@@ -22,12 +22,12 @@ pub struct Aim {
 pub(super) struct Candidate {
     pub(super) index: u64,
     pub(super) value: f64,
-    pub(super) figures: Figures,
+    pub(super) figures: PointFigures,
 }
 
 /// All that was seen; the same for the same configurations, in whichever order and parts they came.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct Tracker {
     /// Ascending, ties by index; at most [`SHOWN`].
     pub(super) best: Vec<Candidate>,
     /// Of training time and cost; all that were tried and keep to the constraints.
@@ -46,8 +46,8 @@ fn before(a: &Candidate, b: &Candidate) -> bool {
     a.value.total_cmp(&b.value).then(a.index.cmp(&b.index)).is_lt()
 }
 
-impl Found {
-    pub(super) fn new(aim: &Aim) -> Self {
+impl Tracker {
+    pub(super) fn new(goal: &Goal) -> Self {
         Self {
             best: Vec::new(),
             front: Front::new(),
@@ -56,7 +56,7 @@ impl Found {
             admitted: 0,
             refused: 0,
             refusal: None,
-            tallies: vec![Tally::default(); aim.constraints.len()],
+            tallies: vec![Tally::default(); goal.constraints.len()],
         }
     }
 
@@ -65,17 +65,17 @@ impl Found {
         self.best.get(SHOWN - 1).map_or(f64::INFINITY, |worst| worst.value)
     }
 
-    pub(super) fn see(&mut self, aim: &Aim, index: u64, answer: Result<Figures, Refused>) {
+    pub(super) fn see(&mut self, goal: &Goal, index: u64, answer: Result<PointFigures, Refused>) {
         self.evaluated += 1;
-        let valued = answer.map(|figures| aim.objective.value(&figures).map(|value| (value, figures)));
+        let valued = answer.map(|figures| goal.objective.value(&figures).map(|value| (value, figures)));
         let (value, figures) = match valued {
             Ok(Some(valued)) => valued,
             Ok(None) => return self.refuse(index, "it has no such figure".to_owned()),
             Err(why) => return self.refuse(index, why.refused),
         };
-        let broken = aim.constraints.iter().filter(|constraint| !constraint.holds(&figures)).count();
+        let broken = goal.constraints.iter().filter(|constraint| !constraint.holds(&figures)).count();
         if broken > 0 {
-            for (constraint, tally) in aim.constraints.iter().zip(&mut self.tallies) {
+            for (constraint, tally) in goal.constraints.iter().zip(&mut self.tallies) {
                 if !constraint.holds(&figures) {
                     tally.exclude(constraint, &figures, broken == 1);
                 }
@@ -112,7 +112,7 @@ impl Found {
         }
     }
 
-    fn offer_unbound(&mut self, index: u64, value: f64, figures: &Figures) {
+    fn offer_unbound(&mut self, index: u64, value: f64, figures: &PointFigures) {
         let better = |old: &Candidate| value < old.value || (value <= old.value && index < old.index);
         if self.unbound.as_ref().is_none_or(better) {
             self.unbound = Some(Candidate { index, value, figures: figures.clone() });
@@ -128,7 +128,7 @@ impl Found {
         }
     }
 
-    pub(super) fn merge(&mut self, aim: &Aim, other: Self) {
+    pub(super) fn merge(&mut self, goal: &Goal, other: Self) {
         self.evaluated += other.evaluated;
         self.admitted += other.admitted;
         self.refused += other.refused;
@@ -144,7 +144,8 @@ impl Found {
         for candidate in other.best {
             self.offer(candidate);
         }
-        for ((constraint, tally), other) in aim.constraints.iter().zip(&mut self.tallies).zip(other.tallies) {
+        for ((constraint, tally), other) in goal.constraints.iter().zip(&mut self.tallies).zip(other.tallies)
+        {
             tally.merge(constraint, other);
         }
     }
