@@ -14,13 +14,14 @@
 use crate::placement;
 use crate::queue::{self, Arrival};
 use crate::step::{self, Round, TransferCost};
-use stepcast_core::compute::{self, Speed};
+use stepcast_core::compute;
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::Placement;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{GroupReport, Prediction};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
+use stepcast_core::speed::Speed;
 use stepcast_core::strategy::Architecture;
 
 /// Layer-wise bulk-synchronous parameter server.

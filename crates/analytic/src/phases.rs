@@ -1,10 +1,10 @@
 //! The four phases of an asynchronous step, as coarse models see it: one after the other, nothing overlapping.
 
 use crate::step;
-use stepcast_core::compute::Speed;
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::{BitsPerSec, Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
+use stepcast_core::speed::Speed;
 
 /// Durations of the phases of one step of one worker that is alone.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -18,6 +18,7 @@ pub mod prediction;
 pub mod profile;
 pub mod quantity;
 pub mod scenario;
+pub mod speed;
 pub mod strategy;
 pub mod suggest;
 pub mod uncertain;

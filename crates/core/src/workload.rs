@@ -1,10 +1,18 @@
 //! What one sample of a model asks of a cluster: the numbers every method starts from.
 
 use crate::model::{self, Counting, Model};
-use crate::pass::Gradient;
 use crate::profile::{Profile, Resource};
 use crate::quantity::{Bytes, Flops};
 use std::sync::Arc;
+
+/// One gradient that workers sum.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gradient {
+    /// "conv1.weight"; of a profile, the name of the operation that sends it.
+    pub name: String,
+    /// Its size on the wire.
+    pub size: Bytes,
+}
 
 /// Bytes of one parameter or gradient element on the wire.
 const ELEMENT: f64 = 4.0;

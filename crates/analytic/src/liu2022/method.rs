@@ -3,7 +3,7 @@
 use super::run::plan;
 use super::schedule::{Buffer, Flush, Schedule};
 use crate::collectives::{curve, scenario_cost};
-use stepcast_core::compute::{self, Speed};
+use stepcast_core::compute;
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::method::Method;
@@ -11,6 +11,7 @@ use stepcast_core::pass::{Pass, Recorded};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Warning};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
+use stepcast_core::speed::Speed;
 use stepcast_core::strategy::{Architecture, Fusion, Synchronisation};
 
 /// Liu 2022: bulk-synchronous all-reduce that overlaps the backward pass.

@@ -7,11 +7,12 @@ use super::kernels::{Outside, gradient_time};
 use super::structure::Structure;
 use super::threads::Threads;
 use crate::collectives::{AllReduce, Fabric};
-use stepcast_core::compute::{Speed, host_to_device, memory_efficiency};
+use stepcast_core::compute::{host_to_device, memory_efficiency};
 use stepcast_core::fault::Fault;
 use stepcast_core::model::{Model, zoo};
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use stepcast_core::scenario::{ASSUMED_HOST_MEMORY_RATE, KernelTimes, ModelSource, Scenario};
+use stepcast_core::speed::Speed;
 
 /// Bytes of a parameter or gradient.
 const ELEMENT: f64 = 4.0;

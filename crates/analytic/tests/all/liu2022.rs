@@ -6,13 +6,13 @@ use stepcast_analytic::collectives::{Fabric, ring_update};
 use stepcast_analytic::liu2022::{
     Buffer, Flush, Layer, Liu2022, Pass, Plan, Reading, Schedule, csf, osf, plan, sf,
 };
-use stepcast_core::compute::Speed;
 use stepcast_core::fitted::transfer::{Curve, LogLinear};
 use stepcast_core::method::Method;
 use stepcast_core::model::{Activation, Builder, Conv2d, Counting, Model, Op, Pool, zoo};
 use stepcast_core::prediction::{Bottleneck, Prediction};
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_core::speed::Speed;
 use stepcast_core::strategy::PYTORCH_CAP;
 use stepcast_core::workload::Workload;
 

@@ -4,9 +4,9 @@ mod recorded;
 
 pub use recorded::Recorded;
 
-use crate::compute::Speed;
 use crate::fault::Fault;
 use crate::quantity::{Bytes, FlopsPerSec, Seconds};
+use crate::speed::Speed;
 use crate::workload::{LayerWork, Workload};
 
 /// Backward operations per forward operation (Liu 2022, eq. 4).
@@ -19,15 +19,6 @@ pub struct Layer {
     pub backward: Seconds,
     /// The gradients that it leaves, to be summed over the workers.
     pub gradients: Bytes,
-}
-
-/// One gradient that workers sum.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Gradient {
-    /// "conv1.weight"; of a profile, the name of the operation that sends it.
-    pub name: String,
-    /// Its size on the wire.
-    pub size: Bytes,
 }
 
 /// Forward and backward pass of one worker.

@@ -4,10 +4,11 @@
 //! must send the same messages: PyTorch's `DistributedDataParallel` starts no bucket before the one that precedes it. In a
 //! step that made a gradient earlier than one that goes before it, it therefore counts as ready with that one.
 
-use super::{Gradient, Layer, Pass};
+use super::{Layer, Pass};
 use crate::fault::Fault;
 use crate::profile::{Operation, Profile, Resource, Step};
 use crate::quantity::Seconds;
+use crate::workload::Gradient;
 
 /// A profile whose gradients have been put in order.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,11 +1,11 @@
 //! Fitted artefacts that scenarios name.
 
-use crate::compute::Speed;
 use crate::fault::Fault;
 use crate::files::{Files, NoFiles};
 use crate::profile::Profile;
 use crate::quantity::Bytes;
 use crate::scenario::{Document, Scenario};
+use crate::speed::Speed;
 
 const LINE: &str = "kind = \"transfer\"\n[model]\nleast = \"1 kB\"\nmost = \"1 MB\"\n\
                     curve = { shape = \"line\", startup = \"1 ms\", bandwidth = \"1 GB/s\" }";

@@ -5,9 +5,9 @@
 //! workers in lock-step for ever (errata 3.3), so a number of them is made, computing times spread around the model's.
 
 use crate::engine::sample::Sampler;
-use stepcast_core::compute::Speed;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
 use stepcast_core::scenario::Scenario;
+use stepcast_core::speed::Speed;
 
 /// Number of steps that are made.
 const STEPS: usize = 64;

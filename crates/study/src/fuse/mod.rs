@@ -14,11 +14,11 @@ use evaluate::Evaluator;
 use serde::Serialize;
 use serde_with::serde_as;
 use stepcast_core::fault::Fault;
-use stepcast_core::pass::Gradient;
 use stepcast_core::prediction::{Communication, Warning};
 use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
 use stepcast_core::strategy::{Architecture, Fusion, Synchronisation};
+use stepcast_core::workload::Gradient;
 
 pub use settings::Settings;
 

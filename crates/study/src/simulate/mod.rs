@@ -1,7 +1,7 @@
 //! Method `simulate`: the event engine on a profile, measured or made from a model (Li 2020 and beyond).
 //!
-//! One module for each kind of training, [`parameter_server`], [`all_reduce`] and [`sprint`], each with `predict` and
-//! `timeline`; [`replicas`] runs it several times, [`summary`] holds what all report alike, [`timeline`](mod@timeline) is a
+//! One module for each kind of training, `parameter_server`, `all_reduce` and `sprint`, each with `predict` and
+//! `timeline`; `replicas` runs it several times, `summary` holds what all report alike, `timeline` is a
 //! run to look at.
 //!
 //! Runs are independent and go in parallel; their order does not matter, so the figures are the same on any number of

@@ -1,11 +1,12 @@
 use super::*;
-use crate::compute::{Speed, assumptions};
+use crate::compute::assumptions;
 use crate::fault::Fault;
 use crate::files::{Files, NoFiles};
 use crate::model::zoo;
 use crate::profile::Profile;
 use crate::quantity::{BytesPerSec, FlopsPerSec};
 use crate::scenario::{Document, Override};
+use crate::speed::Speed;
 use proptest::prelude::*;
 
 /// Every coefficient 1.5, every launch 30 µs.

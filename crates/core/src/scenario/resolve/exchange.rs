@@ -6,13 +6,13 @@ use crate::files::Files;
 use crate::fitted::artefact::{self, Artefact, Kind};
 use crate::fitted::transfer::{Curve, LogLinear, Measured, TransferModel};
 use crate::keys::{not_negative, positive};
-use crate::pass::Gradient;
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
 use crate::strategy::{
     AllReduceSection, BucketList, CurveSection, Exchange, Fusion, FusionRule, FusionSection, HOROVOD_CYCLE,
     HOROVOD_THRESHOLD, PYTORCH_CAP, PYTORCH_FIRST, StrategySection,
 };
 use crate::suggest;
+use crate::workload::Gradient;
 
 /// Whether the gradients must be known to check what a strategy says about them.
 pub(super) fn names_gradients(strategy: &StrategySection) -> bool {

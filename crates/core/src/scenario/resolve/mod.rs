@@ -9,8 +9,8 @@ use super::{Scenario, ScenarioFile, oyama2016, simulate, uncertain, zeng2023};
 use crate::fault::{Fault, KeyPath};
 use crate::files::{Files, NoFiles};
 use crate::keys::Given;
-use crate::pass::Gradient;
 use crate::strategy::{Strategy, StrategySection};
+use crate::workload::Gradient;
 use std::sync::Arc;
 
 impl ScenarioFile {

@@ -8,10 +8,10 @@
 use super::objective::Objective;
 use crate::explore::sweep::{Setting, Variants};
 use crate::predict::MethodChoice;
-use stepcast_core::compute::Speed;
 use stepcast_core::keys::Effect;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
+use stepcast_core::speed::Speed;
 
 /// Methods whose computing times these are.
 const METHODS: [&str; 3] = ["layerwise", "liu2022", "simulate"];

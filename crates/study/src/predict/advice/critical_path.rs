@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde_with::serde_as;
 use std::collections::BTreeMap;
 use stepcast_core::method::Method;
-use stepcast_core::pass::Gradient;
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::Scenario;
+use stepcast_core::workload::Gradient;
 use stepcast_sim::{ChunkRecord, StepRecord};
 
 /// Steps of every worker: the first ones are not typical.

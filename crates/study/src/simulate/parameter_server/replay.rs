@@ -1,7 +1,7 @@
 //! From a scenario and a profile to what the engine replays.
 
 use super::placement::servers;
-use stepcast_core::compute;
+use stepcast_core::speed::Speed;
 use stepcast_core::profile::Profile;
 use stepcast_core::quantity::{BitsPerSec, BytesPerSec, Seconds};
 use stepcast_core::scenario::{self, Scenario};
@@ -17,7 +17,7 @@ fn slowness(scenario: &Scenario, index: usize) -> f64 {
         return scenario.slowness(index);
     }
     let step = |index: usize| -> Seconds {
-        let speed = compute::Speed::of(scenario, index);
+        let speed = Speed::of(scenario, index);
         scenario.workload.layers.iter().map(|layer| speed.forward(layer) + speed.backward(layer)).sum()
     };
     step(index) / step(0)
