@@ -5,7 +5,7 @@
 //! same figures give the same bytes. No input or output: the caller writes the text.
 //!
 //! [`plots`] take plain figures; [`adapters`] make them from the answers of studies. `draw` has the parts that plots are
-//! composed of. [`page`] sets a forecast in HTML, as a document of its own or as a part of one. [`format`] writes single
+//! composed of. [`page`] sets a forecast in HTML, as a document of its own or as a part of one. [`format`](mod@format) writes single
 //! numbers and names, [`sentences`] whole sentences.
 //!
 //! Internal to Stepcast: `stepcast-study` is the programming interface.

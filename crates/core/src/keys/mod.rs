@@ -1,6 +1,6 @@
 //! Keys of a scenario file, each declared once.
 //!
-//! [`keys!`] declares a struct of resolved values together with the section of a file that gives them. A line of it says
+//! `keys!` declares a struct of resolved values together with the section of a file that gives them. A line of it says
 //! what a key is called, what a file may write, what that becomes, what holds where the key is left out, which values
 //! are sound and what larger values do to a step. All else follows: parsing and `--set` (serde), the JSON schema, defaults
 //! and checks ([`fill`](crate::machine::NetworkSection::fill)), the scenario written back
