@@ -1,7 +1,7 @@
 //! The event engine: executes step graphs on lanes, pools and links, for any number of workers.
 //!
-//! [`programs`] turns profiles, models and published algorithms into a [`Program`]: a [`StepGraph`], the lanes and stations
-//! that serve it, and the work of every operation. [`engine`] runs it.
+//! `programs` turns profiles, models and published algorithms into a [`Program`]: a [`StepGraph`], the lanes and stations
+//! that serve it, and the work of every operation. `engine` runs it.
 //!
 //! No input or output, no clock, no threads, no logging. The same program and seed give the same events.
 //!
