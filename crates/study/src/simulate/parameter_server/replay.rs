@@ -1,10 +1,10 @@
 //! From a scenario and a profile to what the engine replays.
 
 use super::placement::servers;
-use stepcast_core::speed::Speed;
 use stepcast_core::profile::Profile;
 use stepcast_core::quantity::{BitsPerSec, BytesPerSec, Seconds};
 use stepcast_core::scenario::{self, Scenario};
+use stepcast_core::speed::Speed;
 use stepcast_core::strategy::Synchronisation;
 use stepcast_sim::{
     Coordination, ParseLane, Parsing, Replay, ReplayWorker, Requeue, StreamOrder, Streams, TcpSpec,
