@@ -1,4 +1,4 @@
-"""`python -m stepcast`: sweeps on a cluster that Dask or Ray holds together."""
+"""`python -m stepcast`: sweeps on a cluster that Dask or Ray manages."""
 
 from __future__ import annotations
 

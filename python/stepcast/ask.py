@@ -1,4 +1,4 @@
-"""The questions, each as its command of the command line asks it."""
+"""One function for each command of the command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Changes = Mapping[str, Any] | Iterable[str] | None
 
 
 def scenario_of(source: Source, set: Changes, keywords: Mapping[str, Any]) -> Scenario:
-    """The scenario that somebody means, with changes."""
+    """The scenario of a call, with overrides."""
     if not isinstance(source, Scenario):
         return Scenario(source, set=set, **keywords)
     return source.changed(set=set, **keywords) if set is not None or keywords else source
@@ -89,8 +89,8 @@ def search(
 ) -> results.Search:
     """The best configuration within constraints: `stepcast search`.
 
-    `devices` are groups of workers in place of the scenario's, with what one worker costs for an hour where that is
-    known; `count` is how many workers each may have.
+    `devices` replaces the scenario's groups of workers, optionally with the price of one worker per hour; `count` is
+    the range of the number of workers in each group.
 
     >>> import stepcast
     >>> found = stepcast.search(zoo="resnet50", minimize="iteration", vary={"batch": [16, 32, 64]})
@@ -122,7 +122,7 @@ def fit(
     multiprocessors: int | None = None,
     gemm: Path | None = None,
 ) -> results.Fit:
-    """Coefficients from measurements: `stepcast fit`; `what` is efficiency, gemm, kernels, steps or transfer."""
+    """Fits coefficients to measurements: `stepcast fit`; `what` is efficiency, gemm, kernels, steps or transfer."""
     return results.Fit(_stepcast.fit(what, data, output, force, test, device, multiprocessors, gemm))
 
 
@@ -143,5 +143,5 @@ def import_trace(
 def validate(
     set: str | None = None, *, data: Path | None = None, held_out: bool = False, gemm: Path | None = None
 ) -> results.Validation:
-    """Published figures recomputed, measured ones predicted: `stepcast validate`."""
+    """Recomputes published figures and predicts measured runs: `stepcast validate`."""
     return results.Validation(_stepcast.validate(set, data, held_out, gemm))

@@ -1,10 +1,10 @@
-"""What can go wrong: every exception says what, where, and what to do about it."""
+"""The exceptions: each has a reason, a position and a remedy."""
 
 from __future__ import annotations
 
 
 class StepcastError(Exception):
-    """Something went wrong.
+    """The base class of all exceptions of Stepcast.
 
     >>> import stepcast
     >>> try:
@@ -36,4 +36,4 @@ class InputError(StepcastError, ValueError):
 
 
 class InternalError(StepcastError, RuntimeError):
-    """A mistake in Stepcast."""
+    """An error in Stepcast itself."""

@@ -1,7 +1,7 @@
-"""Chunks of a sweep on other processes and machines: whatever runs functions elsewhere will do.
+"""Runs chunks of a sweep in other processes and on other machines, with any executor of functions.
 
-Results come back in the order of the points, whoever finishes first. A chunk whose worker died is run again; a chunk
-is a function of its arguments alone, so running it again gives the same bytes.
+Results are returned in the order of the points, whichever chunk finishes first. A chunk whose worker died is run
+again; a chunk is a function of its arguments alone, so running it again gives the same bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TRIES = 4
 
 @dataclass(frozen=True)
 class Work:
-    """A sweep as it travels: small, and the same for all chunks."""
+    """A sweep as it is sent to workers: small, and the same for all chunks."""
 
     packed: bytes
     vary: tuple[str, ...]
@@ -48,19 +48,19 @@ def _unpacked(packed: bytes, vary: tuple[str, ...], method: str) -> _stepcast.Sw
 
 
 def run_chunk(work: Work, since: int, until: int) -> bytes:
-    """The rows of some points, on a worker."""
+    """Computes the rows of a range of points on a worker."""
     sweep = _unpacked(work.packed, work.vary, work.method)
     return sweep.rows(since, until, work.format, work.threads)
 
 
 class Ticket(Protocol):
-    """A chunk that was handed out."""
+    """A submitted chunk."""
 
     def result(self) -> bytes: ...
 
 
 class Crew(Protocol):
-    """Those who run chunks."""
+    """A pool of workers that run chunks."""
 
     def hand_out(self, work: Work, since: int, until: int) -> Ticket: ...
 
@@ -70,7 +70,7 @@ class Crew(Protocol):
 
 
 class Futures:
-    """Any executor of `concurrent.futures`. One that has lost a worker takes no more work: the rest is run here."""
+    """Any executor of `concurrent.futures`. After the loss of a worker, the remaining work runs locally."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
@@ -92,7 +92,7 @@ class Futures:
 
 @dataclass(frozen=True)
 class Here:
-    """A chunk that nobody else runs."""
+    """A chunk that runs locally."""
 
     work: Work
     since: int
@@ -136,7 +136,7 @@ class Ray:
 
 @dataclass(frozen=True)
 class Reference:
-    """What Ray gives for a chunk."""
+    """The reference to a chunk's result in Ray."""
 
     ray: Any
     object: Any
@@ -147,7 +147,7 @@ class Reference:
 
 
 def crew_of(executor: Any) -> Crew:
-    """Who runs chunks for this executor, known by what it can do rather than by an import."""
+    """The crew for this executor, recognised by its methods rather than by an import."""
     if isinstance(executor, Executor):
         return Futures(executor)
     if type(executor).__module__.split(".")[0] == "distributed" and hasattr(executor, "submit"):
@@ -164,7 +164,7 @@ def crew_of(executor: Any) -> Crew:
 def run(
     executor: Any, work: Work, since: int, until: int, chunk: int, ahead: int = AHEAD
 ) -> Iterator[tuple[bytes, int]]:
-    """The rows of all points in order, chunk by chunk, with how many there are in each."""
+    """Yields the rows of all points in order, chunk by chunk, with the number of rows in each."""
     crew = crew_of(executor)
     ranges = ((start, min(start + chunk, until)) for start in range(since, until, chunk))
     handed: deque[tuple[int, int, Ticket]] = deque()

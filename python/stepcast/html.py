@@ -1,6 +1,7 @@
-"""Answers as a notebook shows them: tables, and the plot below them.
+"""Results as HTML for notebooks: tables, and the plot below them.
 
-Most tables come from the extension, which builds them for the command line too; sweeps and validations are tabled here.
+Most tables come from the extension, which also builds them for the command line; those of sweeps and validations are
+built here.
 """
 
 from __future__ import annotations
@@ -63,12 +64,12 @@ def cell(key: str, value: Any) -> tuple[str, str]:
 
 
 def table(rows: Sequence[Mapping[str, Any]], most: int = 16) -> str:
-    """Rows as a table; those beyond `most` are only counted."""
+    """A table of at most `most` rows; the number of further rows is given below it."""
     keys: list[str] = []
     for row in rows[:most]:
         keys.extend(key for key in row if key not in keys)
     keys = [key for key in keys if not any(isinstance(row.get(key), Mapping) for row in rows[:most])]
-    # The number of a point is of use to programs only.
+    # The index of a point is useful to programs only.
     keys = [key for key in keys if key != "index"]
     head = "".join(f"<th>{html.escape(cell(key, None)[0])}</th>" for key in keys)
     body = "".join("<tr>" + "".join(_cell(cell(key, row.get(key))[1]) for key in keys) + "</tr>" for row in rows[:most])

@@ -1,4 +1,4 @@
-"""The answers: typed views of what the command line prints with `--json`, converted on demand."""
+"""The results: typed views of the command line's `--json` output, converted on demand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def to_pandas(rows: list[dict[str, Any]]) -> pandas.DataFrame:
 
 
 class Result:
-    """An answer as JSON, as a dictionary, as a table, as a plot."""
+    """A result as JSON, as a dictionary, as a table, as a plot."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
@@ -44,14 +44,14 @@ class Result:
         return data
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of the answer's table."""
+        """The rows of the result's table."""
         return [dict(self._data)]
 
     def to_pandas(self) -> pandas.DataFrame:
         return to_pandas(self.rows())
 
     def to_svg(self) -> str | None:
-        """The plot that the command line makes with `--plot`, where there is one."""
+        """The plot that the command line makes with `--plot`, if there is one."""
         return self._answer.to_svg()
 
     @property
@@ -151,7 +151,7 @@ class Comparison(Result):
 
     @property
     def chosen(self) -> str | None:
-        """The method that `auto` takes."""
+        """The method that `auto` selects."""
         return self._data.get("chosen")
 
     def rows(self) -> list[dict[str, Any]]:
@@ -163,12 +163,12 @@ class Fusion(Result):
 
     @property
     def plan(self) -> list[list[str]]:
-        """Gradients of every message of the best plan."""
+        """The gradients of each message of the best plan."""
         return [message["gradients"] for message in self._data["plan"]]
 
     @property
     def gain(self) -> float:
-        """By which share the best plan raises the throughput over the scenario's own rule."""
+        """The relative gain in throughput of the best plan over the scenario's own rule."""
         return float(self._data["lines"][-1]["gain"])
 
     @property
@@ -189,17 +189,17 @@ class Search(Result):
 
     @property
     def best(self) -> list[dict[str, Any]]:
-        """The best, in order; each with `values` and figures."""
+        """The best configurations, in order; each with `values` and figures."""
         return list(self._data["best"])
 
     @property
     def front(self) -> list[dict[str, Any]]:
-        """The configurations of which none is both faster and cheaper."""
+        """The Pareto front of time and cost."""
         return list(self._data["front"])
 
     @property
     def gap(self) -> float | None:
-        """By which share the best may exceed the optimum: 0 where no better one exists."""
+        """The share by which the best may exceed the optimum: 0 if no better configuration exists."""
         return self._data.get("gap")
 
     def rows(self) -> list[dict[str, Any]]:
@@ -224,13 +224,13 @@ class Imported(Result):
 
     @property
     def notes(self) -> list[str]:
-        """What was repaired, left out or looks odd."""
+        """Notes about parts that were repaired, left out or look odd."""
         return list(self._data["notes"])
 
     def scenario(
         self, *, set: Mapping[str, Any] | Iterable[str] | None = None, **keywords: Any
     ) -> Scenario:
-        """A scenario of what was imported: a profile alone is trained asynchronously until changes say otherwise."""
+        """A scenario with the imported profile or model; a profile alone is trained asynchronously by default."""
         return self._answer.scenario(set=set, **keywords)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -239,7 +239,7 @@ class Imported(Result):
 
 
 class Validation(Result):
-    """Published figures recomputed, measured ones predicted."""
+    """Comparison of recomputed figures with published ones, and of predictions with measurements."""
 
     @property
     def holds(self) -> bool:

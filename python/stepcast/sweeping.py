@@ -1,4 +1,4 @@
-"""Every combination of values: `stepcast sweep`, here or on other machines."""
+"""Predictions for every combination of values: `stepcast sweep`, locally or on other machines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Sweep:
 
     @property
     def keys(self) -> list[str]:
-        """The keys that vary, in full."""
+        """The full names of the varied keys."""
         return self._asked.keys
 
     @property
@@ -48,7 +48,7 @@ class Sweep:
         return self._file
 
     def to_jsonl(self) -> bytes:
-        """One JSON object on each line: what the command line prints with `--json`, byte for byte."""
+        """One JSON object per line: the output of the command line with `--json`, byte for byte."""
         if self._file is None:
             return b"".join(self._chunks)
         return self._asked.rows(0, self._points, "jsonl")
@@ -65,7 +65,7 @@ class Sweep:
         return to_pandas(list(self.rows()))
 
     def to_svg(self) -> str | None:
-        """The drawing over one or two keys, where that is what varies."""
+        """The plot over one or two varied keys, if there are no more."""
         return self._asked.to_svg([row.get("throughput_samples_per_s") for row in self.rows()])
 
     def _repr_html_(self) -> str:
@@ -93,8 +93,9 @@ def sweep(
     """A prediction for every combination of values; the last key changes fastest.
 
     `executor` runs chunks of points elsewhere: an executor of `concurrent.futures`, a Dask `Client` or the module
-    `ray`; the rows are the same bytes. `threads` are those of each worker. With `output` (.csv or .jsonl) rows go to a
-    file that grows in order, survives Ctrl-C and is completed with `resume=True`.
+    `ray`; the rows are the same bytes. `threads` is the number of threads of each worker. With
+    `output` (.csv or .jsonl) rows are appended in order to a file that survives Ctrl-C and is completed with
+    `resume=True`.
 
     >>> import stepcast
     >>> swept = stepcast.sweep("examples/quickstart.toml", {"batch": [16, 32], "servers.count": range(1, 5)})

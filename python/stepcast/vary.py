@@ -1,4 +1,4 @@
-"""Keys and the values they take, as `--vary` has them."""
+"""Keys and their values, in the notation of `--vary`."""
 
 from __future__ import annotations
 

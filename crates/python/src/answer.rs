@@ -1,4 +1,4 @@
-//! The answer of a study, kept as it is and converted on demand: to JSON, to HTML, to a plot.
+//! The result of a study, converted on demand: to JSON, to HTML, to a plot.
 
 use crate::json::pretty;
 use crate::problem::Problem;
@@ -20,7 +20,7 @@ use stepcast_study::predict::compare::Comparison;
 use stepcast_study::request::Folder;
 use stepcast_trace::{Content as Recording, Imported, Overview};
 
-/// The answer of one kind of study.
+/// The result of one kind of study.
 pub(crate) enum Content {
     Forecast { forecast: Box<Forecast>, scenario: Arc<stepcast_core::scenario::Scenario> },
     Comparison(Box<Comparison>),
@@ -32,17 +32,17 @@ pub(crate) enum Content {
     Overview(stepcast_validation::overview::Overview),
 }
 
-/// An answer and its name.
+/// A result and its name.
 #[pyclass(frozen, module = "stepcast._stepcast")]
 pub(crate) struct Answer {
     pub(crate) content: Content,
-    /// The model, the fit or the validation set that it is about.
+    /// The name of the model, the fit or the validation set.
     pub(crate) name: String,
 }
 
 #[pymethods]
 impl Answer {
-    /// What `--json` prints.
+    /// The output of `--json`.
     fn to_json(&self) -> PyResult<String> {
         match &self.content {
             Content::Forecast { forecast, .. } => pretty(forecast.as_ref()),
@@ -56,7 +56,7 @@ impl Answer {
         }
     }
 
-    /// The plot that `--plot` makes, where there is one.
+    /// The plot of `--plot`, if there is one.
     fn to_svg(&self) -> Option<String> {
         match &self.content {
             Content::Forecast { forecast, .. } if !forecast.scaling.is_empty() => {
@@ -70,7 +70,7 @@ impl Answer {
         }
     }
 
-    /// The main tables as HTML, as the page and the command line show them; none for validations.
+    /// The main tables as HTML, as on the web page and the command line; `None` for validations.
     fn to_html(&self) -> PyResult<Option<String>> {
         let tables = match &self.content {
             Content::Forecast { forecast, scenario } => {
@@ -114,7 +114,7 @@ impl Answer {
         }
     }
 
-    /// Whether all bounds of a validation are kept.
+    /// Whether all bounds of a validation hold.
     #[getter]
     fn holds(&self) -> Option<bool> {
         match &self.content {
@@ -133,7 +133,7 @@ impl Answer {
         }
     }
 
-    /// A scenario of what was imported.
+    /// A scenario with the imported profile or model.
     #[pyo3(signature = (*, set=None, **keywords))]
     fn scenario(
         &self,

@@ -22,7 +22,7 @@ use stepcast_study::predict::compare::Comparison;
 use stepcast_study::{Extent, Prepared, fuse as fusion};
 use stepcast_trace::{Options, usual_name};
 
-/// Most numbers of workers that one scaling table may have.
+/// Largest number of rows of a scaling table.
 const MAX_POINTS: usize = 4096;
 
 fn checked(mut workers: Vec<u32>) -> Result<Vec<u32>, Problem> {
@@ -39,7 +39,7 @@ fn checked(mut workers: Vec<u32>) -> Result<Vec<u32>, Problem> {
     Ok(workers)
 }
 
-/// One scenario, one method, one forecast.
+/// A forecast of one scenario by one method.
 #[pyfunction]
 pub(crate) fn predict(
     py: Python<'_>,
@@ -70,7 +70,7 @@ pub(crate) fn predict(
     })
 }
 
-/// One scenario, every method.
+/// Predictions of one scenario by every method.
 #[pyfunction]
 pub(crate) fn compare(py: Python<'_>, scenario: &Scenario, workers: Option<u32>) -> PyResult<Answer> {
     let workers = workers.map(|workers| checked(vec![workers])).transpose()?;
@@ -84,7 +84,7 @@ pub(crate) fn compare(py: Python<'_>, scenario: &Scenario, workers: Option<u32>)
     Ok(Answer { content: Content::Comparison(Box::new(compared)), name: scenario.resolved.name().to_owned() })
 }
 
-/// Which gradients should travel together.
+/// The best tensor fusion.
 #[pyfunction]
 pub(crate) fn fuse(py: Python<'_>, scenario: &Scenario) -> PyResult<Answer> {
     let report = released(py, || {
@@ -134,7 +134,7 @@ pub(crate) fn search(
     Ok(Answer { content: Content::Search(report), name: scenario.resolved.name().to_owned() })
 }
 
-/// Measurements to a fitted artefact.
+/// Fits an artefact to measurements.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "each is a flag of the command")]
 pub(crate) fn fit(
@@ -179,7 +179,7 @@ pub(crate) fn fit(
     Ok(Answer { content: Content::Fit { fitted, written }, name: what.to_owned() })
 }
 
-/// Recordings to a profile or a model.
+/// Imports recordings as a profile or a model.
 #[pyfunction]
 pub(crate) fn import_trace(
     py: Python<'_>,
@@ -206,7 +206,7 @@ pub(crate) fn import_trace(
     Ok(Answer { content: Content::Import { imported, written }, name: name.unwrap_or_default() })
 }
 
-/// Published figures recomputed, measured runs predicted.
+/// Recomputes published figures and predicts measured runs.
 #[pyfunction]
 pub(crate) fn validate(
     py: Python<'_>,
@@ -233,7 +233,7 @@ pub(crate) fn validate(
     Ok(Answer { content, name: set.unwrap_or("all sets").to_owned() })
 }
 
-/// Names of the methods, the one to prefer first.
+/// Names of the methods, in order of preference.
 #[pyfunction]
 pub(crate) fn methods() -> Vec<&'static str> {
     stepcast_study::predict::methods::all().iter().map(|method| method.name()).collect()

@@ -1,5 +1,5 @@
-//! Work on the other side of the border: without the interpreter's lock, on threads of this process, stopped by Ctrl-C,
-//! its panics caught.
+//! Running Rust code for Python: without the interpreter's lock, on threads of this process, interruptible by Ctrl-C,
+//! with panics caught.
 
 use crate::problem::Problem;
 use pyo3::prelude::*;
@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use stepcast_study::explore::sweep::on_threads;
 
-/// How often somebody looks whether Ctrl-C was pressed.
+/// Interval between checks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Does `work` without the lock. A panic becomes an exception.
+/// Runs `work` without the lock. A panic becomes an exception.
 pub(crate) fn released<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T, Problem> + Send,
@@ -23,8 +23,8 @@ pub(crate) fn released<T: Send>(
     Ok(done.unwrap_or_else(|panic| Err(Problem::panicked(&*panic)))?)
 }
 
-/// As [`released`], on a thread of its own while this one looks for signals. When one raises an exception, `work` is told
-/// to stop, and its result is dropped.
+/// As [`released`], on a thread of its own while this one checks for signals. When a signal raises an exception,
+/// `stop` is set for `work`, and its result is dropped.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&AtomicBool) -> Result<T, Problem> + Send,
@@ -35,7 +35,7 @@ pub(crate) fn interruptible<T: Send>(
         let (done, waiting) = channel();
         scope.spawn(move || {
             let result = catch_unwind(AssertUnwindSafe(|| work(stop)));
-            // Who waits is below and does not go away.
+            // Sending cannot fail: the receiver below outlives this thread.
             let _ = done.send(result.unwrap_or_else(|panic| Err(Problem::panicked(&*panic))));
         });
         let waiting = Mutex::new(waiting);
@@ -62,7 +62,7 @@ pub(crate) fn interruptible<T: Send>(
 
 static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
 
-/// Threads of this process: those of a process that forked are not there in its child.
+/// The thread pool of this process: threads of a parent process do not exist in its forked child.
 fn pool() -> Option<Arc<ThreadPool>> {
     let mut pool = POOL.lock().ok()?;
     let own = std::process::id();
@@ -70,14 +70,14 @@ fn pool() -> Option<Arc<ThreadPool>> {
         Some((owner, threads)) if *owner == own => Some(Arc::clone(threads)),
         _ => {
             let threads = Arc::new(ThreadPoolBuilder::new().build().ok()?);
-            // Dropping the threads of the parent would wait for what is not there.
+            // Dropping the parent's pool would wait for threads that do not exist here.
             std::mem::forget(pool.replace((own, Arc::clone(&threads))));
             Some(threads)
         }
     }
 }
 
-/// Does `work` on so many threads; on all cores if none are named.
+/// Runs `work` on this many threads; on all cores if none is given.
 pub(crate) fn on_pool<T: Send>(threads: Option<u16>, work: impl FnOnce() -> T + Send) -> T {
     match (threads, threads.is_none().then(pool).flatten()) {
         (None, Some(pool)) => pool.install(work),

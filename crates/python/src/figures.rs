@@ -74,7 +74,7 @@ impl Figures {
         self.0.warnings.clone()
     }
 
-    /// As a row of a sweep has them.
+    /// JSON in the format of a sweep's row.
     fn to_json(&self) -> PyResult<String> {
         pretty(&self.0)
     }

@@ -1,7 +1,7 @@
-//! The border between Python and Stepcast: values in, answers and exceptions out.
+//! The interface between Python and Stepcast: values in, results and exceptions out.
 //!
-//! Whatever takes long runs without the interpreter's lock; nothing that goes wrong here ends the interpreter. What
-//! Python code sees of this is typed in `python/stepcast/_stepcast.pyi` and used by the modules beside it.
+//! Long computations run without the interpreter's lock, and no error here ends the interpreter. The types of this
+//! module are declared in `python/stepcast/_stepcast.pyi`; the modules beside that file use them.
 
 mod answer;
 mod ask;
@@ -15,7 +15,7 @@ mod value;
 
 use pyo3::prelude::*;
 
-/// What `python/stepcast` is made of.
+/// The extension module behind `python/stepcast`.
 #[pymodule]
 mod _stepcast {
     #[pymodule_export]

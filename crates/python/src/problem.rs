@@ -1,4 +1,4 @@
-//! What went wrong, as an exception with key, reason, remedy and place.
+//! Errors as exceptions with key, reason, remedy and position.
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -15,7 +15,7 @@ enum Kind {
     InternalError,
 }
 
-/// An exception to be.
+/// An error that will be raised as an exception.
 #[derive(Debug)]
 pub(crate) struct Problem {
     kind: Kind,
@@ -31,13 +31,13 @@ impl Problem {
         Self { kind: Kind::InputError, reason: reason.into(), remedy: remedy.into(), key, place }
     }
 
-    /// A mistake of ours, with what is known of it.
+    /// An error in Stepcast itself, with details.
     pub(crate) fn internal(reason: impl Into<String>) -> Self {
         let remedy = "this is a mistake in Stepcast: please report it with the scenario";
         Self { kind: Kind::InternalError, ..Self::input(reason, remedy) }
     }
 
-    /// What a panic said.
+    /// The message of a panic.
     pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -52,7 +52,7 @@ impl Problem {
         Self { place: place.into(), ..self }
     }
 
-    /// Told of the argument `name`, unless a key is known.
+    /// Names the argument `name` as the cause, unless a key is known.
     pub(crate) fn in_argument(self, name: &str) -> Self {
         if self.key.is_empty() { self.at_key(name) } else { self }
     }

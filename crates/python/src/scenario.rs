@@ -1,4 +1,4 @@
-//! A scenario in Python: checked when it is made, never changed after.
+//! A scenario in Python: validated when it is created, immutable afterwards.
 
 use crate::border::released;
 use crate::figures::Figures;
@@ -41,7 +41,7 @@ impl Scenario {
         Ok(Self { request, resolved: Arc::new(resolved), packed: OnceLock::new() })
     }
 
-    /// What is the same for scenarios that ask the same, and is enough to ask it elsewhere.
+    /// A self-contained text that is equal for equivalent scenarios, used for comparison and pickling.
     fn packed(&self) -> PyResult<&str> {
         if let Some(packed) = self.packed.get() {
             return Ok(packed);
@@ -50,13 +50,13 @@ impl Scenario {
         Ok(self.packed.get_or_init(|| packed))
     }
 
-    /// Questions that differ from this one by further changes.
+    /// The request with further overrides.
     pub(crate) fn asked_with(&self, changes: impl IntoIterator<Item = Override>) -> Request {
         self.request.changed(changes)
     }
 }
 
-/// What a scenario is made from: nothing, a path, a text or a mapping.
+/// Makes a request from nothing, a path, a text or a mapping.
 fn request(
     source: Option<&Bound<'_, PyAny>>,
     folder: Option<PathBuf>,
@@ -71,7 +71,7 @@ fn request(
     };
     if source.is_instance_of::<PyString>() {
         let source: String = source.extract()?;
-        // A path has none of these; a text has at least one.
+        // A path contains none of these characters; a text contains at least one.
         if source.contains(['\n', '=', '[']) || source.trim().is_empty() {
             return Ok(Request::new(Document::new("scenario", source), beside(), changes));
         }
@@ -121,7 +121,7 @@ impl Scenario {
         Self::of(py, request)
     }
 
-    /// The scenario that was pickled.
+    /// Restores a pickled scenario.
     #[staticmethod]
     fn _unpack(py: Python<'_>, packed: &str) -> PyResult<Self> {
         Self::of(py, Request::unpack(packed).map_err(Problem::from)?)
@@ -149,7 +149,7 @@ impl Scenario {
         format!("<Scenario {} on {} workers>", self.resolved.name(), self.resolved.cluster.workers())
     }
 
-    /// The same with changes.
+    /// The same scenario with overrides.
     #[pyo3(signature = (*, set=None, **keywords))]
     fn changed(
         &self,
@@ -170,7 +170,7 @@ impl Scenario {
         self.resolved.cluster.workers()
     }
 
-    /// The scenario as it was written, without comments.
+    /// The scenario as written, without comments.
     fn to_toml(&self) -> PyResult<String> {
         let file = self.request.file().map_err(Problem::from)?;
         Ok(toml::to_string(&file).map_err(|error| Problem::internal(error.to_string()))?)

@@ -1,4 +1,4 @@
-//! Sweeps by pieces: any range of points as bytes, here or on another machine, and the file that pieces are put into.
+//! Sweeps in chunks: any range of points as bytes, here or on another machine, and the file that collects them.
 
 use crate::border::{interruptible, on_pool};
 use crate::problem::Problem;
@@ -66,13 +66,13 @@ impl Sweep {
         Ok(Self { varied, asked, method, vary })
     }
 
-    /// How many points there are.
+    /// Number of points.
     #[getter]
     fn points(&self) -> u128 {
         self.with(|variants| variants.grid().points())
     }
 
-    /// The keys that vary, in full.
+    /// The full names of the varied keys.
     #[getter]
     fn keys(&self) -> Vec<String> {
         self.with(|variants| variants.axes().iter().map(|axis| axis.key.clone()).collect())
@@ -93,7 +93,7 @@ impl Sweep {
         self.with(|variants| variants.first().name().to_owned())
     }
 
-    /// The scenario and every file that any of its values names, to sweep the same elsewhere.
+    /// The scenario and all files that any of its values names, for running the same sweep elsewhere.
     fn packed(&self) -> PyResult<String> {
         Ok(self.varied.borrow_owner().packed().map_err(Problem::from)?)
     }
@@ -128,7 +128,7 @@ impl Sweep {
                 let mut bytes = Vec::new();
                 let mut failed = None;
                 let each = |row| format.line(variants, &row);
-                // Ends early only when the call is interrupted.
+                // This breaks off only when the call is interrupted.
                 let _ = on_pool(threads, || {
                     rows(variants, self.asked, since..until, each, |lines| {
                         for line in lines {
@@ -153,7 +153,7 @@ impl Sweep {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// The drawing of all points, whose throughput is given in order; none where the axes cannot be drawn.
+    /// The plot of all points from their throughput, in order; `None` if these axes cannot be plotted.
     fn to_svg(&self, throughput: Vec<Option<f64>>) -> Option<String> {
         self.with(|variants| {
             let mut swept = Swept::new(variants.axes())?;
@@ -189,13 +189,13 @@ impl SweepFile {
         Ok(Self(Mutex::new(output?)))
     }
 
-    /// Rows that it has.
+    /// Number of rows in the file.
     #[getter]
     fn rows(&self) -> PyResult<u64> {
         self.with(|output| output.rows())
     }
 
-    /// Appends whole rows.
+    /// Appends complete rows.
     fn append(&self, py: Python<'_>, lines: &[u8], rows: u64) -> PyResult<()> {
         let appended = py.detach(|| self.with(|output| output.writer.append(lines, rows)));
         appended?.map_err(|error| {

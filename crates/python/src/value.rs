@@ -1,4 +1,4 @@
-//! Python's values as those of a scenario.
+//! Conversion of Python values to values of a scenario.
 
 use crate::problem::Problem;
 use pyo3::prelude::*;
@@ -7,10 +7,10 @@ use stepcast_core::scenario::Override;
 use stepcast_study::explore::sweep::full_key;
 use toml::{Table, Value};
 
-/// Deeper values are a mistake, or contain themselves.
+/// Deepest nesting; deeper values are a mistake, or contain themselves.
 const DEEPEST: usize = 32;
 
-/// A value as it stands in a file; `key` is what errors call it.
+/// A value as in a scenario file; errors name it `key`.
 pub(crate) fn value(object: &Bound<'_, PyAny>, key: &str) -> PyResult<Value> {
     deep(object, key, 0)
 }
@@ -48,7 +48,7 @@ fn deep(object: &Bound<'_, PyAny>, key: &str, depth: usize) -> PyResult<Value> {
             .collect::<PyResult<_>>()
             .map(Value::Array);
     }
-    // Numbers of NumPy and others know how to become Python's.
+    // Numbers of NumPy and other libraries convert themselves to Python's.
     if let Ok(whole) = object.call_method0("__index__") {
         return deep(&whole, key, depth + 1);
     }
@@ -76,14 +76,14 @@ fn table(object: &Bound<'_, PyAny>, key: &str, depth: usize) -> PyResult<Table> 
     Ok(table)
 }
 
-/// The text of a scenario that is this mapping.
+/// The text of the scenario in a mapping.
 pub(crate) fn document(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let table = table(object, "", 0)?;
     Ok(toml::to_string(&table)
         .map_err(|error| Problem::input(error.to_string(), "see docs/scenario.md for the format"))?)
 }
 
-/// Changes: a mapping of keys to values or "key=value" texts, and keywords, in that order.
+/// Overrides: a mapping of keys to values or "key=value" texts, then keywords.
 pub(crate) fn changes(
     set: Option<&Bound<'_, PyAny>>,
     keywords: Option<&Bound<'_, PyDict>>,
@@ -106,7 +106,7 @@ pub(crate) fn changes(
         }
     }
     for (key, item) in keywords.into_iter().flatten() {
-        // Keywords have no dashes.
+        // Keywords cannot contain dashes.
         changes.push(change(&key.extract::<String>()?.replace('_', "-"), &item)?);
     }
     Ok(changes)

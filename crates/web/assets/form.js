@@ -12,7 +12,7 @@ export function begin(known, changed) {
   change = changed;
 }
 
-// What the scenario's own documentation has for a key; groups of workers are not told apart.
+// The documentation of a key; all groups of workers share theirs.
 function documented(key) {
   return lists.keys.get(key.replace(/\.\d+(?=\.)/, ""));
 }

@@ -1,4 +1,4 @@
-// A search, and a plot of its front of time and cost that is updated on the way.
+// A search, with a plot of its front of time and cost that is updated while it runs.
 
 import { $, insert, make } from "./dom.js";
 import { stream } from "./api.js";

@@ -15,7 +15,7 @@ function rate(text) {
 
 const gigabits = (rate) => `${+(rate / 1e9).toPrecision(4)} Gbit/s`;
 
-// The stops of a slider, among them the present value.
+// The stops of a slider, including the current value.
 function stops(values, now) {
   return [...new Set([...values, now])].sort((a, b) => a - b);
 }
@@ -72,7 +72,7 @@ export function show(resolved, change) {
     const held = document.activeElement === entry.slider && entry.stops?.[entry.slider.value] !== now;
     entry.words = words;
     if (held) continue;
-    // The row of stops stays as it is while the present value is among them, so that a slider does not slip.
+    // The stops stay the same while the current value is among them, so that the slider does not jump.
     if (!entry.stops?.includes(now)) {
       entry.stops = stops(usual, now);
       entry.slider.max = entry.stops.length - 1;

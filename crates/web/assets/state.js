@@ -1,4 +1,4 @@
-// The state in a link: the scenario and the view, packed into the fragment of the address, which is never sent.
+// The state in a link: the scenario and the view, packed into the URL fragment, which is never sent to the server.
 
 const usual = { scenario: "", example: "", view: "forecast", editor: "form", method: "auto", compared: null, timeline: null, search: null };
 
@@ -16,7 +16,7 @@ export async function link() {
   return `#1.${text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
 }
 
-// Reads the state from the address; false where it has none.
+// Reads the state from the URL; false if it has none.
 export async function restore() {
   const match = /^#1\.([\w-]+)$/.exec(location.hash);
   if (!match) return false;
@@ -34,7 +34,7 @@ export async function restore() {
 let own = "";
 let waiting = 0;
 
-// Writes the state into the address after a short delay.
+// Writes the state into the URL after a short delay.
 export function keep() {
   clearTimeout(waiting);
   waiting = setTimeout(async () => {
@@ -43,7 +43,7 @@ export function keep() {
   }, 150);
 }
 
-// Calls `changed` when the address changes by other means.
+// Calls `changed` when the URL changes by other means.
 export function onLink(changed) {
   addEventListener("hashchange", () => location.hash !== own && changed());
 }

@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it. The theme is neither stored nor part of a link.
+// Light, dark, or the setting of the system. The theme is neither stored nor part of a link.
 
 import { $ } from "./dom.js";
 

@@ -6,7 +6,7 @@ import { keep, state } from "./state.js";
 
 let span = 0;
 let shown = [0, 0];
-// The begin and end of the time axis, as shares of the width of the plot.
+// The start and end of the time axis, as shares of the width of the plot.
 let axis = [0, 1];
 let again;
 

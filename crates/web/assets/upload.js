@@ -1,4 +1,4 @@
-// Recordings and models that users upload.
+// Uploads of recordings and models.
 
 import { $, make } from "./dom.js";
 import { upload } from "./api.js";

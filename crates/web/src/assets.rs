@@ -1,4 +1,4 @@
-//! The page and what belongs to it, all part of the program.
+//! The web page and its assets, compiled into the program.
 
 use crate::Shared;
 use crate::problem::not_found;
@@ -32,6 +32,6 @@ fn file(name: &str) -> Option<Response> {
         "svg" => "image/svg+xml",
         _ => return None,
     };
-    // A new version of the program has a new page.
+    // A new version of the program may have a new page.
     Some(([(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-cache")], contents).into_response())
 }

@@ -1,11 +1,11 @@
-//! A value set in the text of a scenario, comments and order kept: what the form does.
+//! Sets values in the text of a scenario for the form, preserving comments and order.
 //!
-//! The rules are those of `--set` ([`Override`](stepcast_core::scenario::Override)), which the tests hold this against.
-//! Beyond them, the group of workers after the last one may be named, which adds it.
+//! The rules are those of `--set` ([`Override`](stepcast_core::scenario::Override)); the tests compare the two. In
+//! addition, naming the worker group after the last one adds it.
 
 use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-/// Sets or, where there is no value, removes `key` in `text`; none where the key leads nowhere or the text is not TOML.
+/// Sets `key` in `text`, or removes it without a value; `None` if the key is invalid or the text is not TOML.
 pub(crate) fn edit(text: &str, key: &str, value: Option<&str>) -> Option<String> {
     let mut document: DocumentMut = text.parse().ok()?;
     let parts: Vec<&str> = key.split('.').map(str::trim).collect();
@@ -26,7 +26,7 @@ fn set(table: &mut dyn TableLike, parts: &[&str], value: &Value) -> Option<()> {
     if rest.is_empty() {
         let mut value = value.clone();
         match table.get_mut(first) {
-            // What stands around the old value, a comment perhaps, stays.
+            // Keeps the whitespace and comments around the old value.
             Some(Item::Value(old)) => {
                 *value.decor_mut() = old.decor().clone();
                 *old = value;
@@ -67,7 +67,7 @@ fn set(table: &mut dyn TableLike, parts: &[&str], value: &Value) -> Option<()> {
     }
 }
 
-/// What is not there is removed already.
+/// Removing a missing key succeeds.
 fn remove(table: &mut dyn TableLike, parts: &[&str]) -> Option<()> {
     let (first, rest) = parts.split_first()?;
     if rest.is_empty() {
@@ -115,7 +115,7 @@ mod tests {
     ];
 
     proptest! {
-        /// An edited text is the scenario that `--set` makes.
+        /// An edited text gives the same scenario as `--set`.
         #[test]
         fn edits_are_overrides(text in 0..TEXTS.len(), changes in prop::collection::vec(0..CHANGES.len(), 1..5)) {
             let text = TEXTS[text];

@@ -1,4 +1,4 @@
-//! Answers that come bit by bit: one JSON object on each line, until the client goes away.
+//! Streamed responses: one JSON object per line, until the client disconnects.
 
 use crate::Shared;
 use crate::problem::Problem;
@@ -17,30 +17,30 @@ use tokio::time::sleep;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
-/// JSON lines.
+/// Media type of JSON lines.
 pub(crate) const CONTENT_TYPE: &str = "application/x-ndjson";
 
-/// Lines that may wait for a client that reads slowly.
+/// Most lines buffered for a slow client.
 const AHEAD: usize = 16;
 
-/// Longest that work may go on telling of itself.
+/// Longest duration of a stream.
 const LONGEST: Duration = Duration::from_secs(1800);
 
-/// The last line of an answer that did not come to its end.
+/// The last line of a stream that ended with an error.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Last<'a> {
     Problem { problem: &'a Problem },
 }
 
-/// Where work sends its events.
+/// The channel to which work sends its events.
 pub(crate) struct Events {
     lines: mpsc::Sender<Bytes>,
     token: CancellationToken,
 }
 
 impl Events {
-    /// Sends an event; waits while the client reads slowly, and ends the work if it has left.
+    /// Sends an event; blocks while the client reads slowly, and cancels the work if the client has disconnected.
     pub(crate) fn send(&self, event: &impl Serialize) {
         let Ok(mut line) = serde_json::to_vec(event) else { return };
         line.push(b'\n');
@@ -49,13 +49,13 @@ impl Events {
         }
     }
 
-    /// Whether anybody still wants to know.
+    /// The token that is cancelled when the client disconnects.
     pub(crate) fn token(&self) -> &CancellationToken {
         &self.token
     }
 }
 
-/// An answer that `work` sends bit by bit when its turn in the queue comes.
+/// A response that `work` streams once it has a slot in the queue.
 pub(crate) fn respond(
     shared: Arc<Shared>,
     queue: fn(&Work) -> &Queue,
@@ -96,7 +96,7 @@ pub(crate) fn respond(
         if let Err(problem) = &done {
             let mut line = serde_json::to_vec(&Last::Problem { problem }).unwrap_or_default();
             line.push(b'\n');
-            // A client that has left needs no telling.
+            // Fails only if the client has disconnected.
             let _ = lines.send(line.into()).await;
         }
     });

@@ -1,9 +1,9 @@
-//! Who may ask: pages of other sites must not, whatever name they gave this machine.
+//! Access control: pages of other sites must not send requests, whatever name they use for this machine.
 //!
-//! A page elsewhere can make a browser send requests here, and by DNS rebinding even read the answers: its name is made
-//! to point to this machine. Browsers then send that name as `Host`, and the page's site as `Origin`, so both are checked.
-//! On the loopback address the names of this machine are enough. An address that was opened to others may be asked by
-//! its number, which no rebinding has.
+//! A page of another site can make a browser send requests here, and by DNS rebinding even read the responses: its
+//! name is made to resolve to this machine. Browsers then send that name as `Host`, and the page's site as `Origin`,
+//! so both are checked. On the loopback address only the names of this machine are accepted. A server that is open to
+//! the network also accepts any numeric address, which rebinding cannot use.
 
 use crate::Shared;
 use crate::problem::Problem;
@@ -20,17 +20,17 @@ use sha2::{Digest, Sha256};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// From where one may ask.
+/// The clients that have access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// From this machine.
+    /// Clients on this machine.
     Loopback,
-    /// From wherever the address can be reached.
+    /// Clients that can reach the address.
     Network,
 }
 
 impl Access {
-    /// What binding to `address` allows.
+    /// The access that binding to `address` gives.
     pub fn of(address: IpAddr) -> Self {
         if address.is_loopback() { Self::Loopback } else { Self::Network }
     }
@@ -45,7 +45,7 @@ impl Access {
     }
 }
 
-/// Refuses foreign requests, and tells browsers what answers may do.
+/// Refuses requests of other sites, and sets the security headers of responses.
 pub(crate) async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let is_api = request.uri().path().starts_with("/api");
     let mut response = match judge(shared.access, request.headers(), is_api) {
@@ -96,7 +96,8 @@ fn judge(access: Access, headers: &HeaderMap, is_api: bool) -> Result<(), Proble
     Ok(())
 }
 
-/// What pages may load: only what comes from here, no script or style within the page but the one style of all drawings.
+/// The content security policy: only content of this server, no inline scripts, and only the one inline style of
+/// plots.
 pub(crate) fn policy() -> HeaderValue {
     let style = STANDARD.encode(Sha256::digest(stepcast_report::style()));
     let policy = format!(

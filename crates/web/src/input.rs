@@ -1,4 +1,4 @@
-//! Bodies of requests: JSON within limits, everything wrong with it as a problem.
+//! Request bodies: JSON within limits; every error becomes a problem document.
 
 use crate::problem::Problem;
 use axum::body::{Bytes, to_bytes};
@@ -9,10 +9,10 @@ use serde::de::DeserializeOwned;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// A question has a few kilobytes; a model's layers may make it longer.
+/// Largest body in bytes. A request has a few kilobytes; a model's layers may make it longer.
 const LONGEST: usize = 1 << 20;
 
-/// Who sends slower than this is not waited for.
+/// Longest time to receive a body.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A JSON body.
@@ -48,7 +48,7 @@ async fn body(request: Request) -> Result<Bytes, Problem> {
     let slow =
         || Problem::new(StatusCode::REQUEST_TIMEOUT, "too-slow", "the body came too slowly", "try again");
     read.map_err(|_| slow())?.map_err(|error| {
-        // The only other cause is a client that went away, which will not read this.
+        // The only other cause is a client that disconnected and will not read this.
         let reason = format!("the body cannot be read, or has more than {} KiB: {error}", LONGEST >> 10);
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", reason, "send less")
     })

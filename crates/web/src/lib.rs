@@ -1,8 +1,8 @@
-//! `stepcast serve`: the page, the API behind it, and what keeps both safe.
+//! `stepcast serve`: the web page, its API, and their protection.
 //!
-//! Everything is answered by the same studies as on the command line, and charts are those of `report`. The server listens
-//! on this machine only unless told otherwise (`guard`), reads no file that a request names (`uploads`), and does
-//! heavy work in bounded queues that a client leaves by going away (`work`).
+//! Responses come from the same studies as on the command line, and charts are those of `report`. By default the
+//! server listens on this machine only (`guard`). It reads no file that a request names (`uploads`), and does heavy
+//! work in bounded queues that cancel the work of disconnected clients (`work`).
 //!
 //! Internal to Stepcast: `stepcast-study` is the programming interface.
 
@@ -32,18 +32,18 @@ use tower_http::compression::predicate::{DefaultPredicate, NotForContentType, Pr
 use uploads::Uploads;
 use work::Work;
 
-/// What all requests share.
+/// State that all requests share.
 pub(crate) struct Shared {
     pub(crate) access: Access,
     pub(crate) uploads: Uploads,
     pub(crate) work: Work,
     pub(crate) timelines: api::Timelines,
-    /// What pages may load and run.
+    /// The content security policy.
     pub(crate) policy: HeaderValue,
     pub(crate) specification: openapi::Specification,
 }
 
-/// The whole application; `stop` ends all work that is under way.
+/// The whole application; `stop` cancels all running work.
 pub fn application(access: Access, stop: CancellationToken) -> std::io::Result<Router> {
     let shared = Arc::new(Shared {
         access,

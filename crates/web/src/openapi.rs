@@ -1,4 +1,4 @@
-//! The description of the API (OpenAPI 3.1), made of the types that are sent and received.
+//! The OpenAPI 3.1 description, generated from the types of requests and responses.
 
 use crate::api::{catalog, predict, scenario, search, timeline, uploads};
 use crate::problem::Problem;
@@ -10,10 +10,10 @@ use stepcast_core::machine::{Device, Network};
 use stepcast_core::scenario::SectionDoc;
 use stepcast_study::predict::methods::Listed;
 
-/// The description, as it is served.
+/// The description that is served.
 pub(crate) struct Specification(pub(crate) Value);
 
-/// What a body is made of.
+/// Builds the description.
 struct Describe {
     schemas: SchemaGenerator,
     paths: Map<String, Value>,
@@ -41,7 +41,7 @@ impl Describe {
         entry[method] = operation;
     }
 
-    /// What stands in the address: the fields of `T`.
+    /// Parameters in the path or the query: the fields of `T`.
     fn parameters<T: JsonSchema>(&mut self, path: &str, method: &str, place: &str) {
         let schema = T::json_schema(&mut self.schemas);
         let required = |name: &str| {

@@ -1,4 +1,4 @@
-//! What went wrong, as problem details (RFC 9457) with the key, the reason and the remedy.
+//! Errors as problem details (RFC 9457) with the key, the reason and the remedy.
 
 use axum::Json;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -10,27 +10,27 @@ use stepcast_core::fault::{Excerpt, Fault};
 use stepcast_study::Stopped;
 use stepcast_study::explore::sweep::VaryError;
 
-/// What went wrong.
+/// An error response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Problem {
-    /// Short and stable, for programs.
+    /// A short, stable identifier for programs.
     #[serde(rename = "type")]
     kind: String,
-    /// In a few words.
+    /// A short title.
     title: String,
     /// The status of the response.
     pub(crate) status: u16,
-    /// What is wrong.
+    /// The reason.
     pub(crate) detail: String,
-    /// What to do about it.
+    /// How to fix it.
     pub(crate) remedy: String,
-    /// The key of the scenario or the part of the request that it is about.
+    /// The key of the scenario or the part of the request that caused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
     /// The line of the scenario, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) line: Option<usize>,
-    /// The character of that line, from 1.
+    /// The column in that line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) column: Option<usize>,
 }
@@ -54,30 +54,30 @@ impl Problem {
         }
     }
 
-    /// A request that cannot be answered as it is.
+    /// A request that cannot be processed.
     pub(crate) fn invalid(key: &str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
         let key = Some(key.to_owned()).filter(|key| !key.is_empty());
         Self { key, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid-request", detail, remedy) }
     }
 
-    /// The same problem, about this part of the request.
+    /// The same problem, attributed to this part of the request.
     #[must_use]
     pub(crate) fn at(self, key: impl Into<String>) -> Self {
         Self { key: Some(key.into()), ..self }
     }
 
-    /// An upload that cannot be used. Its place may be a path of this machine, which is nobody's business.
+    /// An upload that cannot be used. The position is omitted: it may contain a path of this machine.
     pub(crate) fn upload(fault: Fault) -> Self {
         Self::invalid("upload", fault.reason, fault.remedy)
     }
 
-    /// The server has enough to do.
+    /// The server is overloaded.
     pub(crate) fn busy() -> Self {
         let reason = "the server has as much to do as it takes on";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", reason, "try again in a moment")
     }
 
-    /// The work was ended before its end.
+    /// The work was cancelled.
     pub(crate) fn stopped() -> Self {
         let reason = "it was stopped before it was done";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "stopped", reason, "ask again")
@@ -89,7 +89,7 @@ impl Problem {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "too-long", "it takes too long", remedy)
     }
 
-    /// A fault of the server.
+    /// An internal error of the server.
     pub(crate) fn fault(reason: impl Into<String>) -> Self {
         let remedy = "report it, with the scenario";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "fault", reason, remedy)
@@ -97,7 +97,7 @@ impl Problem {
 }
 
 impl From<Fault> for Problem {
-    /// A fault with a place is one of the scenario, another one of the request.
+    /// An error with a position is in the scenario, otherwise in the request.
     fn from(fault: Fault) -> Self {
         let excerpt = fault.excerpt().and_then(Excerpt::line_and_column);
         let in_scenario = fault.place.is_some();

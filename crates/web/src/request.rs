@@ -1,4 +1,4 @@
-//! A request for the text of a scenario, changes to it, and the uploads that it names.
+//! A request from the text of a scenario, overrides, and the uploads that it names.
 
 use crate::Shared;
 use crate::problem::Problem;
@@ -14,12 +14,12 @@ use stepcast_core::scenario::{Document, Override};
 use stepcast_study::request::Source;
 use stepcast_study::{MethodChoice, Request};
 
-/// A scenario, and what is changed in it.
+/// A scenario and overrides.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub(crate) struct ScenarioBody {
     /// The text of a scenario file (TOML). Files that it names are uploads.
     pub(crate) scenario: String,
-    /// Values to set, as `--set` has them: "strategy.batch=64".
+    /// Values to set, as with `--set`: "strategy.batch=64".
     #[serde(default)]
     pub(crate) set: Vec<String>,
 }
@@ -33,12 +33,12 @@ impl ScenarioBody {
     }
 }
 
-/// The method called `name`, or the one to prefer.
+/// The method called `name`, or the preferred one.
 pub(crate) fn method_choice(name: Option<&str>) -> Result<MethodChoice, Problem> {
     Ok(MethodChoice::named(name.unwrap_or("auto"))?)
 }
 
-/// Uploads as the files of a scenario.
+/// The uploads as the files of a scenario.
 pub(crate) struct Uploaded(Arc<Shared>);
 
 impl Source for Uploaded {}

@@ -1,4 +1,4 @@
-//! Listening, until told to stop.
+//! The server: listens until it receives a signal.
 
 use crate::{Access, application};
 use axum::serve::ListenerExt;
@@ -11,30 +11,30 @@ use tokio::signal;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// What is under way may take so long after the first signal before it is stopped.
+/// Time for running requests to finish after the first signal.
 const GRACE: Duration = Duration::from_secs(10);
-/// And so long to say so.
+/// Time for cancelled requests to report this.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// Where to listen.
+/// The address to listen on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// The address to bind to.
     pub bind: IpAddr,
-    /// The port; 0 for any that is free.
+    /// The port; 0 for any free one.
     pub port: u16,
 }
 
-/// How serving ended.
+/// How the server stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// All that was under way was finished.
+    /// All running requests were finished.
     Finished,
-    /// Some of it was stopped.
+    /// Some requests were cancelled.
     Stopped,
 }
 
-/// Serves until a signal comes; `ready` is told the address, `stopping` that the end has begun.
+/// Serves until a signal arrives; `ready` receives the address, `stopping` is called when the shutdown begins.
 pub fn serve(
     options: &Options,
     ready: impl FnOnce(SocketAddr),
@@ -44,7 +44,7 @@ pub fn serve(
         let listener = TcpListener::bind((options.bind, options.port)).await?;
         let address = listener.local_addr()?;
         // Events are small: by default each would wait until the client has acknowledged the one before, some 40 ms.
-        // A connection that refuses this is only slower.
+        // If the option cannot be set, the connection is only slower.
         let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
         let stop = CancellationToken::new();
         let leaving = CancellationToken::new();
@@ -66,13 +66,13 @@ pub fn serve(
             () = sleep(GRACE) => {}
         }
         stop.cancel();
-        // Whoever does not read to the end is left.
+        // Connections that are still open after this are dropped.
         let _ = timeout(FAREWELL, server).await;
         Ok(Ended::Stopped)
     })
 }
 
-/// Waits for Ctrl-C, or on Unix for being asked to terminate.
+/// Waits for Ctrl-C, or on Unix for SIGTERM.
 async fn told() {
     #[cfg(unix)]
     {

@@ -1,8 +1,8 @@
-//! What was uploaded, and the only files that scenarios sent to the server can name.
+//! Uploaded files, the only files that scenarios sent to the server can name.
 //!
-//! Uploads are kept in memory, under names that are made here and cannot be guessed; the oldest go when there are too
-//! many. While one is imported it lies in a folder that only this process uses, under a name that is made here too. No
-//! name that a client sends ever becomes part of a path.
+//! Uploads are kept in memory under unguessable names that the server generates; the oldest are removed when there
+//! are too many. During import a file lies in a folder that only this process uses, also under a generated name. No
+//! name sent by a client ever becomes part of a path.
 
 use crate::problem::Problem;
 use axum::http::StatusCode;
@@ -18,16 +18,16 @@ use stepcast_core::profile::Profile;
 use stepcast_trace::{Content, Imported, Options, Overview, parse_profile, print_profile};
 use tempfile::TempDir;
 
-/// Largest upload.
+/// Largest upload in bytes.
 pub(crate) const LARGEST: u64 = 64 << 20;
 
-/// All uploads together; the oldest are forgotten beyond it.
+/// Largest total size in bytes; beyond it the oldest uploads are removed.
 const MOST: usize = 256 << 20;
 
 /// The profile that `examples/profile.toml` names.
 const EXAMPLE: (&str, &str) = ("one-worker.json", include_str!("../../../examples/one-worker.json"));
 
-/// Something a scenario can name.
+/// A file that a scenario can name.
 #[derive(Clone)]
 enum Kept {
     Profile(Arc<Profile>),
@@ -47,9 +47,9 @@ pub(crate) struct Uploads {
     entries: Mutex<VecDeque<Entry>>,
 }
 
-/// What became of an upload.
+/// The result of an upload.
 pub(crate) struct Taken {
-    /// What a scenario calls it; none if the scenario below holds it all.
+    /// Its name in scenarios; `None` if the scenario below contains everything.
     pub(crate) file: Option<String>,
     /// A scenario to start from.
     pub(crate) scenario: String,
@@ -85,7 +85,7 @@ impl Uploads {
         self.entries().iter().find(|entry| entry.name == name).map(|entry| entry.kept.clone())
     }
 
-    /// Makes something that scenarios can name of the file at `place`.
+    /// Imports the file at `place` so that scenarios can name it.
     pub(crate) fn take(&self, place: PathBuf, name: &str, batch: Option<u32>) -> Result<Taken, Problem> {
         let bytes = stepcast_trace::unpacked(&place).map_err(Problem::upload)?;
         if let Some(text) = std::str::from_utf8(&bytes).ok().filter(|text| Artefact::from_toml(text).is_ok())
@@ -147,7 +147,7 @@ impl Uploads {
         Ok(Taken { file, scenario, overview })
     }
 
-    /// An upload as a file, to go with a scenario that names it.
+    /// An upload as a file, for downloading it with a scenario that names it.
     pub(crate) fn text(&self, name: &str) -> Result<Vec<u8>, Problem> {
         let mut text = Vec::new();
         match self.find(name) {
@@ -172,7 +172,7 @@ fn random() -> Result<String, Problem> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A client's name for something, to be shown and for nothing else.
+/// Sanitises a client's name for a file; it is only displayed.
 fn shown(name: &str) -> String {
     let stem = name.rsplit(['/', '\\']).next().unwrap_or_default().split('.').next().unwrap_or_default();
     stem.chars().filter(|c| !c.is_control()).take(60).collect()

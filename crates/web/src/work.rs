@@ -1,4 +1,4 @@
-//! Work in bounded queues: what takes microseconds beside what takes seconds, and nothing for clients that have left.
+//! Bounded work queues: fast and slow requests have separate queues, and work for disconnected clients is cancelled.
 
 use crate::problem::Problem;
 use std::num::NonZero;
@@ -10,20 +10,20 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// Requests that may wait for closed forms, and for engines and searches.
+/// Most waiting requests for closed forms, and for the event engine and searches.
 const WAITING: (usize, usize) = (512, 32);
 
-/// Longest that a request may take, from its turn on.
+/// Longest processing time of a request, excluding its time in the queue.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// One kind of work.
+/// A queue for one kind of work.
 pub(crate) struct Queue {
     places: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
     stop: CancellationToken,
 }
 
-/// A turn in a queue; it is over when this is dropped.
+/// A slot of a queue, released when dropped.
 pub(crate) struct Turn(
     #[expect(dead_code, reason = "held until the work is done")] [OwnedSemaphorePermit; 2],
 );
@@ -37,12 +37,12 @@ impl Queue {
         }
     }
 
-    /// A token that ends one piece of work, and is ended with the server.
+    /// A token that cancels one task; it is also cancelled with the server.
     pub(crate) fn token(&self) -> CancellationToken {
         self.stop.child_token()
     }
 
-    /// Waits for a turn.
+    /// Waits for a slot.
     pub(crate) async fn turn(&self) -> Result<Turn, Problem> {
         let waiting = Arc::clone(&self.waiting).try_acquire_owned().map_err(|error| match error {
             TryAcquireError::NoPermits => Problem::busy(),
@@ -52,7 +52,7 @@ impl Queue {
         Ok(Turn([waiting, place]))
     }
 
-    /// Does `work` on a thread of its own when its turn comes. The token is cancelled when nobody waits any more.
+    /// Runs `work` on a thread of its own once a slot is free. The token is cancelled when the client disconnects.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&CancellationToken) -> Result<T, Problem> + Send + 'static,
@@ -86,7 +86,7 @@ impl Work {
         }
     }
 
-    /// For closed forms, and whatever else takes milliseconds.
+    /// For closed forms and other work that takes milliseconds.
     pub(crate) fn quick(&self) -> &Queue {
         &self.quick
     }

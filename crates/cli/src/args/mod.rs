@@ -1,4 +1,4 @@
-//! The flags of every command, as clap reads them: one file for each.
+//! The flags of every command, as parsed by clap: one file for each.
 
 mod compare;
 mod fit;

@@ -1,4 +1,4 @@
-//! `stepcast fit`: measurements to a fitted artefact, and how well it does.
+//! `stepcast fit`: fits an artefact to measurements and reports its errors.
 
 use super::json;
 use crate::Answer;

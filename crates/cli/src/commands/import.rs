@@ -1,4 +1,4 @@
-//! `stepcast import`: recordings to a profile or a model, and an overview of their contents.
+//! `stepcast import`: imports recordings as a profile or a model, or prints an overview of their contents.
 
 mod progress;
 

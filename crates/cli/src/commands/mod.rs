@@ -1,4 +1,4 @@
-//! One file for each command: from flags to an answer.
+//! One file for each command, from its flags to its output.
 
 mod compare;
 mod devices;

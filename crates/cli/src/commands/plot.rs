@@ -1,4 +1,4 @@
-//! `--plot`: an answer as an SVG file.
+//! `--plot`: a result as an SVG file.
 
 use crate::render::screen::Screen;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The request that a command's flags make: a scenario from a file, from standard input or built in, or a profile alone.
+//! The request from a command's flags: a scenario from a file, from standard input or built in, or a profile alone.
 
 use crate::args::ScenarioFlags;
 use crate::render::error::in_scenario;
@@ -49,7 +49,7 @@ impl Request {
         let prepared = self.inner.prepare(choice.as_ref().map_or(MethodChoice::Auto, |choice| *choice));
         self.print_notes();
         let prepared = prepared.map_err(|fault| self.placed(fault));
-        // What is wrong with the scenario goes before what is wrong with a flag.
+        // An error in the method name is reported before one in the scenario.
         choice.and(prepared)
     }
 
@@ -84,7 +84,7 @@ impl Request {
 
     fn print_notes(&self) {
         for note in self.inner.take_notes() {
-            // Where standard error is closed, there is nowhere to report that.
+            // If standard error is closed, the note cannot be reported.
             let _ = writeln!(io::stderr(), "{note}");
         }
     }

@@ -47,7 +47,7 @@ fn announce(address: SocketAddr, as_json: bool) {
 }
 
 fn say(text: &str) {
-    // Where standard error is closed, there is no way to report that.
+    // If standard error is closed, the error cannot be reported.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 

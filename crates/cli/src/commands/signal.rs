@@ -1,4 +1,4 @@
-//! Ctrl-C: the first asks long commands to end well, the second ends the program.
+//! Ctrl-C: the first asks long commands to stop cleanly, the second ends the program.
 
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! `stepcast sweep`: every combination of values, into a file that grows in order, or onto the screen.
+//! `stepcast sweep`: predictions for every combination of values, in order, into a file or to standard output.
 
 use super::request::Request;
 use super::{plot, signal};

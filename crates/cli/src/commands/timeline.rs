@@ -1,4 +1,4 @@
-//! `--timeline`: what the simulation does when, as a file for trace viewers.
+//! `--timeline`: the events of a simulation as a file for trace viewers.
 
 use super::plot::is_drawing;
 use super::request::Request;

@@ -1,5 +1,5 @@
-//! Epoch time and minibatch over numbers of nodes and batches: which conditions train fastest, if the minibatch has to
-//! stay in a range (Oyama 2016, section 4.3).
+//! Epoch time and minibatch over numbers of nodes and batches: the fastest conditions with the minibatch in a given
+//! range (Oyama 2016, section 4.3).
 
 use crate::predict::memory;
 use serde::Serialize;
@@ -11,10 +11,10 @@ use stepcast_core::prediction::{Prediction, Warning};
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
 
-/// Batches go no further unless they are named.
+/// Largest batch by default.
 const USUAL_BATCHES: u32 = 64;
 
-/// Numbers of nodes go no further unless they are named.
+/// Largest number of nodes by default.
 const USUAL_NODES: u32 = 64;
 
 /// A range of minibatches, both ends included.
@@ -32,7 +32,7 @@ impl MinibatchRange {
     }
 }
 
-/// One number of nodes with one batch.
+/// One number of nodes and one batch.
 #[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Cell {
@@ -50,42 +50,42 @@ pub struct Cell {
     pub epoch: Seconds,
     /// Samples that enter one update, on average.
     pub minibatch: f64,
-    /// Whether the minibatch is in the range asked for.
+    /// Whether the minibatch is in the requested range.
     pub admissible: bool,
 }
 
-/// All of them.
+/// The map over all numbers of nodes and batches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Map {
-    /// The question, every default filled in.
+    /// The scenario, every default filled in.
     pub scenario: ScenarioFile,
-    /// The method that made it.
+    /// The method that made the predictions.
     pub method: &'static str,
-    /// Workers in a node.
+    /// Workers per node.
     pub workers_per_node: u32,
     /// Numbers of nodes, ascending.
     pub nodes: Vec<u32>,
     /// Batches, ascending.
     pub batches: Vec<u32>,
-    /// The minibatches that are admitted; all if none are named.
+    /// The admissible minibatches; all if none are given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minibatch: Option<MinibatchRange>,
-    /// By number of nodes, then by batch.
+    /// The cells, by number of nodes, then by batch.
     pub cells: Vec<Cell>,
-    /// Places of the admissible cells, the shortest epoch first.
+    /// Indices of the admissible cells, the shortest epoch first.
     pub ranking: Vec<usize>,
-    /// What the reader must know to judge the figures.
+    /// Warnings about the figures.
     pub warnings: Vec<Warning>,
 }
 
-/// What to map; what is left out is taken from the scenario.
+/// The extent of a map; defaults come from the scenario.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Extent {
-    /// Numbers of nodes; otherwise up to those of the cluster.
+    /// Numbers of nodes; by default up to those of the cluster.
     pub nodes: Option<Vec<u32>>,
-    /// Batches; otherwise up to the largest that fits into the devices.
+    /// Batches; by default up to the largest that fits into the devices.
     pub batches: Option<Vec<u32>>,
-    /// Minibatches to admit; otherwise all.
+    /// Admissible minibatches; by default all.
     pub minibatch: Option<MinibatchRange>,
 }
 
@@ -136,7 +136,7 @@ impl Map {
                     minibatch,
                     admissible: extent.minibatch.is_none_or(|range| range.contains(minibatch)),
                 });
-                // The same for most cells: told once, as the first of them puts it.
+                // Most cells give the same warnings: each is kept once, in the words of the first cell.
                 for warning in prediction.warnings {
                     if warnings.iter().all(|known| known.code != warning.code) {
                         warnings.push(warning);
@@ -166,7 +166,7 @@ impl Map {
     }
 }
 
-/// Samples of one update: those of a step, where every step ends with one.
+/// Samples per update: those of a step if every step ends with an update.
 fn minibatch(prediction: &Prediction) -> f64 {
     prediction.updating.as_ref().map_or(prediction.samples as f64, |updating| updating.minibatch)
 }

@@ -15,7 +15,7 @@ pub(super) struct Candidate {
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Buffer sizes that are tried, in MiB; those beyond the model are one.
+/// Buffer sizes that are tried, in MiB; sizes larger than the model count once.
 const SIZES: [f64; 12] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
 
 /// Horovod's cycle times that are tried, in milliseconds.
@@ -39,7 +39,7 @@ pub(super) fn candidates(scenario: &Scenario, pass: &Pass) -> Vec<Candidate> {
     add(describe(&Fusion::PYTORCH), Family::Pytorch, Fusion::PYTORCH);
     for &size in sizes {
         let cap = Bytes::new(size * MIB);
-        // A size that is asked for holds for the first bucket too.
+        // A size that a user sets applies to the first bucket too.
         let fusion = Fusion::Pytorch { first: cap, cap };
         add(describe(&fusion), Family::Pytorch, fusion);
     }

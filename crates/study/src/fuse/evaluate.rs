@@ -1,4 +1,4 @@
-//! The time of a step under a rule: by the closed form where it holds, otherwise by the engine.
+//! The step time under a rule: from the closed form if it holds, otherwise from the event engine.
 
 use crate::simulate::all_reduce;
 use stepcast_analytic::collectives::curve;
@@ -13,28 +13,28 @@ use stepcast_core::strategy::Fusion;
 use stepcast_sim::{AllReduce, Messages};
 use stepcast_stats::{deviation, mean, quantile};
 
-/// Steps from which the interval of the gain is taken.
+/// Sampled steps for the interval of the gain.
 const REPLICAS: u64 = 64;
 
-/// Workers of which the slowest decides, at most: more change little.
+/// Most workers that are sampled to find the slowest: more change little.
 const SAMPLED_WORKERS: u64 = 64;
 
-/// What a rule comes to.
+/// The result of a rule.
 #[derive(Debug, Clone)]
 pub(super) struct Evaluation {
     pub(super) iteration: Seconds,
     pub(super) scaling_factor: f64,
     pub(super) communication: Communication,
-    /// How many gradients each message has.
+    /// Number of gradients in each message.
     pub(super) buckets: Vec<u32>,
 }
 
-/// Asks for times of steps.
+/// Computes step times.
 pub(super) struct Evaluator<'a> {
     scenario: &'a Scenario,
     pass: Pass,
     update: Curve,
-    /// One worker who stands for all, where closed forms do not hold.
+    /// A single worker that represents all, if closed forms do not hold.
     engine: Option<AllReduce>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Evaluator<'a> {
         &self.pass
     }
 
-    /// How long an all-reduce takes.
+    /// The duration of an all-reduce.
     pub(super) fn update(&self) -> &Curve {
         &self.update
     }
@@ -73,7 +73,7 @@ impl<'a> Evaluator<'a> {
         self.engine.is_none()
     }
 
-    /// A step under a rule.
+    /// The step under a rule.
     pub(super) fn evaluate(&self, fusion: &Fusion) -> Result<Evaluation, Fault> {
         let rule = schedule(self.scenario, fusion, &self.update);
         let plan = plan(&self.pass, &self.update, &rule);
@@ -109,8 +109,8 @@ impl<'a> Evaluator<'a> {
         plan.flushes.iter().map(|flush| tensors(flush.first, flush.last)).collect()
     }
 
-    /// The gain of the plan `counts` over `fusion` in 5 % and in 95 % of steps, as computing times spread: the slowest of
-    /// all workers decides.
+    /// The 5 % and 95 % quantiles, over steps with varying computing times, of the gain of the plan `counts` over
+    /// `fusion`: the slowest of all workers decides.
     pub(super) fn gain_interval(&self, fusion: &Fusion, counts: &[u32]) -> Result<[f64; 2], Fault> {
         let workers = self.scenario.cluster.workers().min(SAMPLED_WORKERS) as usize;
         let mut gains = Vec::with_capacity(REPLICAS as usize);
@@ -134,7 +134,7 @@ impl<'a> Evaluator<'a> {
         Ok([quantile(&mut gains, 0.05), quantile(&mut gains, 0.95)])
     }
 
-    /// Spread of steps against their mean: as measured, or as the scenario says.
+    /// Relative standard deviation of steps: as measured, or as given in the scenario.
     fn jitter(&self) -> f64 {
         match self.scenario.profile() {
             Some(profile) if profile.steps.len() > 1 => {

@@ -1,7 +1,8 @@
-//! Which gradients should travel together: every rule side by side, the best plan, and what to set.
+//! Tensor fusion: every rule side by side, the best plan, and the settings to use.
 //!
-//! Times are those of a mean step of the slowest worker. Where one all-reduce runs at a time and nothing gets in its
-//! way they are closed forms, and the best plan is exact; otherwise the engine is asked, and plans are searched.
+//! Times are those of a mean step of the slowest worker. If all-reduces run one at a time and without interference,
+//! times are closed forms and the best plan is exact; otherwise the event engine computes times, and plans are
+//! searched.
 
 mod candidates;
 mod evaluate;
@@ -28,7 +29,7 @@ pub use settings::Settings;
 pub struct Line {
     /// "PyTorch, 25 MiB".
     pub rule: String,
-    /// Rules that differ in their sizes only.
+    /// The family of rules that differ only in their sizes.
     pub family: Family,
     /// Messages of one step.
     pub messages: usize,
@@ -36,11 +37,11 @@ pub struct Line {
     #[serde(rename = "iteration_s")]
     #[serde_as(as = "InBaseUnits")]
     pub iteration: Seconds,
-    /// Computing against the whole step.
+    /// Share of computing in the step.
     pub scaling_factor: f64,
-    /// How much faster than the scenario's own rule: 0.1 is 10 % more steps in the same time.
+    /// Gain in throughput over the scenario's own rule: 0.1 is 10 % more steps in the same time.
     pub gain: f64,
-    /// Where the time of communication goes.
+    /// The parts of the communication time.
     pub communication: Communication,
     #[serde(skip)]
     buckets: Vec<u32>,
@@ -48,7 +49,7 @@ pub struct Line {
     fusion: Fusion,
 }
 
-/// Rules that differ in their sizes only.
+/// Rules that differ only in their sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
@@ -56,7 +57,7 @@ pub enum Family {
     Own,
     /// Every gradient by itself.
     None,
-    /// All together.
+    /// All gradients together.
     All,
     /// A buffer of constant size (Liu 2022, eqs. 12-16).
     Buffer,
@@ -78,16 +79,16 @@ pub enum Family {
 pub struct Message {
     /// Its gradients.
     pub gradients: Vec<String>,
-    /// Their size.
+    /// Their total size.
     #[serde(rename = "bytes")]
     #[serde_as(as = "InBaseUnits")]
     pub size: Bytes,
 }
 
-/// How fusing would change a scenario.
+/// The effect of fusion rules on a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FusionReport {
-    /// The question, every default filled in.
+    /// The scenario, every default filled in.
     pub scenario: ScenarioFile,
     /// Number of gradients.
     pub tensors: usize,
@@ -95,13 +96,14 @@ pub struct FusionReport {
     pub lines: Vec<Line>,
     /// The messages of the best plan.
     pub plan: Vec<Message>,
-    /// Gain of the best plan over the scenario's own rule: 5 % and 95 % of steps, as computing times spread.
+    /// Gain of the best plan over the scenario's own rule: 5 % and 95 % quantiles over steps with varying computing
+    /// times.
     pub gain_interval: [f64; 2],
     /// How the best plan was found.
     pub search: String,
-    /// What to set.
+    /// Settings for PyTorch and Horovod.
     pub settings: Settings,
-    /// What the reader must know.
+    /// Warnings about the figures.
     pub warnings: Vec<Warning>,
 }
 

@@ -1,4 +1,4 @@
-//! The best plan where the objective is not a closed form: improve what the rules found, cut by cut.
+//! The best plan if the objective is not a closed form: local search over cuts, starting from the plans of the rules.
 //!
 //! A plan is a set of cuts between gradients. From the best few plans known, every single cut is added, removed or
 //! moved by one place as long as that helps; the number of evaluations is bounded. On up to twelve gradients all plans
@@ -25,7 +25,7 @@ pub(super) struct Best {
     pub(super) how: String,
 }
 
-/// The best plan, never worse than any of `lines`.
+/// The best plan, at least as good as any of `lines`.
 pub(super) fn best(evaluator: &Evaluator<'_>, lines: &[Line]) -> Result<Best, Fault> {
     let exact = optimum(evaluator.pass(), evaluator.update());
     if evaluator.is_closed() {
@@ -37,7 +37,7 @@ pub(super) fn best(evaluator: &Evaluator<'_>, lines: &[Line]) -> Result<Best, Fa
     improved(evaluator, exact, lines)
 }
 
-/// The best of what the rules found and the plan `exact` of the closed form, improved.
+/// Improves the best of the plans of the rules and the plan `exact` of the closed form.
 pub(super) fn improved(evaluator: &Evaluator<'_>, exact: Vec<u32>, lines: &[Line]) -> Result<Best, Fault> {
     let mut starts: Vec<(Seconds, Vec<bool>)> = vec![(evaluator.time(&exact)?, cuts(&exact))];
     for line in lines {
@@ -66,7 +66,7 @@ struct Search<'a, 'b> {
 }
 
 impl Search<'_, '_> {
-    /// The first change that helps is taken, from place to place, until a whole round brings nothing.
+    /// Takes the first change that helps, position by position, until a whole round brings no improvement.
     fn improve(&mut self, mut best: (Seconds, Vec<bool>)) -> Result<(Seconds, Vec<bool>), Fault> {
         let places = best.1.len();
         let mut unchanged = 0;
@@ -100,7 +100,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// Every plan tried.
+/// Tries every plan.
 pub(super) fn exhaustive(evaluator: &Evaluator<'_>) -> Result<Best, Fault> {
     let places = evaluator.pass().tensors().saturating_sub(1);
     let mut best: Option<(Seconds, Vec<u32>)> = None;
@@ -116,7 +116,7 @@ pub(super) fn exhaustive(evaluator: &Evaluator<'_>) -> Result<Best, Fault> {
     Ok(Best { counts, how: "exact: all plans were tried".to_owned() })
 }
 
-/// Whether there is a cut behind each gradient but the last.
+/// Whether there is a cut after each gradient but the last.
 fn cuts(counts: &[u32]) -> Vec<bool> {
     let mut cuts = Vec::new();
     for &count in counts {

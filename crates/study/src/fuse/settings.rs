@@ -1,4 +1,4 @@
-//! What to set in PyTorch or Horovod.
+//! Settings for PyTorch and Horovod.
 
 use super::{Family, Line};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use stepcast_core::strategy::Fusion;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// What to set; each with the gain over the scenario's own rule.
+/// Settings, each with its gain over the scenario's own rule.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Settings {
     /// For PyTorch's `DistributedDataParallel`.
@@ -15,10 +15,10 @@ pub struct Settings {
     pub horovod: Setting,
 }
 
-/// One way to set a rule.
+/// The setting for one framework.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Setting {
-    /// As it is written.
+    /// The setting as it is written in code or in the environment.
     pub text: String,
     /// Gain over the scenario's own rule.
     pub gain: f64,
@@ -28,7 +28,7 @@ impl Settings {
     pub(super) fn of(lines: &[Line]) -> Self {
         let fastest = |family| {
             let lines = lines.iter().filter(|line| line.family == family);
-            // Of equals the first: defaults come first.
+            // Among equals the first, since defaults come first.
             lines.reduce(|best, line| if line.iteration < best.iteration { line } else { best })
         };
         let setting = |family| match fastest(family) {

@@ -78,7 +78,7 @@ fn the_search_is_as_good_as_trying_everything() {
     }
 }
 
-/// A profile whose gradients stand in another order than that in which they are ready.
+/// A profile that lists gradients in another order than that in which they become ready.
 #[test]
 fn a_plan_names_the_gradients_that_it_sends() {
     struct Backwards;
@@ -95,7 +95,7 @@ fn a_plan_names_the_gradients_that_it_sends() {
             let computing =
                 (0..4).map(|layer| operation(format!("backward {layer}"), Resource::Worker, 0, vec![layer]));
             operations.extend(computing);
-            // The last one to be ready first.
+            // Sent in reverse: the last one to be ready comes first.
             let sent = (0..4).rev().map(|layer| {
                 operation(format!("gradient {layer}"), Resource::Uplink, 1_000_000 << layer, vec![layer + 1])
             });
@@ -126,7 +126,7 @@ fn a_plan_names_the_gradients_that_it_sends() {
             assert_eq!(message.size.get().to_bits(), sizes.sum::<f64>().to_bits(), "{network}");
             layer += message.gradients.len();
         }
-        // The plan is accepted as it was printed, and is as fast as promised.
+        // The printed plan is accepted as input and is as fast as predicted.
         let plan: Vec<&Vec<String>> = report.plan.iter().map(|message| &message.gradients).collect();
         let named = [
             Override::parse(network).unwrap(),

@@ -1,4 +1,4 @@
-//! Every method on one scenario: answers side by side, by which effect they differ, and why some methods have none.
+//! All methods on one scenario: predictions side by side, the effects by which they differ, and refusals.
 
 use crate::predict::advice::{with_bandwidth, with_startup};
 use crate::predict::methods;
@@ -12,46 +12,46 @@ use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
 use stepcast_core::strategy::Architecture;
 
-/// Links so much faster that they no longer matter.
+/// Factor that makes links so fast that they no longer matter.
 const FAST: f64 = 1e6;
 
-/// Steps that differ by less than this share agree.
+/// Steps that differ by less than this share count as equal.
 const AGREE: f64 = 0.01;
 
-/// One scenario, all methods.
+/// One scenario, predicted by all methods.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Comparison {
-    /// The question, every default filled in.
+    /// The scenario, every default filled in.
     pub scenario: ScenarioFile,
-    /// The method that is taken if none is named; none where no method applies.
+    /// The method that `auto` selects; none if no method applies.
     pub chosen: Option<&'static str>,
-    /// The methods, the one to prefer first.
+    /// The methods, in order of preference.
     pub rows: Vec<MethodRow>,
-    /// Where the others part from the one that is taken, in words.
+    /// How the other methods differ from the selected one, in words.
     pub differences: Vec<String>,
 }
 
-/// What one method says.
+/// The result of one method.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct MethodRow {
     /// The method's name.
     pub method: &'static str,
-    /// Its answer.
+    /// Its prediction or refusal.
     #[serde(flatten)]
     pub answer: Answer,
 }
 
-/// An answer, or why there is none.
+/// A prediction, or a refusal.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 #[serde(untagged)]
 pub enum Answer {
     /// The method applies.
     Predicted(MethodFigures),
-    /// It does not.
+    /// The method does not apply.
     Refused(Refusal),
 }
 
-/// What can be compared.
+/// The figures that are compared.
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct MethodFigures {
@@ -63,41 +63,41 @@ pub struct MethodFigures {
     #[serde(rename = "throughput_samples_per_s")]
     #[serde_as(as = "InBaseUnits")]
     pub throughput: SamplesPerSec,
-    /// Throughput against the sum of what all workers would do alone.
+    /// Throughput relative to the sum of the throughputs of all workers alone.
     pub scaling_factor: f64,
-    /// What limits the step.
+    /// The bottleneck of the step.
     pub bottleneck: Bottleneck,
-    /// What the step is made of in this method's eyes; none where its answer does not change with the network.
+    /// The parts of the step according to this method; none if its prediction does not depend on the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effects: Option<Effects>,
 }
 
-/// A step by the effects that methods model differently: found by asking the same method again without them. They sum up to
+/// A step by the effects that methods model differently, found by predicting it again without them. They sum up to
 /// the step.
 #[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Effects {
-    /// What is left when transfers take no time.
+    /// The step if transfers take no time.
     #[serde(rename = "computing_s")]
     #[serde_as(as = "InBaseUnits")]
     pub computing: Seconds,
-    /// Transfers of the smallest cluster that computing does not hide.
+    /// Transfers of the smallest cluster that do not overlap with computing.
     #[serde(rename = "not_overlapped_s")]
     #[serde_as(as = "InBaseUnits")]
     pub not_overlapped: Seconds,
-    /// What more workers add to them: sharing links, waiting for each other.
+    /// Additional time with more workers: sharing links, waiting for each other.
     #[serde(rename = "contention_s")]
     #[serde_as(as = "InBaseUnits")]
     pub contention: Seconds,
-    /// What transfers cost whatever their size.
+    /// Costs of transfers that do not depend on their size.
     #[serde(rename = "startup_s")]
     #[serde_as(as = "InBaseUnits")]
     pub startup: Seconds,
 }
 
 impl Effects {
-    /// Asks `method` about the scenario without start-up costs, with links that take no time, and both again for the
-    /// smallest cluster that communicates.
+    /// Predicts the scenario without start-up costs and with links that take no time, both also for the smallest
+    /// cluster that communicates.
     fn of(scenario: &Scenario, method: &dyn Method, step: Seconds) -> Option<Self> {
         let smallest = match scenario.strategy.architecture {
             Architecture::ParameterServer => 1,
@@ -134,14 +134,14 @@ impl Effects {
     }
 }
 
-/// Why a method has no answer.
+/// Why a method does not apply.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Refusal {
-    /// The key of the scenario that asks what the method does not model.
+    /// The key of the scenario that the method does not model.
     pub key: String,
-    /// What that is.
+    /// The reason.
     pub reason: String,
-    /// What to change.
+    /// A change that would make it apply.
     pub remedy: String,
 }
 
@@ -164,7 +164,7 @@ impl From<Fault> for Refusal {
 }
 
 impl Comparison {
-    /// Asks every method.
+    /// Predicts the scenario with every method.
     pub fn new(scenario: &Scenario) -> Self {
         let row = |method: &&'static dyn Method| MethodRow {
             method: method.name(),
@@ -182,7 +182,7 @@ impl Comparison {
     }
 }
 
-/// One sentence for each method that answers otherwise than the chosen one.
+/// One sentence for each method whose prediction differs from that of the selected one.
 fn differences(rows: &[MethodRow], chosen: Option<&str>) -> Vec<String> {
     let predicted = |row: &MethodRow| match &row.answer {
         Answer::Predicted(figures) => Some((row.method, figures.clone())),

@@ -1,4 +1,4 @@
-//! A prediction with everything a reader needs to use it: the question, the reasons, the scaling curve.
+//! A forecast: the prediction with the scenario, its reasons and the scaling curve.
 
 use crate::predict::advice::{self, Advice};
 use crate::predict::interval::{Interval, Intervals};
@@ -15,7 +15,7 @@ use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
 use stepcast_core::strategy::Architecture;
 
-/// What training the whole data set takes.
+/// Time and cost of training on the whole data set.
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Training {
@@ -35,24 +35,24 @@ pub struct Training {
     pub currency: Option<String>,
 }
 
-/// A prediction with its question and its reasons.
+/// A prediction with its scenario and its reasons.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Forecast {
-    /// The question, every default filled in.
+    /// The scenario, every default filled in.
     pub scenario: ScenarioFile,
-    /// The answer.
+    /// The prediction.
     pub prediction: Prediction,
-    /// Between what measurements should lie.
+    /// The interval in which measurements should lie.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
-    /// What limits the step and what would help.
+    /// The bottleneck of the step and the changes that would help.
     pub advice: Advice,
-    /// The same for other numbers of workers.
+    /// Predictions for other numbers of workers.
     pub scaling: Vec<ScalingPoint>,
-    /// The number of workers beyond which more of them are not worth it; none where they still are.
+    /// The number of workers beyond which more of them are not worth it; none if it was not reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saturates_at: Option<u32>,
-    /// The gain in throughput from which on more workers are worth it: 0.05 is 5 %.
+    /// The gain in throughput above which more workers are worth it: 0.05 is 5 %.
     pub worth: f64,
     /// Epoch time and cost, where a data set is given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,8 +60,8 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// Predicts `scenario` by `method`, for its own cluster and for every number of `workers`; more of them have to bring
-    /// `worth` more throughput to be worth it.
+    /// Predicts `scenario` by `method`, for its own cluster and for every number of `workers`; more workers are worth
+    /// it if they gain at least `worth` in throughput.
     pub fn new(scenario: &Scenario, method: &dyn Method, workers: &[u32], worth: f64) -> Result<Self, Fault> {
         let mut prediction = method.predict(scenario)?;
         slack::fill(scenario, method, &mut prediction)?;
@@ -97,7 +97,7 @@ fn training(scenario: &Scenario, prediction: &Prediction) -> Option<Training> {
     Some(Training { epoch, total, cost, currency: cost.map(|_| scenario.currency().to_owned()) })
 }
 
-/// Says which devices are too small for the model's state and activations.
+/// Warns of devices that are too small for the model's state and activations.
 fn memory_warnings(scenario: &Scenario) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = Vec::new();
     if scenario.profile().is_some() {

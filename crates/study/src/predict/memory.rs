@@ -6,7 +6,7 @@ use stepcast_core::scenario::Scenario;
 /// Parameters, gradients and momentum, four bytes each.
 const STATE_BYTES_PER_PARAMETER: f64 = 12.0;
 
-/// What training with `batch` samples keeps on a device: the model's state and the batch's activations.
+/// Memory for training with `batch` samples: the model's state and the batch's activations.
 pub(crate) fn needed(scenario: &Scenario, batch: u32) -> Bytes {
     state(scenario) + scenario.workload.activations * f64::from(batch)
 }
@@ -15,7 +15,7 @@ fn state(scenario: &Scenario) -> Bytes {
     Bytes::new(scenario.workload.parameters as f64 * STATE_BYTES_PER_PARAMETER)
 }
 
-/// The largest batch that fits into the smallest device, 0 if none does; none where activations are not known.
+/// The largest batch that fits into the smallest device, 0 if none does; `None` if activations are unknown.
 pub(crate) fn largest_batch(scenario: &Scenario) -> Option<u32> {
     let each = scenario.workload.activations;
     let memory = scenario.cluster.groups.iter().map(|group| group.device.memory).reduce(Bytes::min)?;

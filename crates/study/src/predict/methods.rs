@@ -12,7 +12,7 @@ use stepcast_core::method::Method;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::suggest;
 
-/// Every method, the one to prefer first.
+/// Every method, in order of preference.
 pub fn all() -> &'static [&'static dyn Method] {
     &[
         &Layerwise,
@@ -20,19 +20,19 @@ pub fn all() -> &'static [&'static dyn Method] {
         &Liu2022,
         &Oyama2016,
         &Simulate,
-        // To be compared with: rougher than what stands before them.
+        // Rougher than the methods above; kept for comparison.
         &Cynthia2019 { half: false },
         &Cynthia2019 { half: true },
         &Lin2018,
     ]
 }
 
-/// A method, for programs.
+/// A method as listed for programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Listed {
     /// Its name.
     pub name: &'static str,
-    /// What it models, in one line.
+    /// A one-line summary of the method.
     pub summary: &'static str,
     /// Where it comes from.
     pub source: &'static str,
@@ -53,7 +53,7 @@ pub fn find(name: &str) -> Option<&'static dyn Method> {
     all().iter().copied().find(|method| method.name() == name)
 }
 
-/// As [`find`], or what to say instead.
+/// As [`find`], or an error that suggests known names.
 pub fn named(name: &str) -> Result<&'static dyn Method, Fault> {
     find(name).ok_or_else(|| {
         let known: Vec<&str> =
@@ -64,7 +64,7 @@ pub fn named(name: &str) -> Result<&'static dyn Method, Fault> {
     })
 }
 
-/// The first method that models what the scenario asks, or why the nearest one does not.
+/// The first method that models the scenario, or the refusal of the closest one.
 pub fn choose(scenario: &Scenario) -> Result<&'static dyn Method, Fault> {
     let mut refusals = Vec::new();
     for method in all() {
@@ -73,8 +73,8 @@ pub fn choose(scenario: &Scenario) -> Result<&'static dyn Method, Fault> {
             Err(refusal) => refusals.push(refusal),
         }
     }
-    // That closed forms cannot read profiles is no news to one who has a profile; and a method that models the strategy
-    // is nearer than one that does not.
+    // Users of a profile gain nothing from learning that closed forms cannot read profiles, so those refusals come
+    // last. A method that models the strategy is closer than one that does not.
     let nearest =
         |refusal: &Fault| refusal.key != "model.profile" && !refusal.key.to_string().starts_with("strategy.");
     let news = |refusal: &Fault| refusal.key != "model.profile";
@@ -82,10 +82,10 @@ pub fn choose(scenario: &Scenario) -> Result<&'static dyn Method, Fault> {
     Err(refusals.swap_remove(news))
 }
 
-/// Which method is to answer.
+/// The choice of a method.
 #[derive(Clone, Copy)]
 pub enum MethodChoice {
-    /// For every scenario the one to prefer.
+    /// The preferred method for each scenario.
     Auto,
     /// This one.
     One(&'static dyn Method),

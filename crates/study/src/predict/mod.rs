@@ -1,4 +1,4 @@
-//! One scenario answered: by which method, with what reasons, and how sure.
+//! The forecast of one scenario: the choice of a method, the prediction, its reasons and its uncertainty.
 
 mod advice;
 pub mod compare;

@@ -1,4 +1,4 @@
-//! One way to ask for a forecast, for all front ends.
+//! The forecast of a prepared request, shared by all front ends.
 
 use super::{Forecast, MethodChoice, WORTH, usual_workers};
 use crate::request::{Request, Source};
@@ -9,20 +9,20 @@ use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::scenario::Scenario;
 
-/// Hears of every prediction that a forecast is made of, and may end the work.
+/// Receives every prediction of a forecast and may cancel the work.
 pub type Watch<'a> = dyn Fn(&Prediction) -> ControlFlow<()> + Sync + 'a;
 
-/// Lets the work go on to its end.
+/// A watcher that never cancels.
 pub fn unwatched(_: &Prediction) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// What a forecast covers beside the scenario itself.
+/// The extent of a forecast beyond the scenario itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extent {
     /// Numbers of workers of the scaling table; the [usual ones](usual_workers) where none are given.
     pub workers: Option<Vec<u32>>,
-    /// The gain in throughput from which on more workers are worth it.
+    /// The gain in throughput above which more workers are worth it.
     pub worth: f64,
 }
 
@@ -35,15 +35,15 @@ impl Default for Extent {
 /// Why there is no forecast.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Stopped {
-    /// The scenario is wrong, or the method refuses it.
+    /// The scenario is invalid, or the method refuses it.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// The watcher ended the work.
+    /// The watcher cancelled the work.
     #[error("it was cancelled before it was done")]
     Cancelled,
 }
 
-/// A scenario, and the method that is to answer it.
+/// A scenario and the method that predicts it.
 #[derive(Clone)]
 pub struct Prepared {
     /// The scenario.
@@ -53,12 +53,12 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Numbers of workers that a scaling table has.
+    /// The numbers of workers of the scaling table.
     pub fn workers(&self, extent: &Extent) -> Vec<u32> {
         extent.workers.clone().unwrap_or_else(|| usual_workers(&self.scenario, self.method))
     }
 
-    /// The forecast; keys of faults are those of the scenario.
+    /// The forecast; errors name keys of the scenario.
     pub fn forecast(&self, extent: &Extent, watch: &Watch<'_>) -> Result<Forecast, Stopped> {
         let watched = Watched { method: self.method, watch, cancelled: AtomicBool::new(false) };
         let forecast = Forecast::new(&self.scenario, &watched, &self.workers(extent), extent.worth);
@@ -79,7 +79,7 @@ pub fn predict<F: Source>(
     request.forecast(&request.prepare(choice)?, extent, watch)
 }
 
-/// A method that reports every prediction, and makes no more of them once it is cancelled.
+/// A method that reports every prediction and stops once it is cancelled.
 struct Watched<'a> {
     method: &'static dyn Method,
     watch: &'a Watch<'a>,

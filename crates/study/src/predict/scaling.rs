@@ -1,4 +1,4 @@
-//! The same question for other numbers of workers.
+//! Predictions of the same scenario for other numbers of workers.
 
 use crate::predict::interval::Intervals;
 use schemars::JsonSchema;
@@ -10,10 +10,10 @@ use stepcast_core::prediction::Bottleneck;
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
 
-/// Scaling tables go at least this far.
+/// Scaling tables go to at least this many workers.
 const SCALING_TO: u64 = 16;
 
-/// One number of workers.
+/// One row of the scaling table.
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct ScalingPoint {
@@ -27,14 +27,14 @@ pub struct ScalingPoint {
     #[serde(rename = "throughput_samples_per_s")]
     #[serde_as(as = "InBaseUnits")]
     pub throughput: SamplesPerSec,
-    /// Between what a measured throughput should lie.
+    /// Interval in which the measured throughput should lie.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval_samples_per_s: Option<[f64; 2]>,
-    /// Throughput against the fastest single worker, alone.
+    /// Throughput relative to the fastest single worker alone.
     pub speedup: f64,
-    /// Throughput against the sum of what all workers would do alone.
+    /// Throughput relative to the sum of the throughputs of all workers alone.
     pub scaling_factor: f64,
-    /// What limits the step.
+    /// The bottleneck of the step.
     pub bottleneck: Bottleneck,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn scaling(
     workers.iter().map(point).collect()
 }
 
-/// Powers of two up to 16, or up to twice the cluster, and the cluster itself: those that the method models.
+/// Powers of two up to 16, or up to twice the cluster, and the cluster itself, as far as the method models them.
 pub fn usual_workers(scenario: &Scenario, method: &dyn Method) -> Vec<u32> {
     let own = scenario.cluster.workers();
     let last = (2 * own).clamp(SCALING_TO, MAX_WORKERS);
@@ -77,16 +77,16 @@ pub fn usual_workers(scenario: &Scenario, method: &dyn Method) -> Vec<u32> {
     workers
 }
 
-/// Gain in throughput below which more workers are not worth it, unless somebody says otherwise.
+/// Default gain in throughput below which more workers are not worth it.
 pub const WORTH: f64 = 0.05;
 
-/// Numbers of workers that closed forms are asked for to see where more of them stop to pay: all of them up to the first,
-/// then ever farther apart up to the second.
+/// Numbers of workers for which closed forms are evaluated to find saturation: all up to the first constant, then
+/// increasingly far apart up to the second.
 const EVERY: u32 = 64;
 const FARTHEST: u32 = 4096;
 
-/// The smallest number of workers beyond which no larger one that was tried brings `worth` more throughput; none where the
-/// largest ones still do.
+/// The smallest number of workers beyond which no larger number that was tried gains `worth` in throughput; `None` if
+/// the largest numbers still do.
 pub(crate) fn saturation(
     scenario: &Scenario,
     method: &dyn Method,
@@ -106,7 +106,7 @@ pub(crate) fn saturation(
     enough(&mut tried, worth)
 }
 
-/// The smallest number beyond which no larger one brings `worth` more, if twice as many were tried.
+/// The smallest number beyond which no larger number gains `worth`, if twice as many were tried.
 fn enough(tried: &mut [(u32, f64)], worth: f64) -> Option<u32> {
     tried.sort_by_key(|(workers, _)| *workers);
     let (largest, _) = *tried.last()?;
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(of(1.2), Some(4));
         assert_eq!(enough(&mut [(1, 1.0), (2, 2.0)], 0.05), None);
         assert_eq!(enough(&mut [], 0.05), None);
-        // Too many may be slower than fewer.
+        // Too many workers may be slower than fewer.
         assert_eq!(enough(&mut [(1, 5.0), (2, 3.0)], 0.05), Some(1));
     }
 }

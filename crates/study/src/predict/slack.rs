@@ -1,4 +1,5 @@
-//! How much slower a worker may be at no cost, for methods that do not tell by themselves.
+//! The slack of workers, for methods that do not compute it themselves: how much slower a worker may become without
+//! lengthening the step.
 
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::WorkerGroup;
@@ -6,13 +7,13 @@ use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::scenario::Scenario;
 
-/// A search per group: beyond this many groups it is left out.
+/// Slack takes a search per group: it is left out beyond this many groups.
 const MAX_GROUPS: usize = 64;
 
-/// Halvings of the interval in which the slack is sought.
+/// Halvings of the search interval.
 const HALVINGS: usize = 20;
 
-/// Fills in the slack of every group that has none.
+/// Fills in the slack of every group for which the method has not computed it.
 pub(crate) fn fill(
     scenario: &Scenario,
     method: &dyn Method,
@@ -42,7 +43,7 @@ pub(crate) fn search(
         let changed = method.predict(&scenario.on(with_slow_worker(scenario, index, 1.0 + slower)))?;
         Ok(changed.iteration.get() <= limit)
     };
-    // A worker whose computing alone outlasts the step always costs something.
+    // Upper end: slowed down this far, the worker's computing alone takes longer than the step.
     let (mut low, mut high) = (0.0, prediction.iteration / prediction.groups[index].compute + 1.0);
     for _ in 0..HALVINGS {
         let middle = 0.5 * (low + high);
@@ -51,7 +52,7 @@ pub(crate) fn search(
     Ok(low)
 }
 
-/// The cluster with one worker of a group `factor` times as slow.
+/// The cluster with one worker of a group slowed down by `factor`.
 fn with_slow_worker(scenario: &Scenario, index: usize, factor: f64) -> stepcast_core::machine::Cluster {
     let mut cluster = scenario.cluster.clone();
     let group = &cluster.groups[index];

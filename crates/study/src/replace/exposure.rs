@@ -1,4 +1,4 @@
-//! How much of a step the exchange of each layer's gradients is to blame for.
+//! The exposed communication of each layer's gradients.
 
 use serde::Serialize;
 use serde_with::serde_as;
@@ -10,7 +10,7 @@ use stepcast_core::pass::Pass;
 use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
 use stepcast_core::scenario::Scenario;
 
-/// A layer and what its gradients cost.
+/// A layer and the communication cost of its gradients.
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExposedLayer {
@@ -22,8 +22,8 @@ pub struct ExposedLayer {
     pub size: Bytes,
     /// Their share of the gradients of all layers.
     pub share: f64,
-    /// How much shorter the step would be if they needed no exchange. What several layers cost together is not the sum:
-    /// behind the gradients of one, those of another still have to wait.
+    /// How much shorter the step would be if they needed no exchange. The costs of several layers do not add up:
+    /// after the gradients of one are removed, those of another may still have to wait.
     #[serde(rename = "exposed_s")]
     #[serde_as(as = "InBaseUnits")]
     pub exposed: Seconds,
@@ -51,7 +51,7 @@ impl Step {
         osf(&self.pass, &self.update, &self.schedule)
     }
 
-    /// All layers with gradients, the one that costs most first.
+    /// All layers with gradients, the most expensive first.
     pub(super) fn layers(&self, scenario: &Scenario) -> Vec<ExposedLayer> {
         let whole = scenario.workload.bytes();
         let now = self.outcome().iteration();
@@ -69,7 +69,7 @@ impl Step {
                 name: work.name.clone(),
                 size: work.bytes(),
                 share: work.bytes() / whole,
-                // A rule may make less of what is left than of everything.
+                // A rule may fuse the remaining gradients less well than all of them.
                 exposed: (now - then).max(Seconds::ZERO),
             });
         }

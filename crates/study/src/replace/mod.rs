@@ -1,5 +1,5 @@
-//! Layers whose gradients cannot be exchanged while others compute, and what replacing them changes
-//! (Liu 2022, section 4.1).
+//! Layers whose gradient exchange does not overlap with computing, and the effect of replacing them (Liu 2022,
+//! section 4.1).
 
 mod exposure;
 
@@ -21,15 +21,16 @@ use stepcast_core::workload::Workload;
 
 pub use exposure::ExposedLayer;
 
-/// A smaller share of a step is not worth another network.
+/// A smaller share of the step does not justify another network.
 const NEGLIGIBLE: f64 = 0.005;
 
-/// What a user wants in place of what. By default: the fully connected head, by convolutions (Liu 2022, Table 3).
+/// The layers to replace and their substitutes. By default: the fully connected head, by convolutions (Liu 2022,
+/// Table 3).
 #[derive(Debug, Clone, Default)]
 pub struct Substitution {
-    /// The first layer to replace, by name; all that come after it go with it.
+    /// The name of the first layer to replace; all layers after it are replaced too.
     pub from: Option<String>,
-    /// What to put in place.
+    /// The substitute layers.
     pub with: Option<Vec<LayerFile>>,
 }
 
@@ -51,21 +52,21 @@ pub struct ScalingFigures {
     #[serde(rename = "iteration_s")]
     #[serde_as(as = "InBaseUnits")]
     pub iteration: Seconds,
-    /// Communication that computing does not hide.
+    /// Communication that does not overlap with computing.
     #[serde(rename = "exposed_s")]
     #[serde_as(as = "InBaseUnits")]
     pub exposed: Seconds,
-    /// Computing against the whole step.
+    /// Share of computing in the step.
     pub scaling_factor: f64,
 }
 
-/// One layer that goes or comes.
+/// One layer that is removed or added.
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LayerLine {
     /// Its name.
     pub name: String,
-    /// What it computes.
+    /// Its operation.
     pub op: String,
     /// Shape of its output: "512×7×7".
     pub output: String,
@@ -77,51 +78,51 @@ pub struct LayerLine {
     pub parameters: u64,
 }
 
-/// Layers in place of others.
+/// Layers that substitute others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Replacement {
-    /// What goes.
+    /// The removed layers.
     pub removed: Vec<LayerLine>,
-    /// What comes.
+    /// The added layers.
     pub added: Vec<LayerLine>,
-    /// What becomes of the step.
+    /// The figures after the replacement.
     pub after: ScalingFigures,
-    /// The question with the new model.
+    /// The scenario with the new model.
     pub scenario: ScenarioFile,
 }
 
-/// Which layers cost time on the network, and what replacing them changes.
+/// The layers with exposed communication, and the effect of replacing them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReplacementReport {
-    /// The question, every default filled in.
+    /// The scenario, every default filled in.
     pub scenario: ScenarioFile,
-    /// As it is.
+    /// The figures before the replacement.
     pub before: ScalingFigures,
-    /// The layers, the one that costs most first.
+    /// The layers, the most expensive first.
     pub layers: Vec<ExposedLayer>,
-    /// What would change, if something is to be replaced.
+    /// The replacement, if there is one.
     pub replacement: Option<Replacement>,
-    /// Why nothing is.
+    /// Why nothing is replaced.
     pub reason: Option<String>,
-    /// What the reader must know.
+    /// Warnings about the figures.
     pub warnings: Vec<Warning>,
 }
 
 /// Why layers cannot be replaced.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refusal {
-    /// The scenario is not one for it.
+    /// The scenario does not allow it.
     #[error("{0}")]
     Scenario(#[from] Fault),
-    /// The place of the cut is at fault.
+    /// The position of the cut is invalid.
     #[error("{0}")]
     Cut(Fault),
-    /// The new layers are at fault.
+    /// The new layers are invalid.
     #[error("{0}")]
     Layers(Fault),
 }
 
-/// Finds the layers that cost time on the network and replaces what is asked for.
+/// Finds the layers with exposed communication and applies the requested replacement.
 pub fn replace(scenario: &Scenario, request: Substitution) -> Result<ReplacementReport, Refusal> {
     let model = model(scenario)?;
     applies(scenario)?;
@@ -148,7 +149,7 @@ pub fn replace(scenario: &Scenario, request: Substitution) -> Result<Replacement
     })
 }
 
-/// Whether the closed form holds, with remedies that make it hold.
+/// Checks that the closed form holds; remedies say how to make it hold.
 fn applies(scenario: &Scenario) -> Result<(), Fault> {
     Liu2022.applies(scenario).map_err(|why| {
         let remedy = match why.key.to_string().as_str() {
@@ -180,7 +181,7 @@ fn model(scenario: &Scenario) -> Result<Model, Fault> {
     built.map_err(|reason| refuse("model", &reason, "check the model"))
 }
 
-/// Where to cut and what to put in place, or why nothing is proposed.
+/// The position of the cut and the substitute layers, or the reason why there is no proposal.
 fn cut(model: &Model, request: Substitution) -> Result<Result<(usize, Vec<LayerFile>), String>, Refusal> {
     let first = request.from.map(|name| find(model, &name)).transpose()?;
     match (first, request.with) {

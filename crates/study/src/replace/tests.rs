@@ -28,7 +28,7 @@ fn the_example_gives_the_factors_of_the_paper() {
     let worst = &report.layers[0];
     assert_eq!(worst.name, "classifier.0");
     assert!((worst.share - 0.7427).abs() < 5e-5);
-    // The new question gives the new answer.
+    // The new scenario gives the predicted result.
     let again = replace(&replacement.scenario.resolve().unwrap(), Substitution::default()).unwrap();
     assert_eq!(again.before, replacement.after);
     assert_eq!(

@@ -13,31 +13,31 @@ use stepcast_core::model::ModelFile;
 use stepcast_core::profile::Profile;
 use stepcast_trace::read_onnx;
 
-/// A text beyond this is a mistake.
+/// Larger text files are refused as a mistake.
 pub(super) const MAX_FILE: u64 = 16 << 20;
 
-/// What was read, by the names that scenarios have for it.
+/// The files that were read, by the names that scenarios use for them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kept {
     #[serde(default)]
     profiles: BTreeMap<String, Profile>,
-    /// By path and lengths of open dimensions.
+    /// By path and sizes of open dimensions.
     #[serde(default)]
     models: BTreeMap<String, ModelFile>,
     #[serde(default)]
     texts: BTreeMap<String, String>,
 }
 
-/// A folder that names in a scenario are relative to.
+/// The folder that file names in a scenario are relative to.
 #[derive(Debug, Default)]
 pub struct Folder {
-    /// None where only what is kept can be had.
+    /// `None` if only the kept files are available.
     path: Option<PathBuf>,
     kept: Mutex<Kept>,
-    /// What importers said of files and nobody has heard yet.
+    /// Notes of importers that have not been taken yet.
     notes: Mutex<Vec<String>>,
-    /// The last error: it knows the place in the file.
+    /// The last error, which has the position in the file.
     failed: Mutex<Option<Fault>>,
 }
 
@@ -47,12 +47,12 @@ impl Folder {
         Self { path: Some(path), ..Self::default() }
     }
 
-    /// Nothing but what was kept.
+    /// A source with only the kept files.
     pub fn of_kept(kept: Kept) -> Self {
         Self { kept: Mutex::new(kept), ..Self::default() }
     }
 
-    /// The folder and, before it, what was kept.
+    /// The folder, with a profile that takes precedence over its files.
     pub fn with_profile(mut self, name: &str, profile: Profile) -> Self {
         if let Ok(kept) = self.kept.get_mut() {
             kept.profiles.insert(name.to_owned(), profile);
@@ -60,7 +60,7 @@ impl Folder {
         self
     }
 
-    /// All that was read so far.
+    /// All files that were read so far.
     pub fn kept(&self) -> Kept {
         self.kept.lock().map(|kept| kept.clone()).unwrap_or_default()
     }
@@ -81,7 +81,7 @@ impl Folder {
         Ok(folder.join(path))
     }
 
-    /// What is kept under `name`, or what `read` reads.
+    /// The entry kept under `name`, or the result of `read`, which is then kept.
     fn once<T: Clone>(
         &self,
         of: fn(&mut Kept) -> &mut BTreeMap<String, T>,

@@ -1,4 +1,4 @@
-//! A request: a scenario from a file, a text or built in, or a profile alone, with all files that it names.
+//! A request: a scenario from a file, from a text or built in, or a profile alone, with all files that it names.
 
 mod folder;
 mod packed;
@@ -18,58 +18,58 @@ use stepcast_core::scenario::{Document, ModelSection, Override, Scenario, Scenar
 use stepcast_core::strategy::StrategySection;
 use stepcast_core::strategy::Synchronisation;
 
-/// The scenario if none is given.
+/// The default scenario.
 const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
 
-/// What the built-in scenario is called.
+/// The name of the built-in scenario.
 pub const QUICK_START_NAME: &str = "quickstart.toml (built in)";
 
-/// A profile, or nothing, does not say how gradients are summed; who asks about fusion means this.
+/// Neither a profile nor an empty scenario says how gradients are summed; requests about fusion use all-reduce.
 pub const ALL_REDUCE: [&str; 2] = ["strategy.architecture=all-reduce", "strategy.synchronisation=bsp"];
 
-/// Where the files of a request come from.
+/// The source of the files of a request.
 pub trait Source: Files + Sync {
-    /// The fault of the last file that could not be read, which knows the place in that file.
+    /// The error of the last file that could not be read, with the position in that file.
     fn take_fault(&self) -> Option<Fault> {
         None
     }
 }
 
-/// A scenario, changes to it, and the files that it names.
+/// A scenario, overrides, and the files that it names.
 #[derive(Debug)]
 pub struct Request<F = Folder> {
     document: Document,
     files: F,
-    /// Whether a profile was given in place of a scenario: places in the document mean nothing then.
+    /// Whether the request has a profile in place of a scenario: positions in the document are then meaningless.
     only_profile: bool,
     overrides: Vec<Override>,
 }
 
 impl<F: Source> Request<F> {
-    /// A document, the files that it names, and changes to it.
+    /// A request for a document, the files that it names, and overrides.
     pub fn new(document: Document, files: F, overrides: Vec<Override>) -> Self {
         Self { document, files, only_profile: false, overrides }
     }
 
-    /// The scenario as it is written, changes made and defaults left out.
+    /// The scenario as written, with overrides applied and defaults left out.
     pub fn file(&self) -> Result<ScenarioFile, Fault> {
         self.document.file(&self.overrides)
     }
 
-    /// The scenario, or what is wrong with it.
+    /// The resolved scenario, or its error.
     pub fn scenario(&self) -> Result<Scenario, Fault> {
         let scenario = self.document.scenario_with(&self.files, &self.overrides);
         scenario.map_err(|fault| self.explained(fault))
     }
 
-    /// The scenario and the method that is to answer it.
+    /// The scenario and the method that predicts it.
     pub fn prepare(&self, choice: MethodChoice) -> Result<Prepared, Fault> {
         let scenario = self.scenario()?;
         let method = choice.method(&scenario).map_err(|refusal| self.refused(refusal))?;
         Ok(Prepared { scenario, method })
     }
 
-    /// The forecast of what was prepared; `watch` hears of every prediction and may end the work.
+    /// The forecast of a prepared request; `watch` receives every prediction and may cancel the work.
     pub fn forecast(
         &self,
         prepared: &Prepared,
@@ -90,18 +90,18 @@ impl<F: Source> Request<F> {
         })
     }
 
-    /// A method's refusal, with the place of what it refuses.
+    /// A method's refusal, with the position of the refused key.
     pub fn refused(&self, refusal: Fault) -> Fault {
         self.placed(self.document.located(refusal, &self.overrides))
     }
 
-    /// A profile that cannot be read says itself where.
+    /// For a profile alone, replaces the error by that of the profile, which has the position in that file.
     fn explained(&self, fault: Fault) -> Fault {
         let failed = self.files.take_fault().filter(|_| self.only_profile);
         failed.unwrap_or_else(|| self.placed(fault))
     }
 
-    /// Without the place in the document where nobody wrote one.
+    /// Removes the excerpt of the document if the user gave only a profile and did not write the document.
     fn placed(&self, mut fault: Fault) -> Fault {
         if let Some(place) = fault.place.as_mut().filter(|_| self.only_profile) {
             place.excerpt = None;
@@ -117,7 +117,7 @@ impl Request {
         Self::new(Document::new(QUICK_START_NAME, QUICK_START), folder, overrides)
     }
 
-    /// What lies at `path`: a scenario, or a profile. What a scenario names lies beside it.
+    /// The scenario or profile at `path`. Files that a scenario names are relative to its folder.
     pub fn open(path: &str, overrides: Vec<Override>) -> Result<Self, Fault> {
         if is_profile(path) {
             let document = document_of_profile(path)?;
@@ -136,19 +136,19 @@ impl Request {
         Ok(Self::new(Document::new(path, text), Folder::new(folder), overrides))
     }
 
-    /// The scenario that `reader` has, called `name` in errors; what it names is relative to the working directory.
+    /// The scenario read from `reader`, called `name` in errors; files are relative to the working directory.
     pub fn from_reader(name: &str, reader: impl Read, overrides: Vec<Override>) -> Result<Self, Fault> {
         let document = Document::new(name, text(name, reader)?);
         Ok(Self::new(document, Folder::new(Path::new("").to_owned()), overrides))
     }
 
-    /// A profile alone, as if it lay at `path`.
+    /// A profile alone, as if it were at `path`.
     pub fn of_profile(path: &str, profile: Profile, overrides: Vec<Override>) -> Result<Self, Fault> {
         let files = Folder::default().with_profile(path, profile);
         Ok(Self { document: document_of_profile(path)?, files, only_profile: true, overrides })
     }
 
-    /// The same with further changes; files are read again.
+    /// The same request with further overrides; files are read again.
     pub fn changed(&self, overrides: impl IntoIterator<Item = Override>) -> Self {
         let files = match self.files.path() {
             Some(path) => Folder::new(path.to_owned()),
@@ -158,7 +158,7 @@ impl Request {
         Self { document: self.document.clone(), files, only_profile: self.only_profile, overrides }
     }
 
-    /// The request about fusion: a profile alone is trained by all-reduce, unless changes say otherwise.
+    /// The request for a study of fusion: a profile alone is trained by all-reduce unless overrides say otherwise.
     pub fn about_fusion(&self) -> Result<Self, Fault> {
         let mut request = self.changed([]);
         if self.only_profile {
@@ -169,18 +169,18 @@ impl Request {
         Ok(request)
     }
 
-    /// What importers noted about files that were read since this was last asked.
+    /// Notes of importers about files that were read since the last call.
     pub fn take_notes(&self) -> Vec<String> {
         self.files.take_notes()
     }
 }
 
-/// Whether a path is that of a profile.
+/// Whether a path names a profile.
 pub fn is_profile(path: &str) -> bool {
     path.ends_with(".json") || path.ends_with(".json.gz")
 }
 
-/// A scenario of nothing but a profile: asynchronous training with a parameter server.
+/// A scenario with only a profile: asynchronous training with a parameter server.
 fn document_of_profile(path: &str) -> Result<Document, Fault> {
     let file = ScenarioFile {
         model: ModelSection { profile: Some(path.to_owned()), ..ModelSection::default() },

@@ -1,4 +1,4 @@
-//! A request as one text that can be answered elsewhere: the scenario, and the files that it names.
+//! A request as one self-contained text that can be processed elsewhere: the scenario and the files that it names.
 
 use super::Request;
 use super::folder::{Folder, Kept};
@@ -16,15 +16,15 @@ struct Packed {
     only_profile: bool,
 }
 
-/// What says of a text who packed it, whatever else it holds.
+/// The part of a packed text that identifies the program that packed it.
 #[derive(Deserialize)]
 struct Label {
     stepcast: String,
 }
 
 impl Request {
-    /// The request as a text: the same for requests that differ in nothing but comments and layout. Files are packed
-    /// that were read: ask for the [`scenario`](Self::scenario) or the [`variants`](Self::variants) first.
+    /// The request as a text, independent of comments and layout. Only files that were read are packed: call
+    /// [`scenario`](Self::scenario) or [`variants`](Self::variants) first.
     pub fn packed(&self) -> Result<String, Fault> {
         let cannot = |error: String| {
             Fault::in_file("scenario", format!("it cannot be packed: {error}"), "report this")
@@ -38,7 +38,7 @@ impl Request {
         serde_json::to_string(&packed).map_err(|error| cannot(error.to_string()))
     }
 
-    /// The request that [`packed`](Self::packed) made a text of.
+    /// Restores the request from the text that [`packed`](Self::packed) made.
     pub fn unpack(text: &str) -> Result<Self, Fault> {
         let damaged = |error: serde_json::Error| {
             Fault::in_file(

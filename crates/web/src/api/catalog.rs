@@ -1,4 +1,4 @@
-//! What there is to choose from.
+//! The catalog: examples, models, devices, networks, methods and keys.
 
 use crate::problem::Problem;
 use axum::Json;
@@ -13,15 +13,15 @@ use stepcast_study::predict::methods as study;
 
 static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../examples");
 
-/// The example to begin with.
+/// The example that is shown first.
 const FIRST: &str = "quickstart";
 
 /// A scenario to start from.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Example {
-    /// What its file is called.
+    /// The name of its file.
     name: &'static str,
-    /// The question, which is the first comment.
+    /// The question it answers, from its first comment.
     question: String,
     /// Its text.
     scenario: &'static str,
@@ -30,9 +30,9 @@ pub(crate) struct Example {
 /// A model of the zoo.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Model {
-    /// What scenarios call it.
+    /// Its name in scenarios.
     name: &'static str,
-    /// What it is.
+    /// Its description.
     description: &'static str,
 }
 
@@ -52,7 +52,7 @@ fn example(file: &'static include_dir::File<'static>) -> Option<Example> {
     Some(Example { name, question: format!("{}?", question.trim_end_matches('?')), scenario })
 }
 
-/// Every key of a scenario: the form shows what each means and offers its values.
+/// Every key of a scenario, with its documentation and possible values for the form.
 pub(super) async fn keys() -> Response {
     Json(documentation()).into_response()
 }

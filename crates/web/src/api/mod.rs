@@ -1,4 +1,4 @@
-//! The API, version 1: one file for each thing to ask.
+//! The API, version 1: one file for each endpoint.
 
 pub(crate) mod catalog;
 mod compare;
@@ -40,7 +40,7 @@ async fn specification(State(shared): State<Arc<Shared>>) -> Response {
     Json(&shared.specification.0).into_response()
 }
 
-/// Whether the client would rather have an answer of this kind.
+/// Whether the client prefers a response of this media type.
 fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     let wanted = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     wanted.split(',').any(|wanted| wanted.split(';').next().map(str::trim) == Some(kind))

@@ -1,4 +1,4 @@
-//! A forecast: at once, bit by bit, as a drawing or as a document.
+//! The forecast: as a whole, as a stream of events, as a plot or as an HTML document.
 
 use super::accepts;
 use crate::Shared;
@@ -25,66 +25,66 @@ use stepcast_report::page;
 use stepcast_study::{Extent, Forecast, Prepared, Request};
 use tokio_util::sync::CancellationToken;
 
-/// Lines of a scaling table.
+/// Most rows of a scaling table.
 const MOST_POINTS: usize = 256;
 
-/// Clusters beyond this take closed forms more than a moment.
+/// Closed forms of larger clusters take noticeable time.
 const LARGE: u64 = 10_000;
 
-/// Predictions of slow methods beside those of the scaling table: the cluster itself, and what would help.
+/// Predictions of slow methods in addition to the scaling table: the cluster itself, and the what-if changes.
 const BESIDE: usize = 5;
 
-/// What is asked.
+/// The forecast request.
 #[derive(Clone, Deserialize, JsonSchema)]
 pub(crate) struct Body {
     #[serde(flatten)]
     asked: ScenarioBody,
-    /// The method; the first that applies if none is named.
+    /// The method; by default the first that applies.
     #[serde(default)]
     method: Option<String>,
-    /// Numbers of workers for the scaling table; powers of two if none are named.
+    /// Numbers of workers for the scaling table; by default powers of two.
     #[serde(default)]
     workers: Option<Vec<u32>>,
 }
 
-/// What is told on the way, one on each line.
+/// The events of a forecast, one per line.
 #[serde_as]
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(crate) enum Event {
-    /// The method is at work.
+    /// The method has started.
     Begun {
         /// Its name.
         method: &'static str,
     },
     /// Another prediction was made.
     Progress {
-        /// How many were.
+        /// Number of predictions so far.
         done: usize,
-        /// About how many there will be.
+        /// Approximate number of predictions in total.
         of: usize,
-        /// For how many workers the last one was.
+        /// Number of workers of the last prediction.
         workers: u64,
-        /// What it says.
+        /// Its throughput.
         #[serde_as(as = "InBaseUnits")]
         throughput_samples_per_s: SamplesPerSec,
     },
-    /// All of it.
+    /// The complete forecast.
     Answer(Box<Answer>),
 }
 
-/// A forecast in all its forms.
+/// A forecast as data, as HTML and in brief.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Answer {
-    /// As `stepcast predict --json` has it.
+    /// The same as `stepcast predict --json`.
     forecast: Forecast,
-    /// Figures, plots and tables, as a part of a page.
+    /// Figures, plots and tables as an HTML fragment.
     html: String,
-    /// What stands in a table beside other methods.
+    /// The row in the table of methods.
     brief: Brief,
 }
 
-/// Figures as they are read.
+/// Formatted figures.
 #[derive(Serialize, JsonSchema)]
 struct Brief {
     step: String,
@@ -139,7 +139,7 @@ impl Job {
         Ok(self.request.forecast(&self.prepared, &self.extent, &watch)?)
     }
 
-    /// The forecast, and every prediction on the way, as events.
+    /// Sends the forecast, and every prediction before it, as events.
     fn stream(&self, events: &Events) -> Result<(), Problem> {
         events.send(&Event::Begun { method: self.prepared.method.name() });
         let (done, of) = (AtomicUsize::new(0), self.points().len() + BESIDE);
@@ -174,7 +174,7 @@ impl Job {
         Ok(Answer { forecast, html, brief })
     }
 
-    /// The report, and how to make it from a file with this text.
+    /// The report, with the command that makes it from a file with this text.
     fn document(&self, forecast: &Forecast) -> Result<String, Problem> {
         let fault = |error: &dyn std::fmt::Display| Problem::fault(error.to_string());
         let inputs = toml::to_string(&forecast.scenario).map_err(|error| fault(&error))?;

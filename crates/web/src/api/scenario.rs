@@ -1,4 +1,4 @@
-//! A scenario's text: changed, checked, and what can be said about it at once.
+//! Editing and checking the text of a scenario, with information that needs no prediction.
 
 use crate::Shared;
 use crate::edit::edit;
@@ -16,44 +16,44 @@ use stepcast_core::scenario::{Scenario, ScenarioFile};
 use stepcast_report::sentences;
 use stepcast_study::predict::methods;
 
-/// A scenario, and what to change in its text.
+/// A scenario and edits of its text.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Body {
     /// The text (TOML).
     scenario: String,
-    /// Changes, in order.
+    /// Edits, in order.
     #[serde(default)]
     edit: Vec<Change>,
 }
 
-/// A key, and the value that it gets.
+/// A key and its new value.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Change {
     /// "cluster.workers.0.count".
     key: String,
-    /// As after `--set key=`; without it the key is removed.
+    /// The value as after `--set key=`; without it the key is removed.
     value: Option<String>,
 }
 
-/// A scenario that is in order.
+/// The checked scenario.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Described {
-    /// The text after the changes.
+    /// The text after the edits.
     scenario: String,
     /// The text as data.
     written: serde_json::Value,
-    /// Every default filled in; none where something is wrong.
+    /// The scenario with every default filled in; none if it is invalid.
     #[serde(skip_serializing_if = "Option::is_none")]
     resolved: Option<ScenarioFile>,
-    /// What is wrong with it.
+    /// The error in the scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<Problem>,
-    /// What is asked.
+    /// A summary of the scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     question: Option<[String; 2]>,
-    /// Which methods apply, the one to prefer first.
+    /// The methods and whether they apply, in order of preference.
     methods: Vec<Applying>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Described {
 struct Applying {
     name: &'static str,
     summary: &'static str,
-    /// Whether it answers at once.
+    /// Whether its predictions take only milliseconds.
     quick: bool,
     /// Why it does not apply.
     #[serde(skip_serializing_if = "Option::is_none")]

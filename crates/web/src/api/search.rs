@@ -1,4 +1,4 @@
-//! The best configuration, with what was found on the way.
+//! The search for the best configuration, with intermediate results.
 
 use super::accepts;
 use crate::Shared;
@@ -22,47 +22,47 @@ use stepcast_report::plots::pareto::Pareto;
 use stepcast_study::explore::search::{Constraint, Effort, Entry, Goal, Progress, SearchReport, search};
 use stepcast_study::explore::sweep::Axis;
 
-/// More configurations than this are for the command line.
+/// Most configurations; larger searches are for the command line.
 const MOST: u128 = 20_000_000;
 
-/// Not oftener than the eye can follow.
+/// Shortest interval between progress events.
 const BETWEEN: Duration = Duration::from_millis(150);
 
-/// What is asked.
+/// The search request.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Body {
     #[serde(flatten)]
     asked: ScenarioBody,
-    /// What is to be small: iteration, epoch, time, cost or cost-time.
+    /// The objective to minimise: iteration, epoch, time, cost or cost-time.
     minimize: String,
-    /// What may vary: "workers.count=1..64".
+    /// The keys to vary: "workers.count=1..64".
     vary: Vec<String>,
-    /// What has to be kept: "deadline<=2h".
+    /// The constraints: "deadline<=2h".
     #[serde(default)]
     subject_to: Vec<String>,
-    /// The method; the first that applies if none is named.
+    /// The method; by default the first that applies.
     #[serde(default)]
     method: Option<String>,
 }
 
-/// What is told on the way, one on each line.
+/// The events of a search, one per line.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(crate) enum Event {
-    /// What was seen so far.
+    /// Results so far.
     Progress {
-        /// Configurations that are done with.
+        /// Configurations that are evaluated or excluded.
         done: u64,
-        /// All of them.
+        /// All configurations.
         of: u64,
-        /// The front of time and cost, drawn.
+        /// The plot of the front of time and cost.
         plot: Option<String>,
     },
-    /// The answer.
+    /// The final result.
     Found {
-        /// As `stepcast search --json` has it.
+        /// The same as `stepcast search --json`.
         report: Box<SearchReport>,
-        /// The front of time and cost, drawn.
+        /// The plot of the front of time and cost.
         plot: Option<String>,
     },
 }
@@ -86,7 +86,7 @@ pub(super) async fn find(
 
 type Watch<'a> = dyn FnMut(&Progress<'_>, &About) -> ControlFlow<()> + 'a;
 
-/// What plots need to know.
+/// Context of the plots.
 struct About {
     name: String,
     currency: String,
@@ -135,7 +135,7 @@ fn aloud(shared: &Arc<Shared>, body: &Body, events: &Events) -> Result<(), Probl
     Ok(())
 }
 
-/// The front as far as it is known.
+/// The plot of the front so far.
 fn front(entries: Vec<Entry>, about: &About) -> Option<String> {
     let front: Vec<_> = entries.iter().filter_map(adapters::choice).collect();
     (!front.is_empty()).then(|| {

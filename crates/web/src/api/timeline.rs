@@ -1,4 +1,4 @@
-//! What a simulated run does when: drawn for a stretch of time and some workers, from a run that is kept for a while.
+//! The timeline of a simulated run: plots a time window of some workers, from a run that is cached for a while.
 
 use super::accepts;
 use crate::Shared;
@@ -23,33 +23,33 @@ use stepcast_study::Request;
 use stepcast_study::simulate;
 use stepcast_trace::timeline::perfetto;
 
-/// Events of a run; more are for the command line and a viewer.
+/// Most events of a run; longer ones are for the command line and a trace viewer.
 const MOST_EVENTS: u64 = 300_000;
 
-/// Runs that are kept.
+/// Number of cached runs.
 const KEPT: usize = 8;
 
-/// Workers that are drawn, unless told otherwise.
+/// Number of workers in a plot by default.
 const WORKERS: usize = 4;
 
-/// What is asked.
+/// The timeline request.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Body {
     #[serde(flatten)]
     asked: ScenarioBody,
-    /// Steps of every worker.
+    /// Steps per worker.
     #[serde(default = "five")]
     steps: u32,
-    /// From when, in seconds; from the beginning if left out.
+    /// Start of the window in seconds; by default the beginning of the run.
     #[serde(default)]
     from_s: Option<f64>,
-    /// Until when; to the end if left out.
+    /// End of the window in seconds; by default the end of the run.
     #[serde(default)]
     to_s: Option<f64>,
     /// The first worker to draw.
     #[serde(default)]
     first_worker: usize,
-    /// How many workers to draw.
+    /// Number of workers to draw.
     #[serde(default)]
     workers: Option<usize>,
 }
@@ -58,35 +58,35 @@ fn five() -> u32 {
     5
 }
 
-/// A stretch of time and some workers of a run.
+/// A time window of some workers of a run.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Window {
-    /// Events of the whole run.
+    /// Number of events of the whole run.
     events: usize,
-    /// How long it lasts.
+    /// Duration of the run.
     span_s: f64,
-    /// Workers that it has.
+    /// Number of workers of the run.
     workers: usize,
-    /// The stretch that is drawn.
+    /// Start of the window.
     from_s: f64,
-    /// Its end.
+    /// End of the window.
     to_s: f64,
-    /// Where that begins and ends in the drawing, as shares of its width.
+    /// Start and end of the window in the plot, as shares of its width.
     axis: [f64; 2],
-    /// The drawing.
+    /// The plot as SVG.
     svg: String,
 }
 
-/// A run that was drawn before.
+/// A cached run.
 struct Run {
     gantt: Gantt,
-    /// Where the lanes of every group begin, and where the last one ends.
+    /// The first lane of every group, and the end of the last one.
     groups: Vec<usize>,
     events: usize,
     span: Seconds,
 }
 
-/// Runs that were drawn lately, the latest first.
+/// Recently plotted runs, the latest first.
 #[derive(Default)]
 pub(crate) struct Timelines(Mutex<VecDeque<(u64, Arc<Run>)>>);
 
@@ -147,7 +147,7 @@ impl Run {
     }
 }
 
-/// Whether a run is short enough to be drawn here.
+/// Checks that a run is short enough to be drawn here.
 fn check(scenario: &Scenario, steps: u32) -> Result<(), Problem> {
     let each = simulate::events_per_step(scenario);
     if steps == 0 || each.saturating_mul(steps.into()) > MOST_EVENTS {

@@ -1,4 +1,4 @@
-//! Files from the client.
+//! File uploads.
 
 use crate::Shared;
 use crate::problem::Problem;
@@ -19,43 +19,43 @@ use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-/// A client that sends nothing for so long is not waited for.
+/// Longest time to wait for data from a client.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What is told in the address.
+/// The query parameters of an upload.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct About {
-    /// What the client calls it: shown, never used as a path.
+    /// The client's name for the file: displayed, never used as a path.
     #[serde(default)]
     name: String,
-    /// Samples of a step, where the recording does not tell.
+    /// Samples per step, if the recording does not contain it.
     batch: Option<u32>,
 }
 
-/// Which upload is meant.
+/// The path parameter that identifies an upload.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Name {
-    /// What scenarios call it.
+    /// Its name in scenarios.
     name: String,
 }
 
-/// What became of an upload.
+/// The result of an upload.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Answer {
-    /// What scenarios call it; none where the scenario holds it all.
+    /// Its name in scenarios; none if the scenario contains everything.
     file: Option<String>,
     /// A scenario to start from.
     scenario: String,
-    /// What was found in it, as `stepcast import --json` has it.
+    /// The contents of the file, as in `stepcast import --json`.
     overview: Option<Overview>,
 }
 
-/// A file that is removed in any case.
+/// A temporary file that is always removed.
 struct Received(PathBuf);
 
 impl Drop for Received {
     fn drop(&mut self) {
-        // It may never have been made.
+        // The file may not exist.
         let _ = std::fs::remove_file(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! A bar for recordings that take a while to read.
+//! A progress bar for large recordings.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::cell::Cell;

@@ -1,15 +1,16 @@
 //! Branch and bound over boxes of the grid, for the closed forms of bulk-synchronous parameter servers.
 //!
-//! What makes a bound: in `zeng2023` and `layerwise` a step never becomes shorter with more workers, more samples, less
-//! bandwidth, more latency or slower devices. Both are queues that are served in order of arrival, and such a queue
-//! empties at the maximum, over all times t, of t plus the work that arrives from t on: later arrivals and more work never
-//! make it smaller. Within a box, then, no step is shorter than the one with the fewest workers and samples, the widest
-//! links and the fastest devices, no step has more samples than the one with the most of both, and no hour costs less than
-//! with the fewest machines. More servers never make a step longer in `zeng2023` (the fullest of n + 1 holds no more than
-//! the fullest of n: by induction over the layers, the i-th fullest of the larger set holds no more than that of the
-//! smaller one); in `layerwise` that is not proven, and numbers of servers are tried one by one.
+//! Monotonicity gives the bound: in `zeng2023` and `layerwise` a step never becomes shorter with more workers, more
+//! samples, less bandwidth, more latency or slower devices. Both are queues that are served in order of arrival, and
+//! such a queue empties at the maximum, over all times t, of t plus the work that arrives from t on: later arrivals
+//! and more work never make it smaller. Within a box, therefore, no step is shorter than the one with the fewest
+//! workers and samples, the widest links and the fastest devices, no step has more samples than the one with the most
+//! of both, and no hour costs less than with the fewest machines. More servers never make a step longer in `zeng2023`
+//! (the fullest of n + 1 holds no more than the fullest of n: by induction over the layers, the i-th fullest of the
+//! larger set holds no more than that of the smaller one); in `layerwise` that is not proven, and numbers of servers
+//! are tried one by one.
 //!
-//! The box with the lowest bound is cut first, until no open box can hold one of the best ten.
+//! The box with the lowest bound is split first, until no open box can contain one of the ten best points.
 
 use super::constraint::Figure;
 use super::objective::Objective;
@@ -23,37 +24,37 @@ use stepcast_core::keys::Effect;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 
-/// Boxes of so few points are tried point by point.
+/// Boxes with at most this many points are enumerated.
 const SMALL: u128 = 16;
 
-/// Times that a search which ends before it has an answer looks for one.
+/// Most dives into promising boxes if the search ends before it has found any admissible point.
 const DIVES: usize = 100;
 
-/// Most combinations of values that have no order: each is a box of its own from the start.
+/// Most combinations of unordered values: each combination starts as a box of its own.
 pub(super) const MOST_CATEGORIES: u128 = 100_000;
 
-/// Bounds are computed in another order than steps: what rounding may add.
+/// Bounds are computed in another order than steps: allowance for rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// How a step depends on the values of an axis.
+/// How the step time depends on the values of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Longer with larger values, and with more samples.
+    /// Longer with larger values, which also mean more samples.
     Load,
     /// Longer with larger values.
     Slower,
     /// Shorter with larger values.
     Faster,
-    /// Shorter with larger values, and dearer.
+    /// Shorter with larger values, but more expensive.
     Servers,
-    /// In no order.
+    /// Values without an order.
     Category,
 }
 
-/// The axis, its values from the smallest to the largest.
+/// An axis with its values sorted in ascending order.
 struct Ordered {
     kind: Kind,
-    /// Place of the n-th smallest value; none if they stand in order.
+    /// Position of the n-th smallest value on the axis; `None` if the axis is already sorted.
     places: Option<Vec<u64>>,
 }
 
@@ -87,7 +88,7 @@ fn ordered(variants: &Variants<'_>, method: &str, axis: usize) -> Ordered {
     Ordered { kind: kind_of_first, places: Some(sized.into_iter().map(|(_, place)| place).collect()) }
 }
 
-/// Whether there are bounds: not where steps were fitted, which need not grow with the batch.
+/// Whether bounds are known. They are not for fitted step times, which need not grow with the batch.
 pub(super) fn applies(variants: &Variants<'_>, choice: MethodChoice) -> bool {
     let fitted = variants.first().cluster.groups.iter().any(|group| group.device.fitted.is_some());
     let unknown = (0..variants.axes().len()).any(|axis| {
@@ -98,7 +99,7 @@ pub(super) fn applies(variants: &Variants<'_>, choice: MethodChoice) -> bool {
     known && !fitted && !unknown
 }
 
-/// Combinations of values that have no order.
+/// Number of combinations of unordered values.
 pub(super) fn categories(variants: &Variants<'_>, choice: MethodChoice) -> u128 {
     let MethodChoice::One(method) = choice else { return u128::MAX };
     let axes = (0..variants.axes().len()).map(|axis| ordered(variants, method.name(), axis));
@@ -106,11 +107,11 @@ pub(super) fn categories(variants: &Variants<'_>, choice: MethodChoice) -> u128 
     lengths.fold(1, |product: u128, (_, &length)| product.saturating_mul(u128::from(length)))
 }
 
-/// Places from `low` to `high` on every axis, counted from the smallest value.
+/// A box of the grid: ranks from `low` to `high` on every axis, counted from the smallest value.
 #[derive(Debug, Clone, PartialEq)]
 struct Cell {
     bound: f64,
-    /// Earlier boxes first among equals.
+    /// Breaks ties between equal bounds: earlier boxes first.
     number: u64,
     low: Vec<u64>,
     high: Vec<u64>,
@@ -137,15 +138,15 @@ impl Cell {
     }
 }
 
-/// Least or most that any point of a box can have.
+/// Extreme values over all points of a box.
 struct Extremes {
     iteration: Seconds,
-    /// Samples of a step.
+    /// Samples per step.
     fewest: f64,
     most: f64,
-    /// One hour of all machines; none if prices are missing.
+    /// Hourly cost of all machines; `None` if prices are missing.
     hourly: Option<f64>,
-    /// A sample of a step pays for so much of an hour at least.
+    /// Lowest hourly price per sample of a step over all groups.
     hourly_per_sample: Option<f64>,
     nodes: f64,
     workers: (f64, f64),
@@ -166,7 +167,7 @@ impl Bounds<'_> {
         self.axes[axis].places.as_ref().map_or(rank, |places| places[rank as usize])
     }
 
-    /// Goes to the corner of the box that `high` chooses for every kind of axis, and looks.
+    /// Evaluates `look` at the corner of the box that `high` selects for each kind of axis.
     fn at_corner<T>(
         &mut self,
         cell: &Cell,
@@ -184,7 +185,7 @@ impl Bounds<'_> {
         seen
     }
 
-    /// The extremes of a box; the outer error is a refusal that holds for all of it, none is no bound.
+    /// The extremes of a box; `None` if no bound is known. An error is a refusal that holds for the whole box.
     fn extremes(&mut self, cell: &Cell) -> Result<Option<Extremes>, Refused> {
         let choice = self.choice;
         let fast = |kind| matches!(kind, Kind::Faster | Kind::Servers);
@@ -230,7 +231,7 @@ impl Bounds<'_> {
         let all_samples = data.map_or(0.0, |data| data.samples as f64) * epochs;
         let time = epoch * epochs;
         let by_hour = extremes.hourly.map_or(0.0, |hourly| hourly * time / 3600.0);
-        // Each worker pays for its own samples: of all shares of the hour, one is the smallest.
+        // Each worker is paid for its own samples, so the cheapest group bounds the cost per sample.
         let by_sample = extremes
             .hourly_per_sample
             .map_or(0.0, |hourly| hourly * extremes.iteration.get() * all_samples / 3600.0);
@@ -245,7 +246,7 @@ impl Bounds<'_> {
         Lowest { value: value * (1.0 - ROUNDING), time, cost }
     }
 
-    /// The first constraint that no point of the box keeps.
+    /// The first constraint that every point of the box violates.
     fn excluding(&self, extremes: &Extremes, lowest: &Lowest) -> Option<usize> {
         let slack = 1.0 - ROUNDING;
         self.goal.constraints.iter().position(|constraint| {
@@ -264,9 +265,8 @@ impl Bounds<'_> {
         })
     }
 
-    /// Tries every point of a small box.
-    /// Tries the points of one small box inside: that of the half with the lower bound, again and again. Boxes with the
-    /// lowest bounds are large ones, so a search that ends early may not have tried a single point.
+    /// Follows the half with the lower bound down to a small box and tries its points. The boxes with the lowest
+    /// bounds are large ones, so a search that ends early may not have tried a single point.
     fn dive(&mut self, mut cell: Cell, found: &mut Tracker) {
         while cell.points() > SMALL {
             let mut best: Option<Cell> = None;
@@ -321,7 +321,7 @@ fn samples(scenario: &Scenario) -> f64 {
     groups.map(|(index, group)| f64::from(group.count) * f64::from(scenario.batch(index))).sum()
 }
 
-/// Searches until nothing better can be left, or until `budget` predictions were made.
+/// Searches until no better point can exist, or until `budget` predictions were made.
 pub(super) fn search(
     variants: &Variants<'_>,
     choice: MethodChoice,
@@ -400,7 +400,7 @@ pub(super) fn search(
     (found, Ended { why, complete: true, least: None })
 }
 
-/// A box in two: along an axis without order, its first value and the others, else across the longest axis.
+/// Splits a box: along an unordered axis into its first value and the others, otherwise across the longest axis.
 fn cut(cell: &Cell, axes: &[Ordered]) -> Vec<Cell> {
     let length = |axis: usize| cell.high[axis] - cell.low[axis];
     let unordered = (0..axes.len()).find(|&axis| axes[axis].kind == Kind::Category && length(axis) > 0);

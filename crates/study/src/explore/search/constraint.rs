@@ -1,4 +1,4 @@
-//! What a configuration has to keep to, and how many are excluded by what.
+//! Constraints on configurations, and counts of the configurations that each constraint excludes.
 
 use crate::explore::sweep::PointFigures;
 use schemars::JsonSchema;
@@ -8,7 +8,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::suggest;
 
-/// What is bounded.
+/// The figure that a constraint bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Figure {
     Minibatch,
@@ -43,7 +43,7 @@ impl Figure {
         matches!(self, Self::Iteration | Self::Deadline)
     }
 
-    /// The figure; for memory, 1 where it is too small.
+    /// The figure; for memory, 1 if it does not suffice.
     pub(super) fn of(self, figures: &PointFigures) -> Option<f64> {
         match self {
             Self::Minibatch => figures.minibatch,
@@ -58,7 +58,7 @@ impl Figure {
         }
     }
 
-    /// As it is printed: "training time among them is 26.03 h".
+    /// The value as text: "training time among them is 26.03 h".
     fn human(self, value: f64) -> String {
         match self {
             Self::Deadline if value >= 7200.0 => format!("{:.2} h", value / 3600.0),
@@ -67,7 +67,7 @@ impl Figure {
         }
     }
 
-    /// What is bounded, in words.
+    /// The name of the figure in words.
     fn words(self) -> &'static str {
         match self {
             Self::Deadline => "training time",
@@ -82,7 +82,7 @@ impl Figure {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Constraint {
     pub(super) figure: Figure,
-    /// Whether the figure must not be smaller, rather than not larger.
+    /// Whether this is a lower bound rather than an upper bound.
     pub(super) at_least: bool,
     pub(super) bound: f64,
     text: String,
@@ -138,7 +138,7 @@ impl Constraint {
         constraint(value)
     }
 
-    /// Refuses bounds that nothing can keep.
+    /// Refuses bounds that nothing can satisfy.
     pub fn check_all(constraints: &[Self]) -> Result<(), Fault> {
         for low in constraints.iter().filter(|constraint| constraint.at_least) {
             let contradicts =
@@ -151,7 +151,7 @@ impl Constraint {
         Ok(())
     }
 
-    /// Whether figures keep to it; those that are not known do not.
+    /// Whether the figures satisfy the constraint; unknown figures do not.
     pub(super) fn holds(&self, figures: &PointFigures) -> bool {
         self.figure.of(figures).is_some_and(|value| self.admits(value))
     }
@@ -160,7 +160,7 @@ impl Constraint {
         if self.at_least { value >= self.bound } else { value <= self.bound }
     }
 
-    /// By what share of the bound figures miss it; 0 if they keep to it.
+    /// Relative violation of the bound; 0 if the figures satisfy it.
     pub(super) fn excess(&self, figures: &PointFigures) -> f64 {
         match self.figure.of(figures) {
             Some(value) if self.admits(value) => 0.0,
@@ -176,16 +176,16 @@ impl fmt::Display for Constraint {
     }
 }
 
-/// What one constraint excludes.
+/// The configurations that one constraint excludes.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Excluded {
     /// The constraint as it was written.
     pub constraint: String,
-    /// Configurations that do not keep to it.
+    /// Configurations that violate it.
     pub excluded: u64,
-    /// Those of them that keep to all others.
+    /// Configurations that violate only this constraint.
     pub alone: u64,
-    /// The nearest figure among those that are excluded, in words.
+    /// The figure closest to the bound among the excluded configurations, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<String>,
 }
@@ -196,12 +196,12 @@ pub(super) struct Tally {
     pub(super) excluded: u64,
     pub(super) alone: u64,
     nearest: Option<f64>,
-    /// Whether some were never predicted: then a nearer one may be among them.
+    /// Whether some configurations were excluded without a prediction: one of them may be closer to the bound.
     unseen: bool,
 }
 
 impl Tally {
-    /// Counts what a bound has shown to be excluded.
+    /// Counts configurations that a bound has shown to violate the constraint.
     pub(super) fn exclude_unseen(&mut self, points: u64) {
         self.excluded = self.excluded.saturating_add(points);
         self.unseen = true;

@@ -1,4 +1,4 @@
-//! Every configuration, on all cores: nothing better is left out.
+//! Exhaustive search on all cores.
 
 use super::tracker::{Goal, Tracker};
 use super::{Ended, Progress, Watch};

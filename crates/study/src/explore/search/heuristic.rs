@@ -1,9 +1,11 @@
-//! Local search from many starting points, for simulations and for spaces that have neither bounds nor an end.
+//! Local search from many starting points, for simulations and for spaces without bounds that are too large to
+//! enumerate.
 //!
-//! From a point one goes to the best of its neighbours while that is better: one step, an eighth of the way, or any value
-//! of a short axis, along one axis at a time. Then one begins again, from the best point with some values changed or
-//! from anywhere. Neighbours are tried in parallel and compared in their order, so the way is the same on any number of
-//! threads. Configurations that break constraints are steps on the way: fewer and smaller violations are better.
+//! From each point the search moves to the best neighbour as long as it is better. Neighbours differ along one axis:
+//! by one step, by an eighth of the axis, or by any value of a short axis. Then the search restarts from the best
+//! point with some values changed, or from a random point. Neighbours are evaluated in parallel and compared in a
+//! fixed order, so the path does not depend on the number of threads. Points that violate constraints may be visited:
+//! fewer and smaller violations are better.
 
 use super::tracker::{Goal, Tracker};
 use super::{Ended, Progress, Watch, ideal};
@@ -15,13 +17,13 @@ use rayon::prelude::*;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// Axes so short are tried value by value.
+/// Axes with at most this many values are tried value by value.
 const SHORT: u64 = 8;
 
-/// Beginnings without anything better after which nothing better is expected.
+/// Restarts without an improvement after which the search stops.
 const PATIENCE: u32 = 24;
 
-/// How good a point is: refused or not, by how much it breaks constraints, its value, its index.
+/// How good a point is: whether it is refused, its constraint violation, its value, its index.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Score {
     excess: f64,
@@ -58,7 +60,7 @@ struct Climb<'a> {
 }
 
 impl Climb<'_> {
-    /// Tries those points that are new; the best of all of them.
+    /// Evaluates the new points; returns the best of all of them.
     fn best_of(&mut self, points: &[u64]) -> Option<Score> {
         let mut new: Vec<u64> =
             points.iter().copied().filter(|index| !self.known.contains_key(index)).collect();
@@ -154,7 +156,7 @@ pub(super) fn search(
     }
 }
 
-/// Somewhere; or near the best point, about a third of its values changed.
+/// A random point, or the best point with about a third of its values changed.
 fn start(variants: &Variants<'_>, random: &mut Pcg64Mcg, near: Option<Score>, points: u64) -> u64 {
     let Some(best) = near else { return random.next_u64() % points };
     let mut digits = Vec::new();

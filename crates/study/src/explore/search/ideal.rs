@@ -1,9 +1,9 @@
-//! What no configuration can beat, whatever the network: workers that compute all the time.
+//! A lower bound for any network: workers that compute all the time.
 //!
-//! A bound for `layerwise`, `liu2022` and `simulate`, whose computing times are those of `core::compute`: nobody waits,
-//! nothing is sent, and of every axis that makes computing faster the best value is taken. Larger batches spread the work
-//! on the weights over more samples, so the largest is the fastest per sample. A simulation may seem faster than this by
-//! its noise.
+//! It holds for `layerwise`, `liu2022` and `simulate`, whose computing times come from `core::compute`. The bound
+//! assumes no waiting and no communication, and takes the fastest value of every axis that affects computing. Larger
+//! batches spread the work on the weights over more samples, so the largest batch is the fastest per sample. A
+//! simulation may fall below this bound by its noise.
 
 use super::objective::Objective;
 use crate::explore::sweep::{Setting, Variants};
@@ -13,18 +13,18 @@ use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::speed::Speed;
 
-/// Methods whose computing times these are.
+/// Methods that take their computing times from `core::compute`.
 const METHODS: [&str; 3] = ["layerwise", "liu2022", "simulate"];
 
-/// Most combinations of values that have to be looked at one by one.
+/// Most combinations of unordered values that are enumerated.
 const MOST_COMBINATIONS: u128 = 4096;
 
 /// Which value of an axis computes fastest.
 enum Best {
     Largest,
-    /// It does not matter.
+    /// All values compute equally fast.
     Any,
-    /// Each has to be looked at.
+    /// Every value has to be tried.
     Unknown,
 }
 
@@ -37,7 +37,7 @@ fn best(setting: Option<&Setting>) -> (Best, f64) {
     }
 }
 
-/// A value that the objective cannot fall below; none where no such bound is known.
+/// A lower bound of the objective; `None` if no such bound is known.
 pub(super) fn lowest(variants: &Variants<'_>, choice: MethodChoice, objective: Objective) -> Option<f64> {
     let MethodChoice::One(method) = choice else { return None };
     let fitted = variants.first().cluster.groups.iter().any(|group| group.device.fitted.is_some());
@@ -59,7 +59,7 @@ pub(super) fn lowest(variants: &Variants<'_>, choice: MethodChoice, objective: O
     if combinations > MOST_COMBINATIONS {
         return None;
     }
-    // A step is shortest with the smallest batch, which this does not look for.
+    // The shortest step has the smallest batch, but the corner used here has the largest.
     if objective == Objective::Iteration {
         return None;
     }
@@ -75,7 +75,7 @@ pub(super) fn lowest(variants: &Variants<'_>, choice: MethodChoice, objective: O
                 place
             })
             .collect();
-        // A combination that does not go together at this corner may do so elsewhere.
+        // Values that are inconsistent at this corner may be consistent elsewhere, so there is no bound.
         lowest = lowest.min(walker.look(&digits, |scenario| value(scenario, objective)).ok()??);
     }
     Some(lowest)

@@ -1,7 +1,7 @@
-//! The best configuration: what is to be small, what has to be kept, and all that may vary.
+//! The best configuration for an objective, constraints and a grid of varied keys.
 //!
-//! Small spaces are searched exhaustively, large ones by branch and bound where the method has bounds, all others by a
-//! seeded heuristic. Each says why it stopped and how far from the optimum it may be.
+//! Small spaces are searched exhaustively, large ones by branch and bound if the method has bounds, all others by a
+//! seeded heuristic. Each search reports why it stopped and how far from the optimum its best configuration may be.
 
 mod bound;
 mod constraint;
@@ -27,60 +27,60 @@ use std::str::FromStr;
 use stepcast_core::fault::Fault;
 use tracker::Tracker;
 
-/// Configurations that are all tried: some ten seconds of closed forms.
+/// Largest space that is searched exhaustively: about ten seconds of closed forms.
 const EXHAUSTIVE: u128 = 10_000_000;
 
-/// The same for simulations, and for configurations that go through the document.
+/// The same for simulations, and for grids whose points require resolving the document again.
 const EXHAUSTIVE_SLOWLY: u128 = 512;
 
-/// How to search.
+/// Search strategies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SearchStrategy {
     /// Every configuration.
     Exhaustive,
-    /// Boxes of them, the most promising first.
+    /// Branch and bound over boxes of configurations.
     Bound,
-    /// From neighbour to neighbour.
+    /// Local search from neighbour to neighbour.
     Heuristic,
 }
 
-/// Effort that may be made.
+/// Options of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
-    /// How to search; what suits the space if none is named.
+    /// The strategy; by default one that suits the space.
     pub how: Option<SearchStrategy>,
-    /// Predictions of searches that do not try everything; a usual number if none is named.
+    /// Largest number of predictions of a search that is not exhaustive; by default a usual number.
     pub budget: Option<u64>,
-    /// Where random numbers begin.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
-/// How far a search is.
+/// Progress of a search.
 pub struct Progress<'a> {
-    /// Configurations that are done with.
+    /// Configurations that are evaluated or excluded.
     pub done: u64,
     variants: &'a Variants<'a>,
     found: &'a Tracker,
 }
 
 impl Progress<'_> {
-    /// Those of which none is both faster and cheaper, the fastest first; without prices there are none.
+    /// The Pareto front of time and cost, the fastest first; empty without prices.
     pub fn front(&self) -> Vec<Entry> {
         let candidates = self.found.front.clone().into_entries();
         candidates.map(|candidate| report::entry(self.variants, candidate)).collect()
     }
 }
 
-/// Hears of the progress, and may end the search.
+/// Receives the progress and may stop the search.
 pub type Watch<'a> = dyn FnMut(Progress<'_>) -> ControlFlow<()> + 'a;
 
-/// How a search ended.
+/// The outcome of a search.
 struct Ended {
     why: String,
-    /// Whether nothing better can exist.
+    /// Whether no better configuration can exist.
     complete: bool,
-    /// What nothing can fall below, where that is known.
+    /// A lower bound of the objective, if known.
     least: Option<f64>,
 }
 
@@ -103,7 +103,7 @@ impl FromStr for SearchStrategy {
     }
 }
 
-/// Searches all that `variants` has.
+/// Searches all configurations of `variants`.
 pub fn search(
     variants: &Variants<'_>,
     choice: MethodChoice,
@@ -154,7 +154,7 @@ fn usual(variants: &Variants<'_>, choice: MethodChoice, quick: bool) -> SearchSt
     }
 }
 
-/// The one method that answers everywhere, where no axis decides which one applies.
+/// The method that applies to every point, if no axis affects the choice.
 fn settled(variants: &Variants<'_>, choice: MethodChoice) -> MethodChoice {
     let decides = |key: &str| {
         ["model", "strategy.architecture", "strategy.synchronisation", "strategy.all-reduce", "methods"]
@@ -169,7 +169,7 @@ fn settled(variants: &Variants<'_>, choice: MethodChoice) -> MethodChoice {
     }
 }
 
-/// A constraint on a figure that no configuration has excludes everything: better said at once.
+/// Refuses constraints on figures that no configuration has, since they would exclude everything.
 fn check_constraints(variants: &Variants<'_>, goal: &Goal) -> Result<(), Fault> {
     for constraint in &goal.constraints {
         let needs = match constraint.figure {

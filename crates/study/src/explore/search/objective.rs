@@ -1,4 +1,4 @@
-//! What is to be small.
+//! The objective of a search.
 
 use crate::explore::sweep::PointFigures;
 use schemars::JsonSchema;
@@ -8,7 +8,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::suggest;
 
-/// What is minimised.
+/// The figure that a search minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
@@ -33,17 +33,17 @@ impl Objective {
         ("cost-time", Self::CostTime),
     ];
 
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, objective)| *objective == self).map_or("", |(name, _)| name)
     }
 
-    /// Whether prices matter.
+    /// Whether it depends on prices.
     pub fn is_about_cost(self) -> bool {
         matches!(self, Self::Cost | Self::CostTime)
     }
 
-    /// The figure itself, in seconds and units of currency.
+    /// The value of the objective, in seconds and units of currency.
     pub(super) fn value(self, figures: &PointFigures) -> Option<f64> {
         let hours = figures.training.map(|time| time.get());
         match self {
@@ -55,7 +55,7 @@ impl Objective {
         }
     }
 
-    /// Whether the scenario has what the figure is made of.
+    /// Checks that the scenario has the inputs that the objective needs, such as a data set or prices.
     pub(super) fn check(self, scenario: &Scenario) -> Result<(), Fault> {
         if self != Self::Iteration && scenario.data.is_none() {
             let reason = format!("minimising {} needs a data set, and the scenario has none", self.name());

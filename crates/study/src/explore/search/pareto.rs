@@ -1,6 +1,6 @@
-//! Configurations of which none is both faster and cheaper.
+//! The Pareto front of time and cost.
 
-/// Entries by two figures that are both to be small: ascending in the first, descending in the second.
+/// A Pareto front of two figures to minimise: ascending in the first, descending in the second.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Front<T> {
     entries: Vec<Entry<T>>,
@@ -19,8 +19,8 @@ impl<T> Front<T> {
         Self { entries: Vec::new() }
     }
 
-    /// Adds what `what` makes, unless something is as good in both figures; of equals the lowest index stays. Says
-    /// nothing about order: the same entries give the same front in whichever order they come.
+    /// Adds the entry that `what` creates unless an existing one is at least as good in both figures; among equals
+    /// the lowest index stays. The front does not depend on the order in which entries are added.
     pub(super) fn add(&mut self, time: f64, cost: f64, index: u64, what: impl FnOnce() -> T) {
         let place = self.entries.partition_point(|entry| entry.time < time);
         let beaten = place > 0 && self.entries[place - 1].cost <= cost;
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Every pair compared.
+    /// Reference: compares every pair.
     fn slowly(points: &[(u8, u8)]) -> Vec<usize> {
         let beats = |a: usize, b: usize| {
             let ((ta, ca), (tb, cb)) = (points[a], points[b]);
@@ -79,7 +79,7 @@ mod tests {
                 front
             };
             let cut = cut.min(points.len());
-            // Halves in the wrong order: it must not matter.
+            // The halves are added in reverse order, which must not matter.
             let mut front = half(cut..points.len());
             front.merge(half(0..cut));
             prop_assert_eq!(front.into_entries().collect::<Vec<_>>(), slowly(&points));

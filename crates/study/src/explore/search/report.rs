@@ -1,4 +1,4 @@
-//! What a search has to say: the best, the front, what was excluded, and why the second best is not the best.
+//! The report of a search: the best configurations, the Pareto front, excluded configurations, and explanations.
 
 use super::constraint::Excluded;
 use super::objective::Objective;
@@ -12,13 +12,13 @@ use stepcast_core::fault::Fault;
 /// One configuration.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Entry {
-    /// Its number among all.
+    /// Its index in the grid.
     pub index: u64,
-    /// What was varied: keys and values.
+    /// The varied keys and their values.
     #[serde(serialize_with = "as_map")]
     #[schemars(with = "std::collections::BTreeMap<String, String>")]
     pub values: Vec<(String, String)>,
-    /// What was minimised, in seconds and units of currency.
+    /// Value of the objective, in seconds and units of currency.
     pub value: f64,
     /// Its figures.
     #[serde(flatten)]
@@ -29,41 +29,41 @@ fn as_map<S: Serializer>(pairs: &[(String, String)], serializer: S) -> Result<S:
     serializer.collect_map(pairs.iter().map(|(key, value)| (key, value)))
 }
 
-/// The answer of a search.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct SearchReport {
-    /// What was minimised.
+    /// The objective that was minimised.
     pub objective: Objective,
     /// The currency of costs.
     pub currency: String,
-    /// How it was searched.
+    /// The search strategy.
     pub how: SearchStrategy,
-    /// Why it stopped.
+    /// Why the search stopped.
     pub stopped: String,
-    /// By what share of its value the best may be above the optimum: 0 where nothing better exists, none where that is
-    /// not known.
+    /// By what share of its value the best may be above the optimum: 0 if no better configuration exists, none if
+    /// unknown.
     pub gap: Option<f64>,
-    /// Configurations in all.
+    /// Number of configurations in the space.
     pub configurations: u64,
-    /// Those that were predicted.
+    /// Configurations that were predicted.
     pub evaluated: u64,
-    /// Those that keep to all constraints, as far as they were predicted.
+    /// Predicted configurations that satisfy all constraints.
     pub admitted: u64,
-    /// Those that no method models or whose values do not go together.
+    /// Configurations that no method models or whose values are inconsistent.
     pub refused: u64,
-    /// Why the first of them is refused.
+    /// Why the first of them was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
-    /// What every constraint excludes.
+    /// The configurations that each constraint excludes.
     pub constraints: Vec<Excluded>,
-    /// The best, in order.
+    /// The best configurations, in order.
     pub best: Vec<Entry>,
-    /// Those of which none is both faster and cheaper, the fastest first; without prices there are none.
+    /// The Pareto front of time and cost, the fastest first; empty without prices.
     pub front: Vec<Entry>,
-    /// Why the second is not the first.
+    /// Why the second-best configuration is worse than the best.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runner_up: Option<String>,
-    /// What the constraints cost.
+    /// How much better the best would be without constraints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_constraints: Option<String>,
 }
@@ -128,7 +128,7 @@ fn compared(new: f64, old: f64) -> String {
     format!("{size} {}", if percent > 0.0 { "more" } else { "less" })
 }
 
-/// What differs: "strategy.batch is 64 instead of 32".
+/// The values that differ: "strategy.batch is 64 instead of 32".
 fn differences(variants: &Variants<'_>, of: u64, from: u64) -> String {
     let pairs = values(variants, of).into_iter().zip(values(variants, from));
     let differ = pairs.filter(|(new, old)| new != old);
@@ -200,7 +200,7 @@ fn without(variants: &Variants<'_>, goal: &Goal, best: &Candidate, unbound: &Can
     )
 }
 
-/// Nothing keeps to all constraints: which excludes what.
+/// The error when no configuration satisfies all constraints: what each constraint excludes.
 fn nothing(goal: &Goal, found: &Tracker, points: u64, ended: &Ended) -> Fault {
     let tried = if ended.complete { points } else { found.evaluated };
     if found.refused >= tried {

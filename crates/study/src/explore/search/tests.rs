@@ -141,7 +141,7 @@ fn a_constraint_costs_what_it_says() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// The slow twin of branch and bound is trying everything.
+    /// Reference for branch and bound: an exhaustive search.
     #[test]
     fn branch_and_bound_finds_the_best_ten(
         method in prop_oneof![Just("zeng2023"), Just("layerwise")],

@@ -1,19 +1,19 @@
-//! What a search has seen: the best, the front, and what was excluded by what.
+//! Bookkeeping of a search: the best configurations, the Pareto front, and exclusions by constraint.
 
 use super::constraint::{Constraint, Tally};
 use super::objective::Objective;
 use super::pareto::Front;
 use crate::explore::sweep::{PointFigures, Refused};
 
-/// Configurations that are shown.
+/// Number of configurations that are reported.
 pub(super) const SHOWN: usize = 10;
 
-/// What a configuration is judged by.
+/// The objective and the constraints of a search.
 #[derive(Debug, Clone)]
 pub struct Goal {
-    /// What is to be small.
+    /// The figure to minimise.
     pub objective: Objective,
-    /// What it has to keep to.
+    /// The constraints to satisfy.
     pub constraints: Vec<Constraint>,
 }
 
@@ -25,14 +25,14 @@ pub(super) struct Candidate {
     pub(super) figures: PointFigures,
 }
 
-/// All that was seen; the same for the same configurations, in whichever order and parts they came.
+/// Results of all evaluated configurations; independent of the order and the batches in which they are added.
 #[derive(Debug, Clone)]
 pub(super) struct Tracker {
     /// Ascending, ties by index; at most [`SHOWN`].
     pub(super) best: Vec<Candidate>,
-    /// Of training time and cost; all that were tried and keep to the constraints.
+    /// Pareto front of training time and cost over all evaluated configurations that satisfy the constraints.
     pub(super) front: Front<Candidate>,
-    /// The best if there were no constraints.
+    /// The best configuration if there were no constraints.
     pub(super) unbound: Option<Candidate>,
     pub(super) evaluated: u64,
     pub(super) admitted: u64,
@@ -60,7 +60,7 @@ impl Tracker {
         }
     }
 
-    /// The value that has to be beaten to be shown.
+    /// The value that a configuration must beat to be reported.
     pub(super) fn threshold(&self) -> f64 {
         self.best.get(SHOWN - 1).map_or(f64::INFINITY, |worst| worst.value)
     }
@@ -94,13 +94,13 @@ impl Tracker {
         }
     }
 
-    /// Many that a bound has shown to be refused.
+    /// Counts configurations that a bound has shown to be refused.
     pub(super) fn refuse_all(&mut self, points: u128, reason: String) {
         self.refused = self.refused.saturating_add(u64::try_from(points).unwrap_or(u64::MAX));
         self.refusal.get_or_insert((u64::MAX, reason));
     }
 
-    /// Many that a bound has shown to break a constraint.
+    /// Counts configurations that a bound has shown to violate a constraint.
     pub(super) fn exclude_all(&mut self, constraint: usize, points: u128) {
         self.tallies[constraint].exclude_unseen(u64::try_from(points).unwrap_or(u64::MAX));
     }
@@ -121,7 +121,7 @@ impl Tracker {
 
     fn offer(&mut self, candidate: Candidate) {
         let place = self.best.partition_point(|other| before(other, &candidate));
-        // Searches that jump about may come by twice.
+        // A heuristic search may visit the same point twice.
         if place < SHOWN && self.best.get(place).is_none_or(|other| other.index != candidate.index) {
             self.best.insert(place, candidate);
             self.best.truncate(SHOWN);

@@ -8,15 +8,15 @@ use stepcast_core::suggest;
 /// Values in the order in which they are tried.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
-    /// As they were listed, each as it is written.
+    /// Listed values, each as it is written in the scenario.
     Listed(Vec<String>),
-    /// Whole numbers at equal distances.
+    /// Evenly spaced whole numbers.
     Range {
-        /// The first.
+        /// The first value.
         first: u64,
-        /// From one to the next.
+        /// The difference between consecutive values.
         step: u64,
-        /// How many.
+        /// The number of values.
         count: u64,
     },
 }
@@ -28,12 +28,12 @@ pub struct Axis {
     pub key: String,
     /// Its values.
     pub values: Values,
-    /// As it was written.
+    /// The original text of the axis.
     text: String,
 }
 
 impl Values {
-    /// How many there are.
+    /// Number of values.
     pub fn len(&self) -> u64 {
         match self {
             Self::Listed(values) => values.len() as u64,
@@ -41,12 +41,12 @@ impl Values {
         }
     }
 
-    /// There is always one.
+    /// Always false: an axis has at least one value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number at `place` of a range.
+    /// The number at position `place` of a range.
     pub(crate) fn number(&self, place: u64) -> Option<u64> {
         match self {
             Self::Listed(_) => None,
@@ -80,12 +80,12 @@ impl Axis {
         Ok(Self { key, values, text: text.to_owned() })
     }
 
-    /// As it was written.
+    /// The original text of the axis.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The value at `place`, as it is written in a file.
+    /// The value at position `place`, as it is written in a scenario file.
     pub fn value(&self, place: u64) -> String {
         match &self.values {
             Values::Listed(values) => values[place as usize].clone(),
@@ -93,12 +93,12 @@ impl Axis {
         }
     }
 
-    /// The parts of the key.
+    /// The components of the key.
     pub(super) fn parts(&self) -> impl Iterator<Item = &str> {
         self.key.split('.')
     }
 
-    /// Whether setting this key replaces all that `other` has set before.
+    /// Whether setting this key overwrites everything that `other` has set before.
     pub(super) fn hides(&self, other: &Self) -> bool {
         let mut theirs = other.parts().peekable();
         for part in self.parts() {
@@ -113,7 +113,7 @@ impl Axis {
         true
     }
 
-    /// Whether the key stands below that of `other`, or is the same; elements of arrays are not told apart.
+    /// Whether the key is the same as that of `other` or nested below it; all elements of an array count as equal.
     pub(super) fn is_below(&self, other: &Self) -> bool {
         let names = |axis: &'_ Self| -> Vec<String> {
             axis.parts().filter(|part| !is_index(part)).map(str::to_owned).collect()
@@ -158,7 +158,7 @@ pub fn full_key(key: &str) -> Result<String, Fault> {
     Err(Fault::new(format!("no scenario has a key \"{key}\""), remedy))
 }
 
-/// The values between commas that stand in no brackets or quotes.
+/// Splits at commas outside brackets and quotes.
 fn split(text: &str) -> Result<Vec<String>, Fault> {
     let mut values = vec![String::new()];
     let (mut depth, mut quoted) = (0_i32, false);
@@ -186,7 +186,7 @@ fn split(text: &str) -> Result<Vec<String>, Fault> {
     Ok(values)
 }
 
-/// `1..64`, `1..64:4` (every fourth) or `1..64:x2` (doubling); both ends belong to it.
+/// `1..64`, `1..64:4` (every fourth) or `1..64:x2` (doubling); both ends are included.
 fn range(text: &str) -> Result<Values, Fault> {
     let fail = |reason: String, remedy: String| Err(Fault::new(reason, remedy));
     let (ends, step) = match text.split_once(':') {

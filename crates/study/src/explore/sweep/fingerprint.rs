@@ -1,10 +1,11 @@
-//! A number that two sweeps share only if they ask the same.
+//! A hash that identifies a sweep.
 
 use super::variants::Variants;
 use fnv::FnvHasher;
 use std::hash::Hasher;
 
-/// The fingerprint of a sweep: of the scenario, its profile, the axes, the method's name and the program's version.
+/// The fingerprint of a sweep: a hash of the scenario, its profile, the axes, the method's name and the program's
+/// version.
 pub fn fingerprint(variants: &Variants<'_>, method: &str) -> Result<String, serde_json::Error> {
     let first = variants.first();
     let mut hasher = FnvHasher::default();

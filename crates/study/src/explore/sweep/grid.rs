@@ -1,18 +1,19 @@
-//! The product of all axes, never written out: a point is a number, and its digits are the places on the axes.
+//! The Cartesian product of all axes, never materialised: a point is an index, and its digits are positions on the
+//! axes.
 
-/// How long the axes are; the last one changes fastest.
+/// The lengths of the axes; the last axis changes fastest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grid {
     lengths: Vec<u64>,
 }
 
 impl Grid {
-    /// The grid of axes that long, none of them empty.
+    /// A grid of axes with these lengths, none of them 0.
     pub fn new(lengths: Vec<u64>) -> Self {
         Self { lengths }
     }
 
-    /// Points; as many as can be counted where there are more.
+    /// Number of points, saturating.
     pub fn points(&self) -> u128 {
         self.lengths.iter().fold(1, |points: u128, &length| points.saturating_mul(u128::from(length)))
     }
@@ -22,7 +23,7 @@ impl Grid {
         &self.lengths
     }
 
-    /// Places on the axes of the point `index`.
+    /// Positions on the axes of the point `index`.
     pub fn digits(&self, mut index: u64, digits: &mut Vec<u64>) {
         digits.clear();
         digits.resize(self.lengths.len(), 0);
@@ -32,7 +33,7 @@ impl Grid {
         }
     }
 
-    /// The point at these places.
+    /// The index of the point at these positions.
     pub fn index(&self, digits: &[u64]) -> u64 {
         digits.iter().zip(&self.lengths).fold(0, |index, (digit, length)| index * length + digit)
     }

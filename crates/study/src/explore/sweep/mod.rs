@@ -1,4 +1,4 @@
-//! Any keys of a scenario, varied against each other: a prediction for every combination of their values.
+//! Sweeps: a prediction for every combination of values of any keys of a scenario.
 
 mod axis;
 mod fingerprint;

@@ -1,7 +1,7 @@
-//! The file of a sweep: a line that says whose it is, then complete rows in order.
+//! The file of a sweep: a line that identifies the sweep, then complete rows in order.
 //!
-//! A row is written as a whole, so the file is sound whenever the program ends; what a crash of the machine leaves of a
-//! last line is cut off when the sweep goes on.
+//! Rows are written as a whole, so the file is valid whenever the program ends. If a crash of the machine leaves an
+//! incomplete last line, it is cut off when the sweep is resumed.
 
 use super::table::Format;
 use super::variants::Variants;
@@ -13,11 +13,11 @@ use stepcast_core::fault::Fault;
 /// A file that rows are appended to.
 #[derive(Debug)]
 pub struct Output {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
-    /// What its rows are.
+    /// The format of its rows.
     pub format: Format,
-    /// What appends to it.
+    /// The writer that appends to it.
     pub writer: Writer,
 }
 
@@ -25,12 +25,12 @@ pub struct Output {
 #[derive(Debug)]
 pub struct Writer {
     file: File,
-    /// Rows that the file has.
+    /// Number of rows in the file.
     pub rows: u64,
 }
 
 impl Writer {
-    /// Appends whole rows.
+    /// Appends complete rows.
     pub fn append(&mut self, lines: &[u8], rows: u64) -> io::Result<()> {
         self.file.write_all(lines)?;
         self.rows += rows;
@@ -39,7 +39,7 @@ impl Writer {
 }
 
 impl Output {
-    /// Begins a file, or goes on with one of the same sweep.
+    /// Creates a file, or resumes one of the same sweep.
     pub fn open(
         path: &Path,
         format: Format,
@@ -84,13 +84,13 @@ impl Output {
         Ok(Self { path: path.to_owned(), format, writer: Writer { file, rows } })
     }
 
-    /// Rows that the file has.
+    /// Number of rows in the file.
     pub fn rows(&self) -> u64 {
         self.writer.rows
     }
 }
 
-/// The first bytes of a file and where its complete lines end; none if it is empty.
+/// The first bytes of a file and the offset at which its complete lines end; `None` if it is empty.
 fn complete(file: &File, header: usize, rows: &mut u64) -> io::Result<Option<(Vec<u8>, u64)>> {
     let mut reader = BufReader::new(file);
     let mut start = Vec::with_capacity(header);

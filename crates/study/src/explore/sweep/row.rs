@@ -1,4 +1,4 @@
-//! What is known about one point: the figures of a prediction that can be compared, or why there are none.
+//! The row of one point: comparable figures of its prediction, or the reason for its refusal.
 
 use crate::predict::MethodChoice;
 use crate::predict::memory;
@@ -15,7 +15,7 @@ use stepcast_core::strategy::{Architecture, Synchronisation};
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct PointFigures {
-    /// The method that was asked.
+    /// The method that made the prediction.
     pub method: &'static str,
     /// Number of workers.
     pub workers: u64,
@@ -29,7 +29,7 @@ pub struct PointFigures {
     #[serde(rename = "throughput_samples_per_s")]
     #[serde_as(as = "InBaseUnits")]
     pub throughput: SamplesPerSec,
-    /// Throughput against the sum of what all workers would do alone.
+    /// Throughput relative to the sum of the throughputs of all workers alone.
     pub scaling_factor: f64,
     /// One pass over the data, where a data set is given.
     #[serde(rename = "epoch_s", skip_serializing_if = "Option::is_none")]
@@ -39,19 +39,19 @@ pub struct PointFigures {
     #[serde(rename = "training_s", skip_serializing_if = "Option::is_none")]
     #[serde_as(as = "Option<InBaseUnits>")]
     pub training: Option<Seconds>,
-    /// What all passes cost, where prices are given.
+    /// Cost of all passes, where prices are given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// Updates between the one whose weights a gradient was computed with and the one it enters, on average; none
-    /// where the method does not tell.
+    /// Mean staleness: updates between the weights that a gradient was computed with and the update that it enters;
+    /// none if the method does not predict it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub staleness: Option<f64>,
-    /// Samples that enter one update, on average; none where the method does not tell.
+    /// Samples that enter one update, on average; none if the method does not predict it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minibatch: Option<f64>,
-    /// Whether the model's state and a batch's activations fit into every device.
+    /// Whether the model's state and a batch's activations fit into the memory of every device.
     pub fits: bool,
-    /// What limits the step.
+    /// The bottleneck of the step.
     pub bottleneck: Bottleneck,
     /// Codes of the method's warnings.
     pub warnings: Vec<&'static str>,
@@ -60,16 +60,16 @@ pub struct PointFigures {
 /// Why a point has no figures.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Refused {
-    /// What stands against it.
+    /// The reason.
     pub refused: String,
 }
 
-/// One point.
+/// One point of a sweep.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SweepRow {
-    /// Its number.
+    /// Its index.
     pub index: u64,
-    /// Places on the axes.
+    /// Positions on the axes.
     pub digits: Vec<u64>,
     /// The figures, or why there are none.
     pub answer: Result<PointFigures, Refused>,
@@ -122,7 +122,7 @@ pub(crate) fn nodes(scenario: &Scenario) -> u64 {
     scenario.cluster.workers().div_ceil(u64::from(scenario.cluster.workers_per_node())) + servers
 }
 
-/// Whether every update takes gradients of the weights it changes, from all workers.
+/// Whether every update applies gradients of all workers, computed with the weights that it changes.
 fn is_synchronous(scenario: &Scenario) -> bool {
     matches!(scenario.strategy.synchronisation, Synchronisation::Bsp | Synchronisation::LocalSgd(_))
 }
@@ -143,7 +143,7 @@ fn minibatch(scenario: &Scenario, prediction: &Prediction) -> Option<f64> {
     updating.or(prediction.simulation.as_ref().map(|simulation| simulation.effective_minibatch))
 }
 
-/// Whether the model's state and every group's batch fit into its devices; nothing is known of a profile's.
+/// Whether the model's state and every group's batch fit into its devices; profiles do not record memory.
 pub(crate) fn fits(scenario: &Scenario) -> bool {
     let groups = scenario.cluster.groups.iter().enumerate();
     groups

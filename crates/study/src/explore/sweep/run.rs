@@ -1,8 +1,8 @@
-//! All points, on all cores, in order.
+//! Predicts all points on all cores, in order.
 //!
-//! Points go in blocks; blocks of one round go in parallel and are handed on in the order of the points. So the result
-//! depends neither on the number of threads nor on the length of rounds, and between rounds one may stop: what was
-//! handed on is complete up to there.
+//! Points are grouped into blocks; the blocks of a round run in parallel and are delivered in the order of the
+//! points. The result therefore depends neither on the number of threads nor on the length of the rounds. A run can
+//! stop between rounds: everything delivered so far is complete.
 
 use super::row::{Refused, SweepRow};
 use super::variants::{Variants, Walker};
@@ -13,16 +13,16 @@ use std::ops::{ControlFlow, Range};
 use std::time::{Duration, Instant};
 use stepcast_core::fault::Fault;
 
-/// Points of a block where a prediction takes microseconds.
+/// Points per block if a prediction takes microseconds.
 const BLOCK: u64 = 256;
 
-/// Blocks of a round, for every thread, where a prediction takes microseconds.
+/// Blocks per round and thread if a prediction takes microseconds.
 const BLOCKS_PER_THREAD: usize = 16;
 
-/// Slow predictions are handed on about so often: at the end of a round threads wait for each other.
+/// Approximate duration of a round of slow predictions. Threads wait for each other at the end of a round.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Does `work` on so many threads; on all cores if none are named, or if so many cannot be had.
+/// Runs `work` on this many threads; on all cores if none is given or the thread pool cannot be created.
 pub fn on_threads<T: Send>(threads: Option<u16>, work: impl FnOnce() -> T + Send) -> T {
     let pool = threads.map(|threads| ThreadPoolBuilder::new().num_threads(threads.into()).build());
     match pool {
@@ -31,12 +31,12 @@ pub fn on_threads<T: Send>(threads: Option<u16>, work: impl FnOnce() -> T + Send
     }
 }
 
-/// Whether predictions take microseconds at all points that `asked` answers like the first one.
+/// Whether predictions take microseconds at all points for which `asked` selects the same method as at the first one.
 pub(crate) fn is_quick(variants: &Variants<'_>, asked: MethodChoice) -> bool {
     asked.method(variants.first()).is_ok_and(|method| method.is_quick())
 }
 
-/// Goes through `points` and hands what `block` makes of each block of them to `next`, in order, until that breaks.
+/// Maps `block` over blocks of `points` and passes the results to `next`, in order, until it breaks.
 pub(crate) fn blocks<T: Send>(
     variants: &Variants<'_>,
     quick: bool,
@@ -67,7 +67,7 @@ pub(crate) fn blocks<T: Send>(
     ControlFlow::Continue(())
 }
 
-/// Predicts every point of `points` and hands on what `each` makes of its row.
+/// Predicts every point of `points` and delivers what `each` makes of its row.
 pub fn rows<T: Send>(
     variants: &Variants<'_>,
     asked: MethodChoice,

@@ -1,7 +1,7 @@
-//! Values that can be set in a resolved scenario, without reading the document again.
+//! Values that can be set in a resolved scenario without resolving the document again.
 //!
-//! There is no second parser and no second check of values: a setting is what the document's own resolution made of the
-//! key, copied to where it belongs. Whoever uses one makes sure that this is all the key does (see `variants`).
+//! There is no second parser and no second check of values: a setting is a field of the scenario that the document
+//! resolves to, copied to another scenario. Callers must ensure that the key has no other effect (see `variants`).
 
 use super::axis::Axis;
 use stepcast_core::keys::{Effect, Value};
@@ -15,11 +15,11 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    /// What `scenario` has at the key of `axis`; none for keys that only the document can set.
+    /// The value in `scenario` of the key of `axis`; `None` for keys that require resolving the document.
     pub(crate) fn of(axis: &Axis, scenario: &Scenario) -> Option<Self> {
         let path: Vec<&str> = axis.parts().collect();
         let field = Field::find(&path).filter(|field| field.effect() != Effect::Resolved)?;
-        // Whether a fitted device goes with other keys of its group is checked as the document is resolved.
+        // Resolving the document checks whether a fitted device is consistent with other keys of its group.
         let fitted = scenario.cluster.groups.iter().any(|group| group.device.fitted.is_some());
         if fitted && path.last() == Some(&"device") {
             return None;
@@ -27,17 +27,17 @@ impl Setting {
         Some(Self { field, value: field.get(scenario)? })
     }
 
-    /// What larger values do to a step.
+    /// The effect of larger values on a step.
     pub(crate) fn effect(&self) -> Effect {
         self.field.effect()
     }
 
-    /// The value, where it is a number.
+    /// The value, if it is a number.
     pub(crate) fn number(&self) -> Option<f64> {
         self.value.number()
     }
 
-    /// The same with another whole number; none where the value is not one.
+    /// The same setting with another whole number; `None` if the value is not a whole number.
     pub(crate) fn with_number(&self, number: u64) -> Option<Self> {
         let number = u32::try_from(number).ok()?;
         matches!(self.value, Value::Count(_))
@@ -49,7 +49,7 @@ impl Setting {
         matches!(self.value, Value::Count(count) if count == number)
     }
 
-    /// Puts the value where it belongs.
+    /// Writes the value into a scenario.
     pub(crate) fn apply(&self, scenario: &mut Scenario) {
         self.field.set(scenario, &self.value);
     }

@@ -1,4 +1,4 @@
-//! Rows of a sweep as text: CSV, or JSON lines. The same rows are the same bytes wherever they were predicted.
+//! Rows of a sweep as CSV or JSON lines. Equal rows are equal bytes on every machine.
 
 use super::row::{PointFigures, SweepRow};
 use super::variants::Variants;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::io;
 use std::path::Path;
 
-/// What rows are written as.
+/// The format of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Comma-separated values.
@@ -36,7 +36,7 @@ const COLUMNS: [&str; 15] = [
 ];
 
 impl Format {
-    /// The format that a file's name tells: `.csv` or `.jsonl`.
+    /// The format that a file name implies: `.csv` or `.jsonl`.
     pub fn of(path: &Path) -> Option<Self> {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("csv") => Some(Self::Csv),
@@ -45,7 +45,7 @@ impl Format {
         }
     }
 
-    /// The lines that stand before all rows.
+    /// The lines before all rows.
     pub fn header(self, variants: &Variants<'_>, fingerprint: &str) -> io::Result<Vec<u8>> {
         let version = env!("CARGO_PKG_VERSION");
         let keys = variants.axes().iter().map(|axis| axis.key.as_str());
@@ -67,7 +67,7 @@ impl Format {
         })
     }
 
-    /// A row, its line ended.
+    /// A row as one line, with its line end.
     pub fn line(self, variants: &Variants<'_>, row: &SweepRow) -> io::Result<Vec<u8>> {
         let values = variants.axes().iter().zip(&row.digits).map(|(axis, &digit)| (axis, axis.value(digit)));
         match self {
@@ -105,7 +105,7 @@ fn object_of(value: &impl Serialize) -> io::Result<Map<String, Value>> {
     }
 }
 
-/// Whole numbers as numbers, all else as it was written.
+/// Whole numbers as numbers, everything else as text.
 fn typed(value: String) -> Value {
     value.parse::<u64>().map_or(Value::String(value), Value::from)
 }

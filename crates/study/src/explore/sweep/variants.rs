@@ -1,9 +1,10 @@
 //! The scenario at every point of a grid.
 //!
-//! The document can be resolved at any point, which takes a tenth of a millisecond or more. Most keys change one field
-//! of the result: their values are resolved once each, the field is kept (`setting`), and going from point to point copies
-//! fields. A key is taken for such a one only if, for each of its values, the copied field makes of the first point
-//! exactly what the document does. All other keys go through the document at every change.
+//! Resolving the document takes a tenth of a millisecond or more, and is possible at any point. Most keys change only
+//! one field of the result: each of their values is resolved once, the field is kept (`setting`), and moving from
+//! point to point copies fields. A key is treated this way only if, for each of its values, copying the field into
+//! the first point gives exactly the scenario that the document gives. All other keys require resolving the document
+//! at every change.
 
 use super::axis::{Axis, Values};
 use super::grid::Grid;
@@ -13,11 +14,11 @@ use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::files::Files;
 use stepcast_core::scenario::{Document, Override, Scenario};
 
-/// Simulated runs of a point where nothing else is asked: there are many points.
+/// Number of simulated runs per point by default: there are many points.
 const RUNS: &str = "methods.simulate.runs";
 const FEW: u32 = 3;
 
-/// The overrides behind one that says how many runs there are, unless the document does.
+/// The overrides, preceded by a default number of runs unless the document sets one.
 fn with_runs(document: &Document, overrides: &[Override]) -> Result<Vec<Override>, Fault> {
     let mut all = Vec::with_capacity(overrides.len() + 1);
     if !document.sets(RUNS) {
@@ -30,31 +31,31 @@ fn with_runs(document: &Document, overrides: &[Override]) -> Result<Vec<Override
 /// Why there is no grid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum VaryError {
-    /// A key or its values are wrong.
+    /// A key or its values are invalid.
     #[error("{axis}: {fault}")]
     Axis {
-        /// The axis as it was written.
+        /// The axis in its original notation.
         axis: String,
-        /// What is wrong with it.
+        /// The error.
         fault: Fault,
     },
-    /// The document is.
+    /// The document is invalid.
     #[error(transparent)]
     Document(Fault),
 }
 
-/// What a value of an axis does to a scenario.
+/// The effect of an axis on a scenario.
 #[derive(Debug)]
 enum Reach {
-    /// It sets one field: one setting for every value.
+    /// It sets one field: one setting per value.
     Listed(Vec<Setting>),
     /// It sets one field to a whole number.
     Counted(Setting),
-    /// Only the document tells.
+    /// The document has to be resolved again.
     Document,
 }
 
-/// A document, and the axes along which it varies.
+/// A document and the axes along which it varies.
 pub struct Variants<'a> {
     document: &'a Document,
     files: &'a (dyn Files + Sync),
@@ -66,7 +67,7 @@ pub struct Variants<'a> {
 }
 
 impl<'a> Variants<'a> {
-    /// Resolves the first point and every value of every axis; of ranges, both ends.
+    /// Resolves the first point and every value of every axis; both ends of ranges.
     pub fn new(
         document: &'a Document,
         files: &'a (dyn Files + Sync),
@@ -105,12 +106,12 @@ impl<'a> Variants<'a> {
         &self.grid
     }
 
-    /// The scenario at the first point; its values may not go together.
+    /// The scenario at the first point; its values may be inconsistent.
     pub fn first(&self) -> &Scenario {
         &self.first
     }
 
-    /// A place to go from point to point.
+    /// A walker that moves from point to point.
     pub fn walker(&self) -> Walker<'_> {
         Walker {
             variants: self,
@@ -120,14 +121,14 @@ impl<'a> Variants<'a> {
         }
     }
 
-    /// How often the document is resolved on the way through all points in order.
+    /// How often the document is resolved on a walk through all points in order.
     pub(crate) fn resolutions(&self) -> u128 {
         let last = self.reach.iter().rposition(|reach| matches!(reach, Reach::Document));
         let lengths = &self.grid.lengths()[..last.map_or(0, |last| last + 1)];
         Grid::new(lengths.to_vec()).points()
     }
 
-    /// The setting of the value at `place` of the axis; none if only the document can tell.
+    /// The setting of the value at position `place` of the axis; `None` if the document has to be resolved.
     pub(crate) fn setting(&self, axis: usize, place: u64) -> Option<Setting> {
         match &self.reach[axis] {
             Reach::Listed(settings) => settings.get(place as usize).cloned(),
@@ -136,7 +137,7 @@ impl<'a> Variants<'a> {
         }
     }
 
-    /// The scenario at a point as the document has it, groups without workers included.
+    /// The scenario that the document gives at a point, groups without workers included.
     fn resolve(&self, digits: &[u64]) -> Result<Scenario, Fault> {
         resolve(self.document, self.files, &self.overrides, &self.axes, digits)
     }
@@ -167,7 +168,7 @@ impl<'a> Variants<'a> {
         })
     }
 
-    /// Fields that another axis may change in its own way are left to the document.
+    /// Fields that another axis may also change are left to the document.
     fn demote(&mut self) {
         let below = |axis: &Axis, key: &str| axis.key == key || axis.key.starts_with(&format!("{key}."));
         let mut demoted = true;
@@ -175,7 +176,7 @@ impl<'a> Variants<'a> {
             for place in 0..self.axes.len() {
                 let axis = &self.axes[place];
                 let others = || (0..self.axes.len()).filter(|&other| other != place);
-                // Which sizes a fusion has depends on its rule, and which gradients on the model.
+                // The sizes of a fusion depend on its rule, and its gradients on the model.
                 let fusion = below(axis, "strategy.fusion")
                     && others().any(|other| {
                         below(&self.axes[other], "strategy.fusion") || below(&self.axes[other], "model")
@@ -192,8 +193,8 @@ impl<'a> Variants<'a> {
     }
 }
 
-/// The scenario at a point. A group of no workers is no group in a document: it is resolved with one worker, who is
-/// then sent away.
+/// The scenario at a point. A document cannot have a group without workers: the group is resolved with one worker,
+/// which is then removed.
 fn resolve(
     document: &Document,
     files: &dyn Files,
@@ -219,7 +220,7 @@ fn resolve(
     Ok(scenario)
 }
 
-/// The group whose workers the axis counts, if it is one group.
+/// The group whose number of workers the axis sets, if it is a single group.
 fn group_counted(axis: &Axis) -> Option<usize> {
     match axis.parts().collect::<Vec<_>>()[..] {
         ["cluster", "workers", index, "count"] => index.parse().ok(),
@@ -227,7 +228,7 @@ fn group_counted(axis: &Axis) -> Option<usize> {
     }
 }
 
-/// An error that a value of an axis caused is reported as that of the axis.
+/// Attributes an error that a value of an axis caused to that axis.
 fn blamed(error: Fault, axes: &[Axis], digits: &[u64]) -> VaryError {
     let sets =
         |(axis, digit): &(&Axis, &u64)| error.origin() == format!("{}={}", axis.key, axis.value(**digit));
@@ -241,18 +242,18 @@ fn blamed(error: Fault, axes: &[Axis], digits: &[u64]) -> VaryError {
     }
 }
 
-/// Goes from point to point; what stays the same is not set again.
+/// Moves from point to point; values that stay the same are not set again.
 pub struct Walker<'a> {
     variants: &'a Variants<'a>,
     digits: Vec<u64>,
-    /// The scenario at `digits`, groups without workers included; none if the document has none there.
+    /// The scenario at `digits`, groups without workers included; `None` if the document is invalid there.
     scenario: Option<Scenario>,
-    /// Groups without workers while somebody looks at the scenario.
+    /// Groups without workers, removed while a caller looks at the scenario.
     parked: Vec<(usize, stepcast_core::machine::WorkerGroup)>,
 }
 
 impl Walker<'_> {
-    /// Shows the scenario at a point to `look`, or says why there is none.
+    /// Passes the scenario at a point to `look`, or returns the reason why there is none.
     pub fn look<T>(&mut self, digits: &[u64], look: impl FnOnce(&Scenario) -> T) -> Result<T, Fault> {
         self.go(digits)?;
         let Some(scenario) = &mut self.scenario else { return Err(nowhere()) };
@@ -286,7 +287,7 @@ impl Walker<'_> {
             self.scenario = Some(resolved.map_err(wrong)?);
             return Ok(());
         };
-        // What a later axis sets may lie within what an earlier one does.
+        // A later axis may set a field inside one that an earlier axis sets.
         for axis in changed.unwrap_or(digits.len())..digits.len() {
             match &reach[axis] {
                 Reach::Listed(settings) => {

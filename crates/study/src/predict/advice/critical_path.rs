@@ -1,8 +1,9 @@
-//! What a step waits for from its beginning to its end.
+//! The critical path of a step.
 //!
-//! A short run is simulated and one of its steps walked backwards. Whatever is served began when something else was over:
-//! what it depends on, what was before it on its lane, or, where all workers take part, the slowest of them. The chain of
-//! these fills the step; where nothing is served in between, transfers start up or workers wait for their turn.
+//! A short run is simulated and one of its steps is traced backwards. Every operation began when another one ended:
+//! one that it depends on, the one before it on its lane, or, for operations of all workers, that of the slowest
+//! worker. The chain of these operations fills the step. In its gaps, transfers start up or workers wait for their
+//! turn.
 
 use crate::simulate::{self, Recording, Simulate};
 use schemars::JsonSchema;
@@ -15,16 +16,16 @@ use stepcast_core::scenario::Scenario;
 use stepcast_core::workload::Gradient;
 use stepcast_sim::{ChunkRecord, StepRecord};
 
-/// Steps of every worker: the first ones are not typical.
+/// Simulated steps per worker: the first ones are not typical.
 const STEPS: u64 = 8;
 
-/// Operations that are simulated at most; larger clusters have no path.
+/// Largest number of simulated operations; larger clusters get no critical path.
 const OPERATIONS: u64 = 1_000_000;
 
-/// Moments closer than this share of a step are the same.
+/// Moments closer than this share of a step count as equal.
 const SAME: f64 = 1e-9;
 
-/// What time on the path is called during which nothing is served.
+/// Name of the gaps in the path.
 const WAITING: &str = "start-up, waiting";
 
 /// Part of the path.
@@ -33,7 +34,7 @@ const WAITING: &str = "start-up, waiting";
 pub struct Share {
     /// A resource, or a layer.
     pub name: String,
-    /// How long the step waits for it.
+    /// Time of the step that is spent on it.
     #[serde(rename = "time_s")]
     #[serde_as(as = "InBaseUnits")]
     pub time: Seconds,
@@ -41,7 +42,7 @@ pub struct Share {
     pub share: f64,
 }
 
-/// The chain of operations that makes a step as long as it is.
+/// The chain of operations that determines the length of a step.
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct CriticalPath {
@@ -51,7 +52,7 @@ pub struct CriticalPath {
     pub step: Seconds,
     /// By resource, the longest first; they sum up to the step.
     pub resources: Vec<Share>,
-    /// By layer or operation, likewise.
+    /// By layer or operation, the longest first; they sum up to the step.
     pub layers: Vec<Share>,
 }
 
@@ -64,8 +65,8 @@ struct Link<'a> {
 }
 
 impl CriticalPath {
-    /// The path of a typical step; none where nothing can be simulated or that would take long, nor of SPRINT, whose
-    /// threads are told apart in the breakdown.
+    /// The critical path of a typical step. `None` if the scenario cannot be simulated or would take too long, and
+    /// for SPRINT, whose breakdown lists its threads separately.
     pub(super) fn of(scenario: &Scenario) -> Option<Self> {
         Simulate.applies(scenario).ok().filter(|()| !simulate::is_sprint(scenario))?;
         let tensors =
@@ -98,7 +99,7 @@ impl CriticalPath {
     }
 }
 
-/// What an operation is about: the layer of "conv1, backward"; the gradients of "all-reduce 4-5".
+/// The subject of an operation: the layer of "conv1, backward"; the gradients of "all-reduce 4-5".
 fn layer(operation: &str, gradients: &[Gradient]) -> String {
     let bare = operation.strip_prefix("parse ").unwrap_or(operation);
     if let Some((layer, _)) = bare.rsplit_once(", ") {
@@ -114,7 +115,7 @@ fn layer(operation: &str, gradients: &[Gradient]) -> String {
     }
 }
 
-/// Of the later half, the step that is nearest to the mean time from one to the next.
+/// The step of the later half whose duration is closest to the mean.
 fn typical(steps: &[StepRecord]) -> Option<&StepRecord> {
     let later = &steps[steps.len() / 2..];
     let end = later.iter().map(|step| step.until).fold(0.0, f64::max);
@@ -124,12 +125,12 @@ fn typical(steps: &[StepRecord]) -> Option<&StepRecord> {
     later.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))
 }
 
-/// What is needed to go backwards in a recording.
+/// Indices for tracing a recording backwards.
 struct Walk<'a> {
     recording: &'a Recording,
-    /// By operation: those that it waits for.
+    /// By operation: the operations that it waits for.
     before: Vec<Vec<u32>>,
-    /// By lane: what it is called.
+    /// By lane: its name.
     names: Vec<&'a str>,
     /// By lane: whether several workers use it.
     shared: Vec<bool>,
@@ -155,7 +156,7 @@ impl<'a> Walk<'a> {
         Self { recording, before, names, shared: users.iter().map(|&users| users > 1).collect() }
     }
 
-    /// From the end of the step to its beginning.
+    /// Traces the path from the end of the step to its beginning.
     fn path(&self, step: &StepRecord) -> Vec<Link<'a>> {
         let same = SAME * (step.until - step.since);
         let chunks = &self.recording.observed.chunks;
@@ -188,12 +189,12 @@ impl<'a> Walk<'a> {
         links
     }
 
-    /// Chunks that were over by a moment: they are kept in the order of their ends.
+    /// Chunks that ended by `moment`; they are sorted by their ends.
     fn ended_by(&self, moment: f64) -> std::ops::Range<usize> {
         0..self.recording.observed.chunks.partition_point(|chunk| chunk.until <= moment)
     }
 
-    /// Whether a chunk may be what another one waited for.
+    /// Whether `after` may have waited for `before`.
     fn led_to(&self, before: &ChunkRecord, after: &ChunkRecord) -> bool {
         let waited_for = before.op == after.op || self.before[after.op as usize].contains(&before.op);
         before.lane == after.lane

@@ -1,4 +1,4 @@
-//! What limits a step and what would help: every change is predicted, none is guessed.
+//! The bottleneck of a step and the changes that would help, each of them predicted.
 
 mod critical_path;
 mod what_if;
@@ -15,22 +15,22 @@ use stepcast_core::quantity::{BitsPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
 
-/// What limits the step, in words and figures.
+/// The bottleneck of the step, in words and figures.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Advice {
     /// One sentence about the bottleneck.
     pub sentence: String,
-    /// Link rate at which computing takes as long as communicating; none where no rate achieves it.
+    /// Link rate at which computing takes as long as communicating; none if no rate achieves it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub balanced_bandwidth: Option<BitsPerSec>,
-    /// What one step waits for from its beginning to its end; none where there is nothing to simulate, or too much.
+    /// The critical path of one step; none if the scenario cannot be simulated or is too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub critical_path: Option<CriticalPath>,
-    /// Changes, the most helpful first.
+    /// Possible changes, the most helpful first.
     pub what_if: Vec<WhatIf>,
 }
 
-/// Judges a prediction and tries the usual changes.
+/// Explains a prediction and predicts the usual changes.
 pub(crate) fn advise(scenario: &Scenario, method: &dyn Method, prediction: &Prediction) -> Advice {
     Advice {
         sentence: sentence(scenario, prediction),
@@ -83,7 +83,7 @@ fn sentence(scenario: &Scenario, prediction: &Prediction) -> String {
     }
 }
 
-/// Which simulated resource of a kind is used most, and how much: "uplink of server 0".
+/// The most heavily used simulated resource of a kind, with its utilisation: "uplink of server 0".
 fn busiest(prediction: &Prediction, kind: &str) -> Option<(String, f64)> {
     let usage = &prediction.simulation.as_deref()?.usage;
     let Usage { resource, share } = usage.iter().find(|usage| usage.resource.ends_with(kind))?;

@@ -1,4 +1,4 @@
-//! The usual changes, each predicted.
+//! The usual what-if changes, each predicted.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
 use stepcast_core::strategy::Architecture;
 
-/// One change and what it would bring.
+/// One change and its effect.
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct WhatIf {
@@ -24,13 +24,13 @@ pub struct WhatIf {
     #[serde(rename = "throughput_samples_per_s")]
     #[serde_as(as = "InBaseUnits")]
     pub throughput: SamplesPerSec,
-    /// Throughput after against before: 0.3 is 30 % more.
+    /// Relative change of the throughput: 0.3 is 30 % more.
     pub gain: f64,
-    /// Step time after against before: −0.3 is 30 % shorter.
+    /// Relative change of the step time: −0.3 is 30 % shorter.
     pub step_change: f64,
 }
 
-/// Every link faster.
+/// The cluster with the bandwidth of every link multiplied by `factor`.
 pub(crate) fn with_bandwidth(cluster: &Cluster, factor: f64) -> Cluster {
     let mut cluster = cluster.clone();
     cluster.network.bandwidth = cluster.network.bandwidth * factor;
@@ -44,7 +44,7 @@ pub(crate) fn with_bandwidth(cluster: &Cluster, factor: f64) -> Cluster {
     cluster
 }
 
-/// What every transfer costs whatever its size, multiplied.
+/// The cluster with the start-up cost of every transfer multiplied by `factor`.
 pub(crate) fn with_startup(cluster: &Cluster, factor: f64) -> Cluster {
     let mut cluster = cluster.clone();
     let inner = cluster.nodes.as_mut().map(|nodes| &mut nodes.network);
@@ -92,7 +92,7 @@ fn changes(scenario: &Scenario) -> Vec<(&'static str, Scenario)> {
     if scenario.strategy.architecture == Architecture::StandAlone {
         return changes;
     }
-    // Measured all-reduces are what they are, whatever the network is said to be.
+    // Times of measured all-reduces do not depend on the network of the scenario.
     if scenario.strategy.exchange.curve.is_none() {
         changes.push(("2× bandwidth", scenario.on(with_bandwidth(cluster, 2.0))));
         if cluster.network.latency + cluster.network.startup > Seconds::ZERO {
@@ -108,7 +108,7 @@ fn changes(scenario: &Scenario) -> Vec<(&'static str, Scenario)> {
     changes
 }
 
-/// What each change would bring, the most helpful first.
+/// The effect of each change, the most helpful first.
 pub(super) fn tried(scenario: &Scenario, method: &dyn Method, now: &Prediction) -> Vec<WhatIf> {
     let predicted = changes(scenario).into_iter().filter_map(|(change, scenario)| {
         let then = method.predict(&scenario).ok()?;

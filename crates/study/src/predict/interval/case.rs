@@ -1,30 +1,30 @@
-//! A measured run with its prediction: what model error is learned from.
+//! A measured run with its prediction, from which the model error is estimated.
 
 use super::regime::Regime;
 use stepcast_core::quantity::{BitsPerSec, SamplesPerSec};
 
-/// One measured run and what a method said of it without having seen it.
+/// One measured run and its out-of-sample prediction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
     /// The validation set.
     pub set: &'static str,
-    /// What shares its particulars within the set: a network, or a configuration.
+    /// The group of similar runs within the set: a network, or a configuration.
     pub group: String,
     /// The method that predicted it.
     pub method: String,
-    /// What kind of training.
+    /// The regime of the training.
     pub regime: Regime,
     /// Number of workers.
     pub workers: u32,
-    /// Rate of a worker's link, where it is known.
+    /// Rate of a worker's link, if known.
     pub bandwidth: Option<BitsPerSec>,
-    /// Number of parameters, where it is known.
+    /// Number of parameters, if known.
     pub parameters: Option<u64>,
-    /// What was predicted.
+    /// The predicted throughput.
     pub predicted: SamplesPerSec,
-    /// What was measured.
+    /// The measured throughput.
     pub measured: SamplesPerSec,
-    /// How simulated runs differ: standard deviation of the logarithm; zero for closed forms.
+    /// Spread of simulated runs: standard deviation of the logarithm; zero for closed forms.
     pub run_spread: f64,
 }
 

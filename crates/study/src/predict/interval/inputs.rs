@@ -1,7 +1,7 @@
-//! What uncertain inputs do to a prediction: one after the other at both ends of its range.
+//! Sensitivity of a prediction to uncertain inputs: each input is set to both ends of its range in turn.
 //!
-//! Inputs are taken to be independent, and throughput to move steadily with each of them, so that the ends of one input
-//! are the ends of its effect; effects add up by their squares.
+//! Inputs are assumed to be independent, and throughput to be monotonic in each of them, so that the ends of an input
+//! give the ends of its effect. Effects are added in quadrature.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,14 +13,14 @@ use stepcast_core::profile::{Profile, Resource, Step};
 use stepcast_core::scenario::Scenario;
 use stepcast_stats::{deviation, student_t_95};
 
-/// What one uncertain input does to the logarithm of the throughput, within its range of 90 %.
+/// The effect of one uncertain input on the logarithm of the throughput, over its 90 % range.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct InputEffect {
-    /// Which input.
+    /// The key of the input.
     pub key: String,
-    /// By how much throughput may be less.
+    /// By how much throughput may be lower.
     pub slower: f64,
-    /// By how much it may be more.
+    /// By how much throughput may be higher.
     pub faster: f64,
 }
 
@@ -28,18 +28,18 @@ pub struct InputEffect {
 pub(super) struct Varied {
     key: String,
     by: Variation,
-    /// The warning by which a prediction says that it rests on this input; none: any does.
+    /// The warning that marks predictions that depend on this input; `None` if all of them do.
     told_by: Option<&'static str>,
 }
 
 enum Variation {
     /// The scenario with the input at its lower and at its upper end.
     Ends(Box<[Scenario; 2]>),
-    /// Some groups compute faster or slower by a factor: the scenario slower and faster, and the factor.
+    /// Some groups compute slower or faster by a factor: the slower and the faster scenario, and the factor.
     Speed(Box<[Scenario; 2]>, f64),
 }
 
-/// All uncertain inputs of a scenario: those given as ranges, efficiencies that are only assumed, and a profile's steps.
+/// All uncertain inputs of a scenario: those given as ranges, assumed efficiencies, and the steps of a profile.
 pub(super) fn varied(scenario: &Scenario) -> Vec<Varied> {
     let given = scenario.uncertain.iter().map(|input| Varied {
         key: input.key().to_string(),
@@ -97,7 +97,7 @@ fn uncertainty(profile: &Profile) -> f64 {
     (student_t_95(times.len().saturating_sub(1)) * error).ln_1p()
 }
 
-/// What all of `varied` do to `prediction`; `change` makes the question of each scenario.
+/// The effects of all of `varied` on `prediction`; `change` is applied to each scenario before it is predicted.
 pub(super) fn effects(
     varied: &[Varied],
     method: &dyn Method,
@@ -110,7 +110,7 @@ pub(super) fn effects(
     };
     let effect = |varied: &Varied| {
         let moves = match &varied.by {
-            // Where an answer takes long, computing is taken to matter by its share of the step.
+            // For slow methods the effect is estimated from the share of computing in the step.
             Variation::Speed(_, factor) if !method.is_quick() => {
                 let share = prediction.scaling_factor.clamp(0.0, 1.0);
                 [-share * factor.ln(), share * factor.ln()]

@@ -1,8 +1,8 @@
-//! Error bars: between which figures 90 % of measurements should lie, and why.
+//! Prediction intervals: the range in which 90 % of measurements should lie, and its sources.
 //!
-//! Three sources are told apart: *sampling*, by which runs of one system differ and simulated ones show it; *inputs*, of
-//! which only a range is known (`inputs`); and *model error*, which only measured runs tell ([`residuals`]). All of them
-//! are factors, so they are kept as logarithms, and being independent they add up by their squares.
+//! There are three sources: *sampling*, the differences between runs of one system, which simulations show; *inputs*
+//! that are only known as ranges (`inputs`); and *model error*, which only measured runs reveal ([`residuals`]). All
+//! of them are factors, so they are kept as logarithms; they are independent and are added in quadrature.
 
 mod case;
 mod inputs;
@@ -27,17 +27,17 @@ use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
 use stepcast_stats::student_t_95;
 
-/// Share of measurements that intervals should hold.
+/// Share of measurements that intervals should contain.
 pub const LEVEL: f64 = 0.9;
 
-/// What residuals of fitted step times are kept under.
+/// The method name under which residuals of fitted step times are kept.
 pub const FITTED_STEPS: &str = "fitted steps";
 
-/// Between what measurements should lie. Widths are half-widths of logarithms: 0.1 is about 10 %.
+/// The interval in which measurements should lie. Widths are half-widths of logarithms: 0.1 is about 10 %.
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Interval {
-    /// Share of measurements that should lie within.
+    /// Share of measurements that should lie in the interval.
     pub level: f64,
     /// Shortest and longest step.
     #[serde_as(as = "[InBaseUnits; 2]")]
@@ -45,21 +45,21 @@ pub struct Interval {
     /// Lowest and highest throughput.
     #[serde_as(as = "[InBaseUnits; 2]")]
     pub throughput_samples_per_s: [SamplesPerSec; 2],
-    /// By which runs differ; none where a single run or a closed form does not tell.
+    /// Width due to differences between runs; none for a single run or a closed form.
     pub sampling: Option<f64>,
-    /// By which inputs may be off, all together.
+    /// Width due to all uncertain inputs together.
     pub inputs: [f64; 2],
-    /// By which the method may be off.
+    /// Width due to the error of the method.
     pub model: f64,
-    /// What each uncertain input does.
+    /// The effect of each uncertain input.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub by_input: Vec<InputEffect>,
-    /// What the model error rests on.
+    /// The evidence for the model error.
     pub basis: Basis,
 }
 
-/// What intervals of one scenario need, whatever the number of workers.
+/// Data that the intervals of one scenario share for all numbers of workers.
 pub(crate) struct Intervals<'a> {
     method: &'a dyn Method,
     varied: Vec<Varied>,
@@ -67,12 +67,12 @@ pub(crate) struct Intervals<'a> {
 }
 
 impl<'a> Intervals<'a> {
-    /// For `scenario`, predicted by `method`.
+    /// Intervals for `scenario`, predicted by `method`.
     pub(crate) fn new(scenario: &Scenario, method: &'a dyn Method) -> Self {
         Self { method, varied: inputs::varied(scenario), table: committed() }
     }
 
-    /// The interval of the prediction of `asked`, which `change` makes of the scenario, and what to warn of.
+    /// The interval of the prediction of `asked`, which is the scenario after `change`, and its warnings.
     pub(crate) fn interval(
         &self,
         asked: &Scenario,
@@ -107,7 +107,8 @@ impl<'a> Intervals<'a> {
     }
 }
 
-/// A device's fitted steps are judged by themselves where nothing else takes part.
+/// The name under which a scenario is validated: fitted steps of a device have their own where nothing else
+/// contributes.
 fn validated_as(scenario: &Scenario, method: &'static str) -> &'static str {
     let fitted = scenario.cluster.groups.iter().all(|group| group.device.fitted.is_some());
     match scenario.strategy.architecture {
@@ -123,7 +124,7 @@ fn not_validated(method: &str) -> Warning {
     Warning { code: "not-validated", message }
 }
 
-/// Half-width of the interval for one more run, from how the simulated ones differ.
+/// Half-width of the interval for one more run, from the spread of the simulated ones.
 fn sampling(simulation: &Simulation) -> Option<f64> {
     let runs = simulation.runs as f64;
     simulation.run_spread.map(|spread| student_t_95(simulation.runs - 1) * spread * (1.0 + 1.0 / runs).sqrt())

@@ -1,14 +1,14 @@
-//! Whether a question lies within what was validated, and on which side it does not.
+//! Whether a scenario lies within the validated range, and in which direction it lies outside.
 
 use super::residuals::Pool;
 use stepcast_core::prediction::Warning;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
 
-/// Beyond the validated ends by less than this share is not worth a word.
+/// Scenarios outside the validated range by less than this share cause no warning.
 const NEAR: f64 = 0.1;
 
-/// Says what lies out of the validated range, and in which direction.
+/// Warnings about inputs outside the validated range, with the direction.
 pub(super) fn warnings(scenario: &Scenario, pool: &Pool<'_>, method: &str) -> Vec<Warning> {
     let mut outside = Vec::new();
     let alone = scenario.strategy.architecture == Architecture::StandAlone;
@@ -43,7 +43,7 @@ pub(super) fn warnings(scenario: &Scenario, pool: &Pool<'_>, method: &str) -> Ve
     outside.into_iter().map(warn).collect()
 }
 
-/// On which side of the validated range a figure lies, and the end that is nearest.
+/// The side of the validated range on which a value lies, and the closest end.
 fn side(
     value: f64,
     ends: Option<(f64, f64)>,

@@ -1,4 +1,4 @@
-//! What kind of training a prediction is about: methods are right and wrong in different ways in each.
+//! Regimes of training, in which methods have different errors.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,48 +16,48 @@ pub enum Pace {
     Asynchronous,
 }
 
-/// What takes most of a step.
+/// The larger part of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// Workers compute for half of it or more.
+    /// Workers compute for at least half of the step.
     Computing,
-    /// They wait for longer than they compute.
+    /// Workers wait for longer than they compute.
     Communication,
 }
 
-/// Where workers stand.
+/// Number of machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Machines {
-    /// All in one.
+    /// All workers are in one machine.
     One,
-    /// In several.
+    /// Workers are in several machines.
     Several,
 }
 
-/// A kind of training.
+/// A regime of training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Regime {
-    /// Who combines the gradients.
+    /// The architecture that combines the gradients.
     pub architecture: Architecture,
     /// Whether workers wait for each other.
     pub pace: Pace,
-    /// What takes most of a step.
+    /// The larger part of a step.
     pub limit: Limit,
-    /// Where workers stand.
+    /// Number of machines.
     pub machines: Machines,
 }
 
 impl Limit {
-    /// By the share of a step in which workers compute.
+    /// From the share of a step in which workers compute.
     pub fn of(scaling_factor: f64) -> Self {
         if scaling_factor < 0.5 { Self::Communication } else { Self::Computing }
     }
 }
 
 impl Regime {
-    /// The regime of a scenario in which workers compute for a share of the step.
+    /// The regime of a scenario; `scaling_factor` is the share of the step in which workers compute.
     pub fn of(scenario: &Scenario, scaling_factor: f64) -> Self {
         let cluster = &scenario.cluster;
         let one = cluster.nodes.as_ref().is_some_and(|nodes| cluster.workers() <= u64::from(nodes.workers));
@@ -74,7 +74,7 @@ impl Regime {
     }
 }
 
-/// The architecture in words.
+/// The name of the architecture.
 pub(super) fn architecture(architecture: Architecture) -> &'static str {
     match architecture {
         Architecture::ParameterServer => "parameter server",

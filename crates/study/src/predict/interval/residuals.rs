@@ -1,11 +1,12 @@
-//! Model error: what methods got wrong on measured runs that they had not seen, by regime.
+//! Model error: residuals of out-of-sample predictions of measured runs, by regime.
 //!
-//! Residuals are ln(measured / predicted). Cases of one group (a network or a configuration within a set) share much of
-//! their error, so groups are what counts: a pool's variance is the mean over groups of their mean squares about zero,
-//! less what simulated runs differ by, and 90 % intervals take Student's t with one degree of freedom for each group.
-//! Bias is part of it, since a new set will have its own. The pool is the narrowest that has three groups of two sets: the
-//! method in the same regime, then in regimes that differ by one thing after the other. Where a single set validates a
-//! method, the narrowest of its pools has to do; where none does, other methods.
+//! Residuals are ln(measured / predicted). Cases of one group (a network or a configuration within a set) share much
+//! of their error, so statistics are taken over groups: a pool's variance is the mean over groups of their mean
+//! squares about zero, less the variance between simulated runs, and 90 % intervals use Student's t with one degree
+//! of freedom for each group. The variance includes bias, since a new set will have its own. The pool is the
+//! narrowest that has three groups of two sets: first the method in the same regime, then regimes that differ in more
+//! and more properties. If only one set validates a method, its narrowest pool is used; if none does, other methods
+//! are.
 
 use super::case::Case;
 use super::regime::{Limit, Machines, Pace, Regime, architecture};
@@ -18,10 +19,10 @@ use stepcast_stats::student_t_95;
 
 const TABLE: &str = include_str!("../../../../../validation/errors.csv");
 
-/// Groups below which nothing can be said about how they differ.
+/// Fewest groups from which a variance is estimated.
 const FEWEST: usize = 3;
 
-/// No model is believed to be better than this: repeats of one run differ by as much.
+/// Lower limit of the model error: repeats of one run differ by as much.
 const FLOOR: f64 = 0.02;
 
 /// The cases of one group in one regime: a row of `validation/errors.csv`.
@@ -29,25 +30,25 @@ const FLOOR: f64 = 0.02;
 pub struct Residuals {
     /// The method.
     pub method: String,
-    /// Who combines the gradients.
+    /// The architecture that combines the gradients.
     pub architecture: Architecture,
     /// Whether workers wait for each other.
     pub pace: Pace,
-    /// What takes most of a step.
+    /// The larger part of a step.
     pub limit: Limit,
-    /// Where workers stand.
+    /// Number of machines.
     pub machines: Machines,
     /// The validation set.
     pub set: String,
-    /// The network or configuration within it.
+    /// The network or configuration within the set.
     pub group: String,
-    /// How many cases.
+    /// Number of cases.
     pub cases: usize,
     /// Mean residual.
     pub mean: f64,
-    /// Mean square of the residuals, less that of simulated runs' differences.
+    /// Mean square of the residuals, less the variance between simulated runs.
     pub square: f64,
-    /// The residual that is farthest from zero.
+    /// The residual farthest from zero.
     pub worst: f64,
     /// Fewest workers.
     pub workers_least: u32,
@@ -75,7 +76,7 @@ pub fn residuals(cases: &[Case]) -> Vec<Residuals> {
     groups.into_values().map(|cases| row(&cases)).collect()
 }
 
-/// Rounded as it is kept in the file.
+/// Rounded to the precision of the file.
 fn rounded(value: f64) -> f64 {
     (value * 1e5).round() / 1e5
 }
@@ -109,13 +110,13 @@ fn row(cases: &[&Case]) -> Residuals {
     }
 }
 
-/// The rows of `validation/errors.csv`. A damaged file is no evidence, which a test rules out.
+/// The rows of `validation/errors.csv`. A damaged file counts as empty; a test rules that out.
 pub fn committed() -> Vec<Residuals> {
     let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(TABLE.as_bytes());
     reader.deserialize().filter_map(Result::ok).collect()
 }
 
-/// How alike cases must be to be pooled, the most alike first.
+/// How similar cases must be to be pooled, the most similar first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
@@ -123,15 +124,15 @@ pub enum Level {
     Regime,
     /// On any number of machines.
     AnyMachines,
-    /// Whatever takes most of a step.
+    /// Whatever the larger part of a step is.
     AnyLimit,
-    /// Whether workers wait or not.
+    /// Whether workers wait for each other or not.
     AnyPace,
-    /// The same method, whatever it predicts.
+    /// The same method in any regime.
     Method,
     /// Any method, the same architecture.
     Architecture,
-    /// Everything that was measured.
+    /// All measured runs.
     All,
 }
 
@@ -162,28 +163,28 @@ impl Level {
         }
     }
 
-    /// Whether it speaks of the method itself.
+    /// Whether the pool consists of cases of the method itself.
     pub fn is_own(self) -> bool {
         !matches!(self, Self::Architecture | Self::All)
     }
 }
 
-/// What model error rests on.
+/// The evidence for the model error.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Basis {
-    /// How alike the cases are.
+    /// The similarity of the cases.
     pub level: Level,
-    /// In words.
+    /// The cases in words.
     pub what: String,
-    /// The sets.
+    /// The validation sets.
     pub sets: Vec<String>,
-    /// Networks and configurations.
+    /// Number of networks and configurations.
     pub groups: usize,
-    /// Measured runs.
+    /// Number of measured runs.
     pub cases: usize,
 }
 
-/// Residuals that are alike enough.
+/// A pool of similar residuals.
 #[derive(Debug, Clone)]
 pub struct Pool<'a> {
     level: Level,
@@ -193,7 +194,7 @@ pub struct Pool<'a> {
 }
 
 impl<'a> Pool<'a> {
-    /// The narrowest pool for a method in a regime, of rows that `keep` keeps.
+    /// The narrowest pool for a method in a regime, from the rows that `keep` accepts.
     pub fn of(
         rows: &'a [Residuals],
         method: &str,
@@ -223,7 +224,7 @@ impl<'a> Pool<'a> {
         self.rows.iter().any(|row| row.set != self.rows[0].set)
     }
 
-    /// How alike its cases are.
+    /// The similarity of its cases.
     pub fn level(&self) -> Level {
         self.level
     }
@@ -234,7 +235,7 @@ impl<'a> Pool<'a> {
         student_t_95(self.squares.len()) * square.sqrt().max(FLOOR)
     }
 
-    /// What it rests on, for `method` in `regime`.
+    /// The evidence, described for `method` in `regime`.
     pub fn basis(&self, method: &str, regime: Regime) -> Basis {
         let Regime { architecture: by, pace, limit, machines } = regime;
         let by = architecture(by);

@@ -17,7 +17,7 @@ efficiency = 0.4
 base = \"10gbe\"
 ";
 
-/// Every key with a setting of its own, and some that only the document can set.
+/// Every key with its own setting, and some that require resolving the document.
 const AXES: [&str; 36] = [
     "cluster.workers.count=1..5",
     "cluster.workers.0.count=0..3",
@@ -57,7 +57,7 @@ const AXES: [&str; 36] = [
     "methods.simulate.seed=1..3",
 ];
 
-/// Keys that cannot be told apart from the document must not be taken for one field.
+/// Keys that look like a single field but require resolving the document.
 const DOCUMENT_ONLY: [&str; 4] =
     ["cluster.workers.1.device.efficiency", "cluster.network.base", "cluster.nodes.workers", "model.zoo"];
 
@@ -69,7 +69,7 @@ fn axes(places: &[usize]) -> Vec<Axis> {
     places.iter().map(|&place| Axis::parse(AXES[place]).unwrap()).collect()
 }
 
-/// The slow twin: the document alone, groups without workers left out.
+/// Reference: resolves the document alone and leaves out groups without workers.
 fn slowly(variants: &Variants<'_>, digits: &[u64]) -> Result<Scenario, String> {
     let mut scenario = variants.resolve(digits).map_err(|error| error.reason)?;
     scenario.cluster.groups.retain(|group| group.count > 0);
@@ -92,7 +92,7 @@ fn every_key_has_the_reach_it_should() {
 
 #[test]
 fn a_field_that_brings_others_with_it_is_left_to_the_document() {
-    // Without a network of its own, naming a bandwidth makes a network without latency.
+    // Without a network section, setting a bandwidth creates a network without latency.
     let document = Document::new("test", "[model]\nzoo = \"alexnet\"\n");
     let axis = Axis::parse("network.bandwidth=1Gbit/s,10Gbit/s").unwrap();
     let variants = Variants::new(&document, &NoFiles, &[], vec![axis]).unwrap();
@@ -137,7 +137,7 @@ proptest! {
         steps in proptest::collection::vec(any::<u64>(), 12),
     ) {
         let document = document();
-        // Axes that hide each other, or a first point that is no scenario, are refused as a whole.
+        // Axes that hide each other, or an invalid first point, are refused as a whole.
         let Ok(variants) = Variants::new(&document, &NoFiles, &[], axes(&places)) else { return Ok(()) };
         let points = variants.grid().points() as u64;
         let mut walker = variants.walker();
