@@ -45,12 +45,14 @@ impl Request {
 
     /// The scenario, and the method of `--method` that is to answer it.
     pub(super) fn prepare(&self, method: &str) -> Result<Prepared, Fault> {
-        let choice = method_choice(method);
-        let prepared = self.inner.prepare(choice.as_ref().map_or(MethodChoice::Auto, |choice| *choice));
+        let choice = match method_choice(method) {
+            Ok(choice) => choice,
+            // A fault of the scenario goes before that of the flag.
+            Err(fault) => return Err(self.scenario().err().unwrap_or(fault)),
+        };
+        let prepared = self.inner.prepare(choice);
         self.print_notes();
-        let prepared = prepared.map_err(|fault| self.placed(fault));
-        // An error in the method name is reported before one in the scenario.
-        choice.and(prepared)
+        prepared.map_err(|fault| self.placed(fault))
     }
 
     /// The forecast of what was prepared.
