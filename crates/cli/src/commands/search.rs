@@ -1,7 +1,7 @@
 //! `stepcast search`: the best configuration within constraints.
 
-use super::request::Request;
-use super::sweep::{asked, axes, progress};
+use super::request::{Request, method_choice};
+use super::sweep::{axes, progress};
 use super::{json, plot, signal};
 use crate::args::{ScenarioFlags, Search};
 use crate::render::screen::Screen;
@@ -40,18 +40,18 @@ pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Res
     }
     let goal = Goal { objective: flags.minimize, constraints };
     let effort = Effort { how: flags.how, budget: flags.budget, seed: flags.seed };
-    let asked = asked(&flags.method)?;
+    let choice = method_choice(&flags.method)?;
     signal::listen();
     let bar = progress(u64::try_from(variants.grid().points()).unwrap_or(u64::MAX));
     let report = on_threads(flags.threads, || {
-        search(&variants, asked, &goal, effort, &mut |seen| {
-            bar.set_position(seen.done);
-            if signal::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        search(&variants, choice, &goal, effort, &mut |progress| {
+            bar.set_position(progress.done);
+            if signal::interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
     });
     bar.finish_and_clear();
     let report = report.map_err(|fault| refused(fault, flags.about.scenario.as_deref()))?;
-    let end = if signal::asked() && report.gap != Some(0.0) { End::Interrupted } else { End::Done };
+    let end = if signal::interrupted() && report.gap != Some(0.0) { End::Interrupted } else { End::Done };
     let mut note = String::new();
     if let Some(path) = &flags.plot {
         plot::write(path, &adapters::pareto(&report, &name(variants.first().name())).svg())?;

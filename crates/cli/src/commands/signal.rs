@@ -1,20 +1,20 @@
-//! Ctrl-C: the first asks long commands to stop cleanly, the second ends the program.
+//! Ctrl-C: the first lets a long command end cleanly, the second ends the program at once.
 
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-static ASKED: AtomicBool = AtomicBool::new(false);
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// From now on Ctrl-C asks. Where that cannot be had, Ctrl-C ends the program as it always does.
+/// Handles Ctrl-C from now on. Where no handler can be set, Ctrl-C ends the program as usual.
 pub(super) fn listen() {
     let _ = ctrlc::set_handler(|| {
-        if ASKED.swap(true, Ordering::Relaxed) {
+        if INTERRUPTED.swap(true, Ordering::Relaxed) {
             process::exit(130);
         }
     });
 }
 
-/// Whether the user wants an end.
-pub(super) fn asked() -> bool {
-    ASKED.load(Ordering::Relaxed)
+/// Whether Ctrl-C was pressed.
+pub(super) fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
 }

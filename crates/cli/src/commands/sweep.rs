@@ -1,6 +1,6 @@
 //! `stepcast sweep`: predictions for every combination of values, in order, into a file or to standard output.
 
-use super::request::Request;
+use super::request::{Request, method_choice};
 use super::{plot, signal};
 use crate::args::Sweep;
 use crate::render::screen::Screen;
@@ -35,8 +35,8 @@ pub(super) fn run(flags: &Sweep, as_json: bool, screen: &Screen) -> anyhow::Resu
     let mut drawn = flags.plot.as_deref().map(|path| drawable(path, &axes)).transpose()?;
     let request = Request::of(&flags.about)?;
     let variants = request.variants(axes, "--vary")?;
-    let asked = asked(&flags.method)?;
-    let points = limited(flags, &variants, asked)?;
+    let choice = method_choice(&flags.method)?;
+    let points = limited(flags, &variants, choice)?;
     signal::listen();
     let bar = progress(points);
     let mut answer = on_threads(flags.threads, || match (&flags.output, format) {
@@ -45,9 +45,9 @@ pub(super) fn run(flags: &Sweep, as_json: bool, screen: &Screen) -> anyhow::Resu
             let output = Output::open(path, format, &variants, &print, (flags.resume, flags.force)).map_err(
                 |error| Fault::new(error.reason, error.remedy).at(format!("-o {}", path.display())),
             )?;
-            into_file(&variants, asked, points, output, &bar, &mut drawn, (as_json, screen))
+            into_file(&variants, choice, points, output, &bar, &mut drawn, (as_json, screen))
         }
-        _ => onto_screen(&variants, asked, points, &bar, &mut drawn, (as_json, screen)),
+        _ => onto_screen(&variants, choice, points, &bar, &mut drawn, (as_json, screen)),
     })?;
     if let (Some(path), Some(drawn)) = (&flags.plot, drawn) {
         plot::write(path, &drawn.svg(&name(variants.first().name())))?;
@@ -83,11 +83,6 @@ pub(super) fn axes(vary: &[String]) -> Result<Vec<Axis>, Fault> {
     vary.iter().map(axis).collect()
 }
 
-/// The method that predicts the points.
-pub(super) fn asked(name: &str) -> Result<MethodChoice, Fault> {
-    MethodChoice::named(name).map_err(|fault| fault.at(format!("--method {name}")))
-}
-
 /// The format that a file name implies.
 fn format(path: &Path) -> Result<Format, Fault> {
     Format::of(path).ok_or_else(|| {
@@ -106,13 +101,13 @@ pub(super) fn progress(points: u64) -> ProgressBar {
 }
 
 /// How many points there are to predict.
-fn limited(flags: &Sweep, variants: &Variants<'_>, asked: MethodChoice) -> Result<u64, Fault> {
+fn limited(flags: &Sweep, variants: &Variants<'_>, choice: MethodChoice) -> Result<u64, Fault> {
     let all = variants.grid().points();
     if let Some(limit) = flags.limit {
         return Ok(u64::try_from(all).map_or(limit, |all| all.min(limit)));
     }
     if all > MOST_POINTS {
-        let each = trial(variants, asked);
+        let each = trial(variants, choice);
         let long = duration(Seconds::new(each.as_secs_f64() * all as f64));
         let number = u64::try_from(all).map_or_else(|_| format!("{:.1e}", all as f64), count);
         let reason = format!("the sweep has {number} points, which would take about {long}");
@@ -127,12 +122,12 @@ fn limited(flags: &Sweep, variants: &Variants<'_>, asked: MethodChoice) -> Resul
 }
 
 /// Time of one point, measured on the first ones.
-fn trial(variants: &Variants<'_>, asked: MethodChoice) -> Duration {
+fn trial(variants: &Variants<'_>, choice: MethodChoice) -> Duration {
     let since = Instant::now();
     let mut done = 0;
     let ended = rows(
         variants,
-        asked,
+        choice,
         0..TRIAL.0,
         |_| (),
         |rows| {
@@ -146,7 +141,7 @@ fn trial(variants: &Variants<'_>, asked: MethodChoice) -> Duration {
 
 fn into_file(
     variants: &Variants<'_>,
-    asked: MethodChoice,
+    choice: MethodChoice,
     points: u64,
     output: Output,
     bar: &ProgressBar,
@@ -159,7 +154,7 @@ fn into_file(
     bar.reset_eta();
     let each = |row: SweepRow| (output.format.line(variants, &row), row);
     let mut writer = output.writer;
-    let ended = rows(variants, asked, begun..points.max(begun), each, |rows| {
+    let ended = rows(variants, choice, begun..points.max(begun), each, |rows| {
         if let Some(drawn) = drawn {
             rows.iter().for_each(|(_, row)| drawn.see(row));
         }
@@ -170,7 +165,7 @@ fn into_file(
             return ControlFlow::Break(());
         }
         bar.set_position(writer.rows);
-        if signal::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if signal::interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     bar.finish_and_clear();
     if let Some(error) = failed {
@@ -186,7 +181,7 @@ fn into_file(
 
 fn onto_screen(
     variants: &Variants<'_>,
-    asked: MethodChoice,
+    choice: MethodChoice,
     points: u64,
     bar: &ProgressBar,
     drawn: &mut Option<Swept>,
@@ -196,7 +191,7 @@ fn onto_screen(
     let mut failed = None;
     let mut shown = text::Shown::new(points);
     let each = |row: SweepRow| (as_json.then(|| Format::JsonLines.line(variants, &row)), row);
-    let ended = rows(variants, asked, 0..points, each, |rows| {
+    let ended = rows(variants, choice, 0..points, each, |rows| {
         bar.inc(rows.len() as u64);
         for (line, row) in rows {
             if let Some(drawn) = drawn {
@@ -208,7 +203,7 @@ fn onto_screen(
                 None => shown.see(row),
             }
         }
-        if signal::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if signal::interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     bar.finish_and_clear();
     if let Some(error) = failed {
