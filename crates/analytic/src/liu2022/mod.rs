@@ -30,8 +30,8 @@ pub fn sf(one: Seconds, many: Seconds, workers: u32) -> f64 {
     one / (many * f64::from(workers))
 }
 
-/// Eq. 2: scaling factor if all gradients are sent at once after the backward pass (one δ, errata 4.1); 1 if the step
-/// takes no time.
+/// Eq. 2: scaling factor if all gradients are sent at once after the backward pass (one δ, errata 4.1); 1 if
+/// communication takes no time.
 pub fn csf(pass: &Pass, update: &Curve) -> f64 {
     let (computing, communicating) = (pass.computing(), update.time(pass.gradients()));
     if communicating > Seconds::ZERO { computing / (computing + communicating) } else { 1.0 }

@@ -145,7 +145,7 @@ impl System {
     }
 
     /// An interval that contains all fixed points: no thread is faster than it would be alone, nor slower than with
-    /// the longest waits for the other threads at that speed.
+    /// the longest waits, which occur when the other threads run as fast as alone.
     fn everything(&self) -> Option<(f64, f64)> {
         let gpus = f64::from(self.gpus);
         let (x, y) = (self.gpu_alone, self.update_alone);

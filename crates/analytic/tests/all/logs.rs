@@ -33,7 +33,7 @@ fn rules(update: &Curve) -> Vec<Schedule> {
     rules
 }
 
-/// No rule beats the best plan or hides more than can be hidden, and every rule sends all gradients.
+/// No rule beats the best plan, no step is shorter than its computing, and every rule finishes in finite time.
 fn check(pass: &Pass, update: &Curve, what: &str) {
     let best = osf(pass, update, &Schedule::Buckets(optimum(pass, update).into()));
     assert!(best.iteration() >= pass.computing(), "{what}");
@@ -101,7 +101,7 @@ fn caffe(text: &str) -> Vec<Vec<f64>> {
     rows[last..].to_vec()
 }
 
-/// OSU's all-reduce latencies at powers of two: neighbouring sizes differ by less than the noise, and the line is
+/// OSU's all-reduce latencies at powers of two only, because closer sizes differ by less than the noise; the curve is
 /// extrapolated beyond the last size.
 fn osu(text: &str) -> Curve {
     let point = |line: &str| {
