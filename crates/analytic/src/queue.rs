@@ -62,8 +62,8 @@ pub fn drain(sorted: &[Arrival]) -> Drained {
 /// `end`; O(n log n).
 ///
 /// Arrival j has the margin end − ready_j − (all service from j on). If customer i arrives later, the customers that
-/// overtake it are served first, and only its own departure is delayed. It may fall behind j as long as the margin of j
-/// covers its own service time, and stops before the first j for which it does not.
+/// overtake it are served first, and only its own departure is delayed. It may fall behind j as long as the margin of
+/// j covers its own service time, and stops before the first j for which it does not.
 pub fn latest(sorted: &[Arrival], end: Seconds) -> Vec<Seconds> {
     let mut result = vec![Seconds::ZERO; sorted.len()];
     // Later arrivals whose margin is below all margins in between; only these can be the first j that stops a

@@ -106,8 +106,8 @@ fn in_order(pass: &Pass, channel: &mut Channel<'_>, schedule: &Schedule, sink: &
     }
 }
 
-/// Horovod's loop. When idle, it starts a cycle every `cycle`; the first gradient is ready in the middle of a cycle, the
-/// mean case.
+/// Horovod's loop. When idle, it starts a cycle every `cycle`; the first gradient is ready in the middle of a cycle,
+/// the mean case.
 fn in_cycles(
     pass: &Pass,
     channel: &mut Channel<'_>,

@@ -123,7 +123,8 @@ pub struct Flush {
 }
 
 impl Flush {
-    /// When the message is sent under `schedule` if the network is free: a layer, and the delay after its backward pass.
+    /// When the message is sent under `schedule` if the network is free: a layer, and the delay after its backward
+    /// pass.
     pub fn leaves(&self, schedule: &Schedule) -> (usize, Seconds) {
         let timeout = match schedule {
             Schedule::Fused(buffer) => buffer.timeout,
