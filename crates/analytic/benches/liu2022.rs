@@ -1,4 +1,4 @@
-//! Speed of the overlap model: 161 tensors, as ResNet-50 has them.
+//! Speed of the overlap model on 161 tensors, the number of gradients of ResNet-50.
 
 #![allow(clippy::expect_used)]
 
@@ -16,7 +16,7 @@ fn main() {
     divan::main();
 }
 
-/// The gradients of ResNet-50, each with a time of its own.
+/// The gradients of ResNet-50, each with its own backward time.
 fn tensors() -> Pass {
     let model = zoo::build("resnet50").expect("the zoo has it");
     let layers = model.gradients().into_iter().enumerate().map(|(index, gradient)| Layer {

@@ -1,4 +1,4 @@
-//! Speed of SPRINT's model: one prediction, and a map of 64 × 64 conditions on one core.
+//! Speed of SPRINT's model: one prediction, and a grid of 64 × 64 parameter combinations on one core.
 
 use stepcast_analytic::oyama2016::{Oyama2016, Threads, threads};
 use stepcast_core::machine::{Cluster, WorkerGroup};

@@ -13,7 +13,7 @@ fn main() {
     divan::main();
 }
 
-/// `workers` groups of one worker, no two alike.
+/// A scenario with `workers` groups of one worker each, all different.
 fn unequal(workers: usize) -> Scenario {
     let text = "[model]\nzoo = \"vgg16d\"\n[[cluster.workers]]\ncount = 1\ndevice = \"quadro-rtx-4000\"\n";
     let mut scenario = Document::new("bench", text).scenario(&[]).expect("the scenario is valid");

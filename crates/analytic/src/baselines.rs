@@ -1,7 +1,7 @@
-//! The coarse models of asynchronous training as methods, to be compared with: [`Cynthia2019`] and [`Lin2018`].
+//! Coarse models of asynchronous training, available as methods for comparison: [`Cynthia2019`] and [`Lin2018`].
 //!
-//! Both see a step as four phases of a mean worker, one after the other ([`Phases`]), and one parameter server. They are
-//! quick and rough: what overlaps within a step, they add up.
+//! Both describe a step as four sequential phases of an average worker ([`Phases`]) that uses one parameter server.
+//! They are fast but rough, because they add up phases that overlap in reality.
 
 use crate::phases::Phases;
 use crate::{cynthia2019, lin2018};
@@ -18,11 +18,11 @@ use stepcast_core::strategy::{Architecture, Synchronisation};
 /// Cynthia (Zheng et al. 2019): saturation from the network utilisation of one worker.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Cynthia2019 {
-    /// The variant of Li 2020, section 4.4: half of the time to transmit the model.
+    /// Use the variant of Li 2020, section 4.4, which halves the time to transmit the model.
     pub half: bool,
 }
 
-/// Lin et al. 2018: a closed queueing network, by mean-value analysis.
+/// Lin et al. 2018: a closed queueing network, solved by mean-value analysis.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Lin2018;
 
@@ -77,7 +77,7 @@ impl Method for Lin2018 {
     }
 }
 
-/// Refuses what is not asynchronous training with one parameter server.
+/// Rejects scenarios other than asynchronous training with one parameter server.
 fn only_asynchronous(who: &str, scenario: &Scenario) -> Result<(), Fault> {
     let refuse = |key, reason: String, remedy: &str| Err(Fault::in_key(key, reason, remedy));
     if scenario.strategy.architecture != Architecture::ParameterServer {
@@ -113,7 +113,7 @@ fn group_phases(scenario: &Scenario, index: usize) -> Phases {
     Phases::of(&alone)
 }
 
-/// The prediction from the rate of steps of all workers together.
+/// The prediction, computed from the total rate of steps of all workers.
 fn prediction(name: &'static str, scenario: &Scenario, rate: impl Fn(&Phases, u32) -> f64) -> Prediction {
     let cluster = &scenario.cluster;
     let workers = cluster.workers();
@@ -125,7 +125,8 @@ fn prediction(name: &'static str, scenario: &Scenario, rate: impl Fn(&Phases, u3
             count: group.count,
             batch: scenario.batch(index),
             compute,
-            // Phases do not overlap: no gradient is ready before all are, and any delay lengthens the round.
+            // Phases do not overlap: no gradient is ready before the whole backward pass ends, so any delay lengthens
+            // the step.
             ready: compute,
             slack: Some(0.0),
         }
@@ -142,7 +143,7 @@ fn prediction(name: &'static str, scenario: &Scenario, rate: impl Fn(&Phases, u3
     Prediction { warnings, ..Prediction::new(name, iteration, groups, breakdown, bottleneck) }
 }
 
-/// Computing if it takes half of the round or more; otherwise the largest of what it waits for.
+/// Compute if it takes at least half of the step; otherwise the largest of the other phases.
 fn bottleneck(scenario: &Scenario, phases: &Phases, iteration: Seconds) -> Bottleneck {
     let network = &scenario.cluster.network;
     let transfers = phases.down + phases.up;

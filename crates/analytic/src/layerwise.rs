@@ -1,14 +1,14 @@
-//! Bulk-synchronous parameter-server training, layer by layer: this project's own closed form, made to be
-//! calibrated with a few figures per machine and none per model.
+//! Bulk-synchronous parameter-server training modelled layer by layer: this project's own closed form, designed to be
+//! calibrated with a few parameters per machine and none per model.
 //!
-//! Where it departs from Zeng 2023:
-//! * computing is three times the forward operations (backward costs twice the forward pass) at a share of
-//!   the peak rate, plus the work that every weight causes once a step, at a share of the memory rate;
-//! * every layer's gradient is pushed as soon as the backward pass has made it, on CPUs as on GPUs, so that
-//!   pushing overlaps computing; the link still serves pushes one by one, in the order they come;
-//! * bytes cost what framing leaves of the link rate, and are copied and serialised on the hosts.
+//! Departures from Zeng 2023:
+//! * computing takes three times the forward operations (the backward pass costs twice the forward pass) at a share
+//!   of the peak rate, plus work per weight and step at a share of the memory rate;
+//! * the gradient of every layer is pushed as soon as the backward pass has computed it, on CPUs and GPUs alike, so
+//!   pushes overlap computing; the link still serves pushes one at a time in order of arrival;
+//! * transfers run at the link rate less framing, and the hosts copy and serialise every byte.
 //!
-//! With one layer, no overlap is left and the queue is that of Algorithm 1. Cost: O(g·l·log(g·l)) for g
+//! With a single layer there is no overlap, and the queue is that of Algorithm 1. Complexity: O(g·l·log(g·l)) for g
 //! groups and l layers.
 
 use crate::placement;
@@ -63,7 +63,7 @@ impl Method for Layerwise {
     }
 }
 
-/// Times of alike workers in one step, before anybody waits for anybody.
+/// Times of the identical workers of one group in one step, without any waiting for other workers.
 #[derive(Debug, Clone)]
 struct Worker {
     group: usize,
@@ -90,13 +90,13 @@ impl Worker {
         }
     }
 
-    /// Forward and backward pass.
+    /// Duration of forward and backward pass.
     fn computing(&self) -> Seconds {
         self.ready.last().copied().unwrap_or(Seconds::ZERO)
     }
 }
 
-/// The layers, in backward order, that one server holds, and which share of each.
+/// The layers held by one server, in backward order, with the share of each.
 struct Shard {
     layers: Vec<(usize, f64)>,
 }
@@ -108,7 +108,7 @@ fn shards(scenario: &Scenario) -> Vec<Shard> {
         layers: (0..layers).rev().filter(|&layer| keep(layer)).map(|layer| (layer, share)).collect(),
     };
     match servers.placement {
-        // All servers are alike: one stands for all.
+        // All servers hold the same shares, so one represents all.
         Placement::Even => vec![whole(&|_| true, 1.0 / f64::from(servers.count))],
         Placement::Greedy => {
             let assignment = placement::greedy(&scenario.workload.layers, servers.count);
@@ -159,14 +159,14 @@ fn larger(a: TransferCost, b: TransferCost) -> TransferCost {
     if b.total() > a.total() { b } else { a }
 }
 
-/// Cost of one worker's message with its share of a layer.
+/// Cost of the message that carries one worker's share of a layer.
 fn message(scenario: &Scenario, worker: &Worker, layer: usize, share: f64) -> TransferCost {
     let group = &scenario.cluster.groups[worker.group];
     let size = scenario.workload.layers[layer].bytes() * share;
     TransferCost { fixed: scenario.cluster.network.startup, ..step::payload(&scenario.cluster, group, size) }
 }
 
-/// From the start of computing until one server has everybody's gradients.
+/// The round from the start of computing until one server has received the gradients of all workers.
 fn pushed(scenario: &Scenario, workers: &[Worker], shard: &Shard, steps: f64) -> Round {
     let layers = scenario.workload.layers.len();
     let mut arrivals = Vec::with_capacity(workers.len() * shard.layers.len());
@@ -201,7 +201,7 @@ fn pushed(scenario: &Scenario, workers: &[Worker], shard: &Shard, steps: f64) ->
     round
 }
 
-/// Everybody's pull of what one server holds.
+/// Cost of all workers' pulls from one server.
 fn pulled(scenario: &Scenario, workers: &[Worker], shard: &Shard) -> TransferCost {
     let mut total = TransferCost::default();
     for worker in workers {

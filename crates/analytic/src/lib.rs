@@ -1,5 +1,5 @@
-//! The closed forms: pure functions of a scenario, exact to the published tables. One module per paper;
-//! [`layerwise`] is this project's own, the calibrated model that the papers' forms are limits of.
+//! Closed-form models: pure functions of a scenario that reproduce the published tables exactly. There is one module
+//! per paper; [`layerwise`] is this project's own calibrated model, of which the papers' models are limits.
 //!
 //! No input or output, no clock, no threads, no logging.
 //!

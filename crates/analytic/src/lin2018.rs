@@ -1,13 +1,15 @@
-//! Lin et al. 2018, as Li et al. 2020 describe it: asynchronous training as a closed queueing network.
+//! Lin et al. 2018, as described by Li et al. 2020: asynchronous training as a closed queueing network.
 //!
-//! Each worker is a customer who goes round: downlink, computing, uplink, update. Downlink and uplink are stations that
-//! serve all customers at once (processor sharing); computing and updating delay nobody else. Exact mean-value analysis
-//! gives the throughput. Whether Lin et al. use exactly this is not known (errata 3.5).
+//! Each worker is a customer that cycles through downlink, computing, uplink and update. Downlink and uplink are
+//! stations that serve all customers at once (processor sharing); computing and updating do not delay other
+//! customers. Exact mean-value analysis gives the throughput. Whether Lin et al. use exactly this model is not known
+//! (errata 3.5).
 
 use crate::phases::Phases;
 use stepcast_core::quantity::Seconds;
 
-/// Rounds per second of `workers` customers: demands of the shared stations, and the delay beside them.
+/// Cycles per second of `workers` customers, given the service demands of the shared `stations` and the `delay` spent
+/// outside them.
 pub fn mean_value_analysis(stations: &[Seconds], delay: Seconds, workers: u32) -> f64 {
     let mut queues = vec![0.0; stations.len()];
     let mut rate = 0.0;

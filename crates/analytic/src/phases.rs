@@ -1,4 +1,4 @@
-//! The four phases of an asynchronous step, as coarse models see it: one after the other, nothing overlapping.
+//! The four sequential, non-overlapping phases of an asynchronous step in the coarse models.
 
 use crate::step;
 use stepcast_core::profile::{Profile, Resource};
@@ -6,7 +6,7 @@ use stepcast_core::quantity::{BitsPerSec, Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::speed::Speed;
 
-/// Durations of the phases of one step of one worker that is alone.
+/// Durations of the phases of one step of a single worker without contention.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Phases {
     /// Pulling the parameters.
@@ -20,7 +20,7 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// From the mean of a profile's steps; transfers at `rate`.
+    /// From the mean step of a profile, with transfers at `rate`.
     pub fn of_profile(profile: &Profile, rate: BitsPerSec) -> Self {
         let steps = profile.steps.len() as f64;
         let busy = |resource: Resource| {
@@ -38,7 +38,7 @@ impl Phases {
         }
     }
 
-    /// The mean worker of a scenario.
+    /// The phases of the average worker of a scenario.
     pub fn of(scenario: &Scenario) -> Self {
         let cluster = &scenario.cluster;
         let workers = cluster.workers() as f64;

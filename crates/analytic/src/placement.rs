@@ -4,18 +4,18 @@ use stepcast_core::machine::{Placement, Servers};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::workload::{LayerWork, Workload};
 
-/// The server of every layer by the greedy rule: in forward order, to the server that holds least (the
-/// first of equals). O(layers · log servers).
+/// The server of every layer under greedy placement: in forward order, each layer goes to the server that holds the
+/// fewest bytes (the first one if several do). O(layers · log servers).
 pub fn greedy(layers: &[LayerWork], servers: u32) -> Vec<u32> {
     let sizes: Vec<u64> = layers.iter().map(|layer| layer.parameters).collect();
     greedy_sizes(&sizes, servers)
 }
 
-/// The same for anything that has a size.
+/// Greedy placement of items with the given sizes.
 pub fn greedy_sizes(sizes: &[u64], servers: u32) -> Vec<u32> {
     use std::cmp::Reverse;
     use std::collections::BinaryHeap;
-    // Servers beyond the number of tensors stay empty.
+    // With more servers than tensors, the remaining servers stay empty.
     let used = servers.min(sizes.len() as u32);
     let mut loads: BinaryHeap<Reverse<(u64, u32)>> = (0..used).map(|server| Reverse((0, server))).collect();
     let mut assignment = Vec::with_capacity(sizes.len());
@@ -27,8 +27,8 @@ pub fn greedy_sizes(sizes: &[u64], servers: u32) -> Vec<u32> {
     assignment
 }
 
-/// Bytes held by the fullest server. All servers have the same link and see the same workers, so this one
-/// is the last to finish.
+/// Bytes held by the fullest server. All servers have the same link and serve the same workers, so the fullest one
+/// finishes last.
 pub fn largest_share(workload: &Workload, servers: Servers) -> Bytes {
     if servers.count == 1 {
         return workload.bytes();

@@ -1,21 +1,21 @@
-//! A server that serves arrivals one after the other, in the order in which they come.
+//! A first-come, first-served queue with one server.
 //!
-//! This is Algorithm 1 of Zeng 2023 (and Algorithm 2, which differs only in the arrival times): with
-//! arrivals sorted, the last one leaves at max over i of (ready_i + all service from i on) (errata 1.5).
-//! Alike arrivals are one entry with a count, so cost depends on the number of groups, not of workers.
+//! This is Algorithm 1 of Zeng 2023 (and Algorithm 2, which differs only in the arrival times): with arrivals sorted,
+//! the last one leaves at max over i of (ready_i + all service from i on) (errata 1.5). Identical arrivals share one
+//! entry with a count, so the cost depends on the number of groups rather than workers.
 
 use stepcast_core::quantity::Seconds;
 
-/// `count` alike customers who come at the same time.
+/// `count` identical customers that arrive at the same time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Arrival {
-    /// When they come.
+    /// Arrival time.
     pub ready: Seconds,
-    /// How long the server needs for each.
+    /// Service time of each customer.
     pub service: Seconds,
-    /// How many they are.
+    /// Number of customers.
     pub count: u32,
-    /// Whose they are: an index of the caller's.
+    /// Identifies the origin of the arrival; an index chosen by the caller.
     pub owner: u32,
 }
 
@@ -25,19 +25,19 @@ impl Arrival {
     }
 }
 
-/// How a queue emptied.
+/// Result of serving all arrivals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drained {
-    /// When the last customer left.
+    /// When the last customer leaves.
     pub end: Seconds,
-    /// The arrival with which the last busy period began.
+    /// Index of the arrival that starts the last busy period.
     pub first: usize,
 }
 
-/// Brings arrivals into the order of service: by time, then by owner.
+/// Sorts arrivals into the order of service: by time, then by owner.
 ///
-/// Times are never negative, so their bits are in the order of their values, and one integer holds the whole
-/// key: sorting without branches takes half the time.
+/// Times are never negative, so their bit patterns sort like their values, and the whole key fits into one integer.
+/// Sorting such keys without branches takes half the time.
 pub fn sort(arrivals: &mut [Arrival]) {
     arrivals.sort_unstable_by_key(|arrival| {
         u128::from(arrival.ready.get().to_bits()) << u32::BITS | u128::from(arrival.owner)
@@ -58,16 +58,16 @@ pub fn drain(sorted: &[Arrival]) -> Drained {
     Drained { end, first }
 }
 
-/// The latest time at which one customer of each (sorted) arrival could come without the queue emptying
-/// after `end`; O(n log n).
+/// The latest time at which one customer of each (sorted) arrival could arrive without making the queue finish after
+/// `end`; O(n log n).
 ///
-/// Arrival j has the margin end − ready_j − (all service from j on). A customer i who comes later lets
-/// everybody he falls behind go first, and then delays only himself: he may pass j while the margin of j
-/// covers his own service, and stops before the first j that does not.
+/// Arrival j has the margin end − ready_j − (all service from j on). If customer i arrives later, the customers that
+/// overtake it are served first, and only its own departure is delayed. It may fall behind j as long as the margin of
+/// j covers its own service time, and stops before the first j for which it does not.
 pub fn latest(sorted: &[Arrival], end: Seconds) -> Vec<Seconds> {
     let mut result = vec![Seconds::ZERO; sorted.len()];
-    // Later arrivals whose margin is below all margins in between: the only ones that can be "the first
-    // that does not". The nearest is on top; margins fall towards the bottom.
+    // Later arrivals whose margin is below all margins in between; only these can be the first j that stops a
+    // customer. The nearest is on top; margins decrease towards the bottom.
     let mut barriers: Vec<(Seconds, Seconds)> = Vec::new();
     let mut behind = Seconds::ZERO;
     for (index, arrival) in sorted.iter().enumerate().rev() {
@@ -101,7 +101,7 @@ mod tests {
         all
     }
 
-    /// The slow twin: every customer by himself, the end as the maximum of errata 1.5.
+    /// Slow reference: every customer separately, with the end computed as the maximum of errata 1.5.
     fn end_by_maximum(arrivals: &[Arrival]) -> f64 {
         let mut each: Vec<(f64, f64)> = Vec::new();
         for arrival in arrivals {
@@ -112,7 +112,7 @@ mod tests {
         (0..each.len()).map(from).fold(0.0, f64::max)
     }
 
-    /// The slow twin of `latest`: move one customer, drain again.
+    /// Slow reference for `latest`: move one customer and drain the queue again.
     fn end_if_moved(sorted: &[Arrival], index: usize, ready: f64) -> f64 {
         let mut moved = sorted.to_vec();
         moved[index].count -= 1;
@@ -129,8 +129,8 @@ mod tests {
         let drained = drain(&sorted);
         assert_eq!(drained, Drained { end: Seconds::new(10.0), first: 2 });
         let latest: Vec<f64> = latest(&sorted, drained.end).iter().map(|time| time.get()).collect();
-        // The first may come at 4 (its successor goes 2→4, it goes 4→6); so may the second;
-        // the third sets the end; the fourth may wait until 8.
+        // The first may arrive at 4 (its successor is served 2→4, then it 4→6), and so may the second; the third
+        // determines the end; the fourth may arrive as late as 8.
         assert_eq!(latest, [4.0, 4.0, 6.0, 8.0]);
     }
 

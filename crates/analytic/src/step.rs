@@ -1,5 +1,5 @@
-//! What the closed forms for bulk-synchronous parameter servers share: one round of compute, push and
-//! pull, told apart by cause, and the prediction made from it.
+//! Shared parts of the closed forms for bulk-synchronous parameter servers: one round of compute, push and pull,
+//! split by cause, and the prediction derived from it.
 
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::{Cluster, WorkerGroup};
@@ -8,12 +8,12 @@ use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
 
-/// Cost of transfers, by cause.
+/// Cost of transfers, split by cause.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct TransferCost {
-    /// Payload on the wire.
+    /// Time on the wire.
     pub(crate) wire: Seconds,
-    /// Copying and serialising on the hosts.
+    /// Time to copy and serialise on the hosts.
     pub(crate) host: Seconds,
     /// Start-up and latency.
     pub(crate) fixed: Seconds,
@@ -37,20 +37,20 @@ impl TransferCost {
     }
 }
 
-/// The path that decides how long a round takes. The times sum up to the round.
+/// The critical path of a round, split by cause. The times add up to the duration of the round.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Round {
-    /// Computing that nothing hides.
+    /// Computing that does not overlap anything else on the path.
     pub(crate) compute: Seconds,
     /// Copying batches to the device.
     pub(crate) host_to_device: Seconds,
-    /// The push that ends last.
+    /// The push that finishes last.
     pub(crate) push: TransferCost,
-    /// Pushes of others that it waits for.
+    /// Pushes of other workers for which it waits.
     pub(crate) queueing: TransferCost,
     /// All pulls.
     pub(crate) pull: TransferCost,
-    /// Whether the workers' own links decide, rather than the servers'.
+    /// Whether the workers' own links are the limit rather than those of the servers.
     pub(crate) worker_link: bool,
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn steps_per_round(synchronisation: Synchronisation) -> f64 {
     }
 }
 
-/// The prediction for `scenario` from one round of it.
+/// The prediction for `scenario`, derived from one of its rounds.
 pub(crate) fn prediction(
     method: &'static str,
     scenario: &Scenario,
@@ -107,7 +107,7 @@ pub(crate) fn prediction(
     Prediction { warnings, ..Prediction::new(method, iteration, groups, breakdown, round.bottleneck()) }
 }
 
-/// Refuses what only an asynchronous or all-reduce method models.
+/// Rejects scenarios that only an asynchronous or all-reduce method can model.
 pub(crate) fn only_bulk_synchronous(who: &str, scenario: &Scenario) -> Result<(), Fault> {
     let refuse = |key, what: &str, remedy: &str| {
         Err(Fault::in_key(key, format!("{who} does not model {what}"), remedy))
@@ -132,8 +132,8 @@ pub(crate) fn only_bulk_synchronous(who: &str, scenario: &Scenario) -> Result<()
     }
 }
 
-/// Cost of moving `size` between one worker of `group` and a server that it has to itself: the slower of
-/// the two ports carries the wire part. `fixed` is left to the caller, who knows the number of messages.
+/// Cost of moving `size` between one worker of `group` and a server that serves no other worker: the slower of the
+/// two ports determines the time on the wire. The caller sets `fixed`, because it depends on the number of messages.
 pub(crate) fn payload(cluster: &Cluster, group: &WorkerGroup, size: Bytes) -> TransferCost {
     let network = &cluster.network;
     let server = cluster.servers.bandwidth.unwrap_or(network.bandwidth);

@@ -1,8 +1,8 @@
-//! What a device makes of a workload: how long the layers of one step take.
+//! Computing times of a workload on a device: how long the layers of one step take.
 //!
-//! A step is three times the forward operations at a share of the peak rate, plus the work that every weight causes
-//! once a step, at a share of the memory rate. Shares are measured, given in the scenario, or assumed with a warning.
-//! A device whose steps were fitted takes what the fit says for each layer at the batch.
+//! A step takes three times the forward operations at a share of the peak rate, plus work per weight at a share of
+//! the memory rate. These shares are measured, given in the scenario, or assumed with a warning. For a device with
+//! fitted step times, the fit gives the time of each layer at the given batch.
 
 use crate::fitted::steps::{LayerTimes, StepLayers};
 use crate::machine::WorkerGroup;
@@ -12,21 +12,21 @@ use crate::scenario::Scenario;
 use crate::speed::{BYTES_PER_WEIGHT, Speed};
 use std::collections::BTreeMap;
 
-/// Share of the peak rate that is assumed where nothing was measured.
+/// Share of the peak rate that is assumed without a measurement.
 pub const ASSUMED_EFFICIENCY: f64 = 0.5;
 
 /// Code of the warning that an efficiency is assumed.
 pub const ASSUMED: &str = "assumed-efficiency";
 
-/// Code of the warning that a fit is used beyond what was measured.
+/// Code of the warning that a fit is extrapolated.
 pub const EXTRAPOLATED: &str = "extrapolated";
 
-/// Factor by which an assumed share may be off, either way: from 0.2 to 1.25 of the peak rate. What was measured reaches
-/// from 0.29 (ResNet-50 on half a K80, TensorFlow's benchmarks of 2017) to 1.59 (Zeng's networks on an RTX 4000, fast
-/// convolutions counted in full).
+/// Factor by which an assumed share may be off in either direction: from 0.2 to 1.25 of the peak rate. Measured
+/// shares range from 0.29 (ResNet-50 on half a K80, TensorFlow's benchmarks of 2017) to 1.59 (Zeng's networks on an
+/// RTX 4000, with fast convolutions counted in full).
 pub const ASSUMED_EFFICIENCY_FACTOR: f64 = 2.5;
 
-/// Share of the memory rate that is assumed where nothing was measured.
+/// Share of the memory rate that is assumed without a measurement.
 pub const ASSUMED_MEMORY_EFFICIENCY: f64 = 0.5;
 
 impl Speed {
@@ -46,8 +46,9 @@ impl Speed {
     }
 }
 
-/// Fitted times of the layers with parameters; those of layers without belong to the next that has some, as in a
-/// [`Workload`](crate::workload::Workload). The update follows the backward pass, by the parameters of each layer.
+/// Fitted times of the layers with parameters. The times of layers without parameters are added to the next layer
+/// with parameters, as in a [`Workload`](crate::workload::Workload). The update is added to the backward pass in
+/// proportion to the parameters of each layer.
 fn fitted(scenario: &Scenario, index: usize) -> Option<BTreeMap<String, LayerTimes>> {
     let group = &scenario.cluster.groups[index];
     let model = scenario.workload.graph.as_ref()?;
@@ -76,7 +77,7 @@ fn fitted(scenario: &Scenario, index: usize) -> Option<BTreeMap<String, LayerTim
     Some(layers.into_iter().collect())
 }
 
-/// Copying a batch to the device, where it has a link of its own.
+/// Time to copy a batch to the device, if it has its own link.
 pub fn host_to_device(scenario: &Scenario, index: usize) -> Seconds {
     let batch = scenario.workload.sample * f64::from(scenario.batch(index));
     scenario.cluster.groups[index].device.host_link.map_or(Seconds::ZERO, |link| batch / link)
@@ -94,7 +95,7 @@ pub fn memory_efficiency(scenario: &Scenario, group: &WorkerGroup) -> f64 {
     given.unwrap_or(ASSUMED_MEMORY_EFFICIENCY)
 }
 
-/// Says which efficiencies were assumed rather than given, and which fits are stretched.
+/// Warnings about efficiencies that were assumed rather than given, and about extrapolated fits.
 pub fn assumptions(scenario: &Scenario) -> Vec<Warning> {
     let mut assumed: Vec<&str> = Vec::new();
     let mut warnings = Vec::new();
@@ -118,7 +119,7 @@ pub fn assumptions(scenario: &Scenario) -> Vec<Warning> {
     warnings
 }
 
-/// Says when a batch lies outside those that a device's steps were fitted to.
+/// Warning if a batch lies outside the range in the fit of a device's steps.
 fn stretched(scenario: &Scenario, index: usize) -> Option<Warning> {
     let group = &scenario.cluster.groups[index];
     let [least, most] = group.device.steps()?.precision.get(&scenario.strategy.precision)?.batches;

@@ -1,16 +1,16 @@
-//! Bad input: what is wrong with it, where, and what to do about it. The one error of everything that reads keys,
-//! files or flags.
+//! Bad input: the reason, the place and the remedy. This is the only error type of all code that reads keys, files or
+//! flags.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// One step into a document.
+/// One component of a path into a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Into a table.
+    /// A key of a table.
     Key(String),
-    /// Into an array.
+    /// An element of an array.
     Index(usize),
 }
 
@@ -19,38 +19,38 @@ pub enum Step {
 pub struct KeyPath(Vec<Step>);
 
 impl KeyPath {
-    /// The document itself.
+    /// The path of the document itself.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Reads "a.b.c" (no indices).
+    /// Parses "a.b.c" (no indices).
     pub fn of(dotted: &str) -> Self {
         Self(dotted.split('.').map(|key| Step::Key(key.to_owned())).collect())
     }
 
-    /// One key deeper.
+    /// Appends a key.
     #[must_use]
     pub fn key(mut self, key: &str) -> Self {
         self.0.push(Step::Key(key.to_owned()));
         self
     }
 
-    /// One element deeper.
+    /// Appends an array index.
     #[must_use]
     pub fn index(mut self, index: usize) -> Self {
         self.0.push(Step::Index(index));
         self
     }
 
-    /// This path below `parent`.
+    /// Prepends `parent`.
     #[must_use]
     pub fn below(self, mut parent: Self) -> Self {
         parent.0.extend(self.0);
         parent
     }
 
-    /// The steps from the root.
+    /// The components, starting at the root.
     pub fn steps(&self) -> &[Step] {
         &self.0
     }
@@ -87,7 +87,7 @@ impl fmt::Display for KeyPath {
 pub struct Excerpt {
     /// The whole text.
     pub text: Arc<str>,
-    /// Bytes of the part.
+    /// Byte range of the part.
     pub span: Range<usize>,
 }
 
@@ -103,19 +103,19 @@ impl Excerpt {
 /// Where bad input was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// A file, with the place in it where there is one ("steps.tar.xz, step_0003.pb", "profile.json:12:7"), or a setting
+    /// A file, with the place in it if there is one ("steps.tar.xz, step_0003.pb", "profile.json:12:7"), or a setting
     /// such as "strategy.batch=64".
     pub origin: String,
-    /// The part of the file's text that is wrong, where it can be shown.
+    /// The faulty part of the file's text, if it can be shown.
     pub excerpt: Option<Excerpt>,
 }
 
 /// Bad input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The key of a scenario that it is about; the root where it is about none.
+    /// The scenario key at fault; the root if no key is.
     pub key: KeyPath,
-    /// Where it was found, where that is known.
+    /// Where it was found, if known.
     pub place: Option<Place>,
     /// What is wrong.
     pub reason: String,
@@ -124,39 +124,39 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A fault of which neither key nor place is known.
+    /// A fault without a key or a place.
     pub fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { key: KeyPath::root(), place: None, reason: reason.into(), remedy: remedy.into() }
     }
 
-    /// A fault of the value at `key`.
+    /// A fault in the value at `key`.
     pub fn in_key(key: impl Into<KeyPath>, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { key: key.into(), ..Self::new(reason, remedy) }
     }
 
-    /// A fault of a file, or of what is set from outside.
+    /// A fault in a file or in an external setting.
     pub fn in_file(origin: impl Into<String>, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(reason, remedy).at(origin)
     }
 
-    /// The same fault, found there.
+    /// The same fault, found in `origin`.
     #[must_use]
     pub fn at(self, origin: impl Into<String>) -> Self {
         Self { place: Some(Place { origin: origin.into(), excerpt: None }), ..self }
     }
 
-    /// The same fault, its key taken as relative to `parent`.
+    /// The same fault, with `parent` prepended to its key.
     #[must_use]
     pub fn below(self, parent: KeyPath) -> Self {
         Self { key: self.key.below(parent), ..self }
     }
 
-    /// What is known of the place: the file or setting; empty where nothing is.
+    /// The file or setting in which it was found; empty if unknown.
     pub fn origin(&self) -> &str {
         self.place.as_ref().map_or("", |place| &place.origin)
     }
 
-    /// The part of a text that is wrong, where it can be shown.
+    /// The faulty part of a text, if it can be shown.
     pub fn excerpt(&self) -> Option<&Excerpt> {
         self.place.as_ref()?.excerpt.as_ref()
     }

@@ -1,16 +1,16 @@
-//! The files that a scenario names. Reading them is for callers: this crate does no input.
+//! Access to the files that a scenario names. Callers read them, because this crate performs no input or output.
 
 use crate::fault::Fault;
 use crate::model::ModelFile;
 use crate::profile::Profile;
 use std::collections::BTreeMap;
 
-/// Where the files that a scenario names come from.
+/// Source of the files that a scenario names.
 pub trait Files {
     /// The profile called `path` in the scenario.
     fn profile(&self, path: &str) -> Result<Profile, Fault>;
 
-    /// The layers of the ONNX file called `path` in the scenario, open dimensions having these lengths.
+    /// The layers of the ONNX file called `path` in the scenario; `sizes` gives the lengths of its open dimensions.
     fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Fault> {
         let _ = sizes;
         let reason = format!("the ONNX file \"{path}\" cannot be read from here");
@@ -24,7 +24,7 @@ pub trait Files {
     }
 }
 
-/// No files can be had.
+/// A source without any files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoFiles;
 

@@ -1,5 +1,5 @@
-//! What Stepcast talks about: quantities, models, devices, clusters, strategies, scenarios and
-//! predictions. No input or output, no clock, no threads, no logging: text in, values out.
+//! The domain of Stepcast: quantities, models, devices, clusters, strategies, scenarios and predictions. No input or
+//! output, no clock, no threads, no logging: text in, values out.
 //!
 //! Internal to Stepcast: `stepcast-study` is the programming interface.
 

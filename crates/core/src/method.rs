@@ -1,28 +1,28 @@
-//! One way to predict. Every method answers the same [`Scenario`] with the same [`Prediction`].
+//! A prediction method. Every method maps the same [`Scenario`] to the same type of [`Prediction`].
 
 use crate::fault::Fault;
 use crate::prediction::Prediction;
 use crate::scenario::Scenario;
 
-/// One way to predict.
+/// A prediction method.
 pub trait Method: Sync {
     /// Name on the command line.
     fn name(&self) -> &'static str;
 
-    /// What it models, in one line.
+    /// One-line description.
     fn summary(&self) -> &'static str;
 
-    /// Where it comes from.
+    /// Publication or origin.
     fn source(&self) -> &'static str;
 
-    /// Whether an answer takes microseconds, so that others may ask many times to find something out.
+    /// Whether a prediction takes microseconds, so that callers such as searches can make many of them.
     fn is_quick(&self) -> bool {
         true
     }
 
-    /// Whether the method models what the scenario asks; the key of a fault is that of what it does not model.
+    /// Whether the method can model the scenario; the fault names the key that it cannot model.
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault>;
 
-    /// The answer; the same scenario always gives the same one.
+    /// The prediction; it is deterministic for a given scenario.
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault>;
 }

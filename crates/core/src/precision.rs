@@ -11,14 +11,14 @@ use std::fmt;
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Precision {
-    /// 32-bit floating point on the ordinary units.
+    /// 32-bit floating point without tensor cores.
     #[default]
     Fp32,
-    /// 32-bit storage with 10-bit mantissas in the tensor units.
+    /// 32-bit storage with 10-bit mantissas in the tensor cores.
     Tf32,
-    /// 16-bit IEEE floating point in the tensor units.
+    /// 16-bit IEEE floating point in the tensor cores.
     Fp16,
-    /// 16-bit brain floating point in the tensor units.
+    /// 16-bit brain floating point in the tensor cores.
     Bf16,
 }
 

@@ -1,23 +1,23 @@
-//! What a method answers: the same type for all of them, so that answers can stand side by side.
+//! Result of a method: one type for all methods, so that predictions can be compared.
 
 use crate::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
 
-/// One share of the iteration time.
+/// One part of the iteration time.
 #[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Part {
     /// What the time is spent on.
     pub name: &'static str,
-    /// How long, on the path that decides the iteration time.
+    /// Time on the critical path of the iteration.
     #[serde(rename = "time_s")]
     #[serde_as(as = "InBaseUnits")]
     pub time: Seconds,
 }
 
-/// What limits the step.
+/// The resource that limits the step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bottleneck {
@@ -41,11 +41,11 @@ pub enum Bottleneck {
 pub struct GroupReport {
     /// Index of the group in the scenario.
     pub group: usize,
-    /// How many workers it has.
+    /// Number of workers in the group.
     pub count: u32,
     /// Samples per worker and step.
     pub batch: u32,
-    /// Time of one whole step of computing, forward and backward.
+    /// Computing time of one step, forward and backward.
     #[serde(rename = "compute_s")]
     #[serde_as(as = "InBaseUnits")]
     pub compute: Seconds,
@@ -53,97 +53,97 @@ pub struct GroupReport {
     #[serde(rename = "ready_s")]
     #[serde_as(as = "InBaseUnits")]
     pub ready: Seconds,
-    /// By what share one of these workers may compute slower at no cost: 0.4 is 40 %. None where the
-    /// method does not tell.
+    /// Relative slowdown of computing that one of these workers can have without lengthening the step: 0.4 is 40 %.
+    /// None if the method does not compute it.
     pub slack: Option<f64>,
 }
 
-/// Something the reader must know to judge the figures.
+/// Information that the reader needs to judge the figures.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Warning {
-    /// Short and stable, for programs.
+    /// Short, stable identifier for programs.
     pub code: &'static str,
-    /// A sentence, for people.
+    /// Message for people.
     pub message: String,
 }
 
-/// How a figure spreads.
+/// Distribution of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Spread {
-    /// 5 % lie below.
+    /// 5th percentile.
     pub low: f64,
     /// Half lie below.
     pub median: f64,
-    /// 5 % lie above.
+    /// 95th percentile.
     pub high: f64,
 }
 
-/// Where the time of communication goes, from the first gradients to the end of the last all-reduce (Liu 2022, Figures 5
-/// and 7). All but `exposed` sum up to that time.
+/// Breakdown of the communication time, from the first gradients to the end of the last all-reduce (Liu 2022, Figures
+/// 5 and 7). All parts except `exposed` add up to that time.
 #[serde_as]
 #[derive(Debug, Clone, Copy, PartialEq, Default, JsonSchema, Serialize)]
 pub struct Communication {
-    /// Agreeing on what to send.
+    /// Workers agree on the gradients to send.
     #[serde(rename = "negotiate_s")]
     #[serde_as(as = "InBaseUnits")]
     pub negotiate: Seconds,
-    /// Gradients wait for others or for slower workers, and nothing is sent.
+    /// Gradients wait to be fused or for slower workers, and the network is idle.
     #[serde(rename = "wait_s")]
     #[serde_as(as = "InBaseUnits")]
     pub wait: Seconds,
-    /// Something is sent.
+    /// An all-reduce is running.
     #[serde(rename = "allreduce_s")]
     #[serde_as(as = "InBaseUnits")]
     pub allreduce: Seconds,
-    /// There is nothing to send yet.
+    /// No gradients are ready to be sent.
     #[serde(rename = "misc_s")]
     #[serde_as(as = "InBaseUnits")]
     pub misc: Seconds,
-    /// The part of all this that computing does not hide.
+    /// The part of the communication time that does not overlap computing.
     #[serde(rename = "exposed_s")]
     #[serde_as(as = "InBaseUnits")]
     pub exposed: Seconds,
 }
 
-/// How busy a resource is.
+/// Utilisation of a resource.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Usage {
-    /// "server 0, downlink".
+    /// Name, such as "server 0, downlink".
     pub resource: String,
     /// Share of its capacity that is used.
     pub share: f64,
 }
 
-/// What only a simulation knows.
+/// Results that only a simulation provides.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Simulation {
-    /// Mean throughput lies between these with 95 % confidence.
+    /// 95 % confidence interval of the mean throughput.
     pub throughput_interval: [f64; 2],
-    /// How runs differ: standard deviation of the logarithm of their throughput; none of a single run.
+    /// Variation between runs: standard deviation of the logarithm of their throughput; none for a single run.
     pub run_spread: Option<f64>,
-    /// Independent runs.
+    /// Number of independent runs.
     pub runs: usize,
-    /// Steps that were simulated, all workers and runs together.
+    /// Number of simulated steps of all workers and runs.
     pub steps: u64,
-    /// Length of a step in seconds.
+    /// Duration of a step in seconds.
     pub step_s: Spread,
-    /// Updates of others between a worker's pull and its own update.
+    /// Updates by other workers between a worker's pull and its own update.
     pub staleness: Spread,
     /// Mean of the staleness.
     pub mean_staleness: f64,
-    /// How often each staleness occurs, from 0 on, as a share; what is beyond the last is with it.
+    /// Relative frequency of each staleness, starting at 0; the last entry includes all larger ones.
     pub staleness_histogram: Vec<f64>,
-    /// Samples that enter the parameters between a worker's pull and its update, its own included.
+    /// Samples that enter the parameters between a worker's pull and its update, including its own.
     pub effective_minibatch: f64,
     /// Share of a step during which the worker does not compute.
     pub exposed_communication: f64,
     /// Resources, the busiest first.
     pub usage: Vec<Usage>,
-    /// Why the runs ended.
+    /// Reason why the runs ended.
     pub end: String,
 }
 
-/// What brings gradients into the parameters beside workers that do not wait for it.
+/// Updates that run concurrently with workers that do not wait for them.
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Updating {
@@ -151,15 +151,15 @@ pub struct Updating {
     #[serde(rename = "iteration_s")]
     #[serde_as(as = "InBaseUnits")]
     pub iteration: Seconds,
-    /// Where it goes; the parts sum up to it.
+    /// Breakdown of the time; the parts add up to it.
     pub breakdown: Vec<Part>,
-    /// Samples whose gradients enter one update, on average.
+    /// Mean number of samples whose gradients enter one update.
     pub minibatch: f64,
-    /// Updates between the one whose weights a gradient was computed with and the one it enters, on average.
+    /// Mean number of updates between the one whose weights a gradient used and the one that includes the gradient.
     pub staleness: f64,
 }
 
-/// The answer of one method to one scenario.
+/// The prediction of one method for one scenario.
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Prediction {
@@ -167,35 +167,35 @@ pub struct Prediction {
     pub method: &'static str,
     /// Number of workers.
     pub workers: u64,
-    /// Time of one step; with local SGD, the average over a round.
+    /// Duration of one step; with local SGD, the average over a round.
     #[serde(rename = "iteration_s")]
     #[serde_as(as = "InBaseUnits")]
     pub iteration: Seconds,
     /// Samples that all workers process in one step.
     pub samples: u64,
-    /// Samples per second of the whole cluster.
+    /// Samples per second in the whole cluster.
     #[serde(rename = "throughput_samples_per_s")]
     #[serde_as(as = "InBaseUnits")]
     pub throughput: SamplesPerSec,
-    /// Throughput against that of the fastest single worker, alone and without communication.
+    /// Throughput relative to the fastest worker alone, without communication.
     pub speedup: f64,
-    /// Throughput against the sum of what all workers would do alone.
+    /// Throughput relative to the sum of all workers' throughputs alone.
     pub scaling_factor: f64,
-    /// Where the time goes; the parts sum up to the iteration time.
+    /// Breakdown of the iteration time; the parts add up to it.
     pub breakdown: Vec<Part>,
-    /// What limits the step.
+    /// The resource that limits the step.
     pub bottleneck: Bottleneck,
     /// The workers, by group.
     pub groups: Vec<GroupReport>,
-    /// What the reader must know to judge the figures.
+    /// Information that the reader needs to judge the figures.
     pub warnings: Vec<Warning>,
-    /// Where the time of all-reduces goes.
+    /// Breakdown of the communication time of all-reduces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub communication: Option<Communication>,
-    /// Updates, where they go on beside the steps.
+    /// Updates, if they run concurrently with the steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updating: Option<Box<Updating>>,
-    /// What only a simulation knows.
+    /// Results that only a simulation provides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub simulation: Option<Box<Simulation>>,
 }
@@ -206,7 +206,7 @@ pub fn samples_per_step(groups: &[GroupReport]) -> u64 {
 }
 
 impl Prediction {
-    /// The prediction that a step of these groups takes `iteration`; throughput, speed-up and scaling factor follow.
+    /// The prediction for groups whose step takes `iteration`; derives throughput, speed-up and scaling factor.
     pub fn new(
         method: &'static str,
         iteration: Seconds,

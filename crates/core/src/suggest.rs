@@ -1,6 +1,6 @@
-//! "Did you mean": the known name nearest to a mistyped one.
+//! "Did you mean": the known name most similar to a mistyped one.
 
-/// The candidate nearest to `name`, if any is near enough to be meant.
+/// The candidate most similar to `name`, if any is similar enough.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = normal(name);
     candidates
@@ -11,7 +11,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// "Did you mean `x`?", or else where the list is.
+/// "Did you mean `x`?" if a candidate is similar, and `otherwise` if not.
 pub fn remedy<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, otherwise: &str) -> String {
     match nearest(name, candidates) {
         Some(candidate) => format!("did you mean \"{candidate}\"? {otherwise}"),

@@ -1,7 +1,7 @@
-//! A figure that is known exactly, or only to lie within a range: `"9.0..9.5 Gbit/s"`, `"0.4..0.5"`, `[0.4, 0.5]`.
+//! A value that is known exactly or only within a range: `"9.0..9.5 Gbit/s"`, `"0.4..0.5"`, `[0.4, 0.5]`.
 //!
-//! A range is taken to hold the true figure with 90 %. What is predicted is its centre, the geometric mean of its ends:
-//! rates and shares are off by factors. The ends are kept as they were written, so that a file can be written back.
+//! A range is a 90 % range for the true value. Predictions use its centre, the geometric mean of its ends, because
+//! errors of rates and shares are factors. The ends are kept as written, so that a file can be written back.
 
 use crate::quantity::{BitsPerSec, BytesPerSec, Seconds};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -12,15 +12,15 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What can be uncertain by a factor.
+/// A quantity whose uncertainty is a factor.
 pub trait Measure: Copy + PartialOrd + Serialize + for<'de> Deserialize<'de> {
-    /// In base units.
+    /// The value in base units.
     fn value(self) -> f64;
-    /// Of so many base units.
+    /// The quantity with this value in base units.
     fn of(value: f64) -> Self;
-    /// From the text of one end.
+    /// Parses the text of one end.
     fn parse(text: &str) -> Result<Self, String>;
-    /// A range as a user would write it.
+    /// Example of a range in the user's notation.
     const EXAMPLE: &'static str;
 }
 
@@ -66,7 +66,7 @@ measure!(BitsPerSec, "\"9..10 Gbit/s\"");
 measure!(BytesPerSec, "\"8..10 GB/s\"");
 measure!(Seconds, "\"20..50 us\"");
 
-/// A figure or a range of it.
+/// An exact value or a range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Uncertain<T> {
     low: T,
@@ -74,18 +74,18 @@ pub struct Uncertain<T> {
 }
 
 impl<T: Measure> Uncertain<T> {
-    /// A figure that is known.
+    /// An exact value.
     pub fn exactly(value: T) -> Self {
         Self { low: value, high: value }
     }
 
-    /// A range; none if its ends are not positive and ascending.
+    /// A range; none unless its ends are positive and ascending.
     pub fn between(low: T, high: T) -> Option<Self> {
         let sound = low.value() > 0.0 && low <= high && high.value().is_finite();
         sound.then_some(Self { low, high })
     }
 
-    /// Both ends, the lower one first.
+    /// Both ends, lower first.
     pub fn ends(self) -> [T; 2] {
         [self.low, self.high]
     }
@@ -95,7 +95,7 @@ impl<T: Measure> Uncertain<T> {
         self.low < self.high
     }
 
-    /// What is predicted with: the figure, or the geometric mean of the ends.
+    /// The value used in predictions: the exact value, or the geometric mean of the ends.
     pub fn centre(self) -> T {
         match self.is_range() {
             true => T::of((self.low.value() * self.high.value()).sqrt()),
@@ -141,7 +141,7 @@ impl<T: JsonSchema> JsonSchema for Uncertain<T> {
     }
 }
 
-/// Both ends of "9.0..9.5 Gbit/s": the unit may stand once.
+/// Both ends of "9.0..9.5 Gbit/s"; the unit may be written only once.
 fn split<T: Measure>(low: &str, high: &str) -> Result<(T, T), String> {
     let is_number = |c: char| c.is_ascii_digit() || "+-._eE ".contains(c);
     let unit = high.trim_start_matches(is_number);
@@ -164,7 +164,7 @@ impl<'de, T: Measure> Deserialize<'de> for Uncertain<T> {
             Uncertain::between(low, high).ok_or_else(wrong)
         }
 
-        /// A single figure, refused in the words that its own kind has for it.
+        /// A single value; errors are those of its own type.
         fn single<'de, T: Measure, E: de::Error>(
             value: impl IntoDeserializer<'de, E>,
         ) -> Result<Uncertain<T>, E> {

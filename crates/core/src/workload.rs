@@ -1,4 +1,4 @@
-//! What one sample of a model asks of a cluster: the numbers every method starts from.
+//! Work and traffic of a model: the numbers on which every method is based.
 
 use crate::model::{self, Counting, Model};
 use crate::profile::{Profile, Resource};
@@ -17,15 +17,15 @@ pub struct Gradient {
 /// Bytes of one parameter or gradient element on the wire.
 const ELEMENT: f64 = 4.0;
 
-/// A step of one layer, in forward order; layers without parameters are merged into the next one that
-/// has some, so that each entry ends with gradients to send.
+/// Work of one layer, in forward order. Layers without parameters are merged into the next layer with parameters, so
+/// that each entry ends with gradients to send.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayerWork {
-    /// The layer whose gradients these are.
+    /// The layer that has the gradients.
     pub name: String,
     /// Forward operations of one sample.
     pub forward: Flops,
-    /// Parameters, and therefore gradients.
+    /// Number of parameters, and therefore of gradient elements.
     pub parameters: u64,
     /// The gradients one by one, in the order of the backward pass.
     pub tensors: Vec<Tensor>,
@@ -34,9 +34,9 @@ pub struct LayerWork {
 /// One gradient.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tensor {
-    /// "conv1.weight".
+    /// Name, such as "conv1.weight".
     pub name: String,
-    /// Its elements.
+    /// Number of elements.
     pub elements: u64,
 }
 
@@ -59,24 +59,24 @@ impl LayerWork {
 pub struct Workload {
     /// Forward operations of one sample.
     pub forward: Flops,
-    /// Weights without biases (what Zeng 2023 counts).
+    /// Weights without biases (as counted by Zeng 2023).
     pub weights: u64,
     /// All trainable parameters.
     pub parameters: u64,
-    /// Gradient tensors: how many messages a push is made of.
+    /// Number of gradient tensors, which is the number of messages in a push.
     pub tensors: u32,
     /// Bytes of one input sample.
     pub sample: Bytes,
-    /// Bytes that one sample's activations occupy until the backward pass has used them.
+    /// Bytes of one sample's activations that the backward pass needs.
     pub activations: Bytes,
     /// Layers with parameters, in forward order.
     pub layers: Vec<LayerWork>,
-    /// All layers with their shapes; a profile has none.
+    /// All layers with their shapes; none for a profile.
     pub graph: Option<Arc<Model>>,
 }
 
 impl Workload {
-    /// The workload of `model`, operations counted by `counting`.
+    /// The workload of `model` with operations counted according to `counting`.
     pub fn of(model: &Model, counting: Counting) -> Self {
         let mut layers: Vec<LayerWork> = Vec::new();
         let mut gradients = model.gradients();
@@ -85,7 +85,7 @@ impl Workload {
             forward += Flops::new(layer.cost.forward(counting) as f64);
             let parameters = layer.cost.weights + layer.cost.biases;
             if parameters > 0 {
-                // Gradients stand in backward order: this layer's are the last.
+                // Gradients are in backward order, so those of this layer are the last.
                 let own = gradients
                     .iter()
                     .rposition(|gradient| gradient.layer as usize != id)
@@ -112,7 +112,7 @@ impl Workload {
         }
     }
 
-    /// The traffic of a profile. Operations are not known: times are.
+    /// The traffic of a profile. Operations are unknown, because a profile contains times instead.
     pub fn of_profile(profile: &Profile) -> Self {
         let downlinks =
             profile.operations.iter().filter(|op| op.resource == Resource::Downlink && op.bytes > 0);

@@ -1,15 +1,15 @@
-//! The tables of docs/scenario.md are those of the keys' declarations.
+//! Checks that the tables of docs/scenario.md match the declarations of the keys.
 
 use std::fs;
 use std::path::Path;
 use stepcast_core::scenario::documentation;
 
-/// What surrounds the table of a section.
+/// The markers around the table of a section.
 fn markers(path: &str) -> [String; 2] {
     [format!("<!-- keys of {path} -->\n"), "<!-- end of keys -->".to_owned()]
 }
 
-/// The page with every table as the declarations have it; none where a section has no table.
+/// The page with every table generated from the declarations; none if a section has no table.
 fn renewed(page: &str) -> Option<String> {
     let mut page = page.to_owned();
     for section in documentation() {

@@ -1,4 +1,4 @@
-//! How long an all-reduce takes by its size, on the machines of a scenario.
+//! Time of an all-reduce as a function of its size, on the machines of a scenario.
 
 use super::{AllReduce, Cost, Fabric, Hierarchy};
 use stepcast_core::fitted::transfer::Curve;
@@ -7,10 +7,10 @@ use stepcast_core::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Secon
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Algorithm;
 
-/// s: gradients travel as 32-bit numbers.
+/// s: gradients are sent as 32-bit numbers.
 const ELEMENT: Bytes = Bytes::new(4.0);
 
-/// Costs are linear in the size, so that any size tells the rates.
+/// Costs are linear in the size, so the rates can be derived from any size.
 const SOME: Bytes = Bytes::new(1e6);
 
 /// Ring all-reduce with one fixed cost (Liu 2022, eq. 7):
@@ -19,15 +19,15 @@ const SOME: Bytes = Bytes::new(1e6);
 /// t(D) = 2(N-1)/(βN) D + (N-1)/(Nπs) D + δ
 /// ```
 ///
-/// Two departures from print: t(0) = 0, not δ (errata 4.2), and one worker takes no time, because it has nobody
-/// to talk to. α of `fabric` is not used.
+/// Two departures from the paper: t(0) = 0 instead of δ (errata 4.2), and a single worker takes no time because it
+/// has no peer to communicate with. The α of `fabric` is not used.
 pub fn ring_update(fabric: &Fabric, workers: u32, overhead: Seconds) -> Curve {
     let latency = if workers > 1 { overhead } else { Seconds::ZERO };
     Cost { latency, ..AllReduce::Ring.cost(fabric, workers, SOME) }.line(SOME)
 }
 
-/// The curve of a scenario, as given or from its network and algorithm: as fast as the slowest port and the slowest
-/// worker; hosts that copy are in series with the wire.
+/// The all-reduce curve of a scenario, either given or derived from its network and algorithm. The slowest port and
+/// the slowest worker set the rates; copies on the hosts do not overlap the transfer on the wire.
 pub fn curve(scenario: &Scenario) -> Curve {
     let exchange = &scenario.strategy.exchange;
     if scenario.cluster.workers() <= 1 {
@@ -43,7 +43,7 @@ pub fn curve(scenario: &Scenario) -> Curve {
     cost.line(SOME)
 }
 
-/// What an all-reduce of `size` costs by cause, from network and algorithm.
+/// Cost of an all-reduce of `size`, split by cause, derived from the network and the algorithm.
 pub fn scenario_cost(scenario: &Scenario, size: Bytes) -> Cost {
     let cluster = &scenario.cluster;
     let workers = u32::try_from(cluster.workers()).unwrap_or(u32::MAX);
@@ -82,7 +82,7 @@ fn fabric(cluster: &Cluster, network: &Network, port: BitsPerSec) -> Fabric {
     }
 }
 
-/// A byte is on the wire and is copied, one after the other.
+/// Combined rate when every byte is first sent on the wire and then copied by the host.
 fn copied(wire: BytesPerSec, host: Option<BytesPerSec>) -> BytesPerSec {
     let byte = Bytes::new(1.0);
     host.map_or(wire, |rate| byte / (byte / wire + byte / rate))

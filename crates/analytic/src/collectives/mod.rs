@@ -1,16 +1,16 @@
-//! Times of collective operations: what it costs N equal workers to combine or spread the same bytes.
+//! Costs of collective operations among N identical workers that reduce or broadcast the same amount of data.
 //!
-//! Every worker has one full-duplex port. A step of an algorithm costs α, a byte on a port 1/β, and
-//! combining two numbers one operation at the rate π; [`Fabric`] holds these. Costs come apart by cause
-//! ([`Cost`]), are linear in the size, and are zero where there is nothing to send or nobody to send to.
+//! Every worker has one full-duplex port. [`Fabric`] holds the cost parameters: a fixed cost α per algorithm step,
+//! 1/β per byte on a port, and one operation at the rate π to combine two numbers. A [`Cost`] is split by cause,
+//! linear in the size, and zero if there are no bytes to send or only one worker.
 //!
-//! The costs of ring, halving-doubling and tree algorithms are those of Thakur, Rabenseifner and Gropp 2005
-//! (doi 10.1177/1094342005051521); that of two trees is the limit of small packets of Sanders, Speck and Träff
-//! 2009 (doi 10.1016/j.parco.2009.09.001); no algorithm beats [`lower_bound`] (Chan et al. 2007,
-//! doi 10.1002/cpe.1206).
+//! The costs of the ring, halving-doubling and tree algorithms follow Thakur, Rabenseifner and Gropp 2005 (doi
+//! 10.1177/1094342005051521). The cost of the two-tree algorithm is the small-packet limit of Sanders, Speck and
+//! Träff 2009 (doi 10.1016/j.parco.2009.09.001). No algorithm beats [`lower_bound`] (Chan et al. 2007, doi
+//! 10.1002/cpe.1206).
 //!
-//! [`Curve`] is the time of a whole collective by its size, as the overlap models take it; [`curve`] that of a
-//! scenario, [`ring_update`] eq. 7 of Liu et al. 2022.
+//! A [`Curve`] gives the time of a whole collective as a function of its size, in the form that the overlap models
+//! use. [`curve`] derives it from a scenario; [`ring_update`] implements eq. 7 of Liu et al. 2022.
 
 mod curve;
 
@@ -19,42 +19,42 @@ pub use curve::{curve, ring_update, scenario_cost};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
 
-/// What joins workers, and how fast they combine what arrives.
+/// Network between the workers, and the rate at which they reduce incoming data.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fabric {
-    /// α: fixed cost of every step of an algorithm.
+    /// α: fixed cost of every algorithm step.
     pub step: Seconds,
-    /// β: rate of a worker's port, one direction.
+    /// β: bandwidth of a worker's port in one direction.
     pub bandwidth: BytesPerSec,
-    /// π: rate at which a worker combines numbers; infinite: at no cost.
+    /// π: rate at which a worker combines numbers; infinite if combining is free.
     pub reduce: FlopsPerSec,
     /// s: size of one number.
     pub element: Bytes,
 }
 
-/// Time of a collective, by cause.
+/// Time of a collective, split by cause.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Cost {
-    /// Fixed costs of all steps.
+    /// Fixed costs of all algorithm steps.
     pub latency: Seconds,
-    /// Bytes on the ports.
+    /// Time to transfer the bytes over the ports.
     pub transfer: Seconds,
-    /// Combining numbers.
+    /// Time to combine the numbers.
     pub reduction: Seconds,
 }
 
 impl Cost {
-    /// Everything together.
+    /// Sum of all parts.
     pub fn total(self) -> Seconds {
         self.latency + self.transfer + self.reduction
     }
 
-    /// The line of a collective whose `size` bytes cost this.
+    /// The linear curve of a collective for which `size` bytes have this cost.
     pub fn line(self, size: Bytes) -> Curve {
         Curve::AlphaBeta { startup: self.latency, bandwidth: size / (self.transfer + self.reduction) }
     }
 
-    /// One collective after the other.
+    /// Cost of this collective followed by another.
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         Self {
@@ -66,8 +66,8 @@ impl Cost {
 }
 
 impl Fabric {
-    /// `steps` steps in which the busiest port carries `carried` times `size` and the busiest worker combines
-    /// `combined` times `size`.
+    /// Cost of `steps` algorithm steps in which the busiest port carries `carried` times `size` and the busiest
+    /// worker combines `combined` times `size`.
     fn cost(&self, size: Bytes, steps: f64, carried: f64, combined: f64) -> Cost {
         if size <= Bytes::ZERO {
             return Cost::default();
@@ -80,17 +80,17 @@ impl Fabric {
     }
 }
 
-/// (N - 1)/N: the share of the data that a worker does not end up with, or does not begin with.
+/// (N - 1)/N: the share of the data that belongs to the other workers.
 fn others(workers: u32) -> f64 {
     f64::from(workers.saturating_sub(1)) / f64::from(workers.max(1))
 }
 
-/// Steps of a ring in one direction.
+/// Number of steps for one pass around a ring.
 fn ring_steps(workers: u32) -> f64 {
     f64::from(workers.saturating_sub(1))
 }
 
-/// ⌈log₂ N⌉: rounds in which everybody can have heard from everybody.
+/// ⌈log₂ N⌉: number of rounds after which data from every worker can have reached every other worker.
 fn rounds(workers: u32) -> f64 {
     f64::from(u32::BITS - workers.max(1).saturating_sub(1).leading_zeros())
 }
@@ -105,22 +105,22 @@ pub enum AllReduce {
     /// ```
     #[default]
     Ring,
-    /// Reduce-scatter by recursive halving, all-gather by recursive doubling, among the largest power of two
-    /// p ≤ N; the other N - p workers first give all they have to a partner and get the sum back in the end:
+    /// Reduce-scatter by recursive halving, then all-gather by recursive doubling, among the largest power of two p ≤
+    /// N. Each of the other N - p workers first sends all its data to a partner and receives the sum at the end:
     ///
     /// ```text
     /// 2 log₂(p) α + 2(p-1)/p D/β + (p-1)/p D/(sπ)     and, if p < N,     2α + 2 D/β + D/(sπ)
     /// ```
     HalvingDoubling,
-    /// Reduction to one worker and broadcast from there along a binary (binomial) tree, whole messages, in
-    /// ⌈log₂ N⌉ rounds each:
+    /// Reduction to one worker and broadcast from there, both along a binary (binomial) tree with whole messages in
+    /// ⌈log₂ N⌉ rounds:
     ///
     /// ```text
     /// 2⌈log₂ N⌉ (α + D/β) + ⌈log₂ N⌉ D/(sπ)
     /// ```
     Tree,
-    /// Two binary trees, each for half of the data, in which every worker is a leaf of one and an inner node of the
-    /// other; cut into packets so small that the trees' depth costs only steps:
+    /// Two binary trees, each for half of the data; every worker is a leaf of one tree and an inner node of the
+    /// other. Packets are so small that the depth of the trees only adds steps:
     ///
     /// ```text
     /// 2⌈log₂ N⌉ α + 2 D/β + D/(sπ)
@@ -129,10 +129,10 @@ pub enum AllReduce {
 }
 
 impl AllReduce {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Self; 4] = [Self::Ring, Self::HalvingDoubling, Self::Tree, Self::DoubleTree];
 
-    /// Cost of summing `size` bytes of every one of `workers`.
+    /// Cost of an all-reduce of `size` bytes per worker among `workers`.
     pub fn cost(self, fabric: &Fabric, workers: u32, size: Bytes) -> Cost {
         if workers <= 1 {
             return Cost::default();
@@ -151,13 +151,13 @@ impl AllReduce {
         }
     }
 
-    /// Time of summing `size` bytes of every one of `workers`.
+    /// Time of an all-reduce of `size` bytes per worker among `workers`.
     pub fn time(self, fabric: &Fabric, workers: u32, size: Bytes) -> Seconds {
         self.cost(fabric, workers, size).total()
     }
 }
 
-/// Cost of leaving every worker with its share of the sum of `size` bytes of each, around a ring.
+/// Cost of a ring reduce-scatter of `size` bytes per worker.
 ///
 /// ```text
 /// (N-1) α + (N-1)/N D/β + (N-1)/N D/(sπ)
@@ -166,7 +166,7 @@ pub fn reduce_scatter(fabric: &Fabric, workers: u32, size: Bytes) -> Cost {
     fabric.cost(size, ring_steps(workers), others(workers), others(workers))
 }
 
-/// Cost of giving every worker all shares of `size` bytes, around a ring.
+/// Cost of a ring all-gather that leaves every worker with all `size` bytes.
 ///
 /// ```text
 /// (N-1) α + (N-1)/N D/β
@@ -175,17 +175,17 @@ pub fn all_gather(fabric: &Fabric, workers: u32, size: Bytes) -> Cost {
     fabric.cost(size, ring_steps(workers), others(workers), 0.0)
 }
 
-/// How one worker's data reaches all others.
+/// Algorithm of a broadcast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Broadcast {
-    /// Along a binomial tree, whole messages; for small sizes:
+    /// Along a binomial tree with whole messages; suited to small sizes:
     ///
     /// ```text
     /// ⌈log₂ N⌉ (α + D/β)
     /// ```
     #[default]
     Tree,
-    /// Shares to everybody along a tree, then an all-gather around a ring; for large sizes:
+    /// Scatter along a tree, then an all-gather around a ring; suited to large sizes:
     ///
     /// ```text
     /// (⌈log₂ N⌉ + N-1) α + 2(N-1)/N D/β
@@ -194,7 +194,7 @@ pub enum Broadcast {
 }
 
 impl Broadcast {
-    /// Cost of giving `size` bytes of one worker to all of `workers`.
+    /// Cost of broadcasting `size` bytes from one worker to all of `workers`.
     pub fn cost(self, fabric: &Fabric, workers: u32, size: Bytes) -> Cost {
         let depth = rounds(workers);
         match self {
@@ -206,43 +206,44 @@ impl Broadcast {
     }
 }
 
-/// Equal nodes with several workers each.
+/// Identical nodes with several workers each.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hierarchy {
-    /// Workers of one node.
+    /// Workers per node.
     pub per_node: u32,
     /// Number of nodes.
     pub nodes: u32,
-    /// Between workers of a node.
+    /// Network between the workers of a node.
     pub intra: Fabric,
-    /// Between nodes; `bandwidth` is that of a node's port, which its workers share.
+    /// Network between nodes; `bandwidth` is the bandwidth of a node's port, which its workers share.
     pub inter: Fabric,
 }
 
 impl Hierarchy {
-    /// Cost of summing `size` bytes of every worker on two levels: reduce-scatter within nodes; ring all-reduce
-    /// between nodes, every worker with its share; all-gather within nodes. For g workers on each of m nodes:
+    /// Cost of a two-level all-reduce of `size` bytes per worker: reduce-scatter within nodes; ring all-reduce
+    /// between nodes, in which every worker handles its share; all-gather within nodes. For g workers on each of m
+    /// nodes:
     ///
     /// ```text
     /// 2(g-1) α₁ + 2(g-1)/g D/β₁ + (g-1)/g D/(sπ₁)  +  2(m-1) α₂ + 2(m-1)/m D/β₂ + (m-1)/m D/(g s π₂)
     /// ```
     ///
-    /// With one node, or with one worker on each, this is the ring.
+    /// With one node, or with one worker per node, this equals the ring.
     pub fn cost(&self, size: Bytes) -> Cost {
         let inside = AllReduce::Ring.cost(&self.intra, self.per_node, size);
         let mut between = AllReduce::Ring.cost(&self.inter, self.nodes, size);
-        // A node's workers share its port, but each combines its own share.
+        // The workers of a node share its port, but each combines only its own share.
         between.reduction = between.reduction / f64::from(self.per_node.max(1));
         inside.then(between)
     }
 
-    /// Time of it.
+    /// Time of a two-level all-reduce of `size` bytes per worker.
     pub fn time(&self, size: Bytes) -> Seconds {
         self.cost(size).total()
     }
 }
 
-/// What no all-reduce can beat, each cause by itself: ⌈log₂ N⌉ α, 2(N-1)/N D/β and (N-1)/N D/(sπ).
+/// Lower bound of any all-reduce, separately for each cause: ⌈log₂ N⌉ α, 2(N-1)/N D/β and (N-1)/N D/(sπ).
 pub fn lower_bound(fabric: &Fabric, workers: u32, size: Bytes) -> Cost {
     fabric.cost(size, rounds(workers), 2.0 * others(workers), others(workers))
 }

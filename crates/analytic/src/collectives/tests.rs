@@ -19,7 +19,7 @@ fn no_less(a: Seconds, b: Seconds) -> bool {
     a.get() >= b.get() * (1.0 - 1e-12)
 }
 
-/// Every collective here, on N workers.
+/// The cost of every collective in this module on N workers.
 fn all(fabric: &Fabric, workers: u32, size: Bytes) -> Vec<Cost> {
     let mut costs: Vec<Cost> =
         AllReduce::ALL.iter().map(|algorithm| algorithm.cost(fabric, workers, size)).collect();
@@ -97,7 +97,7 @@ fn the_printed_curve_may_jump_and_the_default_does_not() {
     assert!((at(&curve, 1024.0) - 21.0).abs() < 1e-12);
     assert!((at(&curve, 512.0) - 20.0).abs() < 1e-12);
     assert!((at(&curve, 1.0) - 11.0).abs() < 1e-12);
-    // Guards: less than a byte is a byte; nothing is nothing; no time is negative.
+    // Guards: sizes below one byte count as one byte, zero bytes take no time, and no time is negative.
     assert!((at(&curve, 1e-9) - 11.0).abs() < 1e-12);
     assert!(at(&curve, 0.0).abs() < 1e-300);
     let printed = curve.with_offset_below(Seconds::new(-2.0));
@@ -145,7 +145,7 @@ proptest! {
         prop_assert!(close(ring.latency, fabric.step * (2.0 * f64::from(n - 1))));
         let halves = reduce_scatter(&fabric, n, size).then(all_gather(&fabric, n, size));
         prop_assert_eq!(ring, halves);
-        // Eq. 7 with δ = 2(N-1)α is the ring.
+        // Eq. 7 with δ = 2(N-1)α equals the ring.
         prop_assert!(close(ring.line(size).time(size), ring.total()));
     }
 

@@ -16,10 +16,10 @@ use stepcast_core::strategy::{Architecture, Fusion, Synchronisation};
 
 /// Liu 2022: bulk-synchronous all-reduce that overlaps the backward pass.
 ///
-/// Beyond the paper: computing times are those of a profile, or of [`Speed`] with the work on weights beside the
-/// operations; any fusion rule and algorithm; all-reduces run at the rate of the slowest port; each of their steps costs
-/// the network's latency and start-up; hosts that copy are in series with the wire; workers may be unequal, and every
-/// all-reduce then waits for the slowest.
+/// Extensions beyond the paper: computing times come from a profile, or from [`Speed`], which adds the work per
+/// weight to the operations; any fusion rule and all-reduce algorithm can be used; all-reduces run at the rate of the
+/// slowest port; every algorithm step costs the latency and start-up of the network; copies on the hosts do not
+/// overlap the transfer on the wire; workers may differ, in which case every all-reduce waits for the slowest one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Liu2022;
 
@@ -137,7 +137,7 @@ fn inapplicable(fault: Fault) -> Fault {
     Fault::in_key("model.profile", fault.reason, fault.remedy)
 }
 
-/// What is assumed about devices, and whether messages of such sizes were measured.
+/// Warnings about assumed device efficiencies and about message sizes outside the measured range.
 pub fn assumptions(scenario: &Scenario, update: &Curve, flushes: &[Flush]) -> Vec<Warning> {
     let mut warnings = match scenario.profile() {
         Some(_) => Vec::new(),
@@ -158,7 +158,7 @@ pub fn assumptions(scenario: &Scenario, update: &Curve, flushes: &[Flush]) -> Ve
     warnings
 }
 
-/// What a worker of every group computes in a mean step, and what it waits for before.
+/// Start delay and mean computing pass of a worker of each group.
 pub fn passes(scenario: &Scenario) -> Result<Vec<(Seconds, Pass)>, Fault> {
     let recorded = scenario.profile().map(Recorded::new).transpose()?;
     let pass = |index: usize| match &recorded {
@@ -171,7 +171,7 @@ pub fn passes(scenario: &Scenario) -> Result<Vec<(Seconds, Pass)>, Fault> {
     Ok((0..scenario.cluster.groups.len()).map(pass).collect())
 }
 
-/// A fusion rule on the machines of a scenario.
+/// The schedule of a fusion rule on the machines of a scenario.
 pub fn schedule(scenario: &Scenario, fusion: &Fusion, update: &Curve) -> Schedule {
     match fusion {
         Fusion::None => Schedule::PerLayer,
@@ -189,14 +189,14 @@ pub fn schedule(scenario: &Scenario, fusion: &Fusion, update: &Curve) -> Schedul
     }
 }
 
-/// Telling everybody what is ready everywhere: a few bytes to one worker and back, along a tree.
+/// Time to agree on the gradients that are ready on all workers: a few bytes to one worker and back, along a tree.
 fn negotiation(scenario: &Scenario) -> Seconds {
     let network = &scenario.cluster.network;
     let workers = scenario.cluster.workers().max(1);
     (network.latency + network.startup) * (2.0 * (workers as f64).log2().ceil())
 }
 
-/// What most of the time of `messages` of `size` in all goes to.
+/// The resource that takes most of the time of `messages` messages with a total of `size` bytes.
 fn network_bottleneck(scenario: &Scenario, messages: usize, size: Bytes) -> Bottleneck {
     let whole = scenario_cost(scenario, size);
     let host = match scenario.cluster.network.host_rate {

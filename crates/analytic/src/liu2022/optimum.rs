@@ -1,20 +1,20 @@
-//! The best way to cut the gradients into messages.
+//! The optimal fusion of gradients into messages.
 //!
-//! One all-reduce runs at a time and gradients travel in the order of the backward pass, so that a plan is a set of
-//! cuts. When the channel is free again after the first i gradients, nothing else of the past matters, and later is
-//! never better: the earliest time E(i) obeys
+//! All-reduces run one at a time and gradients are sent in backward order, so a plan is a set of cuts. The time at
+//! which the channel becomes free after the first i gradients is all that matters for the rest of the plan, and an
+//! earlier time is never worse. The earliest time E(i) satisfies
 //!
 //! ```text
 //! E(0) = 0        E(i) = min over k < i of  max(E(k), ready(i)) + t(D(k+1) + … + D(i))
 //! ```
 //!
-//! for any t. Exact; O(n²) evaluations of t.
+//! for any t. The result is exact and takes O(n²) evaluations of t.
 
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::Pass;
 use stepcast_core::quantity::{Bytes, Seconds};
 
-/// How many gradients each message of the best plan has; of equally fast plans one with few messages.
+/// Number of gradients in each message of the best plan; among equally fast plans, one with few messages.
 pub fn optimum(pass: &Pass, update: &Curve) -> Vec<u32> {
     let mut ready = vec![Seconds::ZERO];
     let mut sent = vec![Bytes::ZERO];

@@ -1,26 +1,26 @@
-//! The recursions of eqs. 8 and 12-17, and those of the rules that frameworks have.
+//! The recursions of eqs. 8 and 12-17, and those of the fusion rules of frameworks.
 //!
-//! Time 0 is the end of the backward pass of layer n, the first that has gradients. One all-reduce runs at a time, in
-//! the order of the backward pass.
+//! Time 0 is the end of the backward pass of layer n, which produces the first gradients. All-reduces run one at a
+//! time, in the order of the backward pass.
 
 use super::schedule::{Buffer, Flush, Outcome, Plan, Reading, Schedule};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::{Layer, Pass};
 use stepcast_core::quantity::{Bytes, Seconds};
 
-/// The times of one step; nothing is allocated.
+/// The times of one step, computed without allocation.
 pub fn osf(pass: &Pass, update: &Curve, schedule: &Schedule) -> Outcome {
     run(pass, update, schedule, |_| ())
 }
 
-/// The times of one step, and every message.
+/// The times of one step and all its messages.
 pub fn plan(pass: &Pass, update: &Curve, schedule: &Schedule) -> Plan {
     let mut flushes = Vec::new();
     let outcome = run(pass, update, schedule, |flush| flushes.push(flush));
     Plan { flushes, outcome }
 }
 
-/// Goes through the backward pass once and hands every message to `sink`.
+/// Runs through the backward pass once and passes every message to `sink`.
 fn run(pass: &Pass, update: &Curve, schedule: &Schedule, mut sink: impl FnMut(Flush)) -> Outcome {
     let mut channel = Channel { free: Seconds::ZERO, update };
     match *schedule {
@@ -29,13 +29,13 @@ fn run(pass: &Pass, update: &Curve, schedule: &Schedule, mut sink: impl FnMut(Fl
         }
         _ => in_order(pass, &mut channel, schedule, &mut sink),
     }
-    // Layers without gradients at the end still have to be computed: T_update is never below T_overlap.
+    // Final layers without gradients still have to be computed, so T_update is never below T_overlap.
     let overlap = pass.overlap();
     let computing = pass.computing();
     Outcome { computing, update: channel.free.max(overlap), overlap, after: pass.update }
 }
 
-/// One all-reduce at a time.
+/// A channel that runs one all-reduce at a time.
 struct Channel<'a> {
     free: Seconds,
     update: &'a Curve,
@@ -53,9 +53,9 @@ impl Channel<'_> {
 #[derive(Clone, Copy)]
 struct Filling {
     size: Bytes,
-    /// Gradients in it.
+    /// Number of gradients in the buffer.
     tensors: u32,
-    /// Messages before it.
+    /// Number of messages sent before it.
     number: usize,
 }
 
@@ -106,7 +106,8 @@ fn in_order(pass: &Pass, channel: &mut Channel<'_>, schedule: &Schedule, sink: &
     }
 }
 
-/// Horovod's loop. Where it idles, a cycle begins every `cycle`; gradients find it half-way, as they do on average.
+/// Horovod's loop. When idle, it starts a cycle every `cycle`; the first gradient is ready in the middle of a cycle,
+/// the mean case.
 fn in_cycles(
     pass: &Pass,
     channel: &mut Channel<'_>,
@@ -151,7 +152,7 @@ fn in_cycles(
     }
 }
 
-/// Index, time and size of every gradient.
+/// Index, ready time and size of every gradient.
 fn ready_times(pass: &Pass) -> impl Iterator<Item = (usize, Seconds, Bytes)> {
     let ready = pass.layers.iter().enumerate().scan(Seconds::ZERO, |ready, (index, layer)| {
         if index > 0 {
@@ -163,18 +164,19 @@ fn ready_times(pass: &Pass) -> impl Iterator<Item = (usize, Seconds, Bytes)> {
 }
 
 impl Schedule {
-    /// What happens to a buffer that has just got the gradients of `layer`, before `next`: none if it stays for those
-    /// of `next`; otherwise how long it waits before it is sent.
+    /// How long a buffer that has just received the gradients of `layer` waits before it is sent, or `None` if it
+    /// stays open for the gradients of `next`.
     fn wait(&self, update: &Curve, buffer: Filling, layer: &Layer, next: &Layer) -> Option<Seconds> {
         let unless = |joins: bool| (!joins).then_some(Seconds::ZERO);
         match self {
             Self::PerLayer | Self::Horovod { .. } => Some(Seconds::ZERO),
             Self::AtEnd => None,
             Self::Fused(fusion) => match fusion.timeout {
-                // The timeout is compared with the layer that is waited for, and equality is a timeout in eqs. 12, 13
-                // and 14 alike (errata 4.2, 1 and 2; print loses bytes otherwise).
+                // The timeout is compared with the backward time of the next layer, and equality counts as a timeout
+                // in all of eqs. 12, 13 and 14 (errata 4.2, 1 and 2; the printed equations lose bytes otherwise).
                 Some(timeout) if next.backward >= timeout => Some(timeout),
-                // Only when it is there does the scheduler learn that it does not fit (errata 4.2, 6).
+                // The scheduler learns that the next layer does not fit only once its gradients are ready (errata
+                // 4.2, 6).
                 _ if buffer.size + next.gradients > fusion.size => Some(next.backward),
                 _ => None,
             },

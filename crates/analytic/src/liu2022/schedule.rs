@@ -1,29 +1,30 @@
-//! Which gradients travel together, and what comes of it.
+//! Fusion schedules of gradients, and the resulting messages and times.
 
 use std::sync::Arc;
 use stepcast_core::prediction::Communication;
 use stepcast_core::quantity::{Bytes, Seconds};
 
-/// Whether gradients that wait for company keep the network idle.
+/// Whether the network stays idle while gradients wait to be fused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reading {
-    /// They wait while the network carries others: a message starts when the network is free and the wait over,
-    /// whichever is later (errata 4.2, 5).
+    /// Waiting overlaps other transfers: a message starts when the network is free and the wait is over, whichever is
+    /// later (errata 4.2, 5).
     #[default]
     Concurrent,
-    /// They begin to wait when the network is free: eq. 15 with corrections 1-4 of errata 4.2. Then switching
-    /// fusion off is not the limit of small buffers.
+    /// The wait begins when the network is free: eq. 15 with corrections 1-4 of errata 4.2. In this reading,
+    /// disabling fusion is not the limit of small buffers.
     Serial,
 }
 
 /// A buffer in which gradients are fused (eqs. 12-16).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Buffer {
-    /// Q: most that it holds; a larger layer travels alone. May be infinite.
+    /// Q: capacity; a larger layer is sent alone. May be infinite.
     pub size: Bytes,
-    /// A layer whose backward pass takes this long or longer is not waited for beyond it. None: it always is.
+    /// Longest wait for the next layer: if its backward pass takes this long or longer, the buffer is sent after this
+    /// time. `None` means that the buffer always waits.
     pub timeout: Option<Seconds>,
-    /// How waiting and sending go together.
+    /// Whether waiting and sending overlap.
     pub reading: Reading,
 }
 
@@ -33,94 +34,97 @@ impl Buffer {
         Self { size, timeout: None, reading: Reading::default() }
     }
 
-    /// The same with a timeout.
+    /// Sets the timeout.
     #[must_use]
     pub fn timeout(self, timeout: Seconds) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// The same in another reading.
+    /// Sets the reading of eq. 15.
     #[must_use]
     pub fn reading(self, reading: Reading) -> Self {
         Self { reading, ..self }
     }
 }
 
-/// Which gradients travel together.
+/// Rule that decides which gradients are fused into one message.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Schedule {
-    /// None: each layer's as soon as they are there (eq. 8).
+    /// No fusion: the gradients of each layer are sent as soon as they are ready (eq. 8).
     #[default]
     PerLayer,
-    /// All, after the backward pass: what CSF assumes (eq. 2).
+    /// All gradients in one message after the backward pass, as CSF assumes (eq. 2).
     AtEnd,
-    /// Those that fit into a buffer (eqs. 12-16).
+    /// Gradients that fit into a buffer (eqs. 12-16).
     Fused(Buffer),
-    /// adaFusion: those whose fusion saves more than waiting for them costs (eq. 17). A layer i joins the buffer B if
+    /// adaFusion: layers are fused if that saves more time than the wait costs (eq. 17). Layer i joins the buffer B
+    /// if
     ///
     /// ```text
     /// t_update(B + D(i)) + t_backward(i) < t_update(B) + t_update(D(i))
     /// ```
     ///
-    /// Print has t_wait(i), the wait of layer i for the layer after it; what fusing i costs is the wait of the
-    /// buffer for i (errata 4.3). The decision is made ahead, from the model: what is not to be joined does not wait.
+    /// The paper prints t_wait(i), the wait of layer i for the layer after it, but the cost of fusing i is the wait
+    /// of the buffer for i (errata 4.3). The decision is made ahead from the model, so a layer that is not fused
+    /// causes no wait.
     Adaptive {
-        /// A layer whose backward pass takes this long or longer is never waited for.
+        /// Never wait for a layer whose backward pass takes this long or longer.
         timeout: Option<Seconds>,
     },
-    /// MG-WFBP as section 4.2 of the paper describes it: layer i waits for the layer after it in the backward pass if
-    /// that takes less time than t_update(D(i)) + `overhead`.
+    /// MG-WFBP as described in section 4.2 of the paper: layer i waits for the next layer in the backward pass if
+    /// that layer takes less time than t_update(D(i)) + `overhead`.
     MgWfbp {
-        /// What one all-reduce costs whatever its size.
+        /// Fixed cost of one all-reduce.
         overhead: Seconds,
     },
-    /// As PyTorch's `DistributedDataParallel` does once it has seen one backward pass: a bucket is closed by the gradient
-    /// that brings it to its size or beyond.
+    /// PyTorch's `DistributedDataParallel` after its first backward pass: a bucket is closed by the gradient with
+    /// which it reaches or exceeds its size.
     Pytorch {
         /// Size of the first bucket.
         first: Bytes,
-        /// Size of the others.
+        /// Size of the other buckets.
         cap: Bytes,
     },
-    /// As Horovod does: whenever a cycle begins, all gradients that are ready are sent, in messages of at most
-    /// `threshold`, a larger one alone; the next cycle begins when they have been, and not before `cycle` is over.
+    /// Horovod: at the start of every cycle, all ready gradients are sent in messages of at most `threshold`; a
+    /// larger gradient is sent alone. The next cycle starts after these messages, but not before `cycle` has passed.
     Horovod {
-        /// Most that travels together.
+        /// Largest size of a fused message.
         threshold: Bytes,
-        /// Shortest time from one cycle to the next.
+        /// Minimum time between the starts of two cycles.
         cycle: Seconds,
-        /// Agreeing on what is ready, once a cycle.
+        /// Time per cycle for workers to agree on the gradients that are ready.
         negotiation: Seconds,
     },
-    /// As given: how many gradients each message has, in backward order; what is left over travels alone.
+    /// Given explicitly: number of gradients in each message, in backward order; remaining gradients are sent alone.
     Buckets(Arc<[u32]>),
 }
 
 /// One message.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Flush {
-    /// The first of its layers, in backward order.
+    /// Its first layer, in backward order.
     pub first: usize,
-    /// The last of its layers.
+    /// Its last layer.
     pub last: usize,
-    /// F: gradients of all of them.
+    /// F: size of the gradients of all its layers.
     pub size: Bytes,
-    /// When the first of them was ready.
+    /// When the gradients of the first layer were ready.
     pub since: Seconds,
-    /// When the last of them was ready.
+    /// When the gradients of the last layer were ready.
     pub ready: Seconds,
-    /// t_wait: how long it then waited for a layer that did not come in time or did not fit (eq. 14).
+    /// t_wait: how long it then waited for a layer that came too late or did not fit (eq. 14).
     pub wait: Seconds,
-    /// Agreeing on it, before its all-reduce.
+    /// Time for workers to agree on the message, before its all-reduce.
     pub negotiation: Seconds,
     /// When its all-reduce starts.
     pub start: Seconds,
-    /// When it ends.
+    /// When its all-reduce ends.
     pub end: Seconds,
 }
 
 impl Flush {
-    /// When it leaves under `schedule`, if the network is free: so long after the backward pass of this layer.
+    /// When the message is sent under `schedule` if the network is free: a layer, and the delay after its backward
+    /// pass.
     pub fn leaves(&self, schedule: &Schedule) -> (usize, Seconds) {
         let timeout = match schedule {
             Schedule::Fused(buffer) => buffer.timeout,
@@ -128,7 +132,7 @@ impl Flush {
         };
         match timeout.filter(|timeout| self.wait.get().total_cmp(&timeout.get()).is_eq()) {
             Some(timeout) => (self.last, timeout),
-            // A buffer that waited, but not until the timeout, waited for the layer that did not fit.
+            // A buffer that waited, but not until the timeout, waited for a layer that did not fit.
             None => (self.last + usize::from(self.wait > Seconds::ZERO), Seconds::ZERO),
         }
     }
@@ -139,11 +143,11 @@ impl Flush {
 pub struct Outcome {
     /// T_comp: forward and backward pass (eqs. 4 and 5).
     pub computing: Seconds,
-    /// T_update: from the first gradients to the end of the last all-reduce (eqs. 9 and 16).
+    /// T_update: time from the first gradients to the end of the last all-reduce (eqs. 9 and 16).
     pub update: Seconds,
-    /// T_overlap: the part of it during which the backward pass goes on (eq. 10).
+    /// T_overlap: the part of T_update during which the backward pass is still running (eq. 10).
     pub overlap: Seconds,
-    /// What follows the exchange: the optimiser.
+    /// Time of the optimiser, which follows the exchange.
     pub after: Seconds,
 }
 
@@ -153,12 +157,13 @@ impl Outcome {
         self.update - self.overlap
     }
 
-    /// The whole step: forward pass, backward pass of layer n, T_update, and what follows.
+    /// Duration of the whole step: forward pass, backward pass of layer n, T_update, and the optimiser.
     pub fn iteration(&self) -> Seconds {
         self.computing + self.exposed() + self.after
     }
 
-    /// OSF: computing against the whole step (eqs. 3 and 11); 1 where nothing is exposed, even if nothing is computed.
+    /// OSF: computing time divided by the duration of the step (eqs. 3 and 11); 1 if no communication is exposed,
+    /// even if nothing is computed.
     pub fn factor(&self) -> f64 {
         if self.exposed() > Seconds::ZERO { (self.computing + self.after) / self.iteration() } else { 1.0 }
     }
@@ -169,18 +174,18 @@ impl Outcome {
 pub struct Plan {
     /// The messages in the order in which they are sent.
     pub flushes: Vec<Flush>,
-    /// The times.
+    /// The times of the step.
     pub outcome: Outcome,
 }
 
 impl Plan {
-    /// Bytes of all messages: those of all gradients.
+    /// Total size of all messages, which equals the size of all gradients.
     pub fn sent(&self) -> Bytes {
         self.flushes.iter().map(|flush| flush.size).sum()
     }
 
-    /// Where the time of communication goes (section 3.3 and Figures 5 and 7 of the paper), from the first gradients to
-    /// the end of the last all-reduce.
+    /// Breakdown of the communication time (section 3.3 and Figures 5 and 7 of the paper), from the first gradients
+    /// to the end of the last all-reduce.
     pub fn communication(&self) -> Communication {
         let mut parts = Communication { exposed: self.outcome.exposed(), ..Communication::default() };
         let mut free = Seconds::ZERO;

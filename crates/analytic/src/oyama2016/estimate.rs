@@ -1,7 +1,8 @@
-//! From a scenario to SPRINT's threads: what was measured, and estimates by data sheets for the rest.
+//! From a scenario to SPRINT's threads: measured times where given, estimates from data sheets otherwise.
 //!
-//! An estimate is the bytes that a task moves for each parameter over the rate they move at: the link to the device, the
-//! device's memory, or the memory of the host as one thread gets it. The all-reduce is a ring through the nodes.
+//! An estimate divides the bytes that a task moves per parameter by the rate at which they move: that of the link to
+//! the device, of the device's memory, or of the host memory as seen by one thread. The all-reduce is a ring over the
+//! nodes.
 
 use super::kernels::{Outside, gradient_time};
 use super::structure::Structure;
@@ -14,17 +15,17 @@ use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use stepcast_core::scenario::{ASSUMED_HOST_MEMORY_RATE, KernelTimes, ModelSource, Scenario};
 use stepcast_core::speed::Speed;
 
-/// Bytes of a parameter or gradient.
+/// Bytes per parameter or gradient.
 const ELEMENT: f64 = 4.0;
 
-/// What was estimated rather than measured.
+/// Inputs that were estimated rather than measured.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Assumed {
-    /// Keys that the scenario does not give.
+    /// Keys that the scenario omits.
     pub keys: Vec<&'static str>,
-    /// What of the gradient lies outside what was measured.
+    /// The part of the gradient's time that is extrapolated.
     pub outside: Outside,
-    /// Whether the gradient's time is what the device is taken to make of the model's layers.
+    /// Whether the time of the gradient is derived from the device's rates and the model's layers.
     pub by_device: bool,
 }
 
@@ -35,7 +36,7 @@ pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Fault> {
     let options = &scenario.oyama2016;
     let mut assumed = Assumed::default();
 
-    // Fewer workers than fill a node are one node.
+    // Fewer workers than a node holds form one node.
     let gpus = cluster.workers_per_node().min(group.count);
     let nodes = group.count / gpus;
     let batch = scenario.batch(0);
@@ -71,7 +72,7 @@ pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Fault> {
             let fabric = Fabric {
                 step: cluster.network.latency + cluster.network.startup,
                 bandwidth: port.to_bytes_per_sec() * cluster.network.efficiency,
-                // Adding two numbers moves three.
+                // Adding two numbers accesses memory three times.
                 reduce: FlopsPerSec::new(host.get() / (3.0 * ELEMENT)),
                 element: Bytes::new(ELEMENT),
             };

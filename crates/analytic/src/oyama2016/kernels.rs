@@ -1,4 +1,4 @@
-//! What a gradient is made of: CUDA kernels that are bound by memory (eq. 5) and matrix products (Table 2, eq. 6).
+//! The parts of a gradient: memory-bound CUDA kernels (eq. 5) and matrix products (Table 2, eq. 6).
 
 use super::sgemm::{Operands, product_time};
 use super::structure::Structure;
@@ -8,17 +8,17 @@ use stepcast_core::scenario::{KernelTime, KernelTimes};
 /// A matrix product of Table 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SgemmKernel {
-    /// Convolutions, forward.
+    /// Forward pass of convolutions.
     Convolution,
-    /// Fully connected layers, forward.
+    /// Forward pass of fully connected layers.
     FullyConnected,
     /// Gradient of the weights.
     WeightGradient,
-    /// Gradient of the biases. The last layer's is missing in the table (errata 2.5, item 3), and here.
+    /// Gradient of the biases. The last layer is missing in the table (errata 2.5, item 3), and therefore here.
     BiasGradient,
-    /// Gradient of what a fully connected layer reads.
+    /// Gradient of the input of a fully connected layer.
     InputGradientFullyConnected,
-    /// Gradient of what a convolution reads.
+    /// Gradient of the input of a convolution.
     InputGradientConvolution,
 }
 
@@ -35,7 +35,7 @@ impl SgemmKernel {
         }
     }
 
-    /// Which matrix is transposed (errata 2.1; the paper measures each case and does not say which is which).
+    /// Which matrix is transposed (errata 2.1; the paper measures each case without saying which kernel uses which).
     pub fn operands(self) -> Operands {
         match self {
             Self::Convolution | Self::FullyConnected | Self::BiasGradient => Operands::Plain,
@@ -48,29 +48,29 @@ impl SgemmKernel {
 /// A product of an m×k and a k×n matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Product {
-    /// What it is for.
+    /// Purpose of the product.
     pub kernel: SgemmKernel,
-    /// l, from 1.
+    /// Layer l, counted from 1.
     pub layer: usize,
     /// [m, n, k], whole numbers.
     pub size: [f64; 3],
 }
 
-/// A kernel bound by memory. Only `im2col` and the existence of `softmax` are in the paper's text; the others are the
-/// usual ones in the same form (errata 2.1).
+/// A memory-bound kernel. The paper mentions only `im2col` and the existence of `softmax`; the others are the usual
+/// ones in the same form (errata 2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CudaKernel {
-    /// Patches of the input as a matrix.
+    /// Unfolds patches of the input into a matrix.
     Im2col,
-    /// The same backwards, for a convolution's input.
+    /// The reverse of `im2col`, for the gradient of a convolution's input.
     Col2im,
     /// Non-linearity.
     Activation,
-    /// Its derivative.
+    /// Derivative of the non-linearity.
     ActivationGradient,
-    /// Max-pooling, where there is some.
+    /// Max-pooling, if the layer has any.
     Pool,
-    /// The same backwards.
+    /// Gradient of max-pooling.
     PoolGradient,
     /// Softmax and loss.
     Softmax,
@@ -113,7 +113,7 @@ impl Structure {
             let Some(next) = layers.get(number) else { continue };
             add(Kernel::BiasGradient, [1.0, maps, area]);
             if number >= self.convolutions() {
-                // The fully connected layer reads what is pooled (errata 2.5, item 2).
+                // The fully connected layer reads the pooled maps (errata 2.5, item 2).
                 let inputs = square(layer.side) * maps;
                 add(Kernel::InputGradientFullyConnected, [batch, inputs, next.maps as f64]);
             } else {
@@ -124,7 +124,7 @@ impl Structure {
         products
     }
 
-    /// The kernels bound by memory, with the elements that they touch for `batch` samples.
+    /// The memory-bound kernels, with the number of elements that each touches for `batch` samples.
     pub fn cuda_kernels(&self, batch: u32) -> Vec<(CudaKernel, f64)> {
         use CudaKernel as Kernel;
         let batch = f64::from(batch);
@@ -153,13 +153,13 @@ impl Structure {
 /// How much of a gradient's time is extrapolated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outside {
-    /// Kernels on fewer or more elements than they were fitted to.
+    /// Kernels on fewer or more elements than in the fit.
     pub kernels: usize,
-    /// Matrix products outside the table of measured ones.
+    /// Matrix products outside the measured table.
     pub products: usize,
 }
 
-/// Eq. 4: the gradient of `batch` samples, and what of it lies outside what was measured.
+/// Eq. 4: time of the gradient of `batch` samples, and how much of it is extrapolated.
 pub fn gradient_time(structure: &Structure, times: &KernelTimes, batch: u32) -> (Seconds, Outside) {
     let mut outside = Outside::default();
     let cuda = structure.cuda_kernels(batch).into_iter().map(|(kernel, elements)| {

@@ -10,10 +10,10 @@ use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
 
-/// Oyama 2016: nodes of several GPUs that compute without waiting and all-reduce beside it.
+/// Oyama 2016: nodes of several GPUs that compute without waiting while update threads run the all-reduce.
 ///
-/// The iteration is that of a GPU thread, which alone decides the throughput (eq. 10); what the update threads do
-/// meanwhile decides the minibatch and stands in `updating`.
+/// The iteration is that of a GPU thread, which alone determines the throughput (eq. 10). The update threads,
+/// reported in `updating`, determine the minibatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Oyama2016;
 
@@ -95,7 +95,7 @@ impl Method for Oyama2016 {
             batch: threads.batch,
             compute: computing,
             ready: Seconds::ZERO,
-            // Nobody waits for a worker, and nobody makes up for it.
+            // No worker waits for another, so a slower worker always lowers the throughput.
             slack: Some(0.0),
         };
         let bottleneck =

@@ -1,12 +1,13 @@
-//! Oyama et al. 2016: SPRINT, asynchronous training on nodes of several GPUs that all-reduce beside computing.
+//! Oyama et al. 2016: SPRINT, asynchronous training on nodes of several GPUs whose all-reduce overlaps computing.
 //!
-//! Every node has a GPU thread for each GPU and one update thread; all loop without waiting for each other, but for
-//! mutexes within a node and the all-reduce between update threads. [`Structure`] is the network's shape (eqs. 2 and
-//! 3), [`gradient_time`] what its gradient takes (eqs. 4-6, Table 2), [`Threads`] the coefficients of Tables 3 and 4
-//! with lock waits (eq. 7) and the barrier (eq. 8, [`barrier`]); [`Threads::steady`] solves for the two iteration times
-//! that depend on each other and gives minibatch and epoch (eqs. 9 and 10). [`Oyama2016`] applies it to a scenario.
+//! Every node has one GPU thread per GPU and one update thread. All of them loop without waiting for each other,
+//! except for mutexes within a node and the all-reduce between update threads. [`Structure`] is the shape of the
+//! network (eqs. 2 and 3), [`gradient_time`] the time of its gradient (eqs. 4-6, Table 2), and [`Threads`] holds the
+//! coefficients of Tables 3 and 4 with lock waits (eq. 7) and the barrier (eq. 8, [`barrier`]). [`Threads::steady`]
+//! solves for the two mutually dependent iteration times and gives minibatch and epoch (eqs. 9 and 10). [`Oyama2016`]
+//! applies the model to a scenario.
 //!
-//! Where the code departs from print it follows the errata, section 2, named at the place.
+//! Departures from the printed equations follow section 2 of the errata and are marked where they occur.
 
 pub mod barrier;
 mod estimate;

@@ -1,29 +1,30 @@
-//! Times of matrix products: between measured ones (section 3.3.2), or by what was fitted to them.
+//! Times of matrix products: interpolated between measured ones (section 3.3.2), or predicted by a fitted model.
 //!
-//! The paper fits {mnk, mn, mk, nk, m, n, k, 1} to the eight corners of the cell that holds a size. Eight unknowns on the
-//! corners of a box: the fit is exact and is trilinear interpolation (errata 2.1), which is what is done here.
+//! The paper fits {mnk, mn, mk, nk, m, n, k, 1} to the eight corners of the cell that contains a size. With eight
+//! unknowns and eight corners of a box the fit is exact and equals trilinear interpolation (errata 2.1), which is
+//! used here.
 
 use stepcast_core::fitted::gemm::{Coverage, GemmTime, Shape, Transposition, Variant};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{Products, SgemmTable};
 
-/// Which matrix is transposed: the kernels that are called differ.
+/// Which matrix is transposed; this selects the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operands {
-    /// Neither.
+    /// Neither matrix.
     Plain,
-    /// The first.
+    /// The first matrix.
     FirstTransposed,
-    /// The second.
+    /// The second matrix.
     SecondTransposed,
 }
 
-/// A time between measured ones.
+/// An interpolated time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// The time.
     pub time: Seconds,
-    /// Whether the size is outside the table, so that its outermost cell was extended.
+    /// Whether the size is outside the table, so that the outermost cell was extrapolated.
     pub outside: bool,
 }
 
@@ -39,14 +40,14 @@ pub fn product_time(products: &Products, operands: Operands, size: [f64; 3]) -> 
         Operands::SecondTransposed => Transposition::Nt,
     };
     let [m, n, k] = size.map(|side| side as u32);
-    // The scenario has made sure that the variant was fitted.
+    // Resolving the scenario has checked that the variant was fitted.
     let found = model.predict(Variant { precision, transposition }, Shape { m, n, k });
     let estimate =
         |GemmTime { time, coverage, .. }| Estimate { time, outside: coverage != Coverage::Measured };
     found.map_or(Estimate { time: Seconds::ZERO, outside: true }, estimate)
 }
 
-/// The time of a product between measured ones.
+/// The time of a product, interpolated from the table.
 fn between(table: &SgemmTable, operands: Operands, size: [f64; 3]) -> Estimate {
     let times = match operands {
         Operands::Plain => &table.nn,
@@ -66,12 +67,13 @@ fn between(table: &SgemmTable, operands: Operands, size: [f64; 3]) -> Estimate {
     let (from, to) = (at(0), at(1));
     let time = trilinear(from, to, corners, size);
     let outside = (0..3).any(|axis| !(from[axis]..=to[axis]).contains(&size[axis]));
-    // An extended cell may go below zero; no product is quicker than the quickest measured.
+    // Extrapolation may go below zero; no product is faster than the fastest measured one.
     let floor = || times.iter().copied().reduce(Seconds::min).unwrap_or_default();
     Estimate { time: if outside { time.max(floor()) } else { time }, outside }
 }
 
-/// Eq. 6 on one cell: times at the corners, the last axis changing fastest, to the time at `size`.
+/// Eq. 6 on one cell: the time at `size`, interpolated from the times at the corners, with the last axis varying
+/// fastest.
 pub fn trilinear(from: [f64; 3], to: [f64; 3], corners: [Seconds; 8], size: [f64; 3]) -> Seconds {
     let share = |axis: usize| (size[axis] - from[axis]) / (to[axis] - from[axis]);
     let shares = [share(0), share(1), share(2)];
@@ -82,7 +84,7 @@ pub fn trilinear(from: [f64; 3], to: [f64; 3], corners: [Seconds; 8], size: [f64
     corners.into_iter().enumerate().map(part).sum()
 }
 
-/// Whether a corner is at the upper end of an axis.
+/// 1 if a corner is at the upper end of an axis, else 0.
 fn bit(corner: usize, axis: usize) -> usize {
     corner >> (2 - axis) & 1
 }

@@ -1,25 +1,26 @@
-//! The iteration times of GPU and update threads, which depend on each other.
+//! The mutually dependent iteration times of GPU and update threads.
 //!
-//! Everything but x = T_GPU is a function of the ratio r = T_Update/T_GPU, and x solves a quadratic (errata 2.3): a
-//! steady state is a fixed point of φ(r) = y(r)/x(r). One always exists; there can be several. All are found: an interval
-//! [a, b] of ratios is narrowed to its image under bounds of φ, halved where that does not help, dropped where the image
-//! lies outside, and searched for a change of sign when it is narrower than [`NARROW`]. Bounds follow from every term
-//! being monotone: weights are fetched less and more buffers are summed as r grows.
+//! Everything except x = T_GPU is a function of the ratio r = T_Update/T_GPU, and x solves a quadratic (errata 2.3),
+//! so a steady state is a fixed point of φ(r) = y(r)/x(r). At least one exists, and there can be several; the search
+//! finds all of them. It narrows an interval [a, b] of ratios to its image under bounds of φ, bisects it if that does
+//! not help, drops it if the image lies outside, and looks for a change of sign once the interval is narrower than
+//! [`NARROW`]. The bounds follow from the monotonicity of every term: as r grows, weights are fetched less often and
+//! more buffers are summed.
 
 use super::barrier::most_buffers;
 use super::threads::{Threads, Times};
 use stepcast_core::quantity::Seconds;
 
-/// Ratios closer than this are told apart no further: half the step of the grid that the errata recommends.
+/// Width below which an interval is not divided further: half the grid step that the errata recommends.
 const NARROW: f64 = 1.0 / 256.0;
 
-/// Narrowing that leaves more of an interval than this is given up for halving.
+/// If narrowing leaves more than this share of an interval, the interval is bisected instead.
 const WORTHWHILE: f64 = 0.5;
 
-/// Bounds are widened by this much against rounding.
+/// Bounds are widened by this relative amount to allow for rounding.
 const ROUNDING: f64 = 1e-13;
 
-/// Critical sections longer than this share of an iteration are beyond the premise of eq. 7, that they are short.
+/// Critical sections longer than this share of an iteration violate the premise of eq. 7 that they are short.
 pub(super) const SHORT: f64 = 0.3;
 
 /// A steady state.
@@ -29,15 +30,15 @@ pub struct Steady {
     pub gpu: Seconds,
     /// T_Update.
     pub update: Seconds,
-    /// What they are made of.
+    /// The parts of both iterations.
     pub times: Times,
-    /// The longest critical section against the iteration it belongs to.
+    /// Longest critical section as a share of the iteration that contains it.
     pub longest_critical: f64,
-    /// How many steady states the threads have; this is the one with the shortest critical sections.
+    /// Number of steady states; this is the one with the shortest critical sections.
     pub states: usize,
-    /// Samples whose gradients enter one update on average: N_Minibatch_avg, eq. 9.
+    /// Mean number of samples whose gradients enter one update: N_Minibatch_avg, eq. 9.
     pub minibatch: f64,
-    /// Updates between the one whose weights a gradient was computed with and the one it enters, on average.
+    /// Mean number of updates between the one whose weights a gradient used and the one that includes the gradient.
     pub staleness: f64,
 }
 
@@ -48,14 +49,14 @@ impl Steady {
         self.gpu * (samples as f64 / each)
     }
 
-    /// Whether critical sections are short against iterations, which eq. 7 takes for granted.
+    /// Whether critical sections are short compared with iterations, as eq. 7 assumes.
     pub fn premise_holds(&self) -> bool {
         self.longest_critical <= SHORT
     }
 }
 
-/// All ratios T_Update/T_GPU of steady states, ascending. There are none only if a thread takes no time, or not a finite
-/// one.
+/// All ratios T_Update/T_GPU of steady states, in ascending order. The list is empty only if a thread takes zero or
+/// infinite time.
 pub fn steady_states(threads: &Threads) -> Vec<f64> {
     let system = System::of(threads);
     let mut found = Vec::new();
@@ -68,7 +69,7 @@ pub fn steady_states(threads: &Threads) -> Vec<f64> {
 }
 
 impl Threads {
-    /// The steady state that meets the premise of short critical sections best.
+    /// The steady state that best meets the premise of short critical sections.
     pub fn steady(&self) -> Option<Steady> {
         let ratios = steady_states(self);
         let states = ratios.len();
@@ -86,9 +87,9 @@ impl Threads {
         let [lock, sum, ..] = times.update;
         let critical = [times.gpu[1] / gpu, self.update_gradient / gpu, self.update_weights / update];
         let longest_critical = critical.into_iter().fold(sum / gpus / update, f64::max);
-        // Weights are fetched at a random moment of an update. From then to the gradient's publication lie the rest of
-        // the GPU thread's iteration, for whose last part an update thread waits that comes by, and, where the buffer
-        // was collected before it was filled, the rest of that update.
+        // Weights are fetched at a random moment of an update. The gradient is published after the rest of the GPU
+        // thread's iteration, the last part of which may block an update thread; if the buffer was collected before
+        // it was filled, the rest of that update is added.
         let computing: Seconds = times.gpu[2..7].iter().copied().sum();
         let collected = (lock + sum) * ((gpus - 1.0) / (2.0 * gpus));
         Steady {
@@ -116,12 +117,12 @@ struct System {
     store: f64,
 }
 
-/// What depends on the ratio and on nothing else.
+/// The terms that depend only on the ratio.
 #[derive(Debug, Clone, Copy)]
 struct Terms {
     /// F.
     fetch: f64,
-    /// S + T_Barrier: the buffers of the node that has most of them (errata 2.2).
+    /// S + T_Barrier: the buffers of the node with the most new gradients (errata 2.2).
     buffers: f64,
     /// U²/2r.
     publishing: f64,
@@ -143,8 +144,8 @@ impl System {
         }
     }
 
-    /// An interval outside of which there is no fixed point: no thread is quicker than alone, nor slower than with the
-    /// longest waits for threads that are.
+    /// An interval that contains all fixed points: no thread is faster than it would be alone, nor slower than with
+    /// the longest waits, which occur when the other threads run as fast as alone.
     fn everything(&self) -> Option<(f64, f64)> {
         let gpus = f64::from(self.gpus);
         let (x, y) = (self.gpu_alone, self.update_alone);
@@ -192,10 +193,10 @@ impl System {
         self.update_of(terms.fetch, terms.buffers, gpu) / (gpu * ratio) - 1.0
     }
 
-    /// Bounds of φ between the ends of an interval.
+    /// Bounds of φ over an interval.
     fn image(&self, low: f64, high: f64) -> (f64, f64) {
         let (a, b) = (self.terms(low), self.terms(high));
-        // Largest where r = 1.
+        // Largest at r = 1.
         let peak = if low <= 1.0 && high >= 1.0 { self.sum.powi(2) / 2.0 } else { a.summing.max(b.summing) };
         let fastest = self.gpu_of(b.fetch, b.publishing, a.summing.min(b.summing));
         let slowest = self.gpu_of(a.fetch, a.publishing, peak);
@@ -221,8 +222,8 @@ impl System {
         found.extend(self.root(low, high));
     }
 
-    /// The root between two ratios, if the sign changes: regula falsi in which an end that stays twice counts half
-    /// (Illinois): half a dozen steps here.
+    /// The root between two ratios, if the sign changes, by regula falsi in the Illinois variant (the value at an end
+    /// that is kept twice is halved). It takes about half a dozen steps here.
     fn root(&self, mut low: f64, mut high: f64) -> Option<f64> {
         let (mut at_low, mut at_high) = (self.excess(low), self.excess(high));
         if at_low == 0.0 || at_high == 0.0 {

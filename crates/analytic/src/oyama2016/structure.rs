@@ -1,27 +1,27 @@
-//! The shape of a network that SPRINT trains: convolutions with square windows, each maybe pooled, then fully connected
-//! layers (section 3.2).
+//! The shape of a network that SPRINT trains: convolutions with square windows, each optionally followed by pooling,
+//! then fully connected layers (section 3.2).
 
 use std::fmt;
 use stepcast_core::model::{Model, Op};
 
-/// Larger maps and sides are slips of the keyboard; up to it, areas can be counted.
+/// Larger numbers of maps and larger sides are taken for typing errors; up to this limit, areas do not overflow.
 const MAX_SIZE: u64 = 1_000_000;
 
 /// One layer l.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layer {
-    /// Maps m_l, or outputs of a fully connected layer.
+    /// Number of maps m_l, or of outputs of a fully connected layer.
     pub maps: u64,
-    /// Side κ_l of the window that a weight belongs to: the filter's in a convolution; the whole input, x_{l−1}, in a
-    /// fully connected layer (errata 2.5, item 1).
+    /// Side κ_l of the window: that of the filter in a convolution; the whole input, x_{l−1}, in a fully connected
+    /// layer (errata 2.5, item 1).
     pub window: u64,
     /// Side x'_l before pooling.
     pub unpooled: u64,
-    /// Side x_l.
+    /// Side x_l after pooling.
     pub side: u64,
 }
 
-/// L layers, the first L_c of them convolutions.
+/// L layers, the first L_c of which are convolutions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Structure {
     input_maps: u64,
@@ -29,7 +29,7 @@ pub struct Structure {
     convolutions: usize,
 }
 
-/// Why a network has no such shape.
+/// Why a network does not have this shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StructureError(String);
 
@@ -46,9 +46,10 @@ fn wrong<T>(reason: String) -> Result<T, StructureError> {
 }
 
 impl Structure {
-    /// Eq. 2: convolutions without padding, `filter` wide, each a pair of maps and pooling; then fully connected layers.
+    /// Eq. 2: convolutions of width `filter` without padding, each given as number of maps and pooling; then fully
+    /// connected layers.
     ///
-    /// Pooling has to divide exactly: the paper states no rounding (errata 2.1).
+    /// Pooling has to divide the side exactly, because the paper states no rounding (errata 2.1).
     pub fn new(
         (input_maps, input_side): (u64, u64),
         filter: u64,
@@ -80,8 +81,8 @@ impl Structure {
         Self::checked(input_maps, layers, convolutions.len())
     }
 
-    /// The shape of a model whose layers form a chain. Sides are the model's own, so that padding and strides are
-    /// counted as they are (beyond the paper, whose convolutions have neither).
+    /// The shape of a model whose layers form a chain. Sides are taken from the model, so padding and strides are
+    /// included (an extension: the paper's convolutions have neither).
     pub fn of(model: &Model) -> Result<Self, StructureError> {
         let not_square = |name: &str| wrong(format!("layer \"{name}\" is not square"));
         let Some((input_maps, height, width)) = model.input().image() else {
@@ -147,7 +148,7 @@ impl Structure {
         Ok(Self { input_maps, layers, convolutions })
     }
 
-    /// The layers, from the input on.
+    /// The layers, starting at the input.
     pub fn layers(&self) -> &[Layer] {
         &self.layers
     }

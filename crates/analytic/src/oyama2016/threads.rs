@@ -1,10 +1,10 @@
-//! The two kinds of threads of a node and what their iterations are made of (Tables 3 and 4).
+//! The GPU and update threads of a node and the parts of their iterations (Tables 3 and 4).
 
 use super::barrier;
 use stepcast_core::prediction::Part;
 use stepcast_core::quantity::Seconds;
 
-/// What a GPU thread's iteration is made of, in the order of Algorithm 1, and the paper's names.
+/// The parts of a GPU thread's iteration in the order of Algorithm 1, with the paper's names.
 pub const GPU_PARTS: [(&str, &str); 8] = [
     ("lock weights", "LockWeights_G"),
     ("fetch weights", "FetchWeights"),
@@ -16,7 +16,7 @@ pub const GPU_PARTS: [(&str, &str); 8] = [
     ("update gradient", "UpdateGradient"),
 ];
 
-/// What an update thread's iteration is made of, in the order of Algorithm 2, and the paper's names.
+/// The parts of an update thread's iteration in the order of Algorithm 2, with the paper's names.
 pub const UPDATE_PARTS: [(&str, &str); 8] = [
     ("lock gradients", "LockGradient_U"),
     ("sum gradients", "SumGradient"),
@@ -28,16 +28,16 @@ pub const UPDATE_PARTS: [(&str, &str); 8] = [
     ("update weights", "UpdateWeights"),
 ];
 
-/// The times that do not depend on how threads meet: coefficients times parameters, samples and nodes.
+/// Times that do not depend on the interaction of threads: coefficients times parameters, samples and nodes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Threads {
     /// N_Node.
     pub nodes: u32,
-    /// N_GPU, of one node.
+    /// N_GPU, per node.
     pub gpus: u32,
     /// N_Subbatch.
     pub batch: u32,
-    /// FetchWeights where weights are new.
+    /// FetchWeights when there are new weights.
     pub fetch_weights: Seconds,
     /// LoadImage.
     pub load_images: Seconds,
@@ -51,36 +51,36 @@ pub struct Threads {
     pub update_gradient: Seconds,
     /// SumGradient of one buffer.
     pub sum_buffer: Seconds,
-    /// UpdateOldWeights, of the node's slice.
+    /// UpdateOldWeights for the node's slice.
     pub keep_old_weights: Seconds,
-    /// AddMomentum, of the node's slice.
+    /// AddMomentum for the node's slice.
     pub add_momentum: Seconds,
     /// Allreduce without the barrier.
     pub all_reduce: Seconds,
-    /// UpdateMomentum, of the node's slice.
+    /// UpdateMomentum for the node's slice.
     pub update_momentum: Seconds,
     /// UpdateWeights.
     pub update_weights: Seconds,
 }
 
-/// What the iterations are made of, given how long they are.
+/// The parts of both iterations, given the iteration times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Times {
-    /// By [`GPU_PARTS`].
+    /// One entry for each of [`GPU_PARTS`].
     pub gpu: [Seconds; 8],
-    /// By [`UPDATE_PARTS`]; the all-reduce includes the barrier.
+    /// One entry for each of [`UPDATE_PARTS`]; the all-reduce includes the barrier.
     pub update: [Seconds; 8],
     /// T_Barrier.
     pub barrier: Seconds,
 }
 
 impl Threads {
-    /// What a GPU thread does whatever the others do.
+    /// Time of a GPU thread's iteration that does not depend on the other threads.
     pub(super) fn gpu_alone(&self) -> Seconds {
         self.load_images + self.deform_images + self.compute + self.scale_gradient + self.update_gradient
     }
 
-    /// What an update thread does whatever the others do.
+    /// Time of an update thread's iteration that does not depend on the other threads.
     pub(super) fn update_alone(&self) -> Seconds {
         self.keep_old_weights
             + self.add_momentum
@@ -89,8 +89,8 @@ impl Threads {
             + self.update_weights
     }
 
-    /// Tables 3 and 4 for iterations of T_GPU and T_Update. Lock waits square the expected critical section, as printed
-    /// (errata 2.5, item 4).
+    /// Tables 3 and 4 for the iteration times T_GPU and T_Update. Lock waits square the expected critical section, as
+    /// printed (errata 2.5, item 4).
     pub fn times(&self, gpu: Seconds, update: Seconds) -> Times {
         let gpus = f64::from(self.gpus);
         let new_gradient = (update / gpu).min(1.0);
@@ -124,7 +124,7 @@ impl Threads {
     }
 }
 
-/// Eq. 7: the wait for one competitor's critical section, whose thread iterates in `iteration`.
+/// Eq. 7: the expected wait for the critical section of one competing thread with this iteration time.
 fn wait(critical: Seconds, iteration: Seconds) -> Seconds {
     critical * (0.5 * (critical / iteration))
 }

@@ -1,18 +1,18 @@
-//! The equations and algorithms of Zeng et al. 2023, "Modeling the Training Iteration Time for
-//! Heterogeneous Distributed Deep Learning Systems" (doi 10.1155/2023/2663115), as corrected by the
-//! errata: counts are per iteration, T_push and T_pull per worker (the prose calls them totals), and the
-//! n pulls of both algorithms stand outside their loops.
+//! The equations and algorithms of Zeng et al. 2023, "Modeling the Training Iteration Time for Heterogeneous
+//! Distributed Deep Learning Systems" (doi 10.1155/2023/2663115), as corrected by the errata: counts are per
+//! iteration, T_push and T_pull are per worker (the text calls them totals), and the n pulls of both algorithms are
+//! outside their loops.
 
 use crate::queue::{self, Arrival};
 use stepcast_core::quantity::{Flops, FlopsPerSec, Hertz, Seconds};
 
-/// Operations of a model as Zeng counts them.
+/// Operation counts of a model in Zeng's convention.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Operations {
     /// Forward pass of one sample (eq. 21).
     pub forward: Flops,
-    /// Backward pass of one iteration (eqs. 22-24): operations per weight times weights. It does not
-    /// grow with the batch, and biases are not counted (Table 1 needs it so).
+    /// Backward pass of one iteration (eqs. 22-24): operations per weight times weights. It does not grow with the
+    /// batch, and biases are not counted; otherwise Table 1 cannot be reproduced.
     pub backward: Flops,
 }
 
@@ -22,7 +22,7 @@ impl Operations {
         Self { forward, backward: Flops::new(weights as f64 * flops_per_weight) }
     }
 
-    /// Eq. 27: all operations of one iteration.
+    /// Eq. 27: total operations of one iteration.
     pub fn iteration(&self, batch: u32) -> Flops {
         self.forward * f64::from(batch) + self.backward
     }
@@ -33,17 +33,17 @@ impl Operations {
     }
 }
 
-/// The rate in eq. 28: one core at `clock` that does `simd` operations a cycle.
+/// The rate in eq. 28: one core at `clock` with `simd` operations per cycle.
 pub fn cpu_rate(clock: Hertz, simd: f64) -> FlopsPerSec {
     clock.at(simd)
 }
 
-/// The rate in eq. 33: `processors` at `clock`, each doing `fc` operations a cycle.
+/// The rate in eq. 33: `processors` at `clock` with `fc` operations per cycle each.
 pub fn gpu_rate(clock: Hertz, processors: u32, fc: f64) -> FlopsPerSec {
     clock.at(f64::from(processors) * fc)
 }
 
-/// What one worker's transfers take: eqs. 30 and 31.
+/// Transfer times of one worker: eqs. 30 and 31.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Transfers {
     /// T_push.
@@ -52,13 +52,13 @@ pub struct Transfers {
     pub pull: Seconds,
 }
 
-/// Eq. 29: `workers` of equal speed.
+/// Eq. 29: iteration time of `workers` of equal speed.
 pub fn equal_workers(compute: Seconds, transfers: Transfers, workers: u32) -> Seconds {
     compute + transfers.push * f64::from(workers) + transfers.pull * f64::from(workers)
 }
 
-/// Algorithms 1 and 2: workers of unequal speed behind one server. `ready` is the computing time of each
-/// worker until it begins to push, in any order.
+/// Algorithms 1 and 2: iteration time of workers of unequal speed with one server. `ready` lists, in any order, each
+/// worker's computing time before its push.
 pub fn unequal_workers(ready: &[Seconds], transfers: Transfers) -> Seconds {
     let mut arrivals: Vec<Arrival> = ready.iter().map(|&ready| arrival(ready, transfers)).collect();
     queue::sort(&mut arrivals);
@@ -69,7 +69,7 @@ fn arrival(ready: Seconds, transfers: Transfers) -> Arrival {
     Arrival { ready, service: transfers.push, count: 1, owner: 0 }
 }
 
-/// Eq. 32: the fastest worker computes, and the link is busy from then on. None without workers.
+/// Eq. 32: the computing time of the fastest worker, followed by uninterrupted transfers. `None` without workers.
 pub fn communication_bound(ready: &[Seconds], transfers: Transfers) -> Option<Seconds> {
     let fastest = ready.iter().copied().reduce(Seconds::min)?;
     let workers = ready.len() as f64;

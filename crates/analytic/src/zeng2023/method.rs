@@ -55,25 +55,25 @@ impl Method for Zeng2023 {
     }
 }
 
-/// Times of one worker of a group in one step, before anybody waits for anybody.
+/// Times of one worker of a group in one step, without any waiting for other workers.
 #[derive(Debug, Clone, Copy)]
 struct Worker {
-    /// How many are alike.
+    /// Number of identical workers in the group.
     count: u32,
-    /// Samples of one step.
+    /// Samples per step.
     batch: u32,
     /// Copying the batch to the device.
     host_to_device: Seconds,
     /// Forward and backward pass (eqs. 28 and 33).
     step: Seconds,
-    /// The part of it after which the worker begins to push: all of it on a CPU (Algorithm 1), up to the
-    /// first gradient on a GPU (line 3 of Algorithm 2).
+    /// The part of `step` before the push begins: all of it on a CPU (Algorithm 1), up to the first gradient on a GPU
+    /// (line 3 of Algorithm 2).
     until_push: Seconds,
-    /// One push or pull (eqs. 30 and 31) of what the fullest server holds.
+    /// One push to or pull from the fullest server (eqs. 30 and 31).
     to_server: TransferCost,
 }
 
-/// The workers, one for each group; the only pass over the scenario's groups.
+/// One worker per group; this is the only pass over the scenario's groups.
 fn workers(scenario: &Scenario) -> Vec<Worker> {
     let workload = &scenario.workload;
     let network = &scenario.cluster.network;
@@ -99,7 +99,7 @@ fn workers(scenario: &Scenario) -> Vec<Worker> {
 }
 
 impl Worker {
-    /// Computing of a round of `steps` until the push begins.
+    /// Computing time in a round of `steps` until the push begins.
     fn computing(&self, steps: f64) -> Seconds {
         self.step * (steps - 1.0) + self.until_push
     }
@@ -109,13 +109,13 @@ impl Worker {
         self.host_to_device * steps + self.computing(steps)
     }
 
-    /// One push or pull of everything, `shares` times what the fullest server holds.
+    /// One push or pull of all parameters, which are `shares` times the data of the fullest server.
     fn everything(&self, shares: f64) -> TransferCost {
         TransferCost { fixed: self.to_server.fixed, ..self.to_server.times(shares) }
     }
 }
 
-/// Eq. 28 for a CPU, eq. 33 for a GPU, times the share of it that is reached, given or fitted.
+/// Eq. 28 for a CPU and eq. 33 for a GPU, times the given or fitted efficiency.
 fn rate(scenario: &Scenario, group: &WorkerGroup) -> FlopsPerSec {
     let device = &group.device;
     let rate = match device.kind {
@@ -130,15 +130,15 @@ fn alone(worker: &Worker) -> Round {
     Round { compute: worker.step, host_to_device: worker.host_to_device, ..Round::default() }
 }
 
-/// All parameters against what the fullest server holds.
+/// All parameters divided by those of the fullest server.
 fn shares(scenario: &Scenario) -> f64 {
     scenario.workload.bytes() / placement::largest_share(&scenario.workload, scenario.cluster.servers)
 }
 
 /// The queue of both algorithms, and the slack of every group.
 ///
-/// With several servers the fullest one ends last, unless a worker's own port, which carries the shares of
-/// all servers, is slower still.
+/// With several servers the fullest one finishes last, unless a worker's own port, which carries the traffic of all
+/// servers, is even slower.
 fn parameter_server(scenario: &Scenario, workers: &[Worker]) -> (Round, Vec<f64>) {
     let steps = step::steps_per_round(scenario.strategy.synchronisation);
     let several_servers = scenario.cluster.servers.count > 1;
@@ -155,8 +155,8 @@ fn parameter_server(scenario: &Scenario, workers: &[Worker]) -> (Round, Vec<f64>
     let drained = queue::drain(&arrivals);
     let first = &workers[arrivals[drained.first].owner as usize];
     let busy_since = arrivals[drained.first].ready;
-    // Everybody who comes in the last busy period, the one served last apart. Workers are visited in their own
-    // order, not in that of service, to go through memory in order.
+    // All workers that arrive in the last busy period except the one served last. Workers are visited in storage
+    // order rather than service order, so that memory is accessed sequentially.
     let busy = workers.iter().filter(|worker| worker.ready(steps) >= busy_since);
     let served = busy.map(|worker| worker.to_server.times(f64::from(worker.count)));
     let push = arrivals.last().map_or(TransferCost::default(), |last| workers[last.owner as usize].to_server);
@@ -201,8 +201,8 @@ fn parameter_server(scenario: &Scenario, workers: &[Worker]) -> (Round, Vec<f64>
     (round, slack.collect())
 }
 
-/// Algorithm 2 ignores that the last gradient cannot leave before the backward pass has made it. Where that
-/// bites, the prediction is too short (errata 1.5): a warning, not a change.
+/// Algorithm 2 ignores that the last gradient cannot be sent before the backward pass has computed it. If that
+/// matters, the prediction is too short (errata 1.5): the method warns but keeps the result.
 fn premature_end(scenario: &Scenario, workers: &[Worker], round: &Round) -> Option<Warning> {
     if scenario.strategy.architecture == Architecture::StandAlone {
         return None;

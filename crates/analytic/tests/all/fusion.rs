@@ -1,4 +1,4 @@
-//! The rules of frameworks, the best plan, and where the time goes.
+//! Fusion rules of frameworks, the optimal plan, and the breakdown of communication time.
 
 use crate::common::{curves, line, pass, passes};
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn sizes(pass: &Pass, curve: &Curve, schedule: &Schedule) -> Vec<f64> {
     plan(pass, curve, schedule).flushes.iter().map(|flush| flush.size.get()).collect()
 }
 
-/// The slow twin of `optimum`: every way to cut.
+/// Slow reference for `optimum`: tries every way to cut.
 fn exhaustive(pass: &Pass, curve: &Curve) -> Outcome {
     let cuts = pass.tensors().saturating_sub(1);
     let outcome = |mask: u32| {
@@ -34,7 +34,7 @@ fn pytorch_closes_a_bucket_when_it_is_full() {
     let mib = 1024.0 * 1024.0;
     let pass = pass(&[(1.0, 0.5 * mib), (1.0, 0.75 * mib), (1.0, 24.0 * mib), (1.0, 2.0 * mib), (1.0, mib)]);
     let schedule = Schedule::Pytorch { first: PYTORCH_FIRST, cap: PYTORCH_CAP };
-    // 0.5 + 0.75 reach the first MiB; 24 + 2 reach 25; what is left comes last.
+    // 0.5 + 0.75 reach the first MiB; 24 + 2 reach 25; the rest comes last.
     assert_eq!(sizes(&pass, &line(0.1, mib), &schedule), [1.25 * mib, 26.0 * mib, mib]);
 }
 
@@ -64,12 +64,12 @@ fn horovod_sends_what_is_ready_when_a_cycle_begins() {
 
 #[test]
 fn the_parts_of_communication() {
-    // Ready at 0 and 4. Sent one by one: 0-2, then nothing to send until 4, then 4-7.
+    // Ready at 0 and 4. Sent one by one: 0-2, idle until 4, then 4-7.
     let pass = pass(&[(1.0, 1.0), (4.0, 2.0), (5.0, 0.0)]);
     let parts = plan(&pass, &line(1.0, 1.0), &Schedule::PerLayer).communication();
     assert_eq!((parts.allreduce.get(), parts.wait.get(), parts.misc.get()), (5.0, 0.0, 4.0));
     assert_eq!(parts.exposed, Seconds::ZERO);
-    // Together: the first waits for four seconds.
+    // Fused: the first gradient waits for four seconds.
     let parts = plan(&pass, &line(1.0, 1.0), &Schedule::AtEnd).communication();
     assert_eq!((parts.allreduce.get(), parts.wait.get(), parts.misc.get()), (4.0, 9.0, 0.0));
     assert_eq!(parts.exposed.get(), 4.0);
@@ -113,7 +113,7 @@ proptest! {
             let other = plan.outcome.iteration().get();
             prop_assert!(best <= other * (1.0 + 1e-12), "{:?}: {} against {}", schedule, other, best);
             prop_assert!((plan.sent().get() - pass.gradients().get()).abs() < 1e-9);
-            // The parts of communication make up all of it.
+            // The parts add up to the whole communication time.
             let parts = plan.communication();
             let all = parts.negotiate + parts.wait + parts.allreduce + parts.misc;
             prop_assert!((all - plan.outcome.update).get().abs() < 1e-9);

@@ -23,7 +23,7 @@ const TABLES: &str = include_str!("../../../../validation/liu2022/tables2-3.csv"
 
 // ---------------------------------------------------------------- reading the golden files
 
-/// What the golden file is made of.
+/// The JSON values that occur in the golden file.
 #[derive(Debug, Clone, PartialEq)]
 enum Json {
     Text(String),
@@ -101,7 +101,7 @@ impl Json {
         }
     }
 
-    /// "29/2".
+    /// A fraction such as "29/2".
     fn number(&self) -> f64 {
         let (above, below) = self.text().split_once('/').unwrap_or((self.text(), "1"));
         above.parse::<f64>().unwrap() / below.parse::<f64>().unwrap()
@@ -112,7 +112,7 @@ impl Json {
     }
 }
 
-/// Rows of a table without line breaks in cells, by column.
+/// Rows of a CSV table without line breaks in cells, keyed by column.
 fn rows(csv: &'static str) -> Vec<BTreeMap<&'static str, &'static str>> {
     let mut lines = csv.lines();
     let names: Vec<&str> = lines.next().unwrap().split(',').collect();
@@ -136,7 +136,7 @@ fn relative(found: f64, expected: f64, tolerance: f64, what: &str) {
 
 // ---------------------------------------------------------------- eqs. 12-16, letter by letter
 
-/// The inputs of eqs. 12-16, by layer from the input (1) to the output (n); place 0 is not used.
+/// The inputs of eqs. 12-16, by layer from the input (1) to the output (n); index 0 is not used.
 #[derive(Debug, Clone)]
 struct Letters {
     backward: Vec<f64>,
@@ -159,11 +159,11 @@ struct Solved {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Print {
-    /// As it stands in the paper.
+    /// As printed in the paper.
     Literal,
     /// With corrections 1-4.
     Corrected,
-    /// With correction 5 too.
+    /// With correction 5 as well.
     Concurrent,
 }
 
@@ -250,7 +250,7 @@ impl Letters {
 
 // ---------------------------------------------------------------- golden: fusion
 
-/// F, t_wait and start by layer from 1 on, as the golden file has them.
+/// F, t_wait and start by layer, counted from 1, in the form of the golden file.
 fn by_layer(plan: &Plan, layers: usize, figure: impl Fn(&Flush) -> f64) -> Vec<Option<f64>> {
     let mut figures = vec![None; layers];
     for flush in &plan.flushes {
@@ -298,7 +298,7 @@ fn golden_fusion_cases_in_all_readings() {
                     }
                 }
                 if expected.has("tau") {
-                    // τ is when the network is free and the layer there, before any wait.
+                    // τ is the time at which the network is free and the layer is ready, before any wait.
                     let tau = by_layer(&plan, layers, |flush| match key {
                         "plain" => flush.start.get(),
                         _ => flush.start.get() - flush.wait.get(),
@@ -319,7 +319,7 @@ fn golden_fusion_cases_in_all_readings() {
                     }
                 }
             }
-            // The letters of the equations give every figure of the file, the printed ones included.
+            // The literal equations reproduce every number of the file, including the printed ones.
             if let Some(print) = print {
                 let solved = letters.solve(print);
                 check(solved.update, expected.at("Tu").number(), &what("letters, Tu"));
@@ -339,12 +339,12 @@ fn golden_fusion_cases_in_all_readings() {
     assert_eq!((golden.list().len(), checked), (6, CHECKED_FUSION));
 }
 
-/// Comparisons in [`golden_fusion_cases_in_all_readings`]; fewer would mean that some were skipped.
+/// Number of comparisons in [`golden_fusion_cases_in_all_readings`]; fewer would mean that some were skipped.
 const CHECKED_FUSION: usize = 500;
 
 // ---------------------------------------------------------------- golden: models
 
-/// VGG16 with its fully connected layers replaced as Table 3 has it.
+/// VGG16 with its fully connected layers replaced as in Table 3.
 fn vgg16_replaced() -> Model {
     let mut builder = Builder::new("vgg16-replaced", "Liu et al. 2022, table 3");
     let b = &mut builder;
@@ -367,8 +367,8 @@ fn vgg16_replaced() -> Model {
     builder.finish().unwrap()
 }
 
-/// The model behind a name of the golden files: the original ResNets, with the stride on the first convolution and
-/// without biases of convolutions; VGG with biases.
+/// The model with a name from the golden files: the original ResNets, with the stride on the first convolution and
+/// without convolution biases; VGG with biases.
 fn model(name: &str) -> Model {
     match name {
         "ResNet50" => zoo::build("resnet50-v1").unwrap(),
@@ -391,7 +391,7 @@ fn paper_ring(overhead: f64) -> Curve {
     ring_update(&paper_fabric(), 32, Seconds::new(overhead))
 }
 
-/// One update per layer; a batch normalisation travels with its convolution.
+/// One update per layer; a batch normalisation is sent with its convolution.
 fn paper_pass(model: &Model, samples: f64) -> Pass {
     Pass::of_operations(&Workload::of(model, Counting::default()), samples, PI)
 }
@@ -447,14 +447,15 @@ fn golden_calibration() {
     assert_eq!(rows.len(), 7);
 }
 
-/// Conv biases that the Keras ResNets have and the zoo's do not: one for each channel, as many as shifts.
+/// Convolution biases that the Keras ResNets have and the zoo's do not: one per channel, as many as batch-norm
+/// shifts.
 fn keras_parameters(model: &Model) -> u64 {
     let norms = model.layers().iter().filter(|layer| matches!(layer.op, Op::Normalise(_)));
     model.parameters() + norms.map(|layer| layer.cost.biases).sum::<u64>()
 }
 
-/// Keras layers: padding is one, twice in a ResNet, which has no flattening; in VGG, non-linearities belong to their
-/// layer, and there is no dropout.
+/// Number of Keras layers: padding counts as a layer, twice in a ResNet, which does not flatten; in VGG,
+/// non-linearities are part of their layer and there is no dropout.
 fn keras_layers(model: &Model) -> usize {
     let count = |keep: &dyn Fn(&Op) -> bool| model.layers().iter().filter(|layer| keep(&layer.op)).count();
     let inputs = count(&|op| matches!(op, Op::Input));
@@ -523,13 +524,13 @@ fn figures_of_the_errata() {
             assert!((found - expected).abs() < 5.1e-4, "{buffer} {reading:?}: {found}");
         }
     }
-    // Section 4.5: where CSF is above OSF.
+    // Section 4.5: CSF exceeds OSF.
     let (pass, curve) = (paper_pass(&model("ResNet101"), 128.0), paper_ring(3e-3));
     assert!((osf(&pass, &curve, &Schedule::PerLayer).factor() - 0.759).abs() < 5.1e-4);
     assert!((csf(&pass, &curve) - 0.792).abs() < 5.1e-4);
     // Eq. 1's example.
     assert!((sf(Seconds::new(9.0), Seconds::new(1.25), 8) - 0.9).abs() < 1e-15);
-    // fc1 is 74.27 % of VGG16's bytes, and a layer larger than the buffer travels alone.
+    // fc1 has 74.27 % of VGG16's bytes, and a layer larger than the buffer is sent alone.
     let pass = paper_pass(&model("VGG16"), 13.9);
     let plan = plan(&pass, &paper_ring(1e-3), &Schedule::Fused(Buffer::new(PYTORCH_CAP)));
     let largest = plan.flushes.iter().map(|flush| flush.size.get()).fold(0.0, f64::max);
@@ -538,7 +539,7 @@ fn figures_of_the_errata() {
 
 // ---------------------------------------------------------------- properties
 
-/// Times and sizes in quarters, exact in binary.
+/// Times and sizes in multiples of a quarter, which are exact in binary.
 fn letters() -> impl Strategy<Value = Letters> {
     let layers = prop::collection::vec((0u32..40, 0u32..40), 1..12);
     (layers, 0u32..120, 1u32..60, 0u32..20).prop_map(|(layers, buffer, timeout, overhead)| {
@@ -604,7 +605,7 @@ proptest! {
 
     #[test]
     fn the_recursion_is_that_of_the_corrected_equations(mut letters in letters()) {
-        // A layer without gradients that flushes nothing waits in eq. 15 and does not here.
+        // In eq. 15, unlike here, a layer without gradients that flushes nothing waits.
         letters.size[1..].iter_mut().for_each(|size| *size = size.max(0.25));
         let pass = letters.pass();
         for (reading, print) in [(Reading::Serial, Print::Corrected), (Reading::Concurrent, Print::Concurrent)] {
@@ -618,7 +619,7 @@ proptest! {
 
     #[test]
     fn without_fusion_the_update_is_a_longest_path(letters in letters()) {
-        // τ unrolled: the network is busy without a gap from some layer's readiness on.
+        // τ unrolled: from some layer's ready time on, the network is busy without a gap.
         let (pass, curve) = (letters.pass(), letters.curve());
         let mut ready = 0.0;
         let mut longest = 0.0_f64;
@@ -640,10 +641,10 @@ proptest! {
                 let (found, expected) = (osf(&pass, &curve, &endless).factor(), csf(&pass, &curve));
                 prop_assert!((found - expected).abs() <= 4e-16);
             }
-            // Sums of quarters leave no rounding: equal to the last bit.
+            // Sums of quarters have no rounding error, so the results are bitwise equal.
             let found = osf(&pass, &letters.curve(), &endless).factor();
             prop_assert_eq!(found.to_bits(), csf(&pass, &letters.curve()).to_bits());
-            // So does a buffer that just holds everything.
+            // The same holds for a buffer that just holds everything.
             let enough = Schedule::Fused(Buffer::new(pass.gradients()).reading(reading));
             prop_assert_eq!(osf(&pass, &letters.curve(), &enough), osf(&pass, &letters.curve(), &endless));
         }
@@ -661,7 +662,7 @@ proptest! {
         }
         prop_assert!(off.outcome.update <= concurrent.outcome.update);
         prop_assert!(concurrent.outcome.update <= serial.outcome.update);
-        // A timeout of nothing is no wait: fusion off.
+        // A timeout of zero means no wait: fusion is off.
         let fusion = Buffer::new(Bytes::new(f64::INFINITY)).timeout(Seconds::ZERO);
         prop_assert_eq!(osf(&pass, &curve, &Schedule::Fused(fusion)), off.outcome);
         let serial = Schedule::Fused(fusion.reading(Reading::Serial));
@@ -716,7 +717,7 @@ proptest! {
         prop_assert_eq!(&both, &alone);
         prop_assert_eq!(Pass::slowest(&[(delay, slow)]).unwrap(), alone);
         prop_assert_eq!(Pass::slowest(&[]), None);
-        // One who starts late and one who is slow: whoever is later, layer by layer.
+        // One worker starts late and another is slow: the later one counts, layer by layer.
         let crossed = Pass::slowest(&[(Seconds::new(9.0), pass.clone()), (Seconds::ZERO, both.clone())]).unwrap();
         let end = (Seconds::new(9.0) + pass.computing()).max(both.computing());
         prop_assert_eq!(crossed.computing(), end);
@@ -726,7 +727,7 @@ proptest! {
 
 #[test]
 fn mg_wfbp_waits_for_quick_layers() {
-    // Backward order: 1 s, 2 s, 3 s, 4 s with 8, 3, 2 and 1 bytes at a byte a second and half a second each.
+    // Backward order: 1 s, 2 s, 3 s, 4 s with 8, 3, 2 and 1 bytes, at one byte per second plus half a second each.
     let letters = Letters::of(&Json::parse(FUSION).list()[0]);
     let found = |overhead: f64| {
         let schedule = Schedule::MgWfbp { overhead: Seconds::new(overhead) };
@@ -832,7 +833,7 @@ fn unequal_workers_wait_for_the_slowest() {
         mixed.groups[0].ready < mixed.groups[1].ready && mixed.groups[0].compute < mixed.groups[1].compute
     );
     assert!(mixed.scaling_factor < slow.scaling_factor);
-    // A slow port slows the ring of all.
+    // A slow port slows down the whole ring.
     let port = EQUAL.replace("count = 32", "count = 31")
         + "\n[[cluster.workers]]\ncount = 1\nbandwidth = \
                 \"1 Gbit/s\"\ndevice = { base = \"quadro-rtx-4000\", efficiency = 0.5 }\n";

@@ -1,6 +1,6 @@
-//! Passes and all-reduces that others logged: predictions from them are finite and in order.
+//! Passes and all-reduces logged by other projects: predictions from them are finite and ordered plausibly.
 //!
-//! The logs are not part of this repository; without them these tests say so and pass.
+//! The logs are not part of this repository; without them these tests print a note and pass.
 
 use std::fs;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ fn rules(update: &Curve) -> Vec<Schedule> {
     rules
 }
 
-/// No rule beats the best plan, none falls below what can be hidden, and all send everything at some time.
+/// No rule beats the best plan, no step is shorter than its computing, and every rule finishes in finite time.
 fn check(pass: &Pass, update: &Curve, what: &str) {
     let best = osf(pass, update, &Schedule::Buckets(optimum(pass, update).into()));
     assert!(best.iteration() >= pass.computing(), "{what}");
@@ -48,7 +48,7 @@ fn check(pass: &Pass, update: &Curve, what: &str) {
     assert!((at_end - csf(pass, update)).abs() < 1e-12, "{what}");
 }
 
-/// One V100 with a batch of 32: microseconds since the gradient before, and bytes, in backward order.
+/// One V100 with a batch of 32: microseconds since the previous gradient, and bytes, in backward order.
 #[test]
 fn passes_logged_by_netx() {
     for (name, batch_time, tensors, parameters) in [
@@ -90,7 +90,7 @@ fn passes_logged_by_netx() {
     }
 }
 
-/// Rows of "[index, elements, backward µs, all-reduce µs, …]": the last of the blocks in a file.
+/// Rows of "[index, elements, backward µs, all-reduce µs, …]" from the last block in a file.
 fn caffe(text: &str) -> Vec<Vec<f64>> {
     let numbers = |line: &str| -> Vec<f64> {
         let (_, rest) = line.rsplit_once('[').unwrap();
@@ -101,8 +101,8 @@ fn caffe(text: &str) -> Vec<Vec<f64>> {
     rows[last..].to_vec()
 }
 
-/// OSU's all-reduce latencies, at powers of two: neighbouring sizes differ by less than the noise, and beyond the last
-/// of them the line goes on.
+/// OSU's all-reduce latencies at powers of two only, because closer sizes differ by less than the noise; the curve is
+/// extrapolated beyond the last size.
 fn osu(text: &str) -> Curve {
     let point = |line: &str| {
         let (size, micros) = line.trim().split_once(char::is_whitespace)?;
@@ -114,7 +114,7 @@ fn osu(text: &str) -> Curve {
     Curve::Measured(Measured::new(&points).unwrap())
 }
 
-/// GoogLeNet on 2, 4 and 8 nodes: what benchmarks of all-reduce say of the communication that training logged.
+/// GoogLeNet on 2, 4 and 8 nodes: communication predicted from all-reduce benchmarks against the training logs.
 #[test]
 fn communication_logged_by_b_caffe() {
     for (nodes, name) in [(2, "tmp2comm"), (4, "tmp4comm"), (8, "tmp8comm")] {
@@ -122,7 +122,7 @@ fn communication_logged_by_b_caffe() {
         let Some(latencies) = log(&format!("bcaffe/allreduce{nodes}.log")) else { return };
         let (rows, update) = (caffe(&text), osu(&latencies));
         assert_eq!(rows.len(), 128);
-        // Weight and bias of a layer have one backward time, told twice; logs stand in forward order.
+        // Weight and bias of a layer share one backward time, which is logged twice; logs are in forward order.
         let layers = rows.chunks(2).rev().map(|pair| Layer {
             backward: Seconds::new(pair[0][2] * 1e-6),
             gradients: Bytes::new(4.0 * (pair[0][1] + pair[1][1])),

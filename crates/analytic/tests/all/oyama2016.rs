@@ -164,7 +164,7 @@ fn golden_interpolation() {
 
 // ---------------------------------------------------------------- the paper's Table 10
 
-/// Eqs. 9 and 10 tie the four figures of a row together, and predicted and measured order agree.
+/// Eqs. 9 and 10 relate the four figures of a row, and the predicted and measured rankings agree.
 #[test]
 fn table_10_is_consistent_and_its_ranking_holds() {
     let rows: Vec<Vec<&str>> = TABLE_10.lines().skip(1).map(|line| line.split(',').collect()).collect();
@@ -192,11 +192,11 @@ fn table_10_is_consistent_and_its_ranking_holds() {
 
 // ---------------------------------------------------------------- limits and properties
 
-/// The slow twin: every change of sign on the grid that the errata recommends.
+/// Slow reference: every change of sign on the grid that the errata recommends.
 fn scanned(threads: &Threads) -> Vec<f64> {
     const POINTS: usize = 2000;
     let excess = |ratio: f64| {
-        // x by bisection of its own equation at y = r·x: nothing in common with the quadratic.
+        // x by bisection of its own equation at y = r·x, independent of the quadratic.
         let (mut low, mut high) = (1e-6, 1e6);
         for _ in 0..56 {
             let x: f64 = f64::sqrt(low * high);
@@ -218,7 +218,7 @@ fn seconds(low: f64, high: f64) -> impl Strategy<Value = Seconds> {
 }
 
 prop_compose! {
-    /// Threads over `10^decades` to each side of a middle.
+    /// Threads with times up to `10^decades` above and below a centre.
     fn any_threads(decades: i32)(
         nodes in prop_oneof![Just(1_u32), 1..128_u32],
         gpus in 1..17_u32,
@@ -245,7 +245,7 @@ prop_compose! {
     }
 }
 
-/// Where gradients are rare, no two of them meet: the largest number is N·G·p.
+/// If gradients are rare, no two of them coincide: the largest number is N·G·p.
 #[test]
 fn rare_gradients_lose_no_digits() {
     for p in [1e-9, 1e-12, 1e-15] {
@@ -281,7 +281,7 @@ proptest! {
         prop_assert!(barrier::most_buffers(gpus + 1, p, nodes) >= most - rounding);
     }
 
-    /// More work for the GPU threads makes updates smaller: φ falls everywhere.
+    /// More work for the GPU threads makes updates smaller: φ decreases everywhere.
     #[test]
     fn more_computing_means_smaller_minibatches(threads in any_threads(1), more in 1.01..3.0_f64) {
         let slower = Threads { compute: threads.compute * more, ..threads };
@@ -290,7 +290,7 @@ proptest! {
         prop_assert!(after.minibatch < before.minibatch);
     }
 
-    /// A slower all-reduce makes minibatches larger: φ rises everywhere.
+    /// A slower all-reduce makes minibatches larger: φ increases everywhere.
     #[test]
     fn slower_all_reduce_means_larger_minibatches(threads in any_threads(1), more in 1.01..3.0_f64) {
         let slower = Threads { all_reduce: threads.all_reduce * more, ..threads };
@@ -313,7 +313,7 @@ proptest! {
     }
 }
 
-/// Where critical sections fill the iterations, the model has three steady states; that with the shortest is taken.
+/// If critical sections fill the iterations, the model has three steady states; the one with the shortest is chosen.
 #[test]
 fn several_steady_states_are_all_found() {
     let threads = Threads {
@@ -353,7 +353,7 @@ fn one_gpu_alone_waits_for_its_update_thread_only() {
     let [lock, ..] = steady.times.gpu;
     let expected = threads.update_weights * (threads.update_weights / (steady.update * 2.0));
     near(lock.get(), expected.get(), 1e-12, "only the update thread competes");
-    // Without critical sections nobody waits: both times are sums of their own parts.
+    // Without critical sections no thread waits: both times are sums of their own parts.
     let free = Threads {
         fetch_weights: Seconds::ZERO,
         update_gradient: Seconds::ZERO,
@@ -384,8 +384,8 @@ fn shapes_that_do_not_divide_are_refused() {
     }
 }
 
-/// Table 5: CNN-A and CNN-B have 8 placements of 5 poolings over 15 layers that divide exactly and end at a side of 1,
-/// CNN-C 46 over 17 (errata 2.1).
+/// Table 5: CNN-A and CNN-B have 8 placements of 5 pooling layers among 15 layers that divide exactly and end with a
+/// side of 1; CNN-C has 46 among 17 (errata 2.1).
 #[test]
 fn networks_of_table_5_can_be_built() {
     let placements = |side: u64, layers: usize| {
@@ -511,7 +511,8 @@ fn threads_that_take_no_time_are_refused() {
     assert_eq!(Oyama2016.predict(&scenario(&changes)).unwrap_err().key, "methods.oyama2016");
 }
 
-/// A table whose times are m·n·k at a constant rate gives the operations of all products at that rate, wherever sizes lie.
+/// With a table of times m·n·k at a constant rate, the time is that of all products' operations at this rate, for any
+/// sizes.
 #[test]
 fn kernels_make_up_the_gradient() {
     let sizes = [1_u64, 64, 4096, 262_144];

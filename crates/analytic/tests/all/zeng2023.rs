@@ -60,7 +60,7 @@ proptest! {
 
     #[test]
     fn eq_32_is_exact_under_its_condition_and_only_then(
-        // Quarters are exact in binary, so equality means equality.
+        // Quarters are exact in binary, so results can be compared for equality.
         times in prop::collection::vec(0u32..40, 1..9), push in 1u32..8, pull in 0u32..8,
     ) {
         let quarter = |n: u32| Seconds::new(f64::from(n) / 4.0);
@@ -73,7 +73,7 @@ proptest! {
     }
 }
 
-/// Unequal workers around one server, as a user would write them.
+/// Unequal workers with one server, in the form of a user's scenario file.
 fn scenario(device: &str, batches: &[u32], bandwidth: &str, more: &[&str]) -> Scenario {
     let mut text = String::from("[model]\nzoo = \"zeng2023/vgg11a\"\n");
     for batch in batches {
@@ -90,7 +90,7 @@ fn sums_up(prediction: &Prediction) -> bool {
         && prediction.breakdown.iter().all(|part| part.time.get() >= -1e-9 * prediction.iteration.get())
 }
 
-/// What the method should give, straight from the formulas.
+/// The expected result, computed directly from the formulas.
 fn by_formulas(scenario: &Scenario) -> Seconds {
     let workload = &scenario.workload;
     let operations = Operations::new(workload.forward, workload.weights, 85.0);
@@ -197,7 +197,7 @@ fn the_activation_sets_the_backward_count() {
 
 #[test]
 fn one_layer_leaves_nothing_to_overlap() {
-    // Time of a single layer: computing, then the queue of Algorithm 1.
+    // With a single layer: computing, then the queue of Algorithm 1.
     let text = r#"
         [model.custom]
         name = "one layer"
@@ -235,8 +235,8 @@ fn a_fast_network_leaves_only_computing() {
 
 #[test]
 fn pushes_overlap_computing_where_computing_is_long() {
-    // On slow CPUs the fully connected layers' gradients, 9/10 of all bytes, leave early: of push and pull
-    // only the pull is left to be seen.
+    // On slow CPUs the gradients of the fully connected layers, 9/10 of all bytes, are sent early: only the pull
+    // remains exposed.
     let scenario = scenario("xeon-e5-2620", &[32, 32], "1 Gbit/s", &[]);
     let layerwise = Layerwise.predict(&scenario).unwrap();
     let transfer = scenario.workload.bytes().to_bits() / BitsPerSec::new(1e9);

@@ -1,4 +1,4 @@
-//! Passes and curves that tests of all-reduce training are made of, here and in the engine's tests.
+//! Passes and curves for tests of all-reduce training, also used by the engine's tests.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,12 +16,12 @@ pub(crate) fn pass(layers: &[(f64, f64)]) -> Pass {
     Pass::new(layers.iter().map(layer).collect())
 }
 
-/// A start-up, then so many bytes a second.
+/// A curve with a start-up time and a bandwidth.
 pub(crate) fn line(startup: f64, bandwidth: f64) -> Curve {
     Curve::AlphaBeta { startup: Seconds::new(startup), bandwidth: BytesPerSec::new(bandwidth) }
 }
 
-/// Curves of every kind.
+/// Strategy for curves of every kind.
 pub(crate) fn curves() -> impl Strategy<Value = Curve> {
     prop_oneof![
         (0.0..3.0, 0.5..4.0).prop_map(|(startup, bandwidth)| line(startup, bandwidth)),
@@ -46,7 +46,7 @@ pub(crate) fn curves() -> impl Strategy<Value = Curve> {
     ]
 }
 
-/// Passes of up to so many layers, some without gradients.
+/// Strategy for passes of up to `most` layers, some without gradients.
 pub(crate) fn passes(most: usize) -> impl Strategy<Value = Pass> {
     prop::collection::vec((0.0..4.0, prop_oneof![Just(0.0), 0.1..20.0]), 1..=most)
         .prop_map(|layers| pass(&layers))

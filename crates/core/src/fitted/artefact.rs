@@ -1,5 +1,5 @@
-//! What `stepcast fit` writes: a TOML text with `kind`, provenance, errors and the fitted `model`. This is where all of
-//! them are read; only the model is, the rest is for people.
+//! Output of `stepcast fit`: a TOML text with `kind`, provenance, errors and the fitted `model`. All kinds are read
+//! here; only the model is used, the rest is for human readers.
 
 use crate::fault::Fault;
 use crate::files::Files;
@@ -13,15 +13,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What was fitted: the word after `stepcast fit`.
+/// Kind of fit: the word after `stepcast fit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Shares of a device's rates.
+    /// Efficiencies of a device.
     Efficiency,
     /// Matrix products.
     Gemm,
-    /// Kernels by the elements they touch.
+    /// Kernels whose time depends on the number of elements.
     Kernels,
     /// Whole training steps.
     Steps,
@@ -41,10 +41,10 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A fitted model, whatever its kind.
+/// A fitted model of any kind.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Artefact {
-    /// Shares of a device's rates.
+    /// Efficiencies of a device.
     Efficiency(EfficiencyModel),
     /// Matrix products.
     Gemm(Box<GemmModel>),
@@ -67,7 +67,7 @@ struct File<M> {
 }
 
 impl Artefact {
-    /// Reads the text of an artefact; the error says what is wrong with it.
+    /// Parses the text of an artefact; the error describes what is wrong with it.
     pub fn from_toml(text: &str) -> Result<Self, String> {
         let Head { kind } = read(text)?;
         Ok(match kind {
@@ -97,7 +97,7 @@ impl Artefact {
         })
     }
 
-    /// Of which kind it is.
+    /// The kind of this artefact.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Efficiency(_) => Kind::Efficiency,
@@ -117,7 +117,7 @@ fn model<M: DeserializeOwned>(text: &str) -> Result<M, String> {
     read(text).map(|File { model }| model)
 }
 
-/// The artefact called `path`; errors stand at the root, for the caller to place.
+/// Loads the artefact at `path`. Errors have the root as their path; the caller sets the key.
 pub(crate) fn load(path: &str, files: &dyn Files) -> Result<Artefact, Fault> {
     Artefact::from_toml(&files.text(path)?).map_err(|reason| {
         let remedy = "name a file that `stepcast fit` has written";
@@ -125,7 +125,7 @@ pub(crate) fn load(path: &str, files: &dyn Files) -> Result<Artefact, Fault> {
     })
 }
 
-/// The complaint about an artefact of a kind that is not wanted here.
+/// The fault that an artefact has the wrong kind.
 pub(crate) fn unwanted(path: &str, found: Kind, wanted: &[Kind]) -> Fault {
     let commands: Vec<String> = wanted.iter().map(|kind| format!("`stepcast fit {kind}`")).collect();
     let reason = format!("{path} was written by `stepcast fit {found}`, which has no use here");

@@ -1,31 +1,32 @@
-//! What share of a device's rates training reaches, fitted to measured steps.
+//! Efficiencies of a device in training, fitted to measured steps.
 //!
-//! Methods that count operations need one or two figures for a device. Two are those of [`compute`](crate::compute): a
-//! share of the peak rate for three times the forward operations, a share of the memory rate for the work on every weight.
-//! One is that of Zeng 2023, whose operations (eq. 27) run at a rate counted by clocks and units (eqs. 28 and 33).
+//! Methods that count operations need one or two efficiencies per device. The model of [`compute`](crate::compute)
+//! has two: a share of the peak rate for three times the forward operations, and a share of the memory rate for the
+//! work per weight. Zeng 2023 has one: the share of a rate that follows from clock and units (eqs. 28 and 33), for
+//! the operations of eq. 27.
 
 use crate::precision::Precision;
 use crate::quantity::{BytesPerSec, FlopsPerSec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Fitted shares in one number format, and the rates that they are shares of.
+/// Fitted shares in one number format, with the rates to which they refer.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Shares {
     /// Peak rate of the device.
     pub peak: FlopsPerSec,
-    /// What training reaches of it.
+    /// Share of the peak rate that training reaches.
     pub compute: f64,
     /// Memory rate of the device.
     pub memory_rate: BytesPerSec,
-    /// What the work on every weight reaches of it.
+    /// Share of the memory rate that the work per weight reaches.
     pub memory: f64,
-    /// What training reaches of the rate of Zeng 2023 with its default operations per cycle.
+    /// Share of the rate of Zeng 2023, with its default operations per cycle, that training reaches.
     pub zeng2023: f64,
 }
 
-/// Shares of one device.
+/// Fitted shares of one device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct EfficiencyModel {

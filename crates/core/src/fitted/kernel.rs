@@ -1,4 +1,4 @@
-//! Kernels whose time is linear in the elements they touch: t = α·elements + β (Oyama 2016, eq. 5).
+//! Kernels whose time is linear in the number of elements: t = α·elements + β (Oyama 2016, eq. 5).
 
 use crate::quantity::Seconds;
 use serde::{Deserialize, Serialize};
@@ -11,14 +11,14 @@ pub struct LinearKernel {
     pub per_element: Seconds,
     /// β.
     pub start: Seconds,
-    /// Fewest elements that were measured.
+    /// Smallest measured number of elements.
     pub least: f64,
-    /// Most elements that were measured.
+    /// Largest measured number of elements.
     pub most: f64,
 }
 
 impl LinearKernel {
-    /// The time for `elements`, and whether that many lie within what was measured.
+    /// The time for `elements`, and whether that number lies within the measured range.
     pub fn time(&self, elements: f64) -> (Seconds, bool) {
         (self.per_element * elements + self.start, (self.least..=self.most).contains(&elements))
     }

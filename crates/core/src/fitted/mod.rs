@@ -1,4 +1,4 @@
-//! Models fitted to measurements, and the files that keep them.
+//! Models fitted to measurements, and the files that store them.
 
 pub mod artefact;
 pub mod efficiency;

@@ -1,28 +1,28 @@
-//! How long a transfer or a collective takes by its size: a line, or a logarithm that turns into one.
+//! Time of a transfer or a collective as a function of its size: linear, or logarithmic up to a threshold.
 
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Time of a collective by its size; nothing takes no time.
+/// Time of a collective as a function of its size; zero bytes take no time.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Curve {
-    /// α + D/β. Eq. 7 of Liu 2022 is such a line.
+    /// α + D/β. Eq. 7 of Liu 2022 has this form.
     AlphaBeta {
-        /// α: whatever the size.
+        /// α: fixed time.
         startup: Seconds,
-        /// β: of the whole collective.
+        /// β: bandwidth of the whole collective.
         bandwidth: BytesPerSec,
     },
     /// Eq. 18 of Liu 2022.
     Piecewise(LogLinear),
-    /// Straight from one measured size to the next.
+    /// Linear interpolation between measured sizes.
     Measured(Measured),
     /// Fitted to measured sizes.
     Fitted {
-        /// The file it came from.
+        /// The file that contains the fit.
         path: Arc<str>,
-        /// What was fitted.
+        /// The fitted model.
         model: TransferModel,
     },
 }
@@ -41,7 +41,7 @@ impl Curve {
         }
     }
 
-    /// The smallest and the largest size that was measured; none where the curve does not rest on measured ones.
+    /// The smallest and the largest measured size; none if the curve is not based on measurements.
     pub fn measured(&self) -> Option<[Bytes; 2]> {
         match self {
             Self::AlphaBeta { .. } | Self::Piecewise(_) => None,
@@ -50,7 +50,7 @@ impl Curve {
         }
     }
 
-    /// What every transfer costs whatever its size: the time of the smallest.
+    /// Fixed cost of every transfer: the time of the smallest one.
     pub fn startup(&self) -> Seconds {
         match self {
             Self::AlphaBeta { startup, .. } => *startup,
@@ -61,27 +61,27 @@ impl Curve {
     }
 }
 
-/// Measured times by size. Between two sizes the time is on the straight line; below the first it is that of the first;
-/// beyond the last it grows as it does from the first to the last.
+/// Measured times by size, with linear interpolation in between. Sizes below the first take as long as the first;
+/// beyond the last, the mean slope from the first to the last applies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured(Arc<[(Bytes, Seconds)]>);
 
-/// Why measured times make no curve.
+/// Why measured times do not define a curve.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NoCurve {
-    /// One point has no slope.
+    /// A single point does not define a slope.
     #[error("{0} measured size does not make a curve")]
     TooFew(usize),
-    /// Sizes repeat or go back.
+    /// Sizes are not strictly increasing.
     #[error("measured sizes must grow, and {1} stands after {0}")]
     Unsorted(Bytes, Bytes),
-    /// A size or time that cannot be.
+    /// A size or time is not plausible.
     #[error("{1} for {0} cannot be a measured time")]
     Absurd(Bytes, Seconds),
 }
 
 impl Measured {
-    /// The curve through points of growing size.
+    /// The curve through points of increasing size.
     pub fn new(points: &[(Bytes, Seconds)]) -> Result<Self, NoCurve> {
         if points.len() < 2 {
             return Err(NoCurve::TooFew(points.len()));
@@ -123,14 +123,14 @@ impl Measured {
     }
 }
 
-/// A logarithm up to a threshold, a line from there (Liu 2022, eq. 18):
+/// Logarithmic up to a threshold and linear from there on (Liu 2022, eq. 18):
 ///
 /// ```text
 /// t(D) = a₁ log₂(D) + b₁   if D < D_Thresh,      a₂ D + b₂   otherwise
 /// ```
 ///
-/// The small sizes are those of a window that still opens. Print leaves a jump at the threshold
-/// unless it is fitted away; here b₁ follows from the other three unless it is given. Sizes below one byte count as
+/// In small transfers the congestion window is still opening. As printed, the curve jumps at the threshold unless the
+/// fit avoids it; here b₁ follows from the other three parameters unless it is given. Sizes below one byte count as
 /// one byte, and no time is negative.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -148,11 +148,11 @@ pub struct LogLinear {
 }
 
 impl LogLinear {
-    /// The paper's threshold, the product of bandwidth and round trip: 25 Gbit/s and 14.4 µs.
+    /// The paper's threshold, the bandwidth-delay product of 25 Gbit/s and 14.4 µs.
     pub const PAPER_THRESHOLD: Bytes = Bytes::new(45_000.0);
 
-    /// The continuous curve: from `threshold` on `overhead` (b₂) and `bandwidth` (1/a₂), below it
-    /// `per_doubling` (a₁) less for every halving.
+    /// The continuous curve with `overhead` (b₂) and `bandwidth` (1/a₂) from `threshold` on; below it, the time falls
+    /// by `per_doubling` (a₁) with every halving.
     pub fn continuous(
         threshold: Bytes,
         per_doubling: Seconds,
@@ -164,17 +164,17 @@ impl LogLinear {
         Self { threshold, per_doubling, below, bandwidth, overhead }
     }
 
-    /// The same with b₁ given: eq. 18 as printed, with a jump at the threshold where the fit has one.
+    /// The same curve with b₁ given: eq. 18 as printed, possibly with a jump at the threshold.
     #[must_use]
     pub fn with_offset_below(self, offset: Seconds) -> Self {
         Self { below: offset, ..self }
     }
 
-    /// The continuous curve that misses measured times by the least sum of squares. None where they do not
-    /// determine it: fewer than two sizes from `threshold` on or none below it, or times that do not grow.
+    /// The continuous curve with the least squared error. None if the measured times do not determine it: fewer than
+    /// two sizes from `threshold` on, none below it, or times that do not increase.
     pub fn fit(threshold: Bytes, measured: &[(Bytes, Seconds)]) -> Option<Self> {
-        // t = v + a₁ min(log₂(D/T), 0) + a₂ max(D - T, 0). No size has both, so that eliminating a₁ and a₂ from the
-        // normal equations leaves one for v.
+        // t = v + a₁ min(log₂(D/T), 0) + a₂ max(D - T, 0). At most one of the two terms is nonzero for any size, so
+        // eliminating a₁ and a₂ from the normal equations leaves one equation for v.
         let threshold = threshold.max(ONE_BYTE);
         let (mut count, mut sum) = (0.0, 0.0);
         let mut low = Moments::default();
@@ -236,7 +236,7 @@ pub enum TransferCurve {
     LogLinear(LogLinear),
 }
 
-/// A fitted curve, and the sizes it was fitted to.
+/// A fitted curve with its range of measured sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TransferModel {
@@ -244,7 +244,7 @@ pub struct TransferModel {
     pub least: Bytes,
     /// Largest measured transfer.
     pub most: Bytes,
-    /// What was fitted.
+    /// The fitted curve.
     pub curve: TransferCurve,
 }
 
@@ -254,7 +254,7 @@ impl TransferCurve {
         self.log_linear().time(size)
     }
 
-    /// The same as a logarithm and a line; a line is one from the first byte on.
+    /// The curve in logarithmic-linear form; a line is the special case with a threshold of one byte.
     pub fn log_linear(&self) -> LogLinear {
         match *self {
             Self::Line { startup, bandwidth } => {

@@ -1,16 +1,16 @@
-//! Which values of a key are sound.
+//! Validity checks of the values of keys.
 
 use super::{Value, kebab};
 use crate::fault::Fault;
 
-/// Positive figures outside this range, in base units, are slips of the keyboard; inside it, no product or
-/// quotient of a method can overflow or vanish.
+/// Positive values outside this range, in base units, are taken for typing errors; within it, no product or quotient
+/// of a method can overflow or underflow.
 const PLAUSIBLE: std::ops::RangeInclusive<f64> = 1e-15..=1e24;
 
-/// What must hold for a value by itself; each with an example of a good one.
+/// Condition on a single value; each has an example of a valid one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Check {
-    /// Anything goes.
+    /// No condition.
     Any,
     /// Above zero.
     Positive(&'static str),
@@ -23,7 +23,7 @@ pub(crate) enum Check {
 }
 
 impl Check {
-    /// The bounds of a whole number, as the documentation has them.
+    /// The bounds of an integer, in the form used by the documentation.
     pub(crate) fn bounds(self) -> String {
         match self {
             Self::Between(_, u64::MAX, _) => String::new(),
@@ -32,7 +32,7 @@ impl Check {
         }
     }
 
-    /// Whether the value of `field` is sound; what is left out is.
+    /// Checks the value of `field`; an omitted value is always valid.
     pub(crate) fn apply(self, field: &str, value: &Value) -> Result<(), Fault> {
         let Some(number) = value.number() else { return Ok(()) };
         match self {

@@ -1,16 +1,16 @@
-//! The declaration of keys.
+//! Macros that declare keys.
 
-/// Declares a struct and the section of a scenario file that gives it, key by key:
+/// Declares a struct and the section of a scenario file that defines it, key by key:
 ///
 /// ```text
 /// /// Rate at which hosts copy and serialise payload.
 /// host_rate: Uncertain<BytesPerSec> => BytesPerSec, optional("no cost"), Check::Positive("…"), Transfer;
 /// ```
 ///
-/// After the name stand what a file writes and what that becomes; `required`, `default(as written)` or
-/// `optional("what holds without it")`; the check of a value; and the [`Effect`](super::Effect) of larger values. Keys
-/// in `before` and `after` belong to the section alone, fields in `made` to the struct alone: whoever calls `fill` and
-/// `section` takes care of them.
+/// The name is followed by the type in the file and the type in the struct; by `required`, `default(as written)` or
+/// `optional("what holds without it")`; by the check of a value; and by the [`Effect`](super::Effect) of larger
+/// values. Keys in `before` and `after` exist only in the section, and fields in `made` only in the struct; the
+/// callers of `fill` and `section` handle these.
 macro_rules! keys {
     (
         $(#[$meta:meta])*
@@ -41,7 +41,7 @@ macro_rules! keys {
         }
 
         impl $section {
-            /// The values: those given, else those of `base`, else the defaults; each checked by itself.
+            /// The values: given ones first, then those of `base`, then the defaults; each is checked by itself.
             #[allow(unused_variables)]
             pub fn fill(
                 self,
@@ -69,7 +69,7 @@ macro_rules! keys {
                 Ok(filled)
             }
 
-            /// What each key means.
+            /// Documentation of every key.
             pub fn documentation() -> Vec<$crate::keys::KeyDoc> {
                 vec![
                     $($crate::keys::KeyDoc::new(stringify!($before), $bwritten.to_owned(), $bdefault, concat!($($bdoc),*)),)*
@@ -85,7 +85,7 @@ macro_rules! keys {
         }
 
         impl $name {
-            /// All keys that a section of a file has for it.
+            /// All keys of the section.
             pub const KEYS: &'static [$crate::keys::Key<$name, $section>] = &[$($crate::keys::Key {
                 field: stringify!($field),
                 effect: $crate::keys::Effect::$effect,
@@ -96,7 +96,7 @@ macro_rules! keys {
                 set_range: |section, ends| section.$field = <$given as $crate::keys::Given<$type>>::between(ends),
             },)*];
 
-            /// The section that gives the same, nothing left to defaults.
+            /// The section that describes this value, with all defaults filled in.
             pub fn section(&self) -> $section {
                 $section {
                     $($before: None,)*
@@ -108,14 +108,14 @@ macro_rules! keys {
     };
 }
 
-/// The type of a field by the presence of its key.
+/// The type of a field, depending on whether its key is required.
 macro_rules! used_as {
     (optional $type:ty) => { Option<$type> };
     (required $type:ty) => { $type };
     (default $type:ty) => { $type };
 }
 
-/// A field's value: given, of the base, or by default.
+/// The value of a field: given, taken from the base, or the default.
 macro_rules! filled {
     (optional, $given:ident, $base:ident, $field:ident, $resolve:ident, $missing:ident, $type:ty, $without:expr) => {
         $given.or_else(|| $base.and_then(|base| base.$field.clone()))
@@ -133,7 +133,7 @@ macro_rules! filled {
     };
 }
 
-/// A field written back.
+/// A field converted back to its type in the file.
 macro_rules! written {
     (optional, $given:ty, $type:ty, $value:expr) => {
         $value.as_ref().map(<$given as $crate::keys::Given<$type>>::write)
@@ -143,7 +143,7 @@ macro_rules! written {
     };
 }
 
-/// What holds where a key is left out.
+/// Documentation of the value that applies if a key is omitted.
 macro_rules! default_text {
     (optional, $given:ty, $type:ty, $without:expr) => {
         $without
@@ -156,7 +156,7 @@ macro_rules! default_text {
     };
 }
 
-/// A type without order that files write as it is.
+/// Implements the traits of an unordered type that files write unchanged.
 macro_rules! plain {
     ($type:ty, $written:literal) => {
         impl $crate::keys::Given<$type> for $type {
@@ -177,7 +177,7 @@ macro_rules! plain {
     };
 }
 
-/// A section without a base is written for the struct that it gives.
+/// A section without a base describes the struct itself.
 macro_rules! section_of {
     ($type:ident, $section:ident) => {
         impl $crate::keys::Given<$type> for $section {
@@ -198,8 +198,8 @@ macro_rules! section_of {
     };
 }
 
-/// Declares a section of a file whose values are resolved by hand: each key with its type, how that is called, and what
-/// holds where the key is left out.
+/// Declares a section of a file whose values are resolved by hand: each key has its type, the documented name of the
+/// type, and the value that applies if the key is omitted.
 macro_rules! document_keys {
     ($(#[doc = $doc:literal])* $name:ident {
         $($(#[doc = $fdoc:literal])* $field:ident: $type:ty, $written:literal, $default:literal;)*
@@ -212,7 +212,7 @@ macro_rules! document_keys {
         }
 
         impl $name {
-            /// What each key means.
+            /// Documentation of every key.
             pub fn documentation() -> Vec<$crate::keys::KeyDoc> {
                 vec![$($crate::keys::KeyDoc::new(stringify!($field), $written.to_owned(), $default, concat!($($fdoc),*)),)*]
             }

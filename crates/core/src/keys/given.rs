@@ -1,4 +1,4 @@
-//! What a file may write for a value: the value itself, a range of it, a name, a path, a section.
+//! Ways to write a value in a file: directly, as a range, a name, a path or a section.
 
 use crate::fault::Fault;
 use crate::files::Files;
@@ -10,29 +10,29 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What a file may write for a `T`.
+/// A type that a file may contain for a `T`.
 pub trait Given<T>: Sized {
-    /// What it is called in the documentation.
+    /// Its description in the documentation.
     fn written() -> String;
 
-    /// The value; keys of faults are relative to this one.
+    /// The resolved value; keys of faults are relative to this value.
     fn resolve(self, files: &dyn Files) -> Result<T, Fault>;
 
-    /// The value written back.
+    /// Converts a value back to its form in the file.
     fn write(value: &T) -> Self;
 
-    /// Both ends in base units, where it is a range.
+    /// Both ends in base units, if it is a range.
     fn range(&self) -> Option<[f64; 2]> {
         None
     }
 
-    /// The range between two figures in base units.
+    /// The range between two values in base units.
     fn between(_ends: [f64; 2]) -> Option<Self> {
         None
     }
 }
 
-/// Types that are written as they are.
+/// Implements `Given` for types that are written unchanged.
 macro_rules! itself {
     ($($type:ty => $written:literal),* $(,)?) => {$(
         impl Given<$type> for $type {

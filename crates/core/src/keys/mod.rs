@@ -1,9 +1,9 @@
-//! Keys of a scenario file, each declared once.
+//! Declarations of the keys of a scenario file.
 //!
-//! `keys!` declares a struct of resolved values together with the section of a file that gives them. A line of it says
-//! what a key is called, what a file may write, what that becomes, what holds where the key is left out, which values
-//! are sound and what larger values do to a step. All else follows: parsing and `--set` (serde), the JSON schema, defaults
-//! and checks ([`fill`](crate::machine::NetworkSection::fill)), the scenario written back
+//! `keys!` declares a struct of resolved values together with the section of a file that defines them. Each line
+//! declares the name of a key, its type in the file and in the struct, its default, its valid values, and the effect
+//! of larger values on a step. Everything else is derived: parsing and `--set` (serde), the JSON schema, defaults and
+//! checks ([`fill`](crate::machine::NetworkSection::fill)), the conversion back to a file
 //! ([`section`](crate::machine::Network::section)), ranges, axes of sweeps and bounds of searches ([`Key`]), and the
 //! tables of docs/scenario.md ([`KeyDoc`]).
 
@@ -21,59 +21,59 @@ pub use value::{Figure, Value};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What larger values of a key do to a step. Bounds of searches rest on it.
+/// Effect of larger values of a key on a step, used to derive bounds in searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// More work: more samples, and a step that never gets shorter.
+    /// More work: more samples, and a step that never becomes shorter.
     Load,
     /// Faster computing.
     Computing,
-    /// Faster transfers; computing is not touched.
+    /// Faster transfers; computing is unaffected.
     Transfer,
-    /// Slower transfers; computing is not touched.
+    /// Slower transfers; computing is unaffected.
     Delay,
     /// More servers.
     Servers,
-    /// Values without order that may change computing or its price.
+    /// Unordered values that may change computing or its price.
     Choice,
-    /// Values without order that change the exchange of gradients only.
+    /// Unordered values that change only the exchange of gradients.
     Exchange,
-    /// Not known: a scenario with another value is resolved from its document.
+    /// Unknown: a scenario with another value is resolved from its document.
     Resolved,
 }
 
-/// A key of the section `S`, and what it sets in the struct `T`.
+/// A key of the section `S`, and the field of the struct `T` that it sets.
 pub struct Key<T: 'static, S: 'static> {
     /// The name of the field.
     pub(crate) field: &'static str,
-    /// What larger values do.
+    /// Effect of larger values.
     pub effect: Effect,
-    /// Which values are sound.
+    /// Condition on the values.
     pub(crate) check: Check,
-    /// The value in a struct.
+    /// Returns the value in a struct.
     pub get: fn(&T) -> Value,
-    /// Sets the value in a struct; a value of another type is left alone.
+    /// Sets the value in a struct; a value of another type is ignored.
     pub set: fn(&mut T, &Value),
-    /// The ends of the range that a section gives, in base units.
+    /// The ends of the range in a section, in base units.
     pub(crate) range: fn(&S) -> Option<[f64; 2]>,
-    /// Gives the section a range.
+    /// Writes a range into a section.
     pub(crate) set_range: fn(&mut S, [f64; 2]),
 }
 
 impl<T, S> Key<T, S> {
-    /// As it is written in a file: "host-rate".
+    /// The name in files, such as "host-rate".
     pub fn name(&self) -> String {
         kebab(self.field)
     }
 
-    /// Whether it is written so.
+    /// Whether `name` is its name in files.
     pub fn is(&self, name: &str) -> bool {
         self.field.len() == name.len()
             && self.field.bytes().zip(name.bytes()).all(|(a, b)| a == b || (a == b'_' && b == b'-'))
     }
 }
 
-/// A key is what its section calls it.
+/// Keys are equal if they have the same name.
 impl<T, S> PartialEq for Key<T, S> {
     fn eq(&self, other: &Self) -> bool {
         self.field == other.field
@@ -86,30 +86,30 @@ impl<T, S> std::fmt::Debug for Key<T, S> {
     }
 }
 
-/// A key as people read about it.
+/// Documentation of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KeyDoc {
-    /// "host-rate".
+    /// Name, such as "host-rate".
     pub name: String,
-    /// What may be written: "memory rate or range".
+    /// Permitted values, such as "memory rate or range".
     pub written: String,
-    /// What holds where it is left out.
+    /// Value that applies if the key is omitted.
     pub default: String,
-    /// What it means.
+    /// Meaning of the key.
     pub meaning: String,
-    /// All values, where they are a few names.
+    /// All permitted values, if they are a few names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub choices: Vec<String>,
 }
 
 impl KeyDoc {
-    /// A line of a declaration.
+    /// Documentation from one line of a declaration.
     pub(crate) fn new(field: &str, written: String, default: impl Into<String>, doc: &str) -> Self {
         let meaning = doc.trim().trim_end_matches('.');
         let mut letters = meaning.chars();
         let first = letters.next().map(|first| match letters.clone().next() {
-            // Names such as CPU or TF32 keep their capitals.
+            // Acronyms such as CPU or TF32 keep their capitals.
             Some(second) if second.is_uppercase() || second.is_ascii_digit() => first.to_string(),
             _ => first.to_lowercase().to_string(),
         });
@@ -117,20 +117,20 @@ impl KeyDoc {
         Self { name: kebab(field), written, default: default.into(), meaning, choices: Vec::new() }
     }
 
-    /// The same with the names that a type has for its values.
+    /// Adds the permitted names of a type.
     pub(crate) fn chosen_from<T: JsonSchema>(mut self) -> Self {
         self.choices = names_of(schemars::schema_for!(T).as_value());
         self
     }
 
-    /// The same with the bounds that a check sets.
+    /// Adds the bounds of a check.
     pub(crate) fn bounded(mut self, check: Check) -> Self {
         self.meaning.push_str(&check.bounds());
         self
     }
 }
 
-/// The names in a schema that allows nothing else.
+/// The names in a schema that permits only names.
 fn names_of(schema: &serde_json::Value) -> Vec<String> {
     let list = |key: &str| schema.get(key).and_then(|list| list.as_array()).into_iter().flatten();
     let named = list("enum").chain(list("oneOf").filter_map(|one| one.get("const")));
@@ -138,12 +138,12 @@ fn names_of(schema: &serde_json::Value) -> Vec<String> {
     named.chain(nested).filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
-/// A field's name as files write it.
+/// The name of a field in files.
 pub(crate) fn kebab(field: &str) -> String {
     field.replace('_', "-")
 }
 
-/// A default as files write it.
+/// A default in the notation of files.
 pub(crate) fn shown(default: &impl serde::Serialize) -> String {
     toml::Value::try_from(default).map_or_else(|_| String::new(), |value| format!("`{value}`"))
 }

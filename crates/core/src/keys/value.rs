@@ -1,4 +1,4 @@
-//! A value of any key, without its type.
+//! A value of any key, independent of its type.
 
 use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, Seconds};
 use std::any::Any;
@@ -7,18 +7,18 @@ use std::sync::Arc;
 /// A value of any key.
 #[derive(Debug, Clone)]
 pub enum Value {
-    /// The key is left out, and has no default.
+    /// The key is omitted and has no default.
     Absent,
     /// A whole number.
     Count(u64),
     /// A number, in base units.
     Real(f64),
-    /// Anything without order.
+    /// An unordered value.
     Other(Arc<dyn Any + Send + Sync>),
 }
 
 impl Value {
-    /// The number, where it is one.
+    /// The number, if the value is numeric.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Count(count) => Some(*count as f64),
@@ -28,15 +28,15 @@ impl Value {
     }
 }
 
-/// What a key can set.
+/// A type that a key can set.
 pub trait Figure: Sized {
-    /// As a value.
+    /// Converts it to a value.
     fn value(&self) -> Value;
 
-    /// Of a value; none where that is of another type.
+    /// Converts it from a value; none if the value has another type.
     fn of(value: &Value) -> Option<Self>;
 
-    /// Becomes the value, if that is of its type.
+    /// Replaces it by the value if the types match.
     fn assign(&mut self, value: &Value) {
         if let Some(value) = Self::of(value) {
             *self = value;
@@ -105,7 +105,7 @@ macro_rules! quantity {
 
 quantity!(BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, Seconds);
 
-/// A type whose values have no order.
+/// Implements `Figure` for a type whose values have no order.
 macro_rules! unordered {
     ($type:ty) => {
         impl $crate::keys::Figure for $type {

@@ -1,7 +1,7 @@
-//! The devices and networks that a scenario can name.
+//! The devices and networks that a scenario can refer to by name.
 //!
-//! Both lists are part of the program (`catalog/*.toml`), and each is parsed on first use and kept.
-//! They hold data sheets, not measurements: what software reaches of a device is up to the scenario.
+//! Both lists are compiled into the program (`catalog/*.toml`) and parsed on first use. They contain data sheets, not
+//! measurements: the scenario states how much of them software reaches.
 
 use crate::fault::Fault;
 use crate::machine::{Device, Network};
@@ -13,13 +13,13 @@ use std::sync::LazyLock;
 /// Entries by name, in the order of the file.
 pub type Entries<T> = IndexMap<String, T>;
 
-/// A built-in list that cannot be read. Tests keep it from ever being shipped.
+/// A built-in list that cannot be parsed. Tests prevent such a list from being released.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the built-in catalog {file} cannot be read: {reason}")]
 pub struct CatalogError {
-    /// The list.
+    /// File name of the list.
     pub file: &'static str,
-    /// What the parser says.
+    /// Message of the parser.
     pub reason: String,
 }
 
@@ -39,12 +39,12 @@ pub fn networks() -> Result<&'static Entries<Network>, CatalogError> {
     NETWORKS.as_ref().map_err(Clone::clone)
 }
 
-/// The device called `id`; the error's path is the root, for the caller to place.
+/// The device called `id`. Errors have the root as their path; the caller sets the key.
 pub fn device(id: &str) -> Result<Device, Fault> {
     find(devices(), "device", id, |_| "run `stepcast devices` for the list".to_owned())
 }
 
-/// The network called `id`; the error's path is the root, for the caller to place.
+/// The network called `id`. Errors have the root as their path; the caller sets the key.
 pub fn network(id: &str) -> Result<Network, Fault> {
     find(networks(), "network", id, |known| {
         let names: Vec<&str> = known.keys().map(String::as_str).collect();
@@ -77,9 +77,9 @@ mod tests {
     use crate::machine::DeviceKind;
     use crate::precision::Precision;
 
-    /// Single-precision peaks in TFLOP/s as the makers print them. For Intel's processors: twice the
-    /// double-precision figure of its export compliance metrics; for the others of the CPUs, cores × clock
-    /// × vector width. The GTX 1060 is at the base clock of Zeng 2023, where the maker prints none.
+    /// Single-precision peaks in TFLOP/s as printed by the manufacturers. For Intel's processors: twice the
+    /// double-precision figure of its export compliance metrics; for the other CPUs: cores × clock × vector width.
+    /// The GTX 1060 has the base clock of Zeng 2023, because its manufacturer prints none.
     const FP32_TFLOPS: [(&str, f64); 28] = [
         ("xeon-e5-2620", 0.192),
         ("xeon-e5-2660", 0.2816),

@@ -1,4 +1,4 @@
-//! On what a model is trained: groups of workers, servers, and the network between them.
+//! The machines that train a model: groups of workers, servers, and the network between them.
 
 use super::device::{DEFAULT_DEVICE, Device, DeviceSection};
 use super::network::{Network, NetworkSection};
@@ -9,24 +9,24 @@ use crate::uncertain::Uncertain;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Workers of a group where no number is given.
+/// Default number of workers in a group.
 const DEFAULT_WORKERS: u32 = 4;
 
-/// What joins the workers of a machine where nothing is named.
+/// Default link between the workers of a machine.
 const DEFAULT_WITHIN: &str = "pcie3-x16";
 
-/// Most samples of one worker in one step.
+/// Largest number of samples per worker and step.
 pub(crate) const MAX_BATCH: u64 = 100_000_000;
 
-/// How parameters are spread over servers.
+/// Distribution of the parameters over the servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// Layer by layer, in forward order, to the server that holds least (TensorFlow's greedy
-    /// strategy, Li 2020, section 5).
+    /// Layer by layer, in forward order, to the server that holds the fewest bytes (TensorFlow's greedy strategy, Li
+    /// 2020, section 5).
     #[default]
     Greedy,
-    /// Every tensor cut into equal slices.
+    /// Every tensor is split into equal slices.
     Even,
 }
 
@@ -106,14 +106,14 @@ pub struct Cluster {
     pub groups: Vec<WorkerGroup>,
     /// The network that joins all machines.
     pub network: Network,
-    /// The parameter servers, where the architecture has them.
+    /// The parameter servers, if the architecture has any.
     pub servers: Servers,
-    /// Machines with several workers each, where that matters.
+    /// Machines with several workers each, if this matters.
     pub nodes: Option<Nodes>,
 }
 
 impl Cluster {
-    /// Workers that share a machine.
+    /// Number of workers on each machine.
     pub fn workers_per_node(&self) -> u32 {
         self.nodes.as_ref().map_or(1, |nodes| nodes.workers)
     }
@@ -123,8 +123,8 @@ impl Cluster {
         self.groups.iter().map(|group| u64::from(group.count)).sum()
     }
 
-    /// The same kinds of workers in the same proportions, `workers` in all: whole shares first, then
-    /// one more to the groups with the largest remainders, the earlier of equals first.
+    /// A cluster of `workers` workers with the same groups in the same proportions: whole shares first, then one more
+    /// for each of the groups with the largest remainders; ties go to earlier groups.
     #[must_use]
     pub fn resized(&self, workers: u32) -> Self {
         let total = self.workers() as f64;

@@ -1,4 +1,4 @@
-//! What computes: a CPU or a GPU, by its data sheet and by how much of it training reaches.
+//! Computing devices: a CPU or a GPU with its data sheet and the share of it that training reaches.
 
 use super::catalog;
 use crate::fault::{Fault, KeyPath};
@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// CPU or GPU: they differ in how Zeng 2023 counts their rate (eqs. 28 and 33).
+/// CPU or GPU; Zeng 2023 counts their rates differently (eqs. 28 and 33).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceKind {
@@ -24,7 +24,7 @@ pub enum DeviceKind {
     Gpu,
 }
 
-/// The device where none is named.
+/// Default device.
 pub(super) const DEFAULT_DEVICE: &str = "tesla-v100-sxm2-16gb";
 
 plain!(DeviceKind, "`\"cpu\"` or `\"gpu\"`");
@@ -134,23 +134,23 @@ impl Given<FittedDevice> for String {
 /// A device's fitted artefact.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FittedDevice {
-    /// The file it came from.
+    /// The file that contains the fit.
     pub path: String,
-    /// What was fitted.
+    /// The fitted model.
     pub model: FittedModel,
 }
 
-/// What can be fitted for a device.
+/// Kinds of fits for a device.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FittedModel {
-    /// Times of steps, layer by layer.
+    /// Step times, layer by layer.
     Steps(Arc<StepModel>),
-    /// Shares of its rates.
+    /// Shares of the device's rates.
     Efficiency(Arc<EfficiencyModel>),
 }
 
 impl Device {
-    /// Fitted times of steps.
+    /// Fitted step times.
     pub fn steps(&self) -> Option<&StepModel> {
         match &self.fitted.as_ref()?.model {
             FittedModel::Steps(model) => Some(model),
@@ -158,7 +158,7 @@ impl Device {
         }
     }
 
-    /// Fitted shares of its rates.
+    /// Fitted shares of the device's rates.
     pub fn shares(&self, precision: Precision) -> Option<&Shares> {
         match &self.fitted.as_ref()?.model {
             FittedModel::Steps(_) => None,
@@ -171,7 +171,7 @@ impl Device {
         self.clock.at(f64::from(self.units) * self.flops_per_cycle)
     }
 
-    /// Peak rate in `precision`, where the device has it.
+    /// Peak rate in `precision`, if the device supports it.
     pub fn peak(&self, precision: Precision) -> Option<FlopsPerSec> {
         match precision {
             Precision::Fp32 => Some(self.fp32_peak()),

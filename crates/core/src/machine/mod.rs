@@ -1,4 +1,4 @@
-//! On what a model is trained: devices, networks, clusters, and the catalog that names them.
+//! The machines that train a model: devices, networks, clusters, and a catalog of named entries.
 
 pub mod catalog;
 mod cluster;

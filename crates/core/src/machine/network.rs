@@ -1,4 +1,4 @@
-//! What carries bytes: rate, latency, and what a transfer costs beside the wire.
+//! Networks: rate, latency, and the costs of a transfer beyond the wire.
 
 use super::catalog;
 use crate::fault::{Fault, KeyPath};
@@ -9,7 +9,7 @@ use crate::uncertain::Uncertain;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The network where none is named.
+/// Default network.
 pub(super) const DEFAULT_NETWORK: &str = "10gbe";
 
 keys! {

@@ -9,8 +9,8 @@ use std::collections::HashSet;
 
 /// A model under construction.
 ///
-/// A layer can only read layers that were added before it, so the order of adding is topological and a
-/// cycle cannot be written.
+/// A layer can only read layers that were added earlier, so layers are added in topological order and cycles are
+/// impossible.
 #[derive(Debug, Clone)]
 pub struct Builder {
     name: String,
@@ -36,13 +36,13 @@ impl Builder {
         }
     }
 
-    /// Adds a tensor that is given from outside, with its dimensions for one sample.
+    /// Adds an input tensor with its dimensions for one sample.
     pub fn input(&mut self, name: &str, dims: &[u64]) -> Result<LayerId, ShapeError> {
         let output = given(dims).map_err(|misfit| misfit.at(name))?;
         self.push(name, Op::Input, &[], output, Cost::default())
     }
 
-    /// Adds a layer whose counts and whose output's dimensions are known from elsewhere.
+    /// Adds a layer with given operation counts and output dimensions.
     pub fn counted(
         &mut self,
         name: &str,
@@ -55,7 +55,7 @@ impl Builder {
         self.push(name, Op::Counted(cost), inputs, output, cost)
     }
 
-    /// Adds a layer that reads `inputs`, in this order.
+    /// Adds a layer that reads `inputs` in this order.
     pub fn add(
         &mut self,
         name: impl Into<String>,
@@ -68,23 +68,23 @@ impl Builder {
         self.push(&name, op, inputs, output, cost)
     }
 
-    /// What a layer would put out and cost; nothing if it does not fit `inputs`.
+    /// The output shape and cost that a layer would have; none if it does not fit `inputs`.
     pub fn infer(&self, op: &Op, inputs: &[LayerId]) -> Option<(Shape, Cost)> {
         let shapes = inputs.iter().map(|&id| self.shape(id)).collect::<Option<Vec<_>>>()?;
         infer(op, &shapes).ok()
     }
 
-    /// The shape that a layer puts out.
+    /// The output shape of a layer.
     pub fn shape(&self, id: LayerId) -> Option<&Shape> {
         self.layers.get(id as usize).map(|layer| &layer.output)
     }
 
-    /// States a departure of the published counts from the layout.
+    /// Adds a deviation of the published counts from the layout.
     pub fn adjust(&mut self, adjustment: Adjustment) {
         self.adjustments.push(adjustment);
     }
 
-    /// States what was published besides the layout.
+    /// Sets published figures other than the layout.
     pub fn publish(&mut self, published: Published) {
         self.published = published;
     }
@@ -120,7 +120,7 @@ impl Builder {
         })
     }
 
-    /// What the layers of these numbers put out.
+    /// The output shapes of these layers.
     fn shapes(&self, name: &str, inputs: &[LayerId]) -> Result<Vec<&Shape>, ShapeError> {
         inputs.iter().map(|&id| self.shape(id)).collect::<Option<_>>().ok_or_else(|| {
             Misfit::input("it reads a layer that does not exist", "add the layers it reads before it")
@@ -148,7 +148,7 @@ impl Builder {
     }
 }
 
-/// A shape that a user gives.
+/// A shape given by the user.
 fn given(dims: &[u64]) -> Result<Shape, Misfit> {
     Shape::new(dims).ok_or_else(|| {
         let text = dims.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
@@ -158,7 +158,7 @@ fn given(dims: &[u64]) -> Result<Shape, Misfit> {
     })
 }
 
-/// Shorthand for common layers, each reading one layer.
+/// Shorthand for common layers with one input.
 impl Builder {
     /// Adds a convolution.
     pub fn conv(
@@ -218,7 +218,7 @@ impl Builder {
         self.add(name, op, &[from])
     }
 
-    /// Adds the mean over the image, one number for each channel.
+    /// Adds a mean over the image, one number per channel.
     pub fn global_average(&mut self, name: impl Into<String>, from: LayerId) -> Result<LayerId, ShapeError> {
         self.add(name, Op::AdaptivePool { kind: Pool::Average, size: (1, 1) }, &[from])
     }

@@ -1,22 +1,23 @@
-//! What one layer costs: operations per sample and parameters.
+//! Cost of one layer: operations per sample and parameters.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Operations that one sample takes in the forward pass, by kind, and the parameters behind them.
+/// Operations per sample in the forward pass, by kind, and the parameters of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Cost {
     /// Multiply-adds of convolutions, matrix products and attention; each counts as two.
     #[serde(skip_serializing_if = "is_zero")]
     pub multiply_add: u64,
-    /// Additions of a bias: one for each output element.
+    /// Additions of a bias: one per output element.
     #[serde(skip_serializing_if = "is_zero")]
     pub bias: u64,
-    /// Non-linearities, with the softmax of an attention (see [`Activation::operations`](super::Activation::operations)).
+    /// Non-linearities, including the softmax of an attention (see
+    /// [`Activation::operations`](super::Activation::operations)).
     #[serde(skip_serializing_if = "is_zero")]
     pub activation: u64,
-    /// Pooling: one for each element of each window.
+    /// Pooling: one per element of each window.
     #[serde(skip_serializing_if = "is_zero")]
     pub pooling: u64,
     /// Normalisation (see [`Norm::operations`](super::Norm::operations)).
@@ -31,7 +32,7 @@ pub struct Cost {
     /// Trainable parameters that are added: biases, shifts of a normalisation.
     #[serde(skip_serializing_if = "is_zero")]
     pub biases: u64,
-    /// State that is not trained: running mean and variance of a batch normalisation and its step counter.
+    /// Untrained state: running mean and variance of a batch normalisation and its step counter.
     #[serde(skip_serializing_if = "is_zero")]
     pub buffers: u64,
 }
@@ -40,7 +41,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Which operations count besides the multiply-adds; none by default.
+/// Kinds of operations that are counted in addition to multiply-adds; none by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counting {
     /// Additions of a bias.
@@ -56,15 +57,15 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// Everything counts.
+    /// Counts every kind.
     pub const ALL: Self =
         Self { bias: true, activation: true, pooling: true, normalisation: true, elementwise: true };
 }
 
 impl Cost {
-    /// Forward operations under a convention of counting.
+    /// Forward operations under a counting convention.
     ///
-    /// Saturates; the sum over all kinds of a model's layers is known to fit once the model is built.
+    /// Saturates; in a built model, the sum over all kinds and layers is known to fit.
     pub fn forward(&self, counting: Counting) -> u64 {
         [
             (counting.bias, self.bias),
@@ -78,12 +79,12 @@ impl Cost {
         .fold(self.multiply_add, |sum, (_, operations)| sum.saturating_add(operations))
     }
 
-    /// Whether nothing is computed.
+    /// Whether the layer computes nothing.
     pub fn is_free(&self) -> bool {
         self.forward(Counting::ALL) == 0
     }
 
-    /// The sum of two, if it and its forward operations of all kinds fit into 64 bits.
+    /// The sum of two costs, if it and its forward operations of all kinds fit into 64 bits.
     pub(super) fn checked_add(self, other: Self) -> Option<Self> {
         let sum = Self {
             multiply_add: self.multiply_add.checked_add(other.multiply_add)?,

@@ -1,4 +1,4 @@
-//! Models of one's own: the layers as a user writes them in TOML.
+//! Custom models: layers written in TOML by the user.
 //!
 //! ```toml
 //! [model.custom]
@@ -15,9 +15,9 @@
 //! ]
 //! ```
 //!
-//! A layer reads the one before it unless `inputs` names others; the model's own input is called "input".
-//! All operations share one flat table of optional keys, so that an error can point at the key: keys that do
-//! not belong to the operation are refused here.
+//! A layer reads the previous one unless `inputs` names others; the input of the model is called "input". All
+//! operations share one flat table of optional keys, so that an error can point at the key; keys that do not belong
+//! to the operation are rejected here.
 
 use super::cost::Cost;
 use super::op::{Activation, Conv2d, Norm, Op, Padding, Pool};
@@ -37,32 +37,32 @@ mod write;
 
 pub use number::Pair;
 
-/// A model as a user writes it.
+/// A model as written by the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ModelFile {
-    /// The user's name for it.
+    /// Name chosen by the user.
     #[serde(default = "custom")]
     pub name: String,
     /// Shape of one sample: `[channels, height, width]`, or `[tokens]` for a language model.
     pub input: Vec<u64>,
-    /// The layers, in the order in which they compute.
+    /// The layers in the order of computation.
     pub layers: Vec<LayerFile>,
 }
 
-/// One layer as a user writes it.
+/// One layer as written by the user.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LayerFile {
-    /// Its name; the operation and the place in the list if left out ("relu1").
+    /// Its name; by default the operation and the position in the list ("relu1").
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it computes.
+    /// The operation.
     pub op: String,
-    /// The layers it reads; the one before it if left out.
+    /// The layers it reads; by default the previous one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Vec<String>>,
-    /// Shape of a further input, or of the output of a counted layer.
+    /// Shape of an additional input, or of the output of a counted layer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<Vec<u64>>,
     /// Output channels or features.
@@ -71,34 +71,34 @@ pub struct LayerFile {
     /// Size of the window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Pair>,
-    /// Step of the window: 1 for convolutions, the size of the window for pooling if left out.
+    /// Step of the window; by default 1 for convolutions and the window size for pooling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stride: Option<Pair>,
-    /// What surrounds the image; nothing if left out.
+    /// Padding of the image; none by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub padding: Option<Padding>,
-    /// Distance between the elements of a window; 1 if left out.
+    /// Distance between the elements of a window; 1 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dilation: Option<Pair>,
-    /// Groups of channels; 1 if left out.
+    /// Groups of channels; 1 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub groups: Option<u64>,
-    /// Whether a bias is added; true if left out.
+    /// Whether a bias is added; true by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bias: Option<bool>,
-    /// Whether the weight is that of an embedding; false if left out.
+    /// Whether the weight is shared with an embedding; false by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tied: Option<bool>,
-    /// Whether a last window that does not fit wholly is used; false if left out.
+    /// Whether a last window that only partly fits is used; false by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceil: Option<bool>,
     /// Height and width of the output of an adaptive pooling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<Pair>,
-    /// Whether a normalisation has trained scale and shift; true if left out.
+    /// Whether a normalisation has a trained scale and shift; true by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affine: Option<bool>,
-    /// Channels that take part in a local response normalisation.
+    /// Number of channels in a local response normalisation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<u64>,
     /// Rows of an embedding.
@@ -110,13 +110,13 @@ pub struct LayerFile {
     /// Heads of an attention.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heads: Option<u64>,
-    /// Whether an attention only looks back; false if left out.
+    /// Whether an attention is causal; false by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub causal: Option<bool>,
     /// The token to select.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<u64>,
-    /// Operations and parameters of a counted layer; none if left out.
+    /// Operations and parameters of a counted layer; none by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
 }
@@ -125,7 +125,7 @@ fn custom() -> String {
     "custom".to_owned()
 }
 
-/// The operations and the keys that belong to each, besides `name`, `op` and `inputs`.
+/// The operations and their keys, besides `name`, `op` and `inputs`.
 const OPS: &[(&str, &[&str])] = &[
     ("input", &["shape"]),
     ("conv2d", &["out", "kernel", "stride", "padding", "dilation", "groups", "bias"]),
@@ -163,7 +163,7 @@ const OPS: &[(&str, &[&str])] = &[
 ];
 
 impl ModelFile {
-    /// Checks the layers and counts them. The paths of errors are relative to the table it stands in.
+    /// Checks and counts the layers. Paths of errors are relative to the table that contains the model.
     pub fn build(&self) -> Result<Model, Fault> {
         let mut builder = Builder::new(&self.name, "the scenario");
         let at_input = |error: ShapeError| Fault::in_key("input", error.reason, error.remedy);
@@ -192,7 +192,7 @@ impl ModelFile {
         builder.finish().map_err(|error| Fault::in_key("layers", error.reason, error.remedy))
     }
 
-    /// What the layer at `index` is called.
+    /// The name of the layer at `index`.
     fn layer_name(&self, index: usize) -> String {
         let layer = &self.layers[index];
         layer.name.clone().unwrap_or_else(|| format!("{}{index}", layer.op))
@@ -228,7 +228,7 @@ impl ModelFile {
         added.map_err(|error| Misfit { field: error.field, reason: error.reason, remedy: error.remedy })
     }
 
-    /// The layer of this name among those already added.
+    /// The layer with this name among those already added.
     fn find(&self, name: &str, ids: &HashMap<String, LayerId>) -> Result<LayerId, Misfit> {
         ids.get(name).copied().ok_or_else(|| {
             if self.layers.iter().any(|layer| layer.name.as_deref() == Some(name)) {
@@ -280,7 +280,7 @@ impl LayerFile {
             || self.keys().iter().any(|(key, given)| *key == field && *given)
     }
 
-    /// Refuses an unknown operation and keys that do not belong to it.
+    /// Rejects an unknown operation and keys that do not belong to it.
     fn check_keys(&self) -> Result<(), Misfit> {
         let Some((op, allowed)) = OPS.iter().find(|(op, _)| *op == self.op) else {
             let names = OPS.iter().map(|(op, _)| *op);
@@ -302,7 +302,7 @@ impl LayerFile {
         })
     }
 
-    /// The operation, with what was left out filled in.
+    /// The operation with all defaults filled in.
     fn operation(&self) -> Result<Op, Misfit> {
         let op = self.op.as_str();
         let affine = self.affine.unwrap_or(true);
@@ -389,7 +389,7 @@ impl LayerFile {
     }
 }
 
-/// A key that the operation cannot do without.
+/// A key that the operation requires.
 fn need<T>(op: &str, key: &str, value: Option<T>) -> Result<T, Misfit> {
     value.ok_or_else(|| Misfit {
         field: None,

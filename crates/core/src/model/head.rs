@@ -1,4 +1,4 @@
-//! The fully connected end of an image classifier, and what Liu 2022 (section 4.1) puts in its place.
+//! The fully connected head of an image classifier, and its replacement by convolutions (Liu 2022, section 4.1).
 
 use super::op::{Activation, Conv2d, Op, Pool};
 use super::{Layer, LayerFile, Model};
@@ -6,7 +6,7 @@ use super::{Layer, LayerFile, Model};
 /// The fully connected layers after the last feature map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// Place of its first layer, which reads the feature map.
+    /// Index of its first layer, which reads the feature map.
     pub first: usize,
     /// Channels of the feature map.
     pub channels: u64,
@@ -17,19 +17,19 @@ pub struct Head {
 /// Why a model has no head that convolutions could replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoHead {
-    /// It ends in something else.
+    /// The last layers are not fully connected.
     #[error("the model does not end in fully connected layers")]
     OtherEnd,
-    /// They read features or tokens.
+    /// They read features or tokens instead of a feature map.
     #[error("its fully connected layers do not read a feature map")]
     NoFeatureMap,
-    /// They read one pixel.
+    /// They read a feature map of one pixel.
     #[error("its fully connected layers read a feature map of one pixel, as if it were averaged already")]
     OnePixel,
 }
 
 impl Model {
-    /// The chain of fully connected layers at the end, from the layer that flattens a feature map.
+    /// The chain of fully connected layers at the end, starting at the layer that flattens a feature map.
     pub fn head(&self) -> Result<Head, NoHead> {
         let layers = self.layers();
         let mut connected = false;
@@ -48,7 +48,7 @@ impl Model {
         Err(NoHead::OtherEnd)
     }
 
-    /// The head whose first layer is at `first`, whatever comes after it.
+    /// The head whose first layer is at `first`, regardless of the layers after it.
     pub fn head_from(&self, first: usize) -> Result<Head, NoHead> {
         let (Some(layer), Some(last)) = (self.layers().get(first), self.layers().last()) else {
             return Err(NoHead::OtherEnd);
@@ -67,8 +67,8 @@ fn reads_the_one_before(id: usize, layer: &Layer) -> bool {
 }
 
 impl Head {
-    /// Table 3 of Liu 2022: a 1×1 convolution that keeps the channels, one to the classes, and their mean over the image
-    /// (network in network, Lin 2013).
+    /// Table 3 of Liu 2022: a 1×1 convolution that keeps the number of channels, one that outputs the classes, and
+    /// the mean over the image (network in network, Lin 2013).
     pub fn convolutions(&self) -> Vec<LayerFile> {
         let conv = |out| Op::Conv2d(Conv2d::new(out, 1).biased());
         let relu = Op::Activate(Activation::Relu);

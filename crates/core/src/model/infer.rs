@@ -1,4 +1,4 @@
-//! What each operation makes of its inputs: the shape of its output and its cost for one sample.
+//! Shape and cost inference: the output shape of each operation and its cost per sample.
 
 use super::cost::Cost;
 use super::op::{Activation, Conv2d, Norm, Op};
@@ -234,7 +234,7 @@ fn attention(inputs: &[&Shape], heads: u64, causal: bool) -> Inferred {
     Ok((shape(&[queries, value_width])?, cost))
 }
 
-/// Pairs of a query and a key not after it: query i of `queries` sees the first i keys, the last one all.
+/// Number of query-key pairs in causal attention; with equally many of both, query i attends to the first i keys.
 fn causal_pairs(queries: u64, keys: u64) -> Result<u64, Misfit> {
     if queries != keys {
         return Err(Misfit::of(
@@ -306,7 +306,7 @@ fn shortcut(out: u64, stride: u64, input: &Shape) -> Inferred {
     free(&[out, height.div_ceil(stride), width.div_ceil(stride)])
 }
 
-/// The first of at least two inputs, and the others.
+/// The first input and the others, of at least two.
 fn several<'a, 'b>(inputs: &'a [&'b Shape], op: &str) -> Result<(&'b Shape, &'a [&'b Shape]), Misfit> {
     match inputs {
         [first, others @ ..] if !others.is_empty() => Ok((first, others)),
@@ -317,7 +317,7 @@ fn several<'a, 'b>(inputs: &'a [&'b Shape], op: &str) -> Result<(&'b Shape, &'a 
     }
 }
 
-/// An output that costs nothing.
+/// An output without cost.
 fn free(dims: &[u64]) -> Inferred {
     Ok((shape(dims)?, Cost::default()))
 }

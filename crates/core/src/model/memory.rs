@@ -1,21 +1,21 @@
-//! What the backward pass needs of the forward pass.
+//! Activation memory: tensors of the forward pass that the backward pass needs.
 //!
-//! An output is kept if a layer that reads it needs it to form gradients, or if its own layer does; the
-//! same tensor seen in another way (flatten) is not kept twice. What is only counted needs its inputs. The rules are those of PyTorch's
-//! derivatives, in 32 bits. Left out are the few numbers of statistics that a normalisation saves, and the
-//! matrix inside an attention, which fused implementations compute again.
+//! An output is kept if the gradients of its own layer or of a layer that reads it depend on it. Views of a tensor
+//! (flatten) are not kept twice. Counted layers need their inputs. The rules are those of PyTorch's derivatives, in
+//! 32 bits. Not included are the statistics that a normalisation saves, which are small, and the matrix inside an
+//! attention, which fused implementations recompute.
 
 use super::op::{Activation, Op, Pool};
 use super::{Layer, LayerId};
 
 /// Bytes of a 32-bit number.
 const ELEMENT: u64 = 4;
-/// Bytes of the place of a maximum.
+/// Bytes of the index of a maximum.
 const PLACE: u64 = 8;
-/// Bytes of an element of the mask of a dropout.
+/// Bytes per element of a dropout mask.
 const MASK: u64 = 1;
 
-/// Bytes kept for one sample; nothing if they are too many for 64 bits.
+/// Bytes kept per sample; none if they overflow 64 bits.
 pub(super) fn kept(layers: &[Layer]) -> Option<u64> {
     let mut read = vec![false; layers.len()];
     let mut needed = vec![false; layers.len()];
@@ -26,7 +26,7 @@ pub(super) fn kept(layers: &[Layer]) -> Option<u64> {
         }
     };
     for (id, layer) in layers.iter().enumerate().rev() {
-        // what nobody reads goes to the loss
+        // An output that no layer reads goes to the loss.
         let loss = !read[id] && layer.op != Op::Input;
         let keep = needed[id] || loss || needs_output(&layer.op);
         let elements = layer.output.elements();
@@ -71,7 +71,7 @@ fn is_view(op: &Op) -> bool {
     moves || matches!(op, Op::Flatten | Op::ToSequence | Op::SelectToken { .. })
 }
 
-/// Bytes for each element of the output, besides the output.
+/// Additional bytes per element of the output.
 fn extra(op: &Op) -> u64 {
     match op {
         Op::Pool { kind: Pool::Max, .. } | Op::AdaptivePool { kind: Pool::Max, .. } => PLACE,
@@ -95,13 +95,13 @@ mod tests {
         let x = b.pool("pool", Pool::Max, (2, 2, 0), x)?;
         let x = b.add("flatten", Op::Flatten, &[x])?;
         b.linear("fc", 10, x)?;
-        // input, ReLU (over the convolution's output), pooling with places, logits
+        // Input, ReLU (which overwrites the convolution's output), pooling with indices, logits.
         let bytes = 4 * 64 + 4 * 64 + (4 + 8) * 16 + 4 * 10;
         assert_eq!(b.finish()?.activation_bytes().get() as u64, bytes);
         Ok(())
     }
 
-    /// The sum of a residual block is overwritten by its ReLU, and the branches are needed by nobody.
+    /// The sum of a residual block is overwritten by its ReLU, and no gradient needs the branches.
     #[test]
     fn sums_keep_nothing() -> Result<(), ShapeError> {
         let mut b = Builder::new("residual", "test");

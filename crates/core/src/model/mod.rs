@@ -1,8 +1,8 @@
 //! The neural network: a graph of layers with shapes, operation counts, parameters and gradients.
 //!
-//! A [`Model`] is built once, by [`Builder`] (which the zoo and the custom-model file use), with all
-//! shapes inferred and checked; afterwards it is read only. All counts are per sample: the batch is a
-//! matter of the strategy. A multiply-add counts as two operations.
+//! A [`Model`] is built once by [`Builder`] (used by the zoo and by custom-model files), with all shapes inferred and
+//! checked; afterwards it is read-only. All counts are per sample: the strategy determines the batch. A multiply-add
+//! counts as two operations.
 
 mod builder;
 mod cost;
@@ -34,7 +34,7 @@ pub type LayerId = u32;
 pub struct Layer {
     /// Unique within the model; dots mark nesting: "layer1.0.conv2".
     pub name: String,
-    /// What it computes.
+    /// The operation.
     pub op: Op,
     /// The layers whose outputs it reads, in order.
     pub inputs: Vec<LayerId>,
@@ -44,10 +44,10 @@ pub struct Layer {
     pub cost: Cost,
 }
 
-/// A gradient that the backward pass produces and the network has to carry.
+/// A gradient that the backward pass produces and the workers exchange.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gradient {
-    /// "fc6.weight".
+    /// Name, such as "fc6.weight".
     pub name: String,
     /// The layer it belongs to.
     pub layer: LayerId,
@@ -55,7 +55,7 @@ pub struct Gradient {
     pub elements: u64,
 }
 
-/// A stated departure of a published count from the layout it belongs to.
+/// A documented deviation of a published count from the layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adjustment {
     /// Why the published count differs.
@@ -64,16 +64,16 @@ pub struct Adjustment {
     pub forward: i64,
     /// Added to the number of weights.
     pub weights: i64,
-    /// Whether `forward` is the paper's count of pooling: left out when the layout's pooling is counted.
+    /// Whether `forward` is the paper's count of pooling; ignored if pooling is counted from the layout.
     pub pooling: bool,
 }
 
-/// What a paper measured or typed instead of deriving it from the layout.
+/// Figures that a paper measured or stated instead of deriving them from the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Published {
     /// Number of pushes in one iteration (Zeng 2023, Table 1).
     pub pushes: Option<u32>,
-    /// Parameters that the framework ships in one push or pull (Zeng 2023, Tables 6 and 7).
+    /// Parameters that the framework transfers in one push or pull (Zeng 2023, Tables 6 and 7).
     pub shipped: Option<u64>,
     /// Forward operations used outside Table 1 (Zeng 2023, AlexNet).
     pub forward: Option<u64>,
@@ -84,7 +84,7 @@ pub struct Published {
 pub struct Model {
     /// Name in the zoo, or the user's own.
     pub name: String,
-    /// Paper and, where they differ, the implementation whose layout this is.
+    /// The paper and, if it differs, the implementation that defines the layout.
     pub source: String,
     layers: Vec<Layer>,
     input: Shape,
@@ -99,7 +99,7 @@ pub struct Model {
 const ELEMENT: f64 = 4.0;
 
 impl Model {
-    /// All layers; each comes after those it reads.
+    /// All layers, in topological order.
     pub fn layers(&self) -> &[Layer] {
         &self.layers
     }
@@ -109,12 +109,12 @@ impl Model {
         &self.input
     }
 
-    /// Size of one sample, all inputs together, at 4 bytes an element.
+    /// Size of one sample with all inputs, at 4 bytes per element.
     pub fn input_bytes(&self) -> Bytes {
         Bytes::new(self.input_elements as f64 * ELEMENT)
     }
 
-    /// Forward operations of one sample, with the adjustments.
+    /// Forward operations per sample, including the adjustments.
     pub fn forward(&self, counting: Counting) -> Flops {
         let adjustments = self
             .adjustments
@@ -124,12 +124,12 @@ impl Model {
         Flops::new((i128::from(self.total.forward(counting)) + adjustments.sum::<i128>()).max(0) as f64)
     }
 
-    /// Operations and parameters of all layers, without the adjustments.
+    /// Operations and parameters of all layers, excluding the adjustments.
     pub fn cost(&self) -> Cost {
         self.total
     }
 
-    /// Number of weights, with the adjustments.
+    /// Number of weights, including the adjustments.
     pub fn weights(&self) -> u64 {
         let adjustments = self.adjustments.iter().map(|adjustment| i128::from(adjustment.weights));
         let weights = (i128::from(self.total.weights) + adjustments.sum::<i128>()).max(0);
@@ -141,21 +141,21 @@ impl Model {
         self.total.biases
     }
 
-    /// Number of elements of state that is not trained.
+    /// Number of elements of untrained state.
     pub fn buffers(&self) -> u64 {
         self.total.buffers
     }
 
-    /// Number of trainable parameters: weights of the layout, without the adjustments, and biases.
+    /// Number of trainable parameters: weights of the layout, excluding the adjustments, and biases.
     pub fn parameters(&self) -> u64 {
         self.total.weights.saturating_add(self.total.biases)
     }
 
     /// The gradients in the order in which the backward pass completes them: last layer first.
     ///
-    /// Within a layer the weight comes before the bias, except in linear layers, as PyTorch hands them
-    /// over in 32 bits (its backward of `addmm` returns the bias first, those of convolution and
-    /// normalisation the weight). A weight shared by an embedding and a linear layer is complete with the
+    /// Within a layer the weight comes before the bias, except in linear layers, in the order in which PyTorch
+    /// computes them in 32 bits (its backward of `addmm` returns the bias first, those of convolution and
+    /// normalisation the weight). A weight shared by an embedding and a linear layer is complete only after the
     /// embedding.
     pub fn gradients(&self) -> Vec<Gradient> {
         let mut gradients = Vec::new();
@@ -173,20 +173,20 @@ impl Model {
         gradients
     }
 
-    /// What is kept of one sample's forward pass until its backward pass, at 4 bytes an element.
+    /// Activation memory per sample between forward and backward pass, at 4 bytes per element.
     ///
-    /// Inputs and outputs that some gradient is formed from, each once; places of maxima and masks of
-    /// dropout besides. The head of `memory.rs` has the rules.
+    /// Counts each input and output that some gradient depends on once, plus indices of maxima and dropout masks. The
+    /// documentation of `memory.rs` has the rules.
     pub fn activation_bytes(&self) -> Bytes {
         Bytes::new(self.activation_bytes as f64)
     }
 
-    /// How published counts depart from the layout; empty unless the model is one of a paper.
+    /// Deviations of published counts from the layout; empty unless the model comes from a paper.
     pub fn adjustments(&self) -> &[Adjustment] {
         &self.adjustments
     }
 
-    /// What a paper states besides the layout.
+    /// Published figures other than the layout.
     pub fn published(&self) -> Published {
         self.published
     }

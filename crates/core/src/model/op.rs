@@ -1,42 +1,41 @@
-//! The operations a layer can perform, and the cost conventions of the element-wise ones.
+//! The operations of layers, and the cost conventions of the element-wise ones.
 //!
-//! Sizes of two-dimensional windows are pairs of height and width. How an operation acts on shapes is in
-//! `infer.rs`.
+//! Sizes of two-dimensional windows are pairs of height and width. `infer.rs` computes output shapes.
 
 use super::cost::Cost;
 
-/// What a layer computes.
+/// The operation of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
-    /// A tensor given from outside; its shape is the layer's output.
+    /// An input tensor; its shape is the layer's output.
     Input,
     /// Two-dimensional convolution over an image.
     Conv2d(Conv2d),
-    /// Matrix product over the last dimension of features or a sequence.
+    /// Matrix product over the last dimension of features or of a sequence.
     Linear {
         /// Width of the output.
         out: u64,
         /// Whether a bias is added.
         bias: bool,
-        /// Whether the weight is that of an embedding elsewhere, so that no parameter is new but the bias.
+        /// Whether the weight is shared with an embedding, so that only the bias is a new parameter.
         tied: bool,
     },
-    /// Windows over an image.
+    /// Pooling over windows of an image.
     Pool {
-        /// What is taken of a window.
+        /// Reduction applied to each window.
         kind: Pool,
         /// Size of the window.
         kernel: (u64, u64),
         /// Step from window to window.
         stride: (u64, u64),
-        /// What surrounds the image.
+        /// Padding of the image.
         padding: Padding,
-        /// Whether a last window that does not fit wholly is used.
+        /// Whether a last window that only partly fits is used.
         ceil: bool,
     },
-    /// Windows over an image, chosen such that the output has a given size.
+    /// Pooling over an image with windows chosen for a given output size.
     AdaptivePool {
-        /// What is taken of a window.
+        /// Reduction applied to each window.
         kind: Pool,
         /// Size of the output.
         size: (u64, u64),
@@ -54,47 +53,47 @@ pub enum Op {
     },
     /// Adds the first rows of a learned table to a sequence.
     PositionEmbedding {
-        /// Rows of the table: the longest sequence.
+        /// Rows of the table: the maximum sequence length.
         count: u64,
     },
-    /// Puts one learned token before a sequence.
+    /// Prepends one learned token to a sequence.
     ClassToken,
     /// Scaled dot-product attention: softmax(Q·Kᵀ/√d)·V in every head.
     ///
-    /// Reads queries, keys and values from three inputs, or from one that holds them side by side. The
-    /// projections before and after it are layers of their own.
+    /// Reads queries, keys and values from three inputs, or from one that contains them side by side. The projections
+    /// before and after it are separate layers.
     Attention {
         /// Number of heads.
         heads: u64,
-        /// Whether a query only sees the keys up to its own place; only those pairs are counted then.
+        /// Whether a query only sees keys up to its own position; then only those pairs are counted.
         causal: bool,
     },
-    /// Sum of tensors of one shape.
+    /// Sum of tensors with the same shape.
     Add,
-    /// Product of two tensors; dimensions of size 1 in the second are spread (squeeze and excitation).
+    /// Product of two tensors; dimensions of size 1 in the second are broadcast (squeeze and excitation).
     Multiply,
-    /// Joins tensors along their first dimension.
+    /// Concatenates tensors along their first dimension.
     Concat,
-    /// All elements in one dimension.
+    /// Flattens a tensor into one dimension.
     Flatten,
-    /// Zeroes elements at random while training.
+    /// Zeroes elements at random during training.
     Dropout,
-    /// An image as a sequence of its pixels: `[c, h, w]` becomes `[h·w, c]`.
+    /// Converts an image to a sequence of its pixels: `[c, h, w]` becomes `[h·w, c]`.
     ToSequence,
-    /// One token of a sequence.
+    /// Selects one token of a sequence.
     SelectToken {
-        /// Its place, from 0.
+        /// Its position, counted from 0.
         index: u64,
     },
-    /// Shortcut without parameters: every `stride`-th pixel, with channels of zeros up to `out`
-    /// (He 2015, option A).
+    /// Shortcut without parameters: every `stride`-th pixel, with zero channels added up to `out` (He 2015, option
+    /// A).
     Shortcut {
-        /// Number of channels after it.
+        /// Number of output channels.
         out: u64,
         /// Step in both directions.
         stride: u64,
     },
-    /// Whatever else there is: the shape of its output and its counts are given, not inferred.
+    /// Any other operation, with given output shape and counts.
     Counted(Cost),
 }
 
@@ -107,18 +106,18 @@ pub struct Conv2d {
     pub kernel: (u64, u64),
     /// Step from window to window.
     pub stride: (u64, u64),
-    /// What surrounds the image.
+    /// Padding of the image.
     pub padding: Padding,
     /// Distance between the elements of a window.
     pub dilation: (u64, u64),
-    /// Groups of channels that do not see each other; as many as channels in a depth-wise convolution.
+    /// Number of channel groups that are convolved separately; equals the channels in a depth-wise convolution.
     pub groups: u64,
     /// Whether a bias is added.
     pub bias: bool,
 }
 
 impl Conv2d {
-    /// A convolution with a square window, without padding, stride and bias.
+    /// A convolution with a square window and stride 1, without padding and bias.
     pub const fn new(out: u64, kernel: u64) -> Self {
         Self {
             out,
@@ -131,39 +130,39 @@ impl Conv2d {
         }
     }
 
-    /// With this step in both directions.
+    /// Sets the stride in both directions.
     #[must_use]
     pub const fn stride(self, stride: u64) -> Self {
         Self { stride: (stride, stride), ..self }
     }
 
-    /// With this padding on all four sides.
+    /// Sets the padding on all four sides.
     #[must_use]
     pub const fn padding(self, padding: u64) -> Self {
         Self { padding: Padding::all(padding), ..self }
     }
 
-    /// With this many groups.
+    /// Sets the number of groups.
     #[must_use]
     pub const fn groups(self, groups: u64) -> Self {
         Self { groups, ..self }
     }
 
-    /// With a bias.
+    /// Adds a bias.
     #[must_use]
     pub const fn biased(self) -> Self {
         Self { bias: true, ..self }
     }
 }
 
-/// What surrounds an image before windows are laid over it.
+/// Padding of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Padding {
-    /// Nothing.
+    /// No padding.
     Valid,
-    /// As much as makes the output as large as the input divided by the stride, rounded up (TensorFlow).
+    /// Padding for which the output has the input size divided by the stride, rounded up (TensorFlow).
     Same,
-    /// So many rows and columns.
+    /// Explicit numbers of rows and columns.
     Explicit {
         /// Above.
         top: u64,
@@ -177,13 +176,13 @@ pub enum Padding {
 }
 
 impl Padding {
-    /// The same on all four sides.
+    /// The same padding on all four sides.
     pub const fn all(size: u64) -> Self {
         Self::Explicit { top: size, bottom: size, left: size, right: size }
     }
 }
 
-/// What pooling takes of a window.
+/// Reduction of a pooling window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pool {
     /// The largest element.
@@ -197,26 +196,26 @@ pub enum Pool {
 pub enum Norm {
     /// Over the batch, for each channel (Ioffe and Szegedy 2015).
     Batch {
-        /// Whether it scales and shifts with trained parameters.
+        /// Whether it has a trained scale and shift.
         affine: bool,
     },
     /// Over the last dimension (Ba et al. 2016).
     Layer {
-        /// Whether it scales and shifts with trained parameters.
+        /// Whether it has a trained scale and shift.
         affine: bool,
     },
     /// Over neighbouring channels (Krizhevsky et al. 2012).
     LocalResponse {
-        /// Number of channels that take part, with the channel itself.
+        /// Number of channels, including the channel itself.
         depth: u64,
     },
 }
 
 impl Norm {
-    /// Operations for each element.
+    /// Operations per element.
     ///
-    /// Mean 1, variance 3, subtraction and division 2, scale and shift 2. Local response: square and sum of
-    /// each neighbour, factor and offset, a power as a logarithm and an exponential, the product.
+    /// Mean 1, variance 3, subtraction and division 2, scale and shift 2. Local response: square and sum for each
+    /// neighbour, factor and offset, a power computed as a logarithm and an exponential, and the product.
     pub fn operations(self) -> u64 {
         match self {
             Self::Batch { affine } | Self::Layer { affine } => 6 + 2 * u64::from(affine),
@@ -247,11 +246,11 @@ pub enum Activation {
     Softmax,
 }
 
-/// Operations of an exponential by its series of 20 terms: 1 + 4·20 (Zeng 2023, eq. 26).
+/// Operations of an exponential computed as a series of 20 terms: 1 + 4·20 (Zeng 2023, eq. 26).
 pub const EXPONENTIAL: u64 = 1 + 4 * 20;
 
 impl Activation {
-    /// Operations for each element, an exponential being 81 of them (Zeng 2023, eqs. 15, 25 and 26).
+    /// Operations per element, with 81 for an exponential (Zeng 2023, eqs. 15, 25 and 26).
     pub const fn operations(self) -> u64 {
         match self {
             Self::Sigmoid => EXPONENTIAL + 2,
@@ -261,7 +260,7 @@ impl Activation {
             Self::Gelu => Self::Tanh.operations() + 8,
             Self::Silu => Self::Sigmoid.operations() + 1,
             Self::Hardswish => Self::Relu6.operations() + 3,
-            // the largest element, its subtraction, the sum, the division
+            // The maximum, its subtraction, the sum, the division.
             Self::Softmax => EXPONENTIAL + 4,
         }
     }

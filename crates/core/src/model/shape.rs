@@ -1,4 +1,4 @@
-//! Shapes of one sample's tensors, and what is said when a layer does not fit its input.
+//! Shapes of one sample's tensors, and errors for layers that do not fit their inputs.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use std::fmt;
 pub struct Shape(Vec<u64>);
 
 impl Shape {
-    /// A shape of these dimensions, unless it has none, a zero one, or too many elements to count.
+    /// A shape with these dimensions; none if it has no dimensions, a zero dimension, or too many elements.
     pub fn new(dims: impl Into<Vec<u64>>) -> Option<Self> {
         let dims = dims.into();
         let elements = dims.iter().try_fold(1_u64, |product, &dim| product.checked_mul(dim))?;
         (!dims.is_empty() && elements > 0).then_some(Self(dims))
     }
 
-    /// The dimensions, slowest first.
+    /// The dimensions, slowest-varying first.
     pub fn dims(&self) -> &[u64] {
         &self.0
     }
@@ -61,9 +61,9 @@ impl fmt::Display for Shape {
 pub struct ShapeError {
     /// Name of the layer.
     pub layer: String,
-    /// The property of the layer that is at fault, if it is one.
+    /// The property of the layer that is at fault, if any.
     pub field: Option<&'static str>,
-    /// What is wrong, with the sizes.
+    /// What is wrong, including the sizes.
     pub reason: String,
     /// What to do about it.
     pub remedy: String,
@@ -78,17 +78,17 @@ pub(super) struct Misfit {
 }
 
 impl Misfit {
-    /// The fault of one property.
+    /// A fault in one property.
     pub(super) fn of(field: &'static str, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { field: Some(field), reason: reason.into(), remedy: remedy.into() }
     }
 
-    /// The fault of what the layer reads.
+    /// A fault in the layer's inputs.
     pub(super) fn input(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::of("inputs", reason, remedy)
     }
 
-    /// A count beyond 64 bits.
+    /// A count that does not fit into 64 bits.
     pub(super) fn overflow() -> Self {
         Self {
             field: None,
@@ -97,7 +97,7 @@ impl Misfit {
         }
     }
 
-    /// This fault, of that layer.
+    /// Adds the name of the layer.
     pub(super) fn at(self, layer: &str) -> ShapeError {
         ShapeError { layer: layer.to_owned(), field: self.field, reason: self.reason, remedy: self.remedy }
     }

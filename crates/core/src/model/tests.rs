@@ -1,4 +1,4 @@
-//! Graphs at random, and operations whose counts are known in closed form.
+//! Random graphs, and operations with closed-form counts.
 
 use super::*;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ fn one(op: Op, dims: &[u64]) -> Layer {
     builder.finish().unwrap().layers[1].clone()
 }
 
-/// Two operations for each of channels · kernel · outputs, groups dividing the channels (Zeng 2023, eq. 21).
+/// Two operations per channel, kernel element and output, with groups dividing the channels (Zeng 2023, eq. 21).
 #[test]
 fn convolutions_count_two_operations_for_each_product() {
     let layer = one(Op::Conv2d(Conv2d::new(64, 11).stride(4).padding(2).biased()), &[3, 224, 224]);
@@ -74,7 +74,7 @@ fn an_empty_model_and_a_foreign_layer_are_errors() {
     assert_eq!(error.to_string(), "layer \"fc\": it reads a layer that does not exist");
 }
 
-/// Linear layers hand over their bias first, others their weight.
+/// Linear layers return the gradient of their bias first, others that of their weight.
 #[test]
 fn gradients_come_last_layer_first() {
     let names: Vec<_> = zoo::build("resnet18").unwrap().gradients().into_iter().map(|g| g.name).collect();
@@ -125,7 +125,7 @@ fn inputs() -> impl Strategy<Value = Option<Vec<String>>> {
     prop_oneof![3 => Just(None), 1 => prop::collection::vec(name, 0..4).prop_map(Some)]
 }
 
-/// A layer with all that its operation needs, in any size, reading anything.
+/// A layer with all keys that its operation requires, of any size and with any input.
 fn layer() -> BoxedStrategy<LayerFile> {
     let window = || (size(), pair(), prop::option::of(pair()), prop::option::of(padding()), size());
     let conv = window().prop_map(|(out, kernel, stride, padding, groups)| LayerFile {
@@ -188,14 +188,14 @@ fn layer() -> BoxedStrategy<LayerFile> {
             }
             layer
         });
-    // boxed, because nested alternatives are large on the stack of a test thread
+    // Boxed, because nested alternatives need a lot of stack in a test thread.
     let any = prop_oneof![conv.boxed(), pool.boxed(), plain.boxed(), sized.boxed()];
     (any, inputs(), prop::option::of(0..8))
         .prop_map(|(layer, inputs, name)| LayerFile { inputs, name: name.map(|n| format!("l{n}")), ..layer })
         .boxed()
 }
 
-/// Layers that fit whatever comes before them, so that deep graphs are reached.
+/// Layers that fit any preceding layer, so that deep graphs are reached.
 fn fitting() -> impl Strategy<Value = LayerFile> {
     prop_oneof![
         (1_u64..9, 1_u64..4, 1_u64..3).prop_map(|(out, kernel, stride)| LayerFile {

@@ -1,4 +1,4 @@
-//! Windows that slide over an image: how many fit, for convolution and pooling.
+//! Sliding windows of convolution and pooling: how many fit into an image.
 
 use super::op::Padding;
 use super::shape::Misfit;
@@ -13,7 +13,7 @@ pub(super) struct Window {
     pub(super) ceil: bool,
 }
 
-/// The same along one axis.
+/// The window along one axis.
 #[derive(Debug, Clone, Copy)]
 struct Axis {
     kernel: u64,
@@ -94,7 +94,7 @@ impl Window {
 }
 
 impl Axis {
-    /// Number of windows along `size`, if there is one.
+    /// Number of windows along `size`; none if not even one fits.
     fn output(&self, size: u64) -> Option<u64> {
         let Some((before, after)) = self.padding else {
             return Some(size.div_ceil(self.stride));
@@ -106,7 +106,7 @@ impl Axis {
             return Some(room / self.stride + 1);
         }
         let windows = room.div_ceil(self.stride) + 1;
-        // a last window that would start beyond the image and the padding before it is dropped (PyTorch)
+        // A last window that would start beyond the image and its leading padding is dropped (PyTorch).
         let beyond = (windows - 1).checked_mul(self.stride).is_none_or(|start| start >= size + before);
         Some(if beyond { (windows - 1).max(1) } else { windows })
     }
@@ -179,7 +179,7 @@ mod tests {
             prop_assert_eq!(axis.output(size), (positions > 0).then_some(positions));
         }
 
-        /// With `ceil` a last window may hang over the end, as long as it starts inside the image or before it.
+        /// With `ceil` a last window may extend beyond the end as long as it starts inside the image or before it.
         #[test]
         fn counts_the_positions_of_ceil_mode(
             size in 1_u64..40, kernel in 1_u64..8, stride in 1_u64..6, padding in 0_u64..4,

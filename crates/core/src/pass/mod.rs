@@ -1,4 +1,4 @@
-//! What one worker computes in a step, gradient by gradient: what all-reduce training starts from.
+//! Computation of one worker in a step, gradient by gradient: the input of the all-reduce models.
 
 mod recorded;
 
@@ -12,12 +12,12 @@ use crate::workload::{LayerWork, Workload};
 /// Backward operations per forward operation (Liu 2022, eq. 4).
 const BACKWARD_PER_FORWARD: f64 = 2.0;
 
-/// Backward pass of one layer, or from one gradient to the next.
+/// Backward pass of one layer, or the interval between two gradients.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Layer {
-    /// How long it takes (eq. 6).
+    /// Duration (eq. 6).
     pub backward: Seconds,
-    /// The gradients that it leaves, to be summed over the workers.
+    /// Size of the gradients it produces, which are summed over the workers.
     pub gradients: Bytes,
 }
 
@@ -28,19 +28,19 @@ pub struct Pass {
     pub forward: Seconds,
     /// The layers in backward order: output first.
     pub layers: Vec<Layer>,
-    /// What follows the exchange of gradients: the optimiser. The paper has none.
+    /// Time of the optimiser after the exchange of gradients. The paper has none.
     pub update: Seconds,
 }
 
 impl Pass {
-    /// The paper's pass: forward takes half as long as backward (eq. 4).
+    /// A pass as in the paper: the forward pass takes half as long as the backward pass (eq. 4).
     pub fn new(layers: Vec<Layer>) -> Self {
         let backward: Seconds = layers.iter().map(|layer| layer.backward).sum();
         Self { forward: backward / BACKWARD_PER_FORWARD, layers, update: Seconds::ZERO }
     }
 
-    /// A measured pass: when each gradient was ready, in order, counted from the start of the backward pass, which goes
-    /// on until `backward`. What comes after the last gradient is computing that overlaps nothing.
+    /// A measured pass: the times at which the gradients were ready, in order, relative to the start of the backward
+    /// pass, which lasts until `backward`. Computing after the last gradient overlaps no communication.
     pub fn measured(
         forward: Seconds,
         backward: Seconds,
@@ -72,7 +72,7 @@ impl Pass {
         Ok(Self { forward, layers, update })
     }
 
-    /// The same pass with one entry for every gradient of `workload`: those of a layer are ready together.
+    /// A pass with one entry for every gradient of `workload`; the gradients of a layer are ready together.
     pub fn by_tensor(workload: &Workload, speed: &Speed) -> Self {
         let mut layers = Vec::new();
         for work in workload.layers.iter().rev() {
@@ -85,7 +85,7 @@ impl Pass {
         Self { layers, ..Self::of(workload, speed) }
     }
 
-    /// What `workload` takes a worker of this speed; every layer with parameters counts.
+    /// The pass of `workload` on a worker of this speed, with one entry for every layer with parameters.
     pub fn of(workload: &Workload, speed: &Speed) -> Self {
         let layer = |work: &LayerWork| Layer { backward: speed.backward(work), gradients: work.bytes() };
         Self {
@@ -95,7 +95,7 @@ impl Pass {
         }
     }
 
-    /// The same pass `factor` times as long, after a `delay`.
+    /// The same pass scaled in time by `factor`, after a `delay`.
     #[must_use]
     pub fn scaled(&self, factor: f64, delay: Seconds) -> Self {
         let layer = |layer: &Layer| Layer { backward: layer.backward * factor, ..*layer };
@@ -106,14 +106,14 @@ impl Pass {
         }
     }
 
-    /// What `samples` (M) take a worker that reaches `rate` (c·π), from operations alone:
+    /// The pass of `samples` (M) on a worker that reaches `rate` (c·π), from operation counts alone:
     ///
     /// ```text
     /// t_backward(i) = 2 M C(i) / (c π)        (Liu 2022, eq. 6)
     /// ```
     ///
-    /// Layers without operations, such as normalisations that are not counted, have no time of their own; their
-    /// gradients travel with those of the layer before them.
+    /// Layers without operations, such as normalisations that are not counted, take no time; their gradients are sent
+    /// with those of the layer before them.
     pub fn of_operations(workload: &Workload, samples: f64, rate: FlopsPerSec) -> Self {
         let mut layers: Vec<Layer> = Vec::with_capacity(workload.layers.len());
         for work in &workload.layers {
@@ -129,9 +129,9 @@ impl Pass {
         Self::new(layers)
     }
 
-    /// The pass of workers who wait for each other before every all-reduce: a layer is ready when the slowest of them
-    /// has come to its end. Each of `passes` begins after its delay, and all have the same layers. None if there are
-    /// none.
+    /// The pass of workers that wait for each other before every all-reduce: a layer is ready once the slowest worker
+    /// has finished it. Each of `passes` begins after its delay, and all have the same layers. None if `passes` is
+    /// empty.
     pub fn slowest(passes: &[(Seconds, Self)]) -> Option<Self> {
         let (_, first) = passes.first()?;
         if let [(delay, only)] = passes {
@@ -162,7 +162,7 @@ impl Pass {
         self.forward + self.layers.iter().map(|layer| layer.backward).sum()
     }
 
-    /// T_overlap: the backward pass after its first layer, when there is something to send (eq. 10).
+    /// T_overlap: the backward pass after its first layer, when there are gradients to send (eq. 10).
     pub fn overlap(&self) -> Seconds {
         self.layers.iter().skip(1).map(|layer| layer.backward).sum()
     }

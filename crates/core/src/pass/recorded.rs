@@ -1,8 +1,9 @@
-//! The steps of a profile as passes.
+//! Converts the steps of a profile to passes.
 //!
-//! All have the same gradients in the same order: that of the mean step. Frameworks keep one order too, because all workers
-//! must send the same messages: PyTorch's `DistributedDataParallel` starts no bucket before the one that precedes it. In a
-//! step that made a gradient earlier than one that goes before it, it therefore counts as ready with that one.
+//! All passes have the gradients in the order of the mean step. Frameworks use one fixed order as well, because all
+//! workers must send the same messages: PyTorch's `DistributedDataParallel` starts no bucket before the preceding
+//! one. If a gradient was computed earlier in some step than one that precedes it in this order, it counts as ready
+//! together with that one.
 
 use super::{Layer, Pass};
 use crate::fault::Fault;
@@ -10,18 +11,18 @@ use crate::profile::{Operation, Profile, Resource, Step};
 use crate::quantity::Seconds;
 use crate::workload::Gradient;
 
-/// A profile whose gradients have been put in order.
+/// A profile with its gradients in a fixed order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded<'a> {
     profile: &'a Profile,
     mean: Step,
-    /// The operations that send gradients, in the order in which the mean step has made them; those that are ready together
-    /// as the profile has them.
+    /// The operations that send gradients, in the order of their ready times in the mean step; ties keep the order of
+    /// the profile.
     order: Vec<usize>,
 }
 
 impl<'a> Recorded<'a> {
-    /// Puts the gradients of a profile (its uplinks) in order.
+    /// Sorts the gradients of a profile (its uplink operations).
     pub fn new(profile: &'a Profile) -> Result<Self, Fault> {
         let wrong = |reason: String, remedy: &str| Err(Fault::in_key("model.profile", reason, remedy));
         let operations = &profile.operations;
@@ -53,18 +54,18 @@ impl<'a> Recorded<'a> {
         self.order.iter().map(gradient).collect()
     }
 
-    /// The mean step, all times `slowness` times the recorded ones.
+    /// The mean step, with all times multiplied by `slowness`.
     pub fn mean(&self, slowness: f64) -> Pass {
         self.pass(&self.mean, slowness)
     }
 
-    /// Every step, likewise.
+    /// Every step, with all times multiplied by `slowness`.
     pub fn steps(&self, slowness: f64) -> impl Iterator<Item = Pass> {
         self.profile.steps.iter().map(move |step| self.pass(step, slowness))
     }
 
-    /// A step: its operations on the worker one after the other, without the waits for transfers that lie between them; a
-    /// gradient is ready when all that it waits for has been computed.
+    /// The pass of a step: the worker's operations run back to back, without the waits for transfers between them. A
+    /// gradient is ready once all operations on which it depends have finished.
     fn pass(&self, step: &Step, slowness: f64) -> Pass {
         let (ended, end) = computed(self.profile, step, slowness);
         let mut before = None;
@@ -90,7 +91,7 @@ fn sends(operation: &Operation) -> bool {
     operation.resource == Resource::Uplink && operation.bytes > 0
 }
 
-/// When each operation of the worker has ended, and the last of them.
+/// When each operation of the worker ends, and when the last one does.
 fn computed(profile: &Profile, step: &Step, slowness: f64) -> (Vec<Seconds>, Seconds) {
     let on_worker = |op: &usize| profile.operations[*op].resource == Resource::Worker;
     let mut order: Vec<usize> = (0..profile.operations.len()).filter(on_worker).collect();
@@ -104,7 +105,7 @@ fn computed(profile: &Profile, step: &Step, slowness: f64) -> (Vec<Seconds>, Sec
     (ended, now)
 }
 
-/// When all that a gradient waits for has been computed.
+/// When all operations on which a gradient depends have finished.
 fn ready(operation: &Operation, ended: &[Seconds]) -> Seconds {
     operation.after.iter().map(|&before| ended[before as usize]).fold(Seconds::ZERO, Seconds::max)
 }

@@ -4,8 +4,8 @@ use crate::files::Files;
 use crate::profile::{FORMAT, Operation, Profile, Resource, Step};
 use crate::scenario::{Document, Scenario};
 
-/// One second of forward pass, then `b` in 2 s and `a` in 3 s. The gradients stand the other way round, with `c`, which is
-/// ready with `b`, between them.
+/// One second of forward pass, then `b` in 2 s and `a` in 3 s. The gradients are listed in reverse, with `c`, which
+/// is ready together with `b`, between them.
 fn profile(steps: Vec<Step>) -> Profile {
     let operation = |name: &str, resource, bytes, after: &[u32]| Operation {
         name: name.to_owned(),
@@ -32,7 +32,7 @@ fn profile(steps: Vec<Step>) -> Profile {
     }
 }
 
-/// A step that computes `b` first, one that does not, and the first again.
+/// A step that computes `b` first, one that does not, and the first one again.
 fn steps() -> [Step; 3] {
     let step = |start: [f64; 7], end: [f64; 7]| Step { start: start.into(), end: end.into(), length: 8.0 };
     let usual = step([0.0, 1.0, 2.0, 4.0, 7.0, 4.0, 4.0], [1.0, 2.0, 4.0, 7.0, 8.0, 5.0, 5.0]);
@@ -51,7 +51,7 @@ fn gradients_come_in_the_order_in_which_they_are_ready() {
     let recorded = Recorded::new(&profile).unwrap();
     let gradients = recorded.gradients();
     let names: Vec<&str> = gradients.iter().map(|gradient| gradient.name.as_str()).collect();
-    // Those that are ready together as the profile has them.
+    // Gradients that are ready together keep the order of the profile.
     assert_eq!(names, ["c", "b", "a"]);
     let pass = recorded.mean(2.0);
     assert_eq!((pass.forward.get(), pass.update.get()), (6.0, 0.0));
@@ -65,7 +65,7 @@ fn all_steps_keep_the_order_of_the_mean_one() {
     let profile = profile(steps().into());
     let passes: Vec<Pass> = Recorded::new(&profile).unwrap().steps(1.0).collect();
     assert_eq!(layers(&passes[0]), [(0.0, 200.0), (0.0, 300.0), (3.0, 100.0)]);
-    // There `a` is ready after 4 s, and has to wait for the others until 6 s.
+    // In this step `a` is ready after 4 s and has to wait for the others until 6 s.
     assert_eq!(layers(&passes[1]), [(0.0, 200.0), (0.0, 300.0), (0.0, 100.0)]);
     assert_eq!(passes[1].forward, Seconds::new(6.0));
     assert_eq!(passes[2], passes[0]);

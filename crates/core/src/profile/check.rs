@@ -1,12 +1,12 @@
-//! What a profile must fulfil before it can be replayed.
+//! Conditions that a profile must meet before it can be replayed.
 
 use super::{FORMAT, Profile};
 use crate::fault::Fault;
 
-/// Seconds beyond which a time is a mistake.
+/// Longer times are taken for errors.
 const MOST_SECONDS: f64 = 1e9;
 
-/// Bytes beyond which a size is a mistake.
+/// Larger sizes are taken for errors.
 const MOST_BYTES: u64 = 1_000_000_000_000_000;
 
 fn is_plausible(time: f64) -> bool {
@@ -59,7 +59,7 @@ impl Profile {
         Ok(())
     }
 
-    /// Kahn's algorithm; what is left over waits for itself.
+    /// Kahn's algorithm; the remaining operations form a cycle.
     fn check_cycles(&self) -> Result<(), Fault> {
         let mut waiting: Vec<usize> = self.operations.iter().map(|op| op.after.len()).collect();
         let mut followers: Vec<Vec<u32>> = vec![Vec::new(); self.operations.len()];

@@ -1,8 +1,8 @@
-//! A profile: measured steps of one worker and one server, to be replayed with other numbers of both.
+//! Profiles: measured steps of one worker and one server, which can be replayed with other numbers of both.
 //!
-//! Operations and their dependencies are the same in every step; times differ. A transfer has a size, and the
-//! times at which it was asked for and had arrived; how long it would take elsewhere is for the simulator to say.
-//! Everything else has a duration. The file format is JSON, `docs/profile.md`.
+//! Operations and their dependencies are the same in every step; only the times differ. A transfer has a size, and
+//! the times at which it was requested and had arrived; the simulator computes its duration on another network. All
+//! other operations have a duration. The file format is JSON, see `docs/profile.md`.
 
 mod check;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// The format that this version reads and writes.
 pub const FORMAT: &str = "stepcast-profile/1";
 
-/// What an operation occupies.
+/// Resource that an operation occupies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resource {
@@ -39,7 +39,7 @@ impl Resource {
 pub struct Operation {
     /// Unique within the profile.
     pub name: String,
-    /// What it occupies.
+    /// The resource it occupies.
     pub resource: Resource,
     /// Payload of a transfer; zero otherwise.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -73,9 +73,9 @@ impl Operation {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Step {
-    /// When each operation started, by index; for a transfer, when it was asked for.
+    /// When each operation started, by index; for a transfer, when it was requested.
     pub start: Vec<f64>,
-    /// When each operation ended; for a transfer, when its receiver had it.
+    /// When each operation ended; for a transfer, when it had arrived.
     pub end: Vec<f64>,
     /// From the start of this step to the start of the next one.
     pub length: f64,
@@ -94,7 +94,7 @@ impl Step {
 pub struct Profile {
     /// [`FORMAT`].
     pub format: String,
-    /// What was trained.
+    /// Name of the trained model.
     pub name: String,
     /// Where the profile comes from.
     pub source: String,

@@ -1,4 +1,4 @@
-//! The arithmetic a quantity has: a vector space over numbers, and amount = rate × time.
+//! Arithmetic of quantities: a vector space over the numbers, and amount = rate × time.
 
 /// Sums, differences, multiples and ratios of one quantity.
 macro_rules! linear {

@@ -1,10 +1,10 @@
 //! Physical quantities: one type per dimension, with only the arithmetic that makes sense.
 //!
-//! A quantity holds an `f64` in its base unit (s, B, bit, FLOP, Hz and their rates). Text always
-//! carries a unit ("10 Gbit/s", "64 MiB"); a bare number is refused. Printing with `{}` is exact:
-//! what is printed parses back to the same value. [`human`](Seconds::human) rounds for tables.
+//! A quantity holds an `f64` in its base unit (s, B, bit, FLOP, Hz and their rates). Text always carries a unit ("10
+//! Gbit/s", "64 MiB"); a bare number is rejected. Printing with `{}` is exact: the text parses back to the same
+//! value. [`human`](Seconds::human) rounds for tables.
 //!
-//! "FLOP" is a count of operations here, never a rate (Zeng 2023 uses FLOPS for both).
+//! "FLOP" is a number of operations here, never a rate (Zeng 2023 uses FLOPS for both).
 
 mod arithmetic;
 mod text;
@@ -27,7 +27,7 @@ macro_rules! quantity {
         pub struct $name(f64);
 
         impl $name {
-            /// Nothing at all.
+            /// Zero.
             pub const ZERO: Self = Self(0.0);
             pub(crate) const UNITS: &'static [Unit] = $units;
             pub(crate) const EXAMPLE: &'static str = $example;
@@ -142,11 +142,11 @@ quantity!(
     FlopsPerSec, "13.45 TFLOP/s", unit::FLOPS_PER_SEC
 );
 quantity!(
-    /// A data rate in bits per second, as networks are sold.
+    /// A data rate in bits per second, as usual for networks.
     BitsPerSec, "10 Gbit/s", unit::BITS_PER_SEC
 );
 quantity!(
-    /// A data rate in bytes per second, as memories are sold.
+    /// A data rate in bytes per second, as usual for memory.
     BytesPerSec, "416 GB/s", unit::BYTES_PER_SEC
 );
 quantity!(
@@ -187,26 +187,26 @@ impl BytesPerSec {
 }
 
 impl Hertz {
-    /// The computing rate of a unit that does `per_cycle` operations in every cycle.
+    /// The computing rate of a unit with `per_cycle` operations per cycle.
     pub fn at(self, per_cycle: f64) -> FlopsPerSec {
         FlopsPerSec(self.0 * per_cycle)
     }
 }
 
 impl SamplesPerSec {
-    /// `samples` processed in `time`.
+    /// The rate at which `samples` are processed in `time`.
     pub fn of(samples: f64, time: Seconds) -> Self {
         Self(samples / time.0)
     }
 
-    /// The time that `samples` take at this rate.
+    /// The time to process `samples` at this rate.
     pub fn time_for(self, samples: f64) -> Seconds {
         Seconds(samples / self.0)
     }
 }
 
-/// Serialises a quantity as its number of base units, for results whose keys name the unit:
-/// `#[serde_as(as = "InBaseUnits")]`.
+/// Serialises a quantity as a number in base units, for results whose keys name the unit: `#[serde_as(as =
+/// "InBaseUnits")]`.
 pub struct InBaseUnits;
 
 impl<Q: Copy + Into<f64>> SerializeAs<Q> for InBaseUnits {

@@ -1,9 +1,9 @@
-//! Reading and writing quantities as text.
+//! Parsing and formatting of quantities.
 
 use super::Unit;
 use std::fmt;
 
-/// Why a text is not the quantity that was wanted.
+/// Why a text is not a valid quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}; {remedy}")]
 pub struct ParseQuantityError {
@@ -13,7 +13,7 @@ pub struct ParseQuantityError {
     pub remedy: String,
 }
 
-/// Reads "NUMBER UNIT", the space being optional.
+/// Parses "NUMBER UNIT" with an optional space.
 pub(super) fn parse(text: &str, units: &[Unit], example: &str) -> Result<f64, ParseQuantityError> {
     let text = text.trim();
     let fail = |reason: String, remedy: String| ParseQuantityError { reason, remedy };
@@ -61,7 +61,7 @@ fn split_number(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim_start())
 }
 
-/// The number times the unit, the power of ten applied in decimal so that nothing is rounded twice.
+/// The number times the unit; the power of ten is applied in decimal to avoid rounding twice.
 fn scaled(number: &str, unit: &Unit) -> Option<f64> {
     let number = number.replace('_', "").to_ascii_lowercase();
     let (mantissa, exponent) = match number.split_once('e') {
@@ -73,7 +73,7 @@ fn scaled(number: &str, unit: &Unit) -> Option<f64> {
     Some(value * unit.factor)
 }
 
-/// Names the unit that differs only in case, or else all of them.
+/// Suggests the unit that differs only in case, or else all units.
 fn suggestion(name: &str, units: &[Unit]) -> String {
     match units.iter().find(|unit| unit.name.eq_ignore_ascii_case(name)) {
         Some(unit) => format!("units are case-sensitive: did you mean \"{}\"?", unit.name),
@@ -84,7 +84,7 @@ fn suggestion(name: &str, units: &[Unit]) -> String {
     }
 }
 
-/// The printed unit in which `value` is at least 1, or the smallest one.
+/// The printable unit in which `value` is at least 1, or the smallest one.
 fn best_unit(value: f64, units: &[Unit]) -> &Unit {
     let printed = || units.iter().filter(|unit| unit.printed);
     let base = printed().find(|unit| unit.exponent == 0).unwrap_or(&units[0]);
@@ -99,7 +99,7 @@ fn power_of_ten(exponent: i32) -> f64 {
     10f64.powi(exponent)
 }
 
-/// The shortest text that reads back as exactly `value`.
+/// The shortest text that parses back to exactly `value`.
 pub(super) fn exact(value: f64, units: &[Unit]) -> String {
     let unit = best_unit(value, units);
     if !value.is_finite() {
@@ -111,7 +111,7 @@ pub(super) fn exact(value: f64, units: &[Unit]) -> String {
     format!("{} {}", shifted(mantissa, exponent), unit.name)
 }
 
-/// Writes `mantissa`·10^`exponent` without an exponent where that stays short.
+/// Formats `mantissa`·10^`exponent` without an exponent if the result stays short.
 fn shifted(mantissa: &str, exponent: i32) -> String {
     let (sign, digits) = match mantissa.strip_prefix('-') {
         Some(rest) => ("-", rest),
@@ -135,7 +135,7 @@ fn shifted(mantissa: &str, exponent: i32) -> String {
     }
 }
 
-/// Four significant digits in the best unit.
+/// Formats with four significant digits in the best unit.
 pub(super) fn human(value: f64, units: &[Unit]) -> String {
     if !value.is_finite() {
         return exact(value, units);
@@ -157,7 +157,7 @@ pub(super) fn human(value: f64, units: &[Unit]) -> String {
     format!("{text} {}", unit.name)
 }
 
-/// Accepts a string with a unit, and says what to do about a bare number.
+/// Accepts a string with a unit; the error for a bare number contains a remedy.
 pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
     units: &'static [Unit],

@@ -1,18 +1,18 @@
-//! The units each quantity is read and written in.
+//! The units for reading and writing each quantity.
 //!
 //! Units are case-sensitive: "b" is a bit and "B" a byte, "M" is mega and "m" milli, "k" is 1000
 //! and "Ki" 1024.
 
 /// One unit: `1 name` = `factor` · 10^`exponent` base units.
 ///
-/// The power of ten stands apart so that "45 µs" is read as 45e-6, correctly rounded, instead of
-/// 45 × 0.000001.
+/// The power of ten is stored separately, so that "45 µs" is parsed as 45e-6, correctly rounded, instead of 45 ×
+/// 0.000001.
 #[derive(Clone, Copy)]
 pub(crate) struct Unit {
     pub(crate) name: &'static str,
     pub(crate) exponent: i32,
     pub(crate) factor: f64,
-    /// Whether printing may choose it.
+    /// Whether it may be used for printing.
     pub(crate) printed: bool,
 }
 
@@ -29,7 +29,7 @@ const MI: f64 = KI * KI;
 const GI: f64 = KI * MI;
 const TI: f64 = KI * GI;
 
-// Printed units stand in ascending order; the base unit is among them.
+// Printed units are in ascending order and include the base unit.
 
 pub(crate) const SECONDS: &[Unit] = &[
     shown("ns", -9),

@@ -1,7 +1,7 @@
-//! From the text of a scenario file to a scenario, every error with its place in the text.
+//! Parses the text of a scenario file and locates errors in it.
 //!
-//! The text is parsed into plain structs; only when something is wrong is it parsed a second time, with
-//! spans, to find the place that a key path names.
+//! The text is parsed into plain structs. Only after an error is it parsed again, with spans, to locate the key path
+//! of the error.
 
 use super::{Scenario, ScenarioFile};
 use crate::fault::{Excerpt, Fault, KeyPath, Place, Step};
@@ -13,7 +13,7 @@ use std::ops::Range;
 use toml::Value;
 use toml::de::{DeTable, DeValue};
 
-/// The text of a scenario and what to call it.
+/// The text of a scenario and its name.
 #[derive(Debug, Clone)]
 pub struct Document {
     name: String,
@@ -29,7 +29,7 @@ pub struct Override {
 }
 
 impl Override {
-    /// Reads `key=value`. The value is TOML, or else a string: `cluster.network=10gbe`.
+    /// Parses `key=value`. The value is TOML if it parses as such, and otherwise a string: `cluster.network=10gbe`.
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let wrong = |reason: &str| Fault::in_file(text, reason, "write key=value, such as strategy.batch=64");
         let (key, value) = text.split_once('=').ok_or_else(|| wrong("there is no \"=\""))?;
@@ -45,7 +45,7 @@ impl Override {
         Ok(Self { key: key.to_owned(), value, text: text.to_owned() })
     }
 
-    /// Sets `key` to a value that is known already.
+    /// Sets `key` to a given value.
     pub fn new(key: impl Into<String>, value: Value) -> Self {
         let key = key.into();
         let text = format!("{key}={value}");
@@ -59,22 +59,22 @@ impl Override {
 }
 
 impl Document {
-    /// A document called `name` in errors.
+    /// A document with a `name` for error messages.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self { name: name.into(), text: text.into() }
     }
 
-    /// The scenario it describes, after the overrides.
+    /// The scenario after the overrides.
     pub fn scenario(&self, overrides: &[Override]) -> Result<Scenario, Fault> {
         self.scenario_with(&NoFiles, overrides)
     }
 
-    /// As [`scenario`](Self::scenario); files that the scenario names are taken from `files`.
+    /// Like [`scenario`](Self::scenario), with the files that the scenario names taken from `files`.
     pub fn scenario_with(&self, files: &dyn Files, overrides: &[Override]) -> Result<Scenario, Fault> {
         self.file(overrides)?.resolve_with(files).map_err(|fault| self.located(fault, overrides))
     }
 
-    /// As [`scenario_with`](Self::scenario_with), without asking whether the values go together
+    /// Like [`scenario_with`](Self::scenario_with), without checking whether the values are consistent
     /// ([`Scenario::check_together`]).
     pub fn scenario_of_each_with(
         &self,
@@ -85,7 +85,7 @@ impl Document {
         scenario.map_err(|fault| self.located(fault, overrides))
     }
 
-    /// The layers in a file that has nothing else: `layers = [{ op = "relu" }]`.
+    /// The layers in a file that contains nothing else: `layers = [{ op = "relu" }]`.
     pub fn layers(&self) -> Result<Vec<LayerFile>, Fault> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -103,7 +103,7 @@ impl Document {
         first.is_some_and(|table| steps.try_fold(&table, |value, step| value.get(step)).is_some())
     }
 
-    /// What is written, after the overrides.
+    /// The parsed file after the overrides.
     pub fn file(&self, overrides: &[Override]) -> Result<ScenarioFile, Fault> {
         let mut file: ScenarioFile = toml::from_str(&self.text).map_err(|error| self.explain_toml(&error))?;
         if overrides.is_empty() {
@@ -128,7 +128,7 @@ impl Document {
         self.placed(Fault::new(reason, remedy), Some(clamp(&self.text, span)))
     }
 
-    /// The fault of a value with its place: the override that set the value, or where it stands in the text.
+    /// Adds the place to the fault of a value: the override that set it, or its position in the text.
     pub fn located(&self, fault: Fault, overrides: &[Override]) -> Fault {
         let keys: Vec<&str> = fault.key.steps().iter().filter_map(key_of).collect();
         let blamed = overrides.iter().rev().find(|change| {
@@ -157,7 +157,7 @@ fn key_of(step: &Step) -> Option<&str> {
     }
 }
 
-/// The place of a value, or of the nearest table around it.
+/// The span of a value, or of the innermost table that contains it.
 fn locate(text: &str, path: &KeyPath) -> Option<Range<usize>> {
     let root = DeTable::parse(text).ok()?;
     let mut span = None;
@@ -189,7 +189,7 @@ fn locate(text: &str, path: &KeyPath) -> Option<Range<usize>> {
     span.map(|span| clamp(text, span)).map(|span| first_line(text, span))
 }
 
-/// A span over several lines points at nothing in particular: its first line will do.
+/// Shortens a span over several lines to its first line, because a longer one is not helpful.
 fn first_line(text: &str, span: Range<usize>) -> Range<usize> {
     let end = text[span.clone()].find('\n').map_or(span.end, |offset| span.start + offset);
     span.start..end.max(span.start)
@@ -201,7 +201,7 @@ fn clamp(text: &str, span: Range<usize>) -> Range<usize> {
     start..end
 }
 
-/// Splits a deserialiser's message into reason and remedy, and adds the nearest known name.
+/// Splits a deserialiser's message into reason and remedy, and adds the most similar known name.
 fn explain(message: &str) -> (String, String) {
     let message = message.trim();
     if let Some((unknown, expected)) = message.split_once(", expected ") {
@@ -231,7 +231,7 @@ fn explain(message: &str) -> (String, String) {
     }
 }
 
-/// What was found, without the words of the deserialiser.
+/// The found value, without the deserialiser's terms.
 fn plain_found(found: &str) -> String {
     let words =
         [("invalid type: map", "invalid type: table"), ("invalid type: sequence", "invalid type: array")];
@@ -239,7 +239,7 @@ fn plain_found(found: &str) -> String {
     found.trim_end_matches(" as i128").trim_end_matches(" as u128").to_owned()
 }
 
-/// What was expected, without the words of the deserialiser.
+/// The expected value, without the deserialiser's terms.
 fn plain_expected(expected: &str) -> &str {
     match expected {
         "u32" => "a whole number from 0 to 4294967295",
@@ -255,8 +255,8 @@ fn plain_expected(expected: &str) -> &str {
     }
 }
 
-/// Sets `parts` below `table`. A key that meets an array of tables is set in all of them; one that meets
-/// the name of a catalog entry turns it into a table based on that entry.
+/// Sets the key `parts` below `table`. If the path leads through an array of tables, the key is set in all of them;
+/// if it leads through the name of a catalog entry, the name becomes a table based on that entry.
 fn set(table: &mut toml::Table, parts: &[&str], value: &Value) -> Result<(), String> {
     let Some((first, rest)) = parts.split_first() else { return Ok(()) };
     if rest.is_empty() {

@@ -1,4 +1,4 @@
-//! Every key of a scenario file, as people read about it.
+//! Documentation of every key of a scenario file.
 
 use super::{
     ClusterSection, DataSection, KernelsSection, LineSection, MethodsSection, ModelSection, Oyama2016Section,
@@ -13,7 +13,7 @@ use serde::Serialize;
 /// A section of a scenario file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SectionDoc {
-    /// Where it stands: "cluster.network".
+    /// Path, such as "cluster.network".
     pub path: &'static str,
     /// Its keys, in order.
     pub keys: Vec<KeyDoc>,
@@ -48,7 +48,7 @@ pub fn documentation() -> Vec<SectionDoc> {
 }
 
 impl SectionDoc {
-    /// Its keys as a table in Markdown.
+    /// Its keys as a Markdown table.
     pub fn markdown(&self) -> String {
         let mut text = String::from("| key | type | default | meaning |\n|---|---|---|---|\n");
         for KeyDoc { name, written, default, meaning, .. } in &self.keys {

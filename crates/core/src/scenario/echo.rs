@@ -1,4 +1,4 @@
-//! A scenario written back as a file, every default filled in.
+//! Converts a scenario back to a file with all defaults filled in.
 
 use super::sections::{ClusterSection, MethodsSection, ModelSection};
 use super::{DataSet, ModelSource, Price, Scenario, ScenarioFile, uncertain};
@@ -12,7 +12,7 @@ use crate::strategy::{
 };
 
 impl Scenario {
-    /// The file that asks this question with nothing left to defaults or to the catalog.
+    /// An equivalent file that relies neither on defaults nor on the catalog.
     pub fn to_file(&self) -> ScenarioFile {
         let exchanges = self.strategy.architecture == Architecture::AllReduce;
         let mut file = ScenarioFile {

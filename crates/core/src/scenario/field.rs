@@ -1,4 +1,4 @@
-//! Keys of a scenario by their paths: what sweeps vary, searches bound and ranges widen.
+//! Access to keys of a scenario by their paths, for sweeps, searches and ranges.
 
 use super::{Scenario, ScenarioFile};
 use crate::fault::KeyPath;
@@ -8,16 +8,16 @@ use crate::machine::{
 };
 use crate::strategy::{AllReduceSection, Exchange, Strategy, StrategySection};
 
-/// Which groups of workers.
+/// A selection of groups of workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Groups {
     /// All of them.
     All,
-    /// The one at this place.
+    /// The group at this index.
     One(usize),
 }
 
-/// A key at its place in a scenario.
+/// A key at a place in a scenario.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Field(Place);
 
@@ -25,7 +25,7 @@ pub struct Field(Place);
 enum Place {
     Workers(Groups, &'static Key<WorkerGroup, WorkersSection>),
     Device(Groups, &'static Key<Device, DeviceSection>),
-    /// All of the network at once.
+    /// The whole network.
     WholeNetwork,
     Network(&'static Key<Network, NetworkSection>),
     /// The network within a node.
@@ -33,7 +33,7 @@ enum Place {
     Servers(&'static Key<Servers, ServersSection>),
     Strategy(&'static Key<Strategy, StrategySection>),
     AllReduce(&'static Key<Exchange, AllReduceSection>),
-    /// All of it at once: which sizes there are depends on the rule.
+    /// The whole fusion rule, because its sizes depend on the rule.
     Fusion,
 }
 
@@ -42,7 +42,8 @@ fn named<T, S>(keys: &'static [Key<T, S>], name: &str) -> Option<&'static Key<T,
 }
 
 impl Field {
-    /// The key at this path, such as `["cluster", "workers", "0", "count"]`; none for keys that only a document can set.
+    /// The key at this path, such as `["cluster", "workers", "0", "count"]`; none for keys that only a document can
+    /// set.
     pub fn find(path: &[&str]) -> Option<Self> {
         Some(Self(match *path {
             ["cluster", "workers", key] => Place::Workers(Groups::All, named(WorkerGroup::KEYS, key)?),
@@ -59,7 +60,7 @@ impl Field {
         }))
     }
 
-    /// Every figure of a file that is a range, with its ends in base units.
+    /// Every value of a file that is a range, with its ends in base units.
     pub(super) fn ranges(file: &ScenarioFile) -> Vec<(Self, [f64; 2])> {
         let cluster = &file.cluster;
         let mut found = Vec::new();
@@ -83,7 +84,7 @@ impl Field {
         found
     }
 
-    /// What larger values do to a step.
+    /// Effect of larger values on a step.
     pub fn effect(&self) -> Effect {
         match self.0 {
             Place::Workers(_, key) => key.effect,
@@ -96,7 +97,7 @@ impl Field {
         }
     }
 
-    /// What must hold for its values.
+    /// Checks a value.
     pub(super) fn check(&self, value: &Value) -> Result<(), crate::fault::Fault> {
         let (check, field): (Check, &str) = match self.0 {
             Place::Workers(_, key) => (key.check, key.field),
@@ -110,7 +111,7 @@ impl Field {
         check.apply(field, value)
     }
 
-    /// Where it stands: `cluster.workers[0].efficiency`.
+    /// Path, such as `cluster.workers[0].efficiency`.
     pub fn key(&self) -> KeyPath {
         let workers = |groups: Groups| match groups {
             Groups::All => KeyPath::of("cluster.workers"),
@@ -129,7 +130,7 @@ impl Field {
         }
     }
 
-    /// The value in a scenario, that of the first group where all are meant; none where there is no such group.
+    /// The value in a scenario, that of the first group if all are selected; none if there is no such group.
     pub fn get(&self, scenario: &Scenario) -> Option<Value> {
         let Scenario { cluster, strategy, .. } = scenario;
         let group = |groups: Groups| match groups {
@@ -149,7 +150,7 @@ impl Field {
         })
     }
 
-    /// Sets the value in a scenario. Whether it goes with the others is for [`Scenario::check_together`].
+    /// Sets the value in a scenario. [`Scenario::check_together`] checks whether it is consistent with the others.
     pub fn set(&self, scenario: &mut Scenario, value: &Value) {
         let Scenario { cluster, strategy, .. } = scenario;
         let groups = |groups: Groups| match groups {
@@ -181,7 +182,7 @@ impl Field {
         }
     }
 
-    /// Writes a range into a file, where it has the section.
+    /// Writes a range into a file, if the file has the section.
     pub(super) fn write_range(&self, ends: [f64; 2], file: &mut ScenarioFile) {
         let cluster = &mut file.cluster;
         let group = |groups: Groups| match groups {

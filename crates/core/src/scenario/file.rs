@@ -1,4 +1,4 @@
-//! A scenario as a user writes it.
+//! The format of a scenario file.
 
 use super::sections::{ClusterSection, MethodsSection, ModelSection};
 use super::training::{DataSection, PriceSection};
@@ -6,26 +6,26 @@ use crate::strategy::StrategySection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A scenario file: TOML, every part but the model optional.
+/// A scenario file: TOML, in which everything except the model is optional.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ScenarioFile {
-    /// What is trained.
+    /// The model to train.
     #[serde(default)]
     pub model: ModelSection,
-    /// On what.
+    /// The machines.
     #[serde(default)]
     pub cluster: ClusterSection,
-    /// How.
+    /// The way of training.
     #[serde(default)]
     pub strategy: StrategySection,
-    /// Gives the epoch time.
+    /// The data set, for the epoch time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<DataSection>,
-    /// Gives the cost.
+    /// The prices, for the cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<PriceSection>,
-    /// Inputs of single methods.
+    /// Inputs of individual methods.
     #[serde(default)]
     pub methods: MethodsSection,
 }

@@ -1,4 +1,4 @@
-//! Fitted artefacts that scenarios name.
+//! Tests of scenarios that name fitted artefacts.
 
 use crate::fault::Fault;
 use crate::files::{Files, NoFiles};
@@ -13,7 +13,7 @@ const SHARES: &str = "kind = \"efficiency\"\n[model]\ndevice = \"V100\"\n[model.
                       peak = \"15.667 TFLOP/s\"\nmemory-rate = \"900 GB/s\"\n\
                       compute = 0.25\nmemory = 0.5\nzeng2023 = 0.4\n";
 
-/// Hands out one text, whatever it is called.
+/// A source of files that returns one text for every path.
 struct Text(String);
 
 impl Files for Text {

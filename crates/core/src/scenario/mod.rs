@@ -1,8 +1,8 @@
-//! The question: a model, a cluster and a strategy, with all names resolved and all values checked.
+//! Scenarios: a model, a cluster and a strategy, with all names resolved and all values checked.
 //!
-//! [`ScenarioFile`] is what a user writes, nearly everything optional; [`ScenarioFile::resolve`] makes a
-//! [`Scenario`] of it or says what is wrong and where; [`Scenario::to_file`] writes it back with every
-//! default filled in, so that a result can be reproduced.
+//! [`ScenarioFile`] is the user's input, in which nearly everything is optional. [`ScenarioFile::resolve`] converts
+//! it to a [`Scenario`] or reports a located error. [`Scenario::to_file`] converts it back with all defaults filled
+//! in, so that a result can be reproduced.
 
 mod document;
 mod documentation;
@@ -45,19 +45,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use training::USUAL_CURRENCY;
 
-/// Most workers a scenario may have.
+/// Largest number of workers in a scenario.
 pub const MAX_WORKERS: u64 = 1_000_000;
 
-/// Where the model came from, to be able to write it back.
+/// Origin of the model, needed to convert a scenario back to a file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelSource {
-    /// An entry of the zoo.
+    /// A model of the zoo.
     Zoo(String),
     /// Layers given in the scenario.
     Custom(Arc<ModelFile>),
     /// Measured steps.
     Profile {
-        /// The file they came from.
+        /// The file that contains them.
         path: String,
         /// The steps.
         profile: Arc<Profile>,
@@ -66,7 +66,7 @@ pub enum ModelSource {
     Onnx {
         /// The file.
         path: String,
-        /// Lengths of dimensions that it leaves open.
+        /// Lengths of its open dimensions.
         sizes: BTreeMap<String, u64>,
         /// Its layers.
         file: Arc<ModelFile>,
@@ -74,7 +74,7 @@ pub enum ModelSource {
 }
 
 impl ModelSource {
-    /// The measured steps, where there are any.
+    /// The measured steps, if the model is a profile.
     pub fn profile(&self) -> Option<&Profile> {
         match self {
             Self::Profile { profile, .. } => Some(profile),
@@ -82,8 +82,8 @@ impl ModelSource {
         }
     }
 
-    /// The gradients that workers sum, in the order in which they are ready: those of `workload` in the order of the
-    /// backward pass, those of a profile as in its mean step.
+    /// The gradients that workers sum, in the order in which they are ready: for a model, the backward order of
+    /// `workload`; for a profile, the order in its mean step.
     pub fn gradients(&self, workload: &Workload) -> Result<Vec<Gradient>, Fault> {
         match self.profile() {
             Some(profile) => Ok(Recorded::new(profile)?.gradients()),
@@ -92,24 +92,24 @@ impl ModelSource {
     }
 }
 
-/// A resolved question.
+/// A resolved scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
-    /// What is trained, and where it came from.
+    /// The model and its origin.
     pub source: ModelSource,
-    /// Which operations count as work.
+    /// Kinds of operations that are counted.
     pub counting: Counting,
-    /// What the model asks of the cluster.
+    /// Work and traffic of the model.
     pub workload: Arc<Workload>,
     /// The machines.
     pub cluster: Cluster,
-    /// What is known of the machines only within a range; the centre of each stands in `cluster`.
+    /// Properties of the machines that are given as ranges; `cluster` contains their centres.
     pub uncertain: Vec<UncertainInput>,
     /// The way of training.
     pub strategy: Strategy,
-    /// The data set, where one is given.
+    /// The data set, if given.
     pub data: Option<DataSet>,
-    /// The prices, where they are given.
+    /// The prices, if given.
     pub price: Option<Price>,
     /// Inputs of Zeng 2023.
     pub zeng2023: Zeng2023,
@@ -120,13 +120,13 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// The same question for another cluster.
+    /// The same scenario on another cluster.
     #[must_use]
     pub fn on(&self, cluster: Cluster) -> Self {
         Self { cluster, ..self.clone() }
     }
 
-    /// What is trained, by name.
+    /// Name of the model.
     pub fn name(&self) -> &str {
         match &self.source {
             ModelSource::Zoo(name) => name,
@@ -135,7 +135,7 @@ impl Scenario {
         }
     }
 
-    /// The measured steps, where the scenario is made from them.
+    /// The measured steps, if the scenario is based on a profile.
     pub fn profile(&self) -> Option<&Profile> {
         self.source.profile()
     }
@@ -145,8 +145,8 @@ impl Scenario {
         self.source.gradients(&self.workload)
     }
 
-    /// How many times as long as in the profile a step of the group at `index` computes: it has another batch, or another
-    /// speed. One where there is no profile.
+    /// Computing time of a step of the group at `index` relative to the profile, because its batch or speed differs.
+    /// 1 without a profile.
     pub fn slowness(&self, index: usize) -> f64 {
         self.profile().map_or(1.0, |profile| {
             let batch = f64::from(self.batch(index)) / f64::from(profile.batch);
@@ -154,7 +154,7 @@ impl Scenario {
         })
     }
 
-    /// What all machines cost for one hour; none where some worker has no price.
+    /// Cost of all machines for one hour; none if the price of some worker is unknown.
     pub fn hourly_cost(&self) -> Option<f64> {
         let usual = self.price.as_ref().map(|price| price.worker_hour);
         let mut total = match (self.strategy.architecture, &self.price) {
@@ -172,7 +172,7 @@ impl Scenario {
         Some(total)
     }
 
-    /// The currency of all prices, as it is printed.
+    /// The currency of all prices, in printed form.
     pub fn currency(&self) -> &str {
         self.price.as_ref().map_or(USUAL_CURRENCY, |price| &price.currency)
     }

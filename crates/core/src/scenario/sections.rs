@@ -1,5 +1,5 @@
-//! The sections of a scenario file that hold other sections, or are resolved by hand. Structs stay plain, without
-//! flattening or tagged enums, because those lose the place of an error.
+//! Sections of a scenario file that contain other sections or are resolved by hand. The structs are plain, without
+//! flattening or tagged enums, because those lose the position of an error.
 
 use super::oyama2016::Oyama2016Section;
 use super::simulate::SimulateSection;

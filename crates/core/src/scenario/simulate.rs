@@ -1,4 +1,4 @@
-//! `[methods.simulate]`: how the event engine runs.
+//! `[methods.simulate]`: settings of the event-driven simulation.
 
 use crate::fault::Fault;
 use crate::files::Files;
@@ -11,37 +11,36 @@ use crate::quantity::{Bytes, BytesPerSec, Seconds};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
-    /// Equally at all times (Li 2020, section 3.1).
+    /// Equal shares at all times (Li 2020, section 3.1).
     #[default]
     Fair,
-    /// As TCP connections find their rates, with windows, round trips and queues.
+    /// Like TCP connections, with windows, round trips and queues.
     Tcp,
 }
 
-/// In which order simulated workers ask for parameters.
+/// Order in which simulated workers request parameters.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum TransferOrder {
-    /// As the profile has it, step by step.
+    /// The order of the profile, step by step.
     #[default]
     Profile,
-    /// What computing waits for first, by the number of operations before its first use (TicTac's timing-independent
-    /// order).
+    /// By the number of operations before the first use of a parameter (TicTac's timing-independent order).
     Tic,
-    /// The same by the time of those operations (timing-aware).
+    /// By the duration of those operations (TicTac's timing-aware order).
     Tac,
-    /// The profile's, backwards.
+    /// The reverse order of the profile.
     Reverse,
-    /// Another one for every step.
+    /// A random order in every step.
     Random,
 }
 
 plain!(Transport, "`\"fair\"` or `\"tcp\"`");
 plain!(TransferOrder, "string");
 
-/// Bytes after which a stream is preempted where nothing else is given (Li 2020, section 3.2.2).
+/// Default number of bytes after which a stream is preempted (Li 2020, section 3.2.2).
 const DEFAULT_WINDOW: Bytes = Bytes::new(28e6);
 
 keys! {
@@ -86,7 +85,7 @@ keys! {
     made {}
 }
 
-/// Checks every value. Without flow control there is no window.
+/// Checks every value. Without flow control, the window is removed.
 pub(super) fn resolve(mut section: SimulateSection, files: &dyn Files) -> Result<Simulate, Fault> {
     let flow_control = section.flow_control.unwrap_or(true);
     section.window = section.window.or(Some(DEFAULT_WINDOW)).filter(|_| flow_control);

@@ -1,9 +1,9 @@
-//! What is trained how long, and what machines cost.
+//! Data set of a training run, and prices of machines.
 
 use crate::fault::Fault;
 use crate::keys::{Check, keys, section_of};
 
-/// The currency where none is named.
+/// Default currency.
 pub(super) const USUAL_CURRENCY: &str = "USD";
 
 keys! {

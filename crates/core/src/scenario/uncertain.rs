@@ -1,24 +1,24 @@
-//! Figures of a scenario that are given as ranges: where they stand, and the scenario at either end of one.
+//! Values of a scenario that are given as ranges: their keys, and the scenario at either end of a range.
 
 use super::{Field, Scenario, ScenarioFile};
 use crate::fault::{Fault, KeyPath};
 use crate::keys::Value;
 
-/// A figure that is known only to lie within a range.
+/// A value that is only known to lie within a range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UncertainInput {
     field: Field,
-    /// In base units.
+    /// Lower and upper end in base units.
     ends: [f64; 2],
 }
 
 impl UncertainInput {
-    /// Where it stands: `cluster.workers[0].efficiency`.
+    /// Path, such as `cluster.workers[0].efficiency`.
     pub fn key(&self) -> KeyPath {
         self.field.key()
     }
 
-    /// Both ends must be figures that could stand by themselves.
+    /// Both ends must be valid values of the key.
     fn check(&self) -> Result<(), Fault> {
         let sound = |end: f64| self.field.check(&Value::Real(end));
         let ends = self.ends.into_iter().try_for_each(sound);
@@ -33,7 +33,7 @@ pub(super) fn of(file: &ScenarioFile) -> Result<Vec<UncertainInput>, Fault> {
 }
 
 impl Scenario {
-    /// The same question with an uncertain figure at the lower and at the upper end of its range.
+    /// The same scenario with the uncertain value at the lower and at the upper end of its range.
     pub fn at_ends(&self, input: &UncertainInput) -> [Self; 2] {
         input.ends.map(|value| {
             let mut scenario = self.clone();
@@ -43,7 +43,7 @@ impl Scenario {
     }
 }
 
-/// Puts ranges back where they came from.
+/// Writes the ranges back into a file.
 pub(super) fn write(inputs: &[UncertainInput], file: &mut ScenarioFile) {
     for input in inputs {
         input.field.write_range(input.ends, file);

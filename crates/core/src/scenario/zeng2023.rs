@@ -1,11 +1,11 @@
-//! `[methods.zeng2023]`: what the paper takes as inputs beside the scenario.
+//! `[methods.zeng2023]`: inputs of the paper's model that other methods do not use.
 
 use crate::fault::Fault;
 use crate::files::Files;
 use crate::keys::{Check, keys};
 use crate::model::Activation;
 
-/// Operations of a weight's update (eq. 18).
+/// Operations to update a weight (eq. 18).
 const UPDATE: f64 = 2.0;
 
 keys! {
@@ -33,8 +33,8 @@ keys! {
     made {}
 }
 
-/// Backward operations per weight for an activation: two for the update of the weight (eq. 18) and the activation's own,
-/// which is 83 for the sigmoid and gives the 85 of Table 1.
+/// Backward operations per weight for an activation: two to update the weight (eq. 18) plus those of the activation,
+/// 83 for the sigmoid, which gives the 85 of Table 1.
 fn flops_per_weight(activation: Activation) -> f64 {
     UPDATE + activation.operations() as f64
 }

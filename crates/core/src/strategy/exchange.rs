@@ -1,4 +1,4 @@
-//! How workers sum their gradients among themselves.
+//! All-reduce between workers: algorithms and settings.
 
 use super::fusion::Fusion;
 use crate::fault::Fault;
@@ -8,7 +8,7 @@ use crate::quantity::{Bytes, BytesPerSec, Seconds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How gradients are summed over all workers.
+/// All-reduce algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
@@ -17,9 +17,9 @@ pub enum Algorithm {
     Ring,
     /// By recursive halving and doubling.
     HalvingDoubling,
-    /// To one worker and back along a binary tree.
+    /// Reduction to one worker and broadcast, along a binary tree.
     Tree,
-    /// Along two binary trees, half of the data each.
+    /// Along two binary trees, each for half of the data.
     DoubleTree,
     /// Within nodes first, then between them.
     Hierarchical,

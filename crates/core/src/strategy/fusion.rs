@@ -1,4 +1,4 @@
-//! Which gradients travel together in one all-reduce.
+//! Fusion of gradients into messages, each sent by one all-reduce.
 
 use crate::keys::{document_keys, unordered};
 use crate::quantity::{Bytes, Seconds};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// PyTorch's `bucket_cap_mb=25`, in MiB.
 pub const PYTORCH_CAP: Bytes = Bytes::new(25.0 * 1024.0 * 1024.0);
 
-/// The first bucket of PyTorch's `DistributedDataParallel`.
+/// Size of the first bucket of PyTorch's `DistributedDataParallel`.
 pub const PYTORCH_FIRST: Bytes = Bytes::new(1024.0 * 1024.0);
 
 /// Horovod's `HOROVOD_FUSION_THRESHOLD`.
@@ -18,48 +18,48 @@ pub const HOROVOD_THRESHOLD: Bytes = Bytes::new(64.0 * 1024.0 * 1024.0);
 /// Horovod's `HOROVOD_CYCLE_TIME`.
 pub const HOROVOD_CYCLE: Seconds = Seconds::new(1e-3);
 
-/// Which gradients travel together.
+/// Rule that decides which gradients are fused into one message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fusion {
-    /// None.
+    /// No fusion.
     None,
-    /// All, after the backward pass.
+    /// All gradients in one message after the backward pass.
     All,
-    /// Those that fit into a buffer (Liu 2022, eqs. 12-16).
+    /// Gradients that fit into a buffer (Liu 2022, eqs. 12-16).
     Buffer {
-        /// Q: most that it holds; a larger gradient travels alone.
+        /// Q: capacity; a larger gradient is sent alone.
         size: Bytes,
         /// Longest wait for the next gradient.
         timeout: Option<Seconds>,
     },
-    /// As PyTorch's `DistributedDataParallel` does: buckets in the order of the backward pass, each closed by the gradient
+    /// PyTorch's `DistributedDataParallel`: buckets in the order of the backward pass, each closed by the gradient
     /// that fills it.
     Pytorch {
         /// Size at which the first bucket is full.
         first: Bytes,
-        /// Size at which the others are.
+        /// Size at which the other buckets are full.
         cap: Bytes,
     },
-    /// As Horovod does: whatever is ready everywhere when a cycle begins, cut at a threshold.
+    /// Horovod: all gradients that are ready on every worker at the start of a cycle, split at a threshold.
     Horovod {
-        /// Most that travels together.
+        /// Largest size of a fused message.
         threshold: Bytes,
-        /// Shortest time from one cycle to the next.
+        /// Minimum time between the starts of two cycles.
         cycle: Seconds,
     },
     /// adaFusion (Liu 2022, eq. 17).
     Adaptive,
-    /// MG-WFBP as Liu 2022 describes it.
+    /// MG-WFBP as described by Liu 2022.
     MgWfbp,
-    /// As given: the number of gradients in each message, in the order in which they are ready.
+    /// Given explicitly: the number of gradients in each message, in the order in which they are ready.
     Buckets(Arc<[u32]>),
 }
 
 impl Fusion {
-    /// PyTorch's with its defaults.
+    /// PyTorch's rule with its defaults.
     pub const PYTORCH: Self = Self::Pytorch { first: PYTORCH_FIRST, cap: PYTORCH_CAP };
 
-    /// Horovod's with its defaults.
+    /// Horovod's rule with its defaults.
     pub const HOROVOD: Self = Self::Horovod { threshold: HOROVOD_THRESHOLD, cycle: HOROVOD_CYCLE };
 }
 
@@ -89,7 +89,7 @@ pub enum FusionRule {
     Adaptive,
     /// MG-WFBP.
     MgWfbp,
-    /// A given list.
+    /// An explicit list of messages.
     Buckets,
 }
 
@@ -97,9 +97,9 @@ pub enum FusionRule {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum BucketList {
-    /// How many gradients each has.
+    /// Number of gradients in each message.
     Counts(Vec<u32>),
-    /// Which gradients each has.
+    /// Names of the gradients in each message.
     Names(Vec<Vec<String>>),
 }
 

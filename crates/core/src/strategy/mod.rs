@@ -1,4 +1,4 @@
-//! How a model is trained: who exchanges what with whom, and when.
+//! Training strategies: how workers exchange gradients and when they synchronise.
 
 mod exchange;
 mod fusion;
@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// Who combines the gradients.
+/// How gradients are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Architecture {
@@ -28,21 +28,21 @@ pub enum Architecture {
     ParameterServer,
     /// Workers combine gradients among themselves.
     AllReduce,
-    /// One worker, nothing to combine.
+    /// A single worker, without any exchange.
     StandAlone,
 }
 
-/// When workers wait for each other.
+/// How workers synchronise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Synchronisation {
     /// Bulk-synchronous: every step ends with a barrier.
     #[default]
     Bsp,
-    /// Never.
+    /// Workers never wait for each other.
     Async,
     /// Stale-synchronous: no worker is more than this many steps ahead of the slowest.
     Ssp(u32),
-    /// Bulk-synchronous every so many steps; in between, workers train on their own.
+    /// Bulk-synchronous every given number of steps; in between, workers train independently.
     LocalSgd(u32),
 }
 
@@ -105,7 +105,7 @@ impl<'de> Deserialize<'de> for Synchronisation {
     }
 }
 
-/// Samples per worker and step where nothing else is given.
+/// Default number of samples per worker and step.
 const DEFAULT_BATCH: u32 = 32;
 
 plain!(Architecture, "string");

@@ -1,16 +1,16 @@
-//! How rows of the operands lie in memory, and what that costs.
+//! Memory alignment of the operands' rows and its cost.
 //!
-//! Matrices are stored row by row. Rows whose length is a multiple of 16 bytes can be copied in bulk; rows of a
-//! multiple of 4 bytes only word by word, others only element by element. For tensor units libraries have other kernels
-//! for each, with coefficients of their own ([`Alignment::family`]). Ordinary units have one kind of kernel for all: on
-//! an H200 360 fp32 products with sizes just below powers of two took the time of these within 1 % in the median,
-//! aligned or not (`validation/gemm/alignment_fp32_h200.csv.gz`).
+//! Matrices are stored row by row. Rows whose length is a multiple of 16 bytes can be copied in bulk, rows of a
+//! multiple of 4 bytes only word by word, and others only element by element. Libraries have separate tensor-core
+//! kernels for each case, with their own coefficients ([`Alignment::family`]). Without tensor cores, one kind of
+//! kernel serves all cases: on an H200, 360 fp32 products with sizes just below powers of two took the same time as
+//! those powers of two within 1 % in the median, aligned or not (`validation/gemm/alignment_fp32_h200.csv.gz`).
 
 use super::{Shape, Transposition, Variant};
 use crate::precision::Precision;
 use serde::{Deserialize, Serialize};
 
-/// Largest C, in elements, for which kernels that copy single elements launch a second kernel: read off
+/// Largest C, in elements, for which kernels that copy single elements launch a second kernel; estimated from
 /// `validation/gemm/alignment_h200.csv.gz` (docs/methods/gemm.md, Alignment).
 const SMALL_RESULT: f64 = 48e3;
 
@@ -27,7 +27,7 @@ pub enum Alignment {
 }
 
 impl Alignment {
-    /// That of a product.
+    /// The alignment of a product.
     pub fn of(variant: Variant, shape: Shape) -> Self {
         let element = match variant.precision {
             Precision::Fp32 | Precision::Tf32 => 4,
@@ -50,7 +50,7 @@ impl Alignment {
         }
     }
 
-    /// The alignments whose kernels differ; ordinary units have one kind for all.
+    /// The alignments that have their own kernels; without tensor cores, one kind serves all.
     pub fn families(precision: Precision) -> &'static [Self] {
         match precision {
             Precision::Fp32 => &[Self::Bulk],
@@ -59,7 +59,7 @@ impl Alignment {
         }
     }
 
-    /// The alignment whose kernels a product takes.
+    /// The alignment whose kernels compute a product.
     pub fn family(variant: Variant, shape: Shape) -> Self {
         match variant.precision {
             Precision::Fp32 => Self::Bulk,
@@ -67,7 +67,7 @@ impl Alignment {
         }
     }
 
-    /// Whether kernels launch a second one although k is not split.
+    /// Whether a second kernel is launched even if k is not split.
     pub(super) fn always_second(self, precision: Precision, elements: f64) -> bool {
         self == Self::Element && precision != Precision::Fp32 && elements <= SMALL_RESULT
     }

@@ -1,16 +1,16 @@
-//! What kernels leave unexplained, smooth over the logarithms of the sizes.
+//! Residuals of the kernel model, as a smooth function of the logarithms of the sizes.
 //!
-//! Nodes stand half a doubling apart over the measured range, and a query interpolates between the eight nodes around
-//! it; outside the range the nearest face counts.
+//! The nodes are half a doubling apart over the measured range, and a query interpolates between the eight nodes
+//! around it. Outside the range, the value at the nearest face is used.
 
 use super::Shape;
 use serde::{Deserialize, Serialize};
 
 const NODES_PER_DOUBLING: f64 = 2.0;
-/// Most nodes along one size; a size of 32 bits has no more doublings.
+/// Largest number of nodes along one size; a 32-bit size cannot span more doublings.
 const MOST_NODES: usize = 65;
 
-/// Logarithms of measured over predicted times at nodes.
+/// Logarithms of measured over predicted times at the nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Corrections {
@@ -18,39 +18,39 @@ pub struct Corrections {
     least: [u32; 3],
     /// Largest measured m, n and k.
     most: [u32; 3],
-    /// ln(measured/predicted), k fastest, then n.
+    /// ln(measured/predicted) at every node; k varies fastest, then n.
     log_ratios: Vec<f64>,
 }
 
-/// Where a query lies along one size.
+/// Position of a query along one size.
 struct Place {
     low: usize,
     share_of_next: f64,
 }
 
-/// The nodes around a product, and their weights.
+/// The nodes around a product and their weights.
 pub type Corners = [(usize, f64); 8];
 
 impl Corrections {
-    /// None yet, for products between two corners of sizes.
+    /// Zero corrections for products between two corners of sizes.
     pub fn none(least: [u32; 3], most: [u32; 3]) -> Self {
         let mut corrections = Self { least, most, log_ratios: Vec::new() };
         corrections.log_ratios = vec![0.0; corrections.counts().iter().product()];
         corrections
     }
 
-    /// The same nodes with other values, as many as there are.
+    /// The same nodes with other values, one per node.
     #[must_use]
     pub fn with(self, log_ratios: Vec<f64>) -> Self {
         Self { log_ratios, ..self }
     }
 
-    /// Nodes along m, n and k.
+    /// Number of nodes along m, n and k.
     pub fn counts(&self) -> [usize; 3] {
         std::array::from_fn(|axis| self.nodes(axis))
     }
 
-    /// ln(measured/predicted) to be expected of `shape`.
+    /// Expected ln(measured/predicted) of `shape`.
     pub fn log_ratio(&self, shape: Shape) -> f64 {
         interpolate(&self.corners(shape), &self.log_ratios)
     }
@@ -97,13 +97,13 @@ fn sizes(shape: Shape) -> [u32; 3] {
     [shape.m, shape.n, shape.k]
 }
 
-/// The value between nodes.
+/// Interpolates values given at the nodes.
 pub fn interpolate(corners: &Corners, nodes: &[f64]) -> f64 {
     corners.iter().map(|(node, share)| share * nodes.get(*node).copied().unwrap_or(0.0)).sum()
 }
 
 impl Place {
-    /// One of the two nodes around the place; where there is only one, it stands for both.
+    /// Index and weight of one of the two nodes around the position; with a single node, both are that node.
     fn side(&self, second: usize) -> (usize, f64) {
         match second {
             0 => (self.low, 1.0 - self.share_of_next),

@@ -1,7 +1,7 @@
-//! What a product costs on a device: the cheapest of a library's kernels. Times are linear in the coefficients once
-//! every product has its kernel; [`Product::features`] are what fits need.
+//! Cost of a matrix product on a device: that of the cheapest kernel of the library. For a fixed choice of kernels,
+//! times are linear in the coefficients; fits use [`Product::features`].
 //!
-//! A kernel has a tile and a split. It cuts C into tiles and k into `split` parts; every tile of a part is a
+//! A kernel has a tile and a split. It divides C into tiles and k into `split` parts. Every tile of a part is a
 //! block, and the blocks run on the multiprocessors in waves:
 //!
 //! ```text
@@ -11,8 +11,9 @@
 //!          + mn/write + start + steps · step + [split > 1] (split_start + split · mn/merge)
 //! ```
 //!
-//! A library picks a kernel by its own measurements, so the cheapest is taken. Calls that queue behind each other
-//! hide launching behind computing, so that the larger counts; the first of a queue hides nothing:
+//! Libraries choose kernels by their own measurements, so the model takes the cheapest one. For queued calls,
+//! launching overlaps computing and the longer of the two dominates; for the first call of a queue there is no
+//! overlap:
 //!
 //! ```text
 //! queued = (host⁴ + kernel⁴)^(1/4)        host = launch + [two kernels] second
@@ -35,63 +36,63 @@ pub const TILES: usize = TILE_POWERS.len();
 const SPLITS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 /// Elements of k in one step of a kernel's loop (assumed).
 const LOOP_STEP: u32 = 8;
-/// Partial sums are kept in 32 bits, whatever the operands are.
+/// Partial sums are 32-bit numbers, whatever the operands are.
 const PARTIAL_BYTES: f64 = 4.0;
-/// How sharp the corner is between launching and computing: chosen on left-out `fit` rows of
+/// Sharpness of the transition between launch-bound and compute-bound calls, chosen on held-out `fit` rows of
 /// `validation/gemm/h200.csv.gz` (docs/methods/gemm.md).
 const CORNER: i32 = 4;
 
-/// What the host needs for a call in a queue.
+/// Host time per call in a queue.
 pub const LAUNCH: usize = 0;
-/// What the host needs for a second kernel of the same call.
+/// Host time for a second kernel of the same call.
 pub const SECOND: usize = 1;
-/// What the first call of a queue costs beside its kernel.
+/// Cost of the first call of a queue in addition to its kernel.
 pub const ALONE: usize = 2;
-/// What a kernel costs whatever its size.
+/// Fixed cost of a kernel.
 pub const START: usize = 3;
-/// Latency of one element of k in the loop of a block.
+/// Latency per element of k in the loop of a block.
 pub const STEP: usize = 4;
-/// Reading a byte of A or B.
+/// Time to read a byte of A or B.
 pub const READ: usize = 5;
-/// Writing a byte of C.
+/// Time to write a byte of C.
 pub const WRITE: usize = 6;
-/// Adding partial sums, whatever their size.
+/// Fixed cost of adding partial sums.
 pub const SPLIT: usize = 7;
-/// Adding a byte of partial sums.
+/// Time to add a byte of partial sums.
 pub const MERGE: usize = 8;
-/// An operation on one multiprocessor, for the first tile; the others follow.
+/// Time of an operation on one multiprocessor, for the first tile; the other tiles follow.
 pub const TILE: usize = 9;
 /// Number of coefficients.
 pub const COUNT: usize = TILE + TILES;
-/// Coefficients of the host: its speed changes them together.
+/// Coefficients of the host, which scale together with its speed.
 const OF_HOST: [usize; 3] = [LAUNCH, SECOND, ALONE];
 
-/// The coefficients, each at its place: seconds, or seconds per byte, per loop element or per operation of one
-/// multiprocessor.
+/// The coefficients, indexed by the constants above: seconds, or seconds per byte, per loop element or per operation
+/// of one multiprocessor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Costs(pub [f64; COUNT]);
 
-/// What the coefficients are multiplied with, for one product: time is linear in them.
+/// Factors of the coefficients for one product; its time is linear in them.
 pub type Features = [f64; COUNT];
 
 impl Costs {
-    /// The same device with a host that takes `ratio` times as long.
+    /// The same device with a host that is slower by the factor `ratio`.
     pub fn with_host(mut self, ratio: f64) -> Self {
         OF_HOST.iter().for_each(|place| self.0[*place] *= ratio);
         self
     }
 
-    /// The same host with a device that takes `ratio` times as long.
+    /// The same host with a device that is slower by the factor `ratio`.
     pub fn with_device(mut self, ratio: f64) -> Self {
         (START..COUNT).for_each(|place| self.0[place] *= ratio);
         self
     }
 }
 
-/// The kernel that was taken, and its time.
+/// The chosen kernel and its time.
 #[derive(Debug, Clone, Copy)]
 pub struct Kernel {
-    /// With its start.
+    /// Time including the fixed cost.
     pub time: Seconds,
     tile: usize,
     split: u32,
@@ -101,10 +102,10 @@ pub struct Kernel {
     computes_longer_than_it_reads: bool,
 }
 
-/// A product on a device.
+/// A matrix product on a device.
 #[derive(Debug, Clone, Copy)]
 pub struct Product {
-    /// For every tile, how many of them C takes.
+    /// Number of tiles of each kind that cover C.
     tiles: [f64; TILES],
     /// Elements of C.
     elements: f64,
@@ -112,16 +113,16 @@ pub struct Product {
     read: f64,
     written: f64,
     multiprocessors: f64,
-    /// One divided by the calls in a queue.
+    /// One divided by the number of calls in a queue.
     first_share: f64,
-    /// Time of the host, relative to its usual speed.
+    /// Host time relative to its usual speed.
     host: f64,
-    /// Whether there is a second kernel even if k is not split.
+    /// Whether a second kernel is launched even if k is not split.
     always_second: bool,
 }
 
 impl Product {
-    /// `first_share` is one divided by the calls in a queue.
+    /// Creates a product; `first_share` is one divided by the number of calls in a queue.
     pub fn new(shape: Shape, variant: Variant, multiprocessors: u32, first_share: f64) -> Self {
         let [m, n, k] = shape.sizes();
         let element = bytes_per_element(variant.precision);
@@ -140,7 +141,7 @@ impl Product {
         }
     }
 
-    /// The same with a host that takes `ratio` times as long as usual.
+    /// The same product with a host that is slower by the factor `ratio`.
     pub fn with_host(self, ratio: f64) -> Self {
         Self { host: ratio, ..self }
     }
@@ -181,26 +182,26 @@ impl Product {
         best
     }
 
-    /// Time of the call around its kernel.
+    /// Time of a call with the given kernel.
     pub fn time(&self, Costs(costs): &Costs, kernel: &Kernel) -> Seconds {
         let own = kernel.time.get();
         let queued = soft_max(self.launch(costs, kernel), own);
         Seconds::new(queued + (costs[ALONE] * self.host + own - queued) * self.first_share)
     }
 
-    /// Time of a kernel without its start.
+    /// Time of a kernel without its fixed cost.
     pub fn device_time(&self, Costs(costs): &Costs, kernel: &Kernel) -> Seconds {
         (kernel.time - Seconds::new(costs[START])).max(Seconds::ZERO)
     }
 
-    /// Share of the call's time that is the kernel's.
+    /// The kernel's share of the call's time.
     pub fn kernel_share(&self, costs: &Costs, kernel: &Kernel) -> f64 {
         let queued = soft_max(self.launch(&costs.0, kernel), kernel.time.get());
         kernel.time * self.slope(kernel.time.get(), queued) / self.time(costs, kernel)
     }
 
-    /// Derivatives of the call's time by the coefficients. The time is homogeneous of degree one in them, so that
-    /// their sum with the coefficients is the time itself.
+    /// Derivatives of the call's time with respect to the coefficients. The time is homogeneous of degree one, so the
+    /// sum of coefficients times derivatives is the time itself.
     pub fn features(&self, Costs(costs): &Costs, kernel: &Kernel) -> Features {
         let mut features = [0.0; COUNT];
         features[START] = 1.0;
@@ -226,7 +227,7 @@ impl Product {
         features
     }
 
-    /// Derivative of the call's time by the kernel's.
+    /// Derivative of the call's time with respect to the kernel's time.
     fn slope(&self, kernel: f64, queued: f64) -> f64 {
         self.first_share + (1.0 - self.first_share) * (kernel / queued).powi(CORNER - 1)
     }
@@ -236,7 +237,7 @@ impl Product {
         (costs[LAUNCH] + second) * self.host
     }
 
-    /// Whether a second kernel adds partial sums, or prepares the first one.
+    /// Whether a second kernel adds partial sums or prepares the first one.
     fn has_second(&self, kernel: &Kernel) -> bool {
         kernel.split > 1 || self.always_second
     }
@@ -246,7 +247,7 @@ impl Product {
     }
 }
 
-/// Rounds a positive number up; `f64::ceil` is a call on processors without an instruction for it.
+/// Rounds a positive number up; on processors without a rounding instruction, `f64::ceil` is a function call.
 fn ceil(value: f64) -> f64 {
     let whole = value as u64 as f64;
     if whole < value { whole + 1.0 } else { whole }
@@ -295,7 +296,7 @@ mod tests {
             prop_assert!((linear / time - 1.0).abs() < 1e-9, "{linear} {time}");
         }
 
-        /// No tile of a larger product is saved.
+        /// A larger product never needs fewer tiles.
         #[test]
         fn larger_kernels_never_take_less(
             (m, n, k) in (SIZES, SIZES, SIZES),
@@ -309,7 +310,7 @@ mod tests {
         }
     }
 
-    /// One wave of one 128×128 tile with k = 64: 2·128·128·64 operations, everything else free.
+    /// One wave of one 128×128 tile with k = 64: 2·128·128·64 operations, all other costs zero.
     #[test]
     fn one_block_is_counted_by_hand() {
         let mut values = [0.0; COUNT];
@@ -321,7 +322,7 @@ mod tests {
         assert!((kernel.time.get() - 2.0 * 128.0 * 128.0 * 64.0 * 1e-9).abs() < 1e-15, "{kernel:?}");
     }
 
-    /// A queue of four calls of 10 µs that a host takes 2 µs each to launch: 4·10 µs and what the first one costs.
+    /// Four queued calls of 10 µs with 2 µs of host time each: 4·10 µs plus the extra cost of the first call.
     #[test]
     fn the_first_call_of_a_queue_hides_nothing() {
         let mut values = [0.0; COUNT];

@@ -1,4 +1,4 @@
-//! The model of products as it stands in files.
+//! File format of the model of matrix products.
 
 use super::costs::{
     ALONE, COUNT, Costs, LAUNCH, MERGE, READ, SECOND, SPLIT, START, STEP, TILE, TILE_NAMES, WRITE,
@@ -25,7 +25,7 @@ struct Entry {
     transposition: Transposition,
     alignment: Alignment,
     coefficients: Coefficients,
-    /// None where the coefficients are assumed.
+    /// None if the coefficients are assumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     corrections: Option<Corrections>,
 }
@@ -110,7 +110,7 @@ impl Coefficients {
         }
     }
 
-    /// The costs, if every one is there and none is negative or endless.
+    /// The costs, if all are given, finite and not negative.
     fn costs(&self) -> Option<Costs> {
         let mut costs = [0.0; COUNT];
         for (place, time) in [

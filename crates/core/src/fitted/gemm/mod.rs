@@ -1,7 +1,8 @@
 //! Times of matrix products C(m×n) = A(m×k)·B(k×n) on a fitted device.
 //!
-//! [`GemmModel`] is what a library's kernels do: tiles, waves over the multiprocessors, a loop over k, splits of k, memory,
-//! launches ([`costs`]), and smooth [`Corrections`] for what that leaves unexplained. Its coefficients are fitted elsewhere.
+//! [`GemmModel`] models the kernels of a library: tiles, waves over the multiprocessors, a loop over k, splits of k,
+//! memory and launches ([`costs`]), with smooth [`Corrections`] for the residuals. The coefficients are fitted
+//! elsewhere.
 
 mod alignment;
 mod corrections;
@@ -49,7 +50,7 @@ impl fmt::Display for Shape {
     }
 }
 
-/// Which operands are stored transposed: first A, then B.
+/// Which operands are stored transposed: the first letter is A, the second B.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transposition {
@@ -84,12 +85,12 @@ impl FromStr for Transposition {
     }
 }
 
-/// What tells kernels apart beside their sizes.
+/// Properties other than the sizes that select a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Variant {
     /// Number format.
     pub precision: Precision,
-    /// How the operands are stored.
+    /// Storage order of the operands.
     pub transposition: Transposition,
 }
 

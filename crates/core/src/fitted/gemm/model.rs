@@ -1,4 +1,4 @@
-//! The model of products: kernels with fitted coefficients, and smooth corrections.
+//! Model of matrix products: kernels with fitted coefficients, and smooth corrections.
 
 use super::costs::{Costs, Product};
 use super::file::GemmFile;
@@ -7,77 +7,77 @@ use crate::quantity::{Flops, Seconds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Calls in the longest queues: a guess. Between 10 and endless queues the errors of the H200 recording
-/// (`validation/gemm/h200.csv.gz`) hardly differ.
+/// Number of calls in the longest queues: a guess. For any number from 10 to infinity, the errors on the H200
+/// recording (`validation/gemm/h200.csv.gz`) hardly differ.
 const MOST_CALLS: f64 = 20.0;
 
-/// What all variants share.
+/// Properties shared by all variants.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Machine {
-    /// Units that run one block of a kernel at a time.
+    /// Number of units that each run one block of a kernel at a time.
     pub multiprocessors: u32,
-    /// Operations after which a queue of timed calls ended; none: queues were long for every product.
+    /// Number of operations after which a queue of timed calls ended; none if queues were long for every product.
     pub budget: Option<Flops>,
 }
 
 impl Machine {
-    /// A product on it.
+    /// A product on this machine.
     pub fn product(&self, variant: Variant, shape: Shape) -> Product {
         Product::new(shape, variant, self.multiprocessors, self.first_share(shape.flops()))
     }
 
-    /// One divided by the calls in a queue of products.
+    /// One divided by the number of calls in a queue of products with `flops` operations each.
     pub fn first_share(&self, flops: Flops) -> f64 {
         self.budget.map_or(0.0, |budget| (budget / flops).floor().clamp(1.0, MOST_CALLS).recip())
     }
 }
 
-/// A predicted product.
+/// A predicted time of a product.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GemmTime {
-    /// Of the call, as it was timed.
+    /// Time of the call, as in the measurement.
     pub time: Seconds,
-    /// Of the device: computing or reading, writing and merging, without launch and start.
+    /// Device time: computing or reading, writing and merging, without launch and fixed cost.
     pub device: Seconds,
-    /// Whether anything like it was measured.
+    /// Whether similar products were measured.
     pub coverage: Coverage,
 }
 
-/// Whether a prediction rests on measurements nearby.
+/// Whether a prediction is based on similar measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coverage {
-    /// Its sizes lie within the measured range, its rows are aligned like measured ones.
+    /// The sizes lie within the measured range, and the alignment of the rows was measured.
     Measured,
-    /// No rows of this alignment were measured: their cost relative to measured ones is assumed.
+    /// This alignment was not measured: its cost relative to the measured ones is assumed.
     OtherAlignment,
-    /// A size lies outside the measured range: the kernels are extrapolated.
+    /// A size lies outside the measured range: the model is extrapolated.
     OutsideSizes,
 }
 
-/// Times of products on one device.
+/// Model of the times of products on one device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "GemmFile", into = "GemmFile")]
 pub struct GemmModel {
-    /// What all variants share.
+    /// Properties shared by all variants.
     pub machine: Machine,
-    /// Kernels by kind of product and alignment of rows.
+    /// Kernels by variant and alignment of rows.
     pub variants: BTreeMap<Variant, BTreeMap<Alignment, Family>>,
 }
 
-/// What is known of one family of kernels of a variant.
+/// Fitted model of one family of kernels of a variant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Family {
     /// Coefficients.
     pub costs: Costs,
-    /// None where the costs are assumed.
+    /// None if the costs are assumed.
     pub corrections: Option<Corrections>,
 }
 
 impl GemmModel {
-    /// The time of a product; none where the variant was not measured.
+    /// The time of a product; none if the variant was not measured.
     pub fn predict(&self, variant: Variant, shape: Shape) -> Option<GemmTime> {
         let families = self.variants.get(&variant)?;
-        // Where nothing is known of these kernels, others are the best guess.
+        // If these kernels were not fitted, another family is the best guess.
         let own = families.get(&Alignment::family(variant, shape));
         let Family { costs, corrections } = own.or_else(|| families.values().next())?;
         let product = self.machine.product(variant, shape);

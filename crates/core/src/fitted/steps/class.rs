@@ -1,4 +1,4 @@
-//! Classes of layers: what is fitted for each, and what is counted instead.
+//! Classes of layers: the features that are fitted for each, and the costs that are counted instead.
 
 use crate::precision::Precision;
 use serde::{Deserialize, Serialize};
@@ -14,77 +14,77 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// In the order of a step.
+    /// Both, in the order of a step.
     pub const ALL: [Self; 2] = [Self::Forward, Self::Backward];
 }
 
-/// Layers whose kernels behave alike.
+/// Class of layers whose kernels behave alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// A convolution with one group for each channel.
+    /// A convolution with one group per channel.
     Depthwise,
-    /// A convolution over an image of few channels: the first of a network.
+    /// A convolution over an image with few channels: the first layer of a network.
     Stem,
-    /// A convolution of single pixels.
+    /// A 1×1 convolution.
     Pointwise,
     /// A 3×3 convolution of stride 1, for which libraries have fast algorithms.
     Square,
     /// Any other convolution.
     Window,
-    /// A matrix product with weights.
+    /// A matrix product with a weight.
     Linear,
     /// Batch normalisation.
     BatchNorm,
     /// Layer normalisation.
     LayerNorm,
-    /// Pooling in windows.
+    /// Pooling over windows.
     Pool,
     /// Scaled dot-product attention.
     Attention,
-    /// Non-linearities, and whatever else touches each element.
+    /// Non-linearities and other element-wise operations.
     Elementwise,
-    /// Sums of tensors.
+    /// Sum of tensors.
     Add,
     /// Dropout.
     Dropout,
     /// Concatenation.
     Concat,
-    /// Look-up of rows in a table.
+    /// Table look-up of rows.
     Embedding,
-    /// Pooling of whole images.
+    /// Pooling over whole images.
     GlobalPool,
-    /// A GELU written out operation by operation, each a pass over memory.
+    /// A GELU implemented as separate operations, each a pass over memory.
     UnfusedGelu,
     /// Softmax and cross-entropy.
     Loss,
 }
 
-/// What a layer's time grows with, each a time at the nominal rates of the device.
+/// Quantities on which a layer's time depends linearly, each expressed as a time at the device's nominal rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Feature {
-    /// Operations at the peak rate.
+    /// Operations divided by the peak rate.
     Compute,
-    /// Bytes of inputs and output at the memory rate.
+    /// Bytes of inputs and output divided by the memory rate.
     Memory,
-    /// The matrix products it amounts to, as they were fitted by themselves.
+    /// The equivalent matrix products, with times from their own fit.
     Product,
-    /// The reduction over all pixels behind one tile of a weight gradient, on one multiprocessor.
+    /// The reduction over all pixels for one tile of a weight gradient, on one multiprocessor.
     Reduction,
-    /// One tile of the output on one multiprocessor: a wave that is not full.
+    /// One tile of the output on one multiprocessor: the cost of a partially filled wave.
     Wave,
-    /// Bytes of the weights at the memory rate: they are transformed, or read once.
+    /// Bytes of the weights divided by the memory rate, for transforming or reading them once.
     Weights,
-    /// Elements of one channel at one a nanosecond: one block for each channel.
+    /// Elements of one channel at one per nanosecond, because one block handles one channel.
     Channel,
 }
 
-/// Bytes of a number in 32 bits.
+/// Bytes of a 32-bit number.
 pub(super) const WIDE: f64 = 4.0;
 
 impl Class {
-    /// Those whose coefficients are fitted.
+    /// The classes with fitted coefficients.
     pub const FITTED: [Self; 10] = [
         Self::Depthwise,
         Self::Stem,
@@ -98,7 +98,7 @@ impl Class {
         Self::Attention,
     ];
 
-    /// What the time of a fitted class grows with; `products`: whether matrix products were fitted by themselves.
+    /// Features of a fitted class; `products` tells whether matrix products have their own fit.
     pub fn features(self, precision: Precision, phase: Phase, products: bool) -> &'static [Feature] {
         use Feature::{Channel, Compute, Memory, Product, Reduction, Wave, Weights};
         let wide = precision == Precision::Fp32;
@@ -123,7 +123,7 @@ impl Class {
         }
     }
 
-    /// Passes over memory of a class that is not fitted: chosen by hand on the H200 steps in `validation/steps`.
+    /// Passes over memory of a class without a fit, tuned by hand on the H200 steps in `validation/steps`.
     pub(super) fn passes(self, phase: Phase) -> f64 {
         let [forward, backward] = match self {
             Self::Dropout => [1.1, 1.25],
@@ -146,12 +146,12 @@ impl Class {
         matches!(self, Self::Depthwise | Self::Stem | Self::Pointwise | Self::Square | Self::Window)
     }
 
-    /// Whether it multiplies by weights, which are cast where 16 bits are computed with.
+    /// Whether it multiplies by weights, which are cast in 16-bit computing.
     pub(super) fn multiplies(self) -> bool {
         self.convolves() || self == Self::Linear
     }
 
-    /// Bytes of an element, chosen by hand on the H200 steps in `validation/steps`: normalisation and loss stay in 32
+    /// Bytes per element, tuned by hand on the H200 steps in `validation/steps`: normalisation and loss stay in 32
     /// bits under automatic casting; depth-wise kernels take as long in 16 bits as in 32.
     pub(super) fn element(self, precision: Precision) -> f64 {
         match (self, precision) {

@@ -1,16 +1,16 @@
-//! What the host does before a device can start: it issues kernels one after the other.
+//! Host side of a step: the host launches kernels one after the other.
 
 use crate::quantity::Seconds;
 use serde::{Deserialize, Serialize};
 
-/// How often a layer makes the host do something.
+/// Numbers of host operations that a layer causes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Launches {
     /// Kernels of the forward pass.
     pub forward: f64,
     /// Kernels of the backward pass.
     pub backward: f64,
-    /// Gradients of parameters that are handed over.
+    /// Parameter gradients passed on by the framework.
     pub gradients: f64,
     /// Casts in the forward pass.
     pub forward_casts: f64,
@@ -18,15 +18,15 @@ pub struct Launches {
     pub backward_casts: f64,
 }
 
-/// What each of these costs the host.
+/// Host time of each of these operations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LaunchCosts {
-    /// A kernel of the forward pass, with the framework around it.
+    /// A kernel of the forward pass, including the framework's overhead.
     pub forward: Seconds,
     /// A kernel of the backward pass.
     pub backward: Seconds,
-    /// A gradient of parameters.
+    /// A parameter gradient.
     pub gradient: Seconds,
     /// A cast in the forward pass.
     pub forward_cast: Seconds,
@@ -35,7 +35,7 @@ pub struct LaunchCosts {
 }
 
 impl LaunchCosts {
-    /// How long the host takes.
+    /// Total host time.
     pub fn time(&self, launches: &Launches) -> Seconds {
         self.forward * launches.forward
             + self.backward * launches.backward

@@ -1,8 +1,8 @@
-//! Times of a whole training step on a device that was fitted to measured steps.
+//! Times of a whole training step on a device, from a model fitted to measured steps.
 //!
-//! Every layer falls into a [`Class`]. Its device time is a combination of [`Feature`]s with fitted coefficients that
-//! are never negative; a host issues the kernels ([`LaunchCosts`]), a device runs them in order. Small batches wait for
-//! the host, large ones for the device. docs/methods/steps.md has the figures.
+//! Every layer belongs to a [`Class`]. Its device time is a linear combination of [`Feature`]s with fitted,
+//! non-negative coefficients. A host launches the kernels ([`LaunchCosts`]) and a device runs them in order, so the
+//! host limits small batches and the device large ones. The accuracy is documented in docs/methods/steps.md.
 
 mod class;
 mod launch;
@@ -25,39 +25,38 @@ use crate::quantity::{Bytes, Seconds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Bytes of a parameter that plain gradient descent moves: it and its gradient are read, it is written (counted, not
-/// fitted).
+/// Bytes per parameter that plain gradient descent moves: it reads the parameter and its gradient and writes the
+/// parameter (counted, not fitted).
 const UPDATE_BYTES: f64 = 12.0;
-/// Time of an update for each tensor, and once for all of them: guesses chosen by hand on the H200 steps in
-/// `validation/steps`.
+/// Update time per tensor, and per step: guesses tuned by hand on the H200 steps in `validation/steps`.
 const UPDATE_TENSOR: Seconds = Seconds::new(0.25e-6);
 const UPDATE_START: Seconds = Seconds::new(8e-6);
 
-/// Fitted coefficients of one class of layers in one precision and phase, with the clean samples behind them.
+/// Fitted coefficients of one class of layers in one precision and phase, and the number of samples used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Coefficients {
-    /// Layers that were measured while the device was busy; with none, the coefficients are guesses.
+    /// Number of layers measured while the device was busy; if zero, the coefficients are guesses.
     pub samples: usize,
-    /// Multiples of the features.
+    /// Coefficient of each feature.
     pub per: BTreeMap<Feature, f64>,
 }
 
-/// All classes in one precision and phase.
+/// All classes of layers in one precision and phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PhaseModel {
-    /// What the whole phase takes against the sum of layers that were timed one by one.
+    /// Ratio of the time of the whole phase to the sum of layers timed one by one.
     pub factor: f64,
-    /// By class.
+    /// Coefficients by class.
     pub class: BTreeMap<Class, Coefficients>,
 }
 
-/// Forward and backward in one precision.
+/// Forward and backward pass in one precision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PrecisionModel {
-    /// Smallest and largest batch that was measured.
+    /// Smallest and largest measured batch.
     pub batches: [u32; 2],
     /// From the input to the loss.
     pub forward: PhaseModel,
@@ -65,17 +64,17 @@ pub struct PrecisionModel {
     pub backward: PhaseModel,
 }
 
-/// A device, as fitted.
+/// Fitted model of a device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct StepModel {
-    /// What features are measured in.
+    /// Nominal rates that define the features.
     pub nominal: Nominal,
-    /// The host.
+    /// Costs of the host.
     pub launch: LaunchCosts,
-    /// The device, by number format.
+    /// Model of the device, by number format.
     pub precision: BTreeMap<Precision, PrecisionModel>,
-    /// Matrix products, where they were fitted by themselves.
+    /// Matrix products, if they have their own fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub products: Option<GemmModel>,
 }
@@ -83,18 +82,18 @@ pub struct StepModel {
 /// Times of one layer of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LayerTimes {
-    /// By how much it prolongs the forward pass.
+    /// Increase of the forward time due to this layer.
     pub forward: Seconds,
-    /// By how much it prolongs the backward pass.
+    /// Increase of the backward time due to this layer.
     pub backward: Seconds,
 }
 
-/// Times of all layers of a model, and of what follows them.
+/// Times of all layers of a model and of the update.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepLayers {
-    /// In the order of the model's layers.
+    /// Times in the order of the model's layers.
     pub layers: Vec<LayerTimes>,
-    /// The optimiser.
+    /// Time of the optimiser.
     pub update: Seconds,
 }
 
@@ -137,10 +136,10 @@ impl StepModel {
         Ok(())
     }
 
-    /// Times of a step; none where the precision was not measured.
+    /// Times of a step; none if the precision was not measured.
     ///
-    /// None of them falls when the batch grows: the queue alone keeps that for the forward pass and the whole step; the
-    /// backward pass, a difference, is held up between powers of two.
+    /// No time decreases as the batch grows. The queue alone ensures this for the forward pass and the whole step;
+    /// the backward pass, a difference, is interpolated between running maxima at powers of two.
     pub fn predict(&self, model: &Model, precision: Precision, batch: u32) -> Option<StepTimes> {
         let ops = StepOp::of(model);
         let times = |batch: u32| {
@@ -163,7 +162,7 @@ impl StepModel {
         Some(StepTimes { backward, ..own })
     }
 
-    /// By how much each layer prolongs a step; together, and with the update, they are the step.
+    /// How much time each layer adds to a step; these times and the update add up to the step.
     pub fn layers(&self, model: &Model, precision: Precision, batch: u32) -> Option<StepLayers> {
         let ops = StepOp::of(model);
         let lanes = self.lanes(&ops, model, precision, batch)?;
@@ -195,7 +194,7 @@ impl StepModel {
     }
 }
 
-/// The kind of product that layers in `precision` need and `products` lack.
+/// A variant of product that layers in `precision` need and `products` does not have.
 pub fn lacks(products: &GemmModel, precision: Precision) -> Option<Variant> {
     let needed = [Transposition::Nn, Transposition::Nt, Transposition::Tn];
     let needed = needed.map(|transposition| Variant { precision, transposition });
@@ -203,7 +202,7 @@ pub fn lacks(products: &GemmModel, precision: Precision) -> Option<Variant> {
 }
 
 impl PrecisionModel {
-    /// One of the phases.
+    /// The model of one phase.
     pub fn phase(&self, phase: Phase) -> &PhaseModel {
         match phase {
             Phase::Forward => &self.forward,
@@ -213,7 +212,7 @@ impl PrecisionModel {
 }
 
 impl PhaseModel {
-    /// Device time of a layer before the factor.
+    /// Device time of a layer before applying the factor.
     fn device(&self, op: &StepOp, setting: &Setting<'_>) -> Seconds {
         let fitted = self.class.get(&op.class).into_iter().flat_map(|own| &own.per);
         fitted.map(|(feature, value)| op.feature(*feature, setting) * *value).sum::<Seconds>()
@@ -221,7 +220,7 @@ impl PhaseModel {
     }
 }
 
-/// A step of `model` whose `ops` take `device` on the device, by their places.
+/// The queue of a step of `model`, where `device` gives the device time of each of `ops` by index.
 pub fn lanes(
     ops: &[StepOp],
     model: &Model,

@@ -1,26 +1,27 @@
-//! The rates that features are measured in.
+//! Nominal rates that define the features.
 
 use crate::precision::Precision;
 use crate::quantity::{BytesPerSec, FlopsPerSec};
 use serde::{Deserialize, Serialize};
 
-/// Rates near a device's data sheet. They are units: what is reached of them is fitted.
+/// Rates close to a device's data sheet. They only serve as units: the coefficients express the share that is
+/// reached.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Nominal {
-    /// In 32 bits.
+    /// Peak rate in 32 bits.
     pub fp32: FlopsPerSec,
-    /// In 16 bits, on the tensor units.
+    /// Peak rate in 16 bits, on the tensor cores.
     pub bf16: FlopsPerSec,
-    /// Of the memory.
+    /// Rate of the memory.
     pub memory: BytesPerSec,
-    /// Units that run one block of a kernel at a time.
+    /// Number of units that each run one block of a kernel at a time.
     pub multiprocessors: u32,
 }
 
 impl Nominal {
-    /// Those of the H200's data sheet, its memory at five sixths of the printed rate. They are units: an error in them
-    /// is absorbed by the coefficients.
+    /// Rates from the H200's data sheet, with memory at five sixths of the printed rate. They only serve as units:
+    /// the coefficients absorb any error in them.
     pub fn h200() -> Self {
         Self {
             fp32: FlopsPerSec::new(67e12),
@@ -30,7 +31,7 @@ impl Nominal {
         }
     }
 
-    /// Of a number format.
+    /// Peak rate in a number format.
     pub fn peak(&self, precision: Precision) -> FlopsPerSec {
         match precision {
             Precision::Fp32 | Precision::Tf32 => self.fp32,

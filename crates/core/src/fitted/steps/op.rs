@@ -1,4 +1,4 @@
-//! What a step runs, layer by layer, told from the model's graph alone.
+//! The operations of a step, layer by layer, derived from the model's graph alone.
 
 use super::class::{Class, Feature, Phase, WIDE};
 use super::launch::Launches;
@@ -8,17 +8,17 @@ use crate::model::{Activation, Layer, Model, Norm, Op};
 use crate::precision::Precision;
 use crate::quantity::Seconds;
 
-/// Most channels of an image before its first convolution: RGB and one more (a rule, not fitted).
+/// Largest number of channels of an input image: RGB plus one (a rule, not fitted).
 const IMAGE_CHANNELS: u64 = 4;
-/// The tile of an output that one multiprocessor computes at a time, and that of a weight gradient: chosen by hand on
-/// the H200 steps in `validation/steps`.
+/// Size of the tile of an output, and of a weight gradient, that one multiprocessor computes at a time: tuned by hand
+/// on the H200 steps in `validation/steps`.
 const TILE: f64 = 128.0 * 64.0;
 const GRADIENT_TILE: f64 = 64.0 * 32.0;
-/// Backward operations of attention for each forward one: the forward product is computed again, and four more follow
+/// Backward operations of attention per forward operation: the forward product is recomputed, followed by four more
 /// (counted, not fitted: 5 products against 2).
 const ATTENTION_BACKWARD: f64 = 2.5;
-/// Times that the bytes of a 32-bit weight are moved to cast it: read once, written in half the size (counted, not
-/// fitted).
+/// Bytes moved to cast a 32-bit weight, relative to its size: it is read once and written at half the size (counted,
+/// not fitted).
 const CAST_PASSES: f64 = 1.5;
 
 /// One layer of a step.
@@ -26,22 +26,22 @@ const CAST_PASSES: f64 = 1.5;
 pub struct StepOp {
     /// Name of the layer.
     pub name: String,
-    /// What it is like.
+    /// Class of the layer.
     pub class: Class,
-    /// Its place in the model; the loss has none.
+    /// Index in the model; none for the loss.
     pub(super) layer: Option<usize>,
-    /// Elements of all inputs and of the output, for one sample.
+    /// Elements of all inputs and of the output, per sample.
     elements: f64,
-    /// Forward operations of one sample.
+    /// Forward operations per sample.
     flops: f64,
-    /// Rows of the product it amounts to, for one sample: pixels or tokens.
+    /// Rows of the equivalent matrix product, per sample: pixels or tokens.
     rows: f64,
-    /// Products that are summed for one element of the output.
+    /// Number of products summed for one element of the output.
     depth: f64,
-    /// Columns of the product: channels of the output.
+    /// Columns of the equivalent matrix product: channels of the output.
     columns: f64,
     weights: f64,
-    /// Whether gradients of its input are wanted.
+    /// Whether the gradient of its input is needed.
     passes_on: bool,
     pub(super) bias: bool,
     pub(super) inputs: usize,
@@ -49,9 +49,9 @@ pub struct StepOp {
 }
 
 impl StepOp {
-    /// The layers of `model` that cost time, in forward order, and the loss.
+    /// The layers of `model` that take time, in forward order, followed by the loss.
     pub fn of(model: &Model) -> Vec<Self> {
-        // The decoders measured so far come from a library that writes GELU out.
+        // The decoders measured so far come from a library that implements GELU as separate operations.
         let decoder =
             model.layers().iter().any(|layer| matches!(layer.op, Op::Attention { causal: true, .. }));
         let mut ops: Vec<Self> = Vec::new();
@@ -143,7 +143,7 @@ impl StepOp {
         }
     }
 
-    /// A feature's time; none of them falls with the batch.
+    /// Time of a feature; it never decreases as the batch grows.
     pub fn feature(&self, feature: Feature, at: &Setting<'_>) -> Seconds {
         let Setting { batch, precision, phase, nominal, .. } = *at;
         let batch = f64::from(batch);
@@ -170,8 +170,8 @@ impl StepOp {
         })
     }
 
-    /// The products of a layer as the framework calls them, weights stored as columns × depth: output = input·weightsᵀ,
-    /// gradient of the input = gradient·weights, gradient of the weights = gradientᵀ·input.
+    /// The products of a layer as the framework calls them, with weights stored as columns × depth: output =
+    /// input·weightsᵀ, gradient of the input = gradient·weights, gradient of the weights = gradientᵀ·input.
     fn products(&self, at: &Setting<'_>) -> Seconds {
         let size = |value: f64| value.clamp(1.0, f64::from(u32::MAX)) as u32;
         let rows = size(f64::from(at.batch) * self.rows);
@@ -192,9 +192,9 @@ impl StepOp {
         }
     }
 
-    /// What is counted rather than fitted: starts of kernels, casts of weights, passes over memory.
+    /// Costs that are counted rather than fitted: kernel starts, casts of weights, passes over memory.
     pub fn counted(&self, at: &Setting<'_>) -> Seconds {
-        // Seconds for the starts of a layer's kernels: guesses chosen by hand on the H200 steps in `validation/steps`.
+        // Start times of a layer's kernels in seconds: guesses tuned by hand on the H200 steps in `validation/steps`.
         let starts = match (self.class, at.phase) {
             (Class::BatchNorm, _) => 7e-6,
             (Class::Attention, Phase::Forward) => 6e-6,
@@ -213,12 +213,12 @@ impl StepOp {
         time
     }
 
-    /// Whether weights are kept in 32 bits and cast for every use.
+    /// Whether weights are stored in 32 bits and cast for every use.
     fn casts(&self, precision: Precision) -> bool {
         precision == Precision::Bf16 && self.class.multiplies()
     }
 
-    /// Launches of the host for it: numbers chosen by hand on the H200 steps in `validation/steps`.
+    /// Host operations of the layer: numbers tuned by hand on the H200 steps in `validation/steps`.
     pub fn launches(&self, precision: Precision, phase: Phase) -> Launches {
         let bias = f64::from(u8::from(self.bias));
         let linear = f64::from(u8::from(self.class == Class::Linear));
@@ -250,7 +250,7 @@ impl StepOp {
     }
 }
 
-/// Under which circumstances a layer runs.
+/// The conditions under which a layer runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting<'a> {
     /// Samples.
@@ -259,13 +259,13 @@ pub struct Setting<'a> {
     pub precision: Precision,
     /// Half of the step.
     pub phase: Phase,
-    /// What features are measured in.
+    /// Nominal rates that define the features.
     pub nominal: &'a Nominal,
-    /// Matrix products, where they were fitted by themselves.
+    /// Matrix products, if they have their own fit.
     pub products: Option<&'a GemmModel>,
 }
 
-/// None for what costs nothing.
+/// The class of a layer; none if it takes no time.
 fn class(model: &Model, layer: &Layer) -> Option<Class> {
     let channels = || {
         let id = layer.inputs.first()?;

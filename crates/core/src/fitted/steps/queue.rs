@@ -1,16 +1,16 @@
-//! A step on two lanes: the host issues kernels in order, the device runs them in order. A kernel starts when it has
-//! been issued and the one before has ended: end = max(end, issued) + time.
+//! A step as a two-stage pipeline: the host launches kernels in order, and the device runs them in order. A kernel
+//! starts once it has been launched and the previous one has ended: end = max(end, issued) + time.
 
 use super::launch::{LaunchCosts, Launches};
 use crate::quantity::Seconds;
 
-/// Time that the host takes to call the optimiser: a guess chosen by hand on the H200 steps in `validation/steps`.
+/// Host time to call the optimiser: a guess tuned by hand on the H200 steps in `validation/steps`.
 const UPDATE_CALL: Seconds = Seconds::new(40e-6);
 
-/// A step whose launches are counted and whose device times are known, but for a factor for each phase.
+/// The launches and device times of a step; the device times are still to be scaled by one factor per phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lanes {
-    /// Forward in order, then backward in order; how many of them are forward.
+    /// Layers in forward order, then in backward order; the first `forward` entries are the forward pass.
     pub(super) work: Vec<(Launches, Seconds)>,
     pub(super) forward: usize,
     pub(super) update: Seconds,
@@ -21,14 +21,14 @@ pub struct Lanes {
 pub struct StepTimes {
     /// From the first launch to the end of the forward pass.
     pub forward: Seconds,
-    /// From there to the last gradient.
+    /// From the end of the forward pass to the last gradient.
     pub backward: Seconds,
-    /// The whole step, with the optimiser.
+    /// The whole step, including the optimiser.
     pub iteration: Seconds,
 }
 
 impl Lanes {
-    /// When each layer's work ends, forward and then backward.
+    /// When the work of each layer ends, first forward and then backward.
     pub(super) fn ends(&self, costs: &LaunchCosts, factors: [f64; 2]) -> Vec<Seconds> {
         let (mut issued, mut end) = (Seconds::ZERO, Seconds::ZERO);
         let ends = self.work.iter().enumerate().map(|(place, (launches, device))| {
@@ -39,7 +39,7 @@ impl Lanes {
         ends.collect()
     }
 
-    /// The times where the device takes `factors` as long, forward and backward.
+    /// The times of the step if device times are scaled by `factors`, forward and backward.
     pub fn times(&self, costs: &LaunchCosts, factors: [f64; 2]) -> StepTimes {
         let host = |work: &[(Launches, Seconds)]| work.iter().map(|(launches, _)| costs.time(launches)).sum();
         let ends = self.ends(costs, factors);

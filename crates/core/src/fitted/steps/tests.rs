@@ -71,7 +71,7 @@ fn layers_add_up_to_the_step() {
     }
 }
 
-/// Slow twin: a kernel ends when the latest issue before it, and all work since, is over.
+/// Slow reference: a kernel ends once the launch that delays it most, and all work since that launch, is complete.
 #[test]
 fn the_queue_is_the_longest_way_through_it() {
     let model = zoo::build("googlenet").unwrap();
@@ -89,7 +89,7 @@ fn the_queue_is_the_longest_way_through_it() {
     }
 }
 
-/// Hands out the made-up fit.
+/// A source of files that returns the made-up fit.
 struct MadeUp;
 
 impl Files for MadeUp {

@@ -1,4 +1,4 @@
-//! Sizes as a user writes them: one number for both directions, or one each.
+//! Sizes as written by the user: one number for both directions, or one for each.
 
 use crate::model::op::Padding;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -116,7 +116,7 @@ enum Size {
     Word(Padding),
 }
 
-/// Reads any of the notations; `words` allows those of a padding.
+/// Parses any of the notations; `words` permits the names of paddings.
 struct Sizes {
     expected: &'static str,
     words: bool,

@@ -1,13 +1,13 @@
-//! Another end for a model.
+//! Replaces the last layers of a model.
 
 use super::{LayerFile, ModelFile};
 use crate::fault::{Fault, KeyPath, Step};
 use crate::model::Model;
 
 impl ModelFile {
-    /// This model with `layers` in place of layer `first` and all after it; the input is layer 0. The first of `layers`
-    /// reads what layer `first` read, unless it says otherwise. Paths of errors are those of a table that has `layers`
-    /// alone.
+    /// This model with layer `first` and all later ones replaced by `layers`; the input is layer 0. The first of
+    /// `layers` reads the inputs of layer `first` by default. Paths of errors refer to a table that contains only
+    /// `layers`.
     pub fn replaced(&self, first: usize, layers: Vec<LayerFile>) -> Result<(Self, Model), Fault> {
         let wrong = |reason: String, remedy: &str| Err(Fault::in_key("layers", reason, remedy));
         let Some((kept, cut)) = first.checked_sub(1).and_then(|place| self.layers.split_at_checked(place))
@@ -33,7 +33,7 @@ impl ModelFile {
         Ok((file, model))
     }
 
-    /// A kept layer that was read after the cut only, and that the replacement does not read.
+    /// A kept layer that only removed layers read, and that the replacement does not read.
     fn lost(&self, kept: &[LayerFile], read: &[&String], last_is_read: bool) -> Option<String> {
         let name = |index: usize| self.layer_name(index);
         let reads = |index: usize| -> Vec<String> {
@@ -61,7 +61,7 @@ fn head_reads_last(layers: &[LayerFile]) -> bool {
     layers.first().is_some_and(|layer| layer.inputs.is_none() && layer.op != "input")
 }
 
-/// The same error, places in `layers` counted without the first `kept`.
+/// The same error with indices into `layers` reduced by `kept`.
 fn without(kept: usize, fault: Fault) -> Fault {
     let step = |path: KeyPath, step: &Step| match step {
         Step::Key(key) => path.key(key),

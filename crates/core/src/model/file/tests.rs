@@ -1,4 +1,4 @@
-//! Own models: what is read, what is refused, and with which words.
+//! Custom models: valid input, rejected input, and error messages.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn parse(layers: &str) -> ModelFile {
     toml::from_str(&format!("input = [3, 32, 32]\nlayers = [{layers}]")).unwrap()
 }
 
-/// The path, reason and remedy of the error that these layers give.
+/// The path, reason and remedy of the error for these layers.
 fn fault(layers: &str) -> (String, String, String) {
     let fault = parse(layers).build().unwrap_err();
     (fault.key.to_string(), fault.reason, fault.remedy)
@@ -230,7 +230,7 @@ fn counts_can_be_given() {
     let gradients: Vec<_> =
         model.gradients().into_iter().map(|gradient| (gradient.name, gradient.elements)).collect();
     assert_eq!(gradients, [("mix.weight".to_owned(), 30), ("mix.bias".to_owned(), 2)]);
-    // its input, and its output once, however it is seen
+    // Its input, and its output once, whatever views of it exist.
     assert_eq!(model.activation_bytes().get() as u64, 4 * 32 + 4 * 32);
     let again = toml::to_string(&ModelFile::of(&model)).unwrap();
     assert_eq!(toml::from_str::<ModelFile>(&again).unwrap().build().unwrap().layers(), model.layers());

@@ -1,16 +1,16 @@
-//! A model written back as a user would write it.
+//! Converts a model back to the format of the user.
 
 use super::{LayerFile, ModelFile, Pair};
 use crate::model::cost::Cost;
 use crate::model::op::{Activation, Norm, Op, Padding, Pool};
 use crate::model::{Layer, LayerId, Model};
 
-/// What the file calls the first input.
+/// Name of the first input in the file.
 const INPUT: &str = "input";
 
 impl ModelFile {
-    /// The layers of `model`, each with its name and what it reads. Departures of published counts from the layout are
-    /// not part of it.
+    /// The layers of `model`, each with its name and inputs. Deviations of published counts from the layout are not
+    /// included.
     pub fn of(model: &Model) -> Self {
         let layers = model.layers();
         let name = |id: &LayerId| match layers.get(*id as usize) {
@@ -35,7 +35,7 @@ impl ModelFile {
 }
 
 impl LayerFile {
-    /// An operation with its settings, without a name.
+    /// An operation with its settings, without a layer name.
     pub fn of(op: &Op) -> Self {
         let plain = |op: &str| Self { op: op.to_owned(), ..Self::default() };
         match *op {
@@ -122,7 +122,7 @@ fn pair((height, width): (u64, u64)) -> Pair {
     Pair { height, width }
 }
 
-/// What has to be written: nothing where it is the default.
+/// The value, or none if it is the default.
 fn unless<T: PartialEq>(value: T, default: T) -> Option<T> {
     (value != default).then_some(value)
 }

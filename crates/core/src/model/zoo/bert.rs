@@ -1,4 +1,4 @@
-//! BERT: an encoder over 128 tokens, with the pooler or with the head of masked language modelling.
+//! BERT: an encoder over 128 tokens, with a pooler or a head for masked language modelling.
 
 use super::Entry;
 use crate::model::op::{Activation, Op};
@@ -9,12 +9,12 @@ const TOKENS: u64 = 128;
 const VOCABULARY: u64 = 30_522;
 const POSITIONS: u64 = 512;
 
-/// What stands on the encoder.
+/// The layers on top of the encoder.
 #[derive(Debug, Clone, Copy)]
 enum Head {
-    /// A layer over the first token, for classification.
+    /// A layer on the first token, for classification.
     Pooler,
-    /// The vocabulary at every place, with the weight of the embedding.
+    /// Logits over the vocabulary at every position, sharing the weight of the embedding.
     MaskedLanguage,
 }
 

@@ -54,7 +54,7 @@ fn alexnet(mut builder: Builder) -> Result<Model, ShapeError> {
     builder.finish()
 }
 
-/// 6·`depth` + 2 layers.
+/// A ResNet with 6·`depth` + 2 layers.
 fn resnet(mut builder: Builder, depth: usize) -> Result<Model, ShapeError> {
     let b = &mut builder;
     let x = b.input("input", &[3, 32, 32])?;

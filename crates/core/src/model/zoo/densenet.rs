@@ -1,4 +1,4 @@
-//! DenseNet: every layer of a block reads the outputs of all before it.
+//! DenseNet: every layer of a block reads the outputs of all previous layers of the block.
 
 use super::Entry;
 use crate::model::op::{Activation, Conv2d, Op, Pool};

@@ -81,7 +81,7 @@ fn block(
     Ok(x)
 }
 
-/// Scales every channel by a number that is computed from the means of all channels.
+/// Scales every channel by a factor computed from the means of all channels.
 fn squeeze_excite(
     b: &mut Builder,
     name: &str,

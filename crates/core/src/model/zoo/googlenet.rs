@@ -57,7 +57,7 @@ fn module(b: &mut Builder, name: &str, channels: Channels, from: LayerId) -> Res
     let x = unit(b, &format!("{name}.branch2.0"), Conv2d::new(reduce_2, 1), from)?;
     let second = unit(b, &format!("{name}.branch2.1"), Conv2d::new(three_2, 3).padding(1), x)?;
     let x = unit(b, &format!("{name}.branch3.0"), Conv2d::new(reduce_3, 1), from)?;
-    // 5×5 in the paper; torchvision has kept the 3×3 of the model it converted
+    // 5×5 in the paper; torchvision keeps the 3×3 of the model from which it was converted.
     let third = unit(b, &format!("{name}.branch3.1"), Conv2d::new(three_3, 3).padding(1), x)?;
     let x = b.pool(format!("{name}.branch4.0"), Pool::Max, (3, 1, 1), from)?;
     let fourth = unit(b, &format!("{name}.branch4.1"), Conv2d::new(pooled, 1), x)?;

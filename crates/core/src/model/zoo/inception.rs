@@ -12,7 +12,7 @@ pub(super) const ENTRIES: &[Entry] = &[Entry {
     layout,
 }];
 
-/// A module under construction: where it starts, and the convolutions on the way to its branches.
+/// A module under construction: its input, and the convolutions that lead to its branches.
 struct Module<'a> {
     b: &'a mut Builder,
     name: &'static str,
@@ -48,7 +48,7 @@ fn layout(mut builder: Builder) -> Result<Model, ShapeError> {
 }
 
 impl Module<'_> {
-    /// On 35×35: 1×1; 5×5; two 3×3; pooling.
+    /// On 35×35, branches with 1×1; 5×5; two 3×3; pooling.
     fn with_5x5(mut self, pooled: u64) -> Result<LayerId, ShapeError> {
         let from = self.from;
         let one = self.unit("branch1x1", square(64, 1), from)?;
@@ -72,7 +72,7 @@ impl Module<'_> {
         self.concat(&[three, double, pool])
     }
 
-    /// On 17×17: 1×1; 7×7 in two strips; twice that; pooling.
+    /// On 17×17, branches with 1×1; 7×7 as two strips; the same twice; pooling.
     fn with_7x7(mut self, width: u64) -> Result<LayerId, ShapeError> {
         let from = self.from;
         let one = self.unit("branch1x1", square(192, 1), from)?;
@@ -101,7 +101,7 @@ impl Module<'_> {
         self.concat(&[three, seven, pool])
     }
 
-    /// On 8×8: 1×1; 3×3 in two strips side by side; the same after a 3×3; pooling.
+    /// On 8×8, branches with 1×1; 3×3 as two parallel strips; the same after a 3×3; pooling.
     fn expanded(mut self) -> Result<LayerId, ShapeError> {
         let from = self.from;
         let one = self.unit("branch1x1", square(320, 1), from)?;

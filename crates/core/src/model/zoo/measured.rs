@@ -1,7 +1,6 @@
-//! The layouts against models that ran in PyTorch: shapes of layers, gradients in the order they came,
-//! memory.
+//! Compares the layouts with measured PyTorch runs: shapes of layers, order of gradients, memory.
 //!
-//! The measurements are not part of the repository; without them these tests say so and pass.
+//! The measurements are not part of the repository; without them these tests print a note and pass.
 
 use super::*;
 use serde_json::Value;
@@ -22,7 +21,7 @@ fn steps() -> Option<Vec<Value>> {
 
 fn zoo_model(step: &Value) -> Model {
     match step["model"].as_str().unwrap() {
-        // measured with the head of masked language modelling
+        // Measured with the head for masked language modelling.
         "bert-base" => build("bert-base-mlm").unwrap(),
         name => build(name).unwrap(),
     }
@@ -35,7 +34,8 @@ fn zoo_name(name: &str) -> &str {
     }
 }
 
-/// In 32 bits; with automatic casts to 16 bits linear layers hand over their weight before their bias.
+/// In 32 bits; with automatic casts to 16 bits, linear layers return the gradient of their weight before that of
+/// their bias.
 #[test]
 fn gradients_come_as_measured() {
     for step in steps().unwrap_or_default().iter().filter(|step| step["precision"] == "fp32") {
@@ -63,7 +63,7 @@ fn layers_put_out_the_measured_shapes() {
         let model = zoo_model(&step);
         let mut compared = 0;
         for measured in step["profile"]["layers"].as_array().unwrap() {
-            // a module that runs more than once is only recorded once
+            // A module that runs more than once is recorded only once.
             if measured["type"] == "ReLU" {
                 continue;
             }
@@ -79,8 +79,8 @@ fn layers_put_out_the_measured_shapes() {
     }
 }
 
-/// Peak memory grows with the batch by what is kept of a sample, if the loss and what the backward pass
-/// needs for a moment are small beside it: not so for AlexNet and for large vocabularies.
+/// Peak memory grows with the batch by the activations of a sample, if the loss and the temporary memory of the
+/// backward pass are small in comparison. This does not hold for AlexNet and for large vocabularies.
 #[test]
 fn activations_take_the_measured_memory() {
     let steps = steps().unwrap_or_default();

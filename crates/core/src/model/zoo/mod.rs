@@ -1,9 +1,9 @@
-//! Models by name: one file for each family, one list to register them.
+//! Models by name, with one file per family and one list of all entries.
 //!
-//! Layouts are those of the papers as the named implementation has them, with the names of its layers, so
-//! that gradients can be told by name. Class counts and input sizes are the usual ones (ImageNet: 1000
-//! classes, 224×224) unless the description says otherwise. Models called `zeng2023/…` are the layouts
-//! that Zeng 2023 counted, quirks included; they are for reproducing that paper.
+//! Layouts follow the papers as implemented by the named library, with its layer names, so that gradients can be
+//! identified by name. Numbers of classes and input sizes are the usual ones (ImageNet: 1000 classes, 224×224) unless
+//! the description says otherwise. Models called `zeng2023/…` are the layouts that Zeng 2023 counted, including their
+//! quirks, and serve to reproduce that paper.
 
 mod alexnet;
 mod bert;
@@ -28,17 +28,17 @@ use crate::suggest;
 pub struct Entry {
     /// Its name.
     pub name: &'static str,
-    /// Other names that are understood.
+    /// Alternative names.
     pub aliases: &'static [&'static str],
-    /// What it is, in one line.
+    /// One-line description.
     pub description: &'static str,
-    /// Paper and, where they differ, the implementation whose layout this is.
+    /// The paper and, if it differs, the implementation that defines the layout.
     pub source: &'static str,
     layout: fn(Builder) -> Result<Model, ShapeError>,
 }
 
 impl Entry {
-    /// Builds the model. An error is a fault of the zoo itself; the tests build every entry.
+    /// Builds the model. An error is a bug in the zoo; the tests build every entry.
     pub fn build(&self) -> Result<Model, ShapeError> {
         (self.layout)(Builder::new(self.name, self.source))
     }
@@ -47,11 +47,11 @@ impl Entry {
 /// A name that is not in the zoo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownModel {
-    /// The name asked for.
+    /// The requested name.
     pub name: String,
-    /// The name that may have been meant.
+    /// The most similar name in the zoo.
     pub suggestion: Option<&'static str>,
-    /// Why a model that is listed does not build: a fault of the zoo, never of its user.
+    /// Why a listed model does not build: a bug in the zoo, never a user error.
     pub fault: Option<Box<ShapeError>>,
 }
 
@@ -93,13 +93,13 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     entries().map(|entry| entry.name)
 }
 
-/// The entry of this name or alias; case does not matter, nor `_` for `-`.
+/// The entry with this name or alias; case is ignored, and `_` is the same as `-`.
 pub fn find(name: &str) -> Option<&'static Entry> {
     let wanted = name.to_lowercase().replace('_', "-");
     entries().find(|entry| entry.name == wanted || entry.aliases.contains(&wanted.as_str()))
 }
 
-/// Builds the model of this name or alias.
+/// Builds the model with this name or alias.
 pub fn build(name: &str) -> Result<Model, UnknownModel> {
     let unknown = |suggestion, fault| UnknownModel { name: name.to_owned(), suggestion, fault };
     let entry = find(name).ok_or_else(|| {
@@ -110,7 +110,7 @@ pub fn build(name: &str) -> Result<Model, UnknownModel> {
     entry.build().map_err(|fault| unknown(None, Some(Box::new(fault))))
 }
 
-/// A convolution, batch normalisation and, if there is one, non-linearity, by the names of the three.
+/// A convolution, a batch normalisation and an optional non-linearity, with their names.
 fn conv_norm(
     b: &mut Builder,
     [conv_name, norm_name, activation_name]: [String; 3],

@@ -1,4 +1,4 @@
-//! ResNet for ImageNet: basic blocks, and bottlenecks in both placements of the stride.
+//! ResNet for ImageNet: basic blocks, and bottlenecks with either placement of the stride.
 
 use super::Entry;
 use crate::model::op::{Activation, Conv2d, Op, Pool};
@@ -7,12 +7,12 @@ use crate::model::{Builder, LayerId, Model, ShapeError};
 const PAPER: &str = "He et al. 2015, arXiv:1512.03385, table 1";
 const SOURCE: &str = "He et al. 2015, arXiv:1512.03385, table 1; layout of torchvision";
 
-/// What a residual block is made of.
+/// Type of a residual block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Block {
     /// Two 3×3 convolutions.
     Basic,
-    /// 1×1, 3×3, 1×1, with the stride on the first (the paper's).
+    /// 1×1, 3×3, 1×1, with the stride on the first (as in the paper).
     Bottleneck,
     /// 1×1, 3×3, 1×1, with the stride on the 3×3 ("v1.5").
     BottleneckLateStride,

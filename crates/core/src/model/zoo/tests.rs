@@ -1,4 +1,4 @@
-//! The layouts against published parameters, multiply-adds and gradients.
+//! Compares the layouts with published numbers of parameters, multiply-adds and gradients.
 
 use super::*;
 use crate::model::Counting;
@@ -32,7 +32,7 @@ const PARAMETERS: &[(&str, u64, usize)] = &[
     ("cifar-alexnet", 1_756_619, 10),
 ];
 
-/// Multiply-adds in operations, to the integer.
+/// Exact operation counts of the multiply-adds.
 const FORWARD: &[(&str, u64)] = &[
     ("overfeat", 5_602_807_808),
     ("vgg16d", 30_940_528_640),
@@ -44,7 +44,7 @@ const FORWARD: &[(&str, u64)] = &[
     ("resnet152-v1", 22_564_831_232),
 ];
 
-/// Multiply-adds in 10⁹, half an operation each, as torchvision and the papers state them to their digits.
+/// Multiply-adds in 10⁹ (two operations each), with the precision stated by torchvision and the papers.
 const GIGA_MULTIPLY_ADDS: &[(&str, f64, f64)] = &[
     ("alexnet", 0.714, 0.001),
     ("vgg11", 7.609, 0.001),

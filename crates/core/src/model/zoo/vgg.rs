@@ -1,4 +1,4 @@
-//! VGG: stacks of small convolutions between poolings.
+//! VGG: stacks of small convolutions between pooling layers.
 
 use super::Entry;
 use crate::model::op::{Activation, Conv2d, Op, Pool};
@@ -6,7 +6,7 @@ use crate::model::{Builder, Model, ShapeError};
 
 const SOURCE: &str = "Simonyan and Zisserman 2015, arXiv:1409.1556, table 1; layout of torchvision";
 
-/// Sizes of the kernels in each of the five stages.
+/// Kernel sizes in each of the five stages.
 pub(super) type Stages = [&'static [u64]; 5];
 
 pub(super) const A: Stages = [&[3], &[3], &[3, 3], &[3, 3], &[3, 3]];

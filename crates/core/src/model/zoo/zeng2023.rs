@@ -1,9 +1,9 @@
-//! The networks as Zeng et al. 2023 counted them, for reproducing the tables of that paper.
+//! The networks as counted by Zeng et al. 2023, for reproducing the tables of that paper.
 //!
-//! "Modeling the Training Iteration Time for Heterogeneous Distributed Deep Learning Systems" counts two
-//! operations for each multiply-add of convolutions and fully connected layers, plus some pooling, with a
-//! few slips; each departure from the layout is an [`Adjustment`] here. The residual networks are counted
-//! without batch normalisation and projections, with one bias for each channel.
+//! "Modeling the Training Iteration Time for Heterogeneous Distributed Deep Learning Systems" counts two operations
+//! for each multiply-add of convolutions and fully connected layers, plus some pooling, with a few slips. Each
+//! deviation from the layout is an [`Adjustment`] here. The residual networks are counted without batch normalisation
+//! and projections, with one bias per channel.
 
 use super::resnet::{Block, convolutions};
 use super::{Entry, alexnet, overfeat, vgg};
@@ -29,7 +29,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     )),
     entry!("zeng2023/vgg13b", "VGG B as Zeng 2023 counts it", |b| vgg(b, vgg::B, None, None)),
     entry!("zeng2023/vgg16c", "VGG C as Zeng 2023 counts it", |b| vgg(b, vgg::C, None, None)),
-    // table 1 prints the 34 pushes on the line of 16C; table 5 uses them for the VGG16 of all experiments, 16D
+    // Table 1 prints the 34 pushes in the row of 16C; Table 5 uses them for the VGG16 of all experiments, 16D.
     entry!("zeng2023/vgg16d", "VGG D as Zeng 2023 counts it", |b| vgg(
         b,
         vgg::D,
@@ -79,7 +79,7 @@ const fn pooling(reason: &'static str, forward: i64) -> Adjustment {
     Adjustment { reason, forward, weights: 0, pooling: true }
 }
 
-/// What the paper has for a fully connected layer instead of its multiply-adds.
+/// The paper's count for a fully connected layer in place of its multiply-adds.
 struct FullyConnected {
     reason: &'static str,
     counted: i64,
@@ -93,7 +93,7 @@ const FC_ONE_PER_PARAMETER: FullyConnected = FullyConnected {
 };
 
 impl FullyConnected {
-    /// In place of `multiply_adds` operations of the layout.
+    /// The adjustment that replaces the `multiply_adds` of the layout.
     const fn on(&self, multiply_adds: i64) -> Adjustment {
         forward(self.reason, self.counted - multiply_adds)
     }
@@ -103,7 +103,7 @@ fn alexnet(mut builder: Builder) -> Result<Model, ShapeError> {
     builder.publish(Published {
         pushes: Some(19),
         shipped: Some(63_380_347),
-        // with a sigmoid of 83 operations for each output element of the eight layers
+        // Includes a sigmoid of 83 operations for each output element of the eight layers.
         forward: Some(1_720_390_328),
     });
     alexnet::layout(builder, [64, 192, 384, 384, 256], Activation::Sigmoid)
@@ -132,7 +132,7 @@ fn vgg(
     vgg::layout(builder, stages)
 }
 
-/// A residual network with shortcuts that have no parameters, and a bias instead of batch normalisation.
+/// A residual network with parameter-free shortcuts, and biases instead of batch normalisation.
 fn resnet(mut builder: Builder, block: Block, depths: [usize; 4]) -> Result<Model, ShapeError> {
     let b = &mut builder;
     b.adjust(pooling(
@@ -186,7 +186,7 @@ fn residual(
 mod tests {
     use crate::model::{Counting, zoo};
 
-    /// Table 1: forward operations, weights, biases, and pushes (34 given to 16D, where they belong).
+    /// Table 1: forward operations, weights, biases, and pushes (the 34 assigned to 16D, where they belong).
     const TABLE_1: [(&str, u64, u64, u64, Option<u32>); 12] = [
         ("alexnet", 1_677_577_600, 61_827_776, 10_472, Some(19)),
         ("overfeat", 5_858_398_208, 145_909_792, 11_080, Some(20)),

@@ -1,4 +1,4 @@
-//! Times of kernels and products: given in the scenario, or fitted.
+//! Times of kernels and matrix products: given in the scenario, or fitted.
 
 use super::{KernelTime, KernelTimes, KernelsSection, Line, LineSection, Products, SgemmSection, SgemmTable};
 use crate::fault::{Fault, KeyPath};
@@ -13,10 +13,10 @@ use crate::scenario::resolve::below;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Most sizes along one side of a table of matrix products: 64³ products take 2 MiB each way.
+/// Largest number of sizes per dimension in a table of matrix products: 64³ times take 2 MiB per variant.
 const MAX_SIZES: usize = 64;
 
-/// The kernels that a file of fitted ones has.
+/// The kernels that a file of fitted kernels contains.
 const KERNELS: [&str; 7] =
     ["im2col", "col2im", "activation", "activation-gradient", "pool", "pool-gradient", "softmax"];
 

@@ -1,5 +1,5 @@
-//! `[methods.oyama2016]`: what SPRINT's threads were measured to take. Everything is optional; what is left out is
-//! estimated from data sheets by the method, which says so.
+//! `[methods.oyama2016]`: measured times of SPRINT's threads. All keys are optional; the method estimates missing
+//! values from data sheets and warns about it.
 
 mod kernels;
 
@@ -11,7 +11,7 @@ use crate::precision::Precision;
 use crate::quantity::{BytesPerSec, Seconds};
 use std::sync::Arc;
 
-/// Rate at which one thread of a host is assumed to move memory where nothing was measured.
+/// Assumed rate at which one host thread accesses memory, if nothing was measured.
 pub const ASSUMED_HOST_MEMORY_RATE: BytesPerSec = BytesPerSec::new(8e9);
 
 /// A time for each parameter.
@@ -41,7 +41,7 @@ keys! {
 section_of!(Line, LineSection);
 
 impl Line {
-    /// The time for `count` of what is counted.
+    /// The time for `count` items.
     pub fn time(self, count: f64) -> Seconds {
         self.each * count + self.fixed
     }
@@ -123,49 +123,49 @@ document_keys! {
 /// Measured matrix products.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SgemmTable {
-    /// The sizes that m, n and k were given: two or more, ascending.
+    /// The sizes that were measured for m, n and k: two or more, in ascending order.
     pub sizes: Vec<u32>,
-    /// Times of all (m, n, k), k changing fastest; neither matrix transposed.
+    /// Times of all (m, n, k) with k varying fastest; neither matrix transposed.
     pub nn: Vec<Seconds>,
-    /// The same, the first transposed.
+    /// Times with the first matrix transposed.
     pub tn: Vec<Seconds>,
-    /// The same, the second transposed.
+    /// Times with the second matrix transposed.
     pub nt: Vec<Seconds>,
 }
 
-/// The time of a kernel by the elements it touches.
+/// Time of a kernel as a function of the number of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct KernelTime {
     /// The time.
     pub line: Line,
-    /// Fewest and most elements it was fitted to; none where the scenario gives it.
+    /// Smallest and largest number of elements in the fit; none if the scenario gives the time.
     pub fitted_to: Option<[f64; 2]>,
 }
 
 impl KernelTime {
-    /// The time for `elements`, and whether the fit is stretched beyond what was measured.
+    /// The time for `elements`, and whether the fit is extrapolated.
     pub fn time(self, elements: f64) -> (Seconds, bool) {
         let stretched = |[least, most]: [f64; 2]| !(least..=most).contains(&elements);
         (self.line.time(elements), self.fitted_to.is_some_and(stretched))
     }
 }
 
-/// Times of the kernels that a gradient is made of.
+/// Times of the kernels that compute a gradient.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KernelTimes {
-    /// The file that those which are fitted came from.
+    /// The file of the fitted kernels, if any.
     pub fitted: Option<String>,
-    /// Patches of the input laid out as a matrix.
+    /// Unfolds patches of the input into a matrix.
     pub im2col: KernelTime,
-    /// The same backwards.
+    /// The reverse of `im2col`.
     pub col2im: KernelTime,
     /// Non-linearity.
     pub activation: KernelTime,
-    /// Its derivative.
+    /// Derivative of the non-linearity.
     pub activation_gradient: KernelTime,
     /// Max-pooling.
     pub pool: KernelTime,
-    /// The same backwards.
+    /// Gradient of max-pooling.
     pub pool_gradient: KernelTime,
     /// Softmax and loss.
     pub softmax: KernelTime,
@@ -176,13 +176,13 @@ pub struct KernelTimes {
 /// Times of matrix products.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Products {
-    /// Between measured ones, as the paper has it.
+    /// Interpolated between measured products, as in the paper.
     Table(SgemmTable),
-    /// By what kernels do.
+    /// Predicted by a fitted kernel model.
     Fitted {
-        /// The file they came from.
+        /// The file that contains the fit.
         path: String,
-        /// What was fitted; it has this precision with either matrix transposed or none.
+        /// The fitted model, which includes this precision with either matrix or none transposed.
         model: Arc<GemmModel>,
         /// Number format of the scenario.
         precision: Precision,
@@ -238,7 +238,7 @@ pub(super) fn resolve(
 }
 
 impl Oyama2016 {
-    /// The section that says the same.
+    /// The section of a file with the same content.
     pub(super) fn to_section(&self) -> Oyama2016Section {
         let kernels = self.kernels.as_deref().map(KernelTimes::section);
         Oyama2016Section { kernels, ..self.section() }

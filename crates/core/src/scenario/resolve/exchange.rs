@@ -1,4 +1,4 @@
-//! How gradients are exchanged: fusion, collectives, curves.
+//! Resolves the exchange of gradients: fusion, collectives, curves.
 
 use super::below;
 use crate::fault::Fault;
@@ -14,7 +14,7 @@ use crate::strategy::{
 use crate::suggest;
 use crate::workload::Gradient;
 
-/// Whether the gradients must be known to check what a strategy says about them.
+/// Whether checking a strategy requires the list of gradients.
 pub(super) fn names_gradients(strategy: &StrategySection) -> bool {
     strategy.fusion.as_ref().is_some_and(|fusion| fusion.buckets.is_some())
 }
@@ -122,7 +122,7 @@ fn fusion(section: FusionSection, gradients: &[Gradient]) -> Result<Fusion, Faul
             Fusion::Buffer { size: section.size.unwrap_or(HOROVOD_THRESHOLD), timeout: section.timeout }
         }
         FusionRule::Pytorch => Fusion::Pytorch {
-            // A size that is asked for holds for the first bucket too (`bucket_cap_mb` of recent versions).
+            // A given size applies to the first bucket as well (`bucket_cap_mb` of recent versions).
             first: section.first.or(section.size).unwrap_or(PYTORCH_FIRST),
             cap: section.size.unwrap_or(PYTORCH_CAP),
         },
@@ -145,7 +145,7 @@ fn fusion(section: FusionSection, gradients: &[Gradient]) -> Result<Fusion, Faul
     })
 }
 
-/// How many gradients each message has; every gradient in one of them.
+/// Number of gradients in each message; every gradient must be in exactly one.
 fn counts(list: BucketList, gradients: &[Gradient]) -> Result<Vec<u32>, Fault> {
     let wrong = |reason: String, remedy: &str| Err(Fault::in_key("buckets", reason, remedy.to_owned()));
     let counts = match list {
@@ -172,7 +172,7 @@ fn counts(list: BucketList, gradients: &[Gradient]) -> Result<Vec<u32>, Fault> {
     Ok(counts)
 }
 
-/// What is wrong about a gradient that stands where another one should.
+/// The fault that a gradient is listed in the place of another.
 fn misplaced(name: &str, position: usize, gradients: &[Gradient]) -> Fault {
     let wrong = |reason, remedy| Fault::in_key("buckets", reason, remedy);
     let in_order = || "name every gradient once, in the order in which they are ready".to_owned();

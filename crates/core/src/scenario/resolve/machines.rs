@@ -1,4 +1,4 @@
-//! Workers, devices, network and servers.
+//! Resolves workers, devices, network and servers.
 
 use super::below;
 use crate::fault::{Fault, KeyPath};
@@ -8,7 +8,7 @@ use crate::machine::{Cluster, Device, FittedDevice, FittedModel, WorkerGroup, Wo
 use crate::precision::Precision;
 use crate::scenario::sections::ClusterSection;
 
-/// The network where none is named.
+/// Default network.
 const DEFAULT_NETWORK: &str = "10gbe";
 
 pub(super) fn cluster(section: ClusterSection, files: &dyn Files) -> Result<Cluster, Fault> {
@@ -42,7 +42,7 @@ fn workers(section: WorkersSection, files: &dyn Files) -> Result<WorkerGroup, Fa
     Ok(group)
 }
 
-/// Whether what was fitted for a device holds for it in `precision`.
+/// Whether the fit of a device is valid for it in `precision`.
 pub(super) fn fits(device: &Device, precision: Precision) -> Result<(), Fault> {
     let wrong = |reason: String, remedy: &str| Err(Fault::new(reason, remedy));
     let Some(FittedDevice { model, .. }) = &device.fitted else { return Ok(()) };

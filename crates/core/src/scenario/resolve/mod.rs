@@ -1,4 +1,4 @@
-//! From what a user wrote to a checked scenario: defaults, catalog look-ups, ranges.
+//! Converts the user's input to a checked scenario: defaults, catalog look-ups, ranges.
 
 mod exchange;
 mod machines;
@@ -20,15 +20,15 @@ impl ScenarioFile {
         self.resolve_with(&NoFiles)
     }
 
-    /// As [`resolve`](Self::resolve); files that the scenario names are taken from `files`.
+    /// Like [`resolve`](Self::resolve), with the files that the scenario names taken from `files`.
     pub fn resolve_with(self, files: &dyn Files) -> Result<Scenario, Fault> {
         let scenario = self.resolve_each_with(files)?;
         scenario.check_together()?;
         Ok(scenario)
     }
 
-    /// As [`resolve_with`](Self::resolve_with), every value checked by itself only: whether they go together is for
-    /// [`Scenario::check_together`].
+    /// Like [`resolve_with`](Self::resolve_with), but checks every value only by itself; [`Scenario::check_together`]
+    /// checks whether the values are consistent.
     pub fn resolve_each_with(mut self, files: &dyn Files) -> Result<Scenario, Fault> {
         let uncertain = uncertain::of(&self);
         let model::Trained { source, counting, workload } =

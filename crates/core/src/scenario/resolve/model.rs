@@ -1,4 +1,4 @@
-//! What is trained: a model of the zoo, an own one, that of an ONNX file, or a profile.
+//! Resolves the model: from the zoo, custom, from an ONNX file, or a profile.
 
 use super::below;
 use crate::fault::{Fault, KeyPath};
@@ -9,7 +9,7 @@ use crate::scenario::sections::ModelSection;
 use crate::workload::Workload;
 use std::sync::Arc;
 
-/// What is trained, what counts as work, and what it asks of a cluster.
+/// The model, the kinds of operations that are counted, and the resulting workload.
 pub(super) struct Trained {
     pub(super) source: ModelSource,
     pub(super) counting: Counting,

@@ -1,4 +1,4 @@
-//! Whether values that are sound by themselves go together.
+//! Consistency checks between values that are valid by themselves.
 
 use super::machines;
 use crate::fault::{Fault, KeyPath};
@@ -7,8 +7,8 @@ use crate::scenario::{MAX_WORKERS, Scenario};
 use crate::strategy::{Architecture, Strategy};
 
 impl Scenario {
-    /// Checks what no key can tell by itself; [`resolve`](crate::scenario::ScenarioFile::resolve) does it, and so must
-    /// whoever changes a scenario.
+    /// Checks conditions that involve several keys. [`resolve`](crate::scenario::ScenarioFile::resolve) calls it, and
+    /// callers that change a scenario must do so too.
     pub fn check_together(&self) -> Result<(), Fault> {
         let Self { cluster, strategy, .. } = self;
         if cluster.groups.is_empty() {
