@@ -11,7 +11,7 @@ class StepcastError(Exception):
     ...     stepcast.Scenario(zoo="resnet50", batch=0)
     ... except stepcast.InputError as error:
     ...     print(error.key, "|", error.reason, "|", error.remedy)
-    strategy.batch | a batch of 0 is outside 1 to 100000000 | use the number of samples per worker and step
+    strategy.batch | must be between 1 and 100000000, but is 0 | use the number of samples per worker and step
     """
 
     def __init__(self, reason: str, remedy: str = "", key: str = "", place: str = "") -> None:

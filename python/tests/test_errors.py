@@ -18,7 +18,7 @@ MODEL = {"zoo": "resnet50"}
     ("keywords", "key", "reason"),
     [
         ({"zoo": "resnet51"}, "model.zoo", "resnet51"),
-        ({**MODEL, "batch": 0}, "strategy.batch", "a batch of 0"),
+        ({**MODEL, "batch": 0}, "strategy.batch", "must be between 1 and"),
         ({**MODEL, "batch": -1}, "strategy.batch", "-1"),
         ({**MODEL, "batch": 1.5}, "strategy.batch", "float"),
         ({**MODEL, "batch": "many"}, "strategy.batch", "string"),

@@ -116,8 +116,8 @@ fn wrong_values_are_the_axis_s_fault() {
             other => panic!("{text}: {:?}", other.err()),
         }
     };
-    assert!(wrong("strategy.batch=0..8").contains("batch of 0"));
-    assert!(wrong("strategy.batch=1,8,0").contains("batch of 0"));
+    assert!(wrong("strategy.batch=0..8").contains("must be between 1 and 100000000, but is 0"));
+    assert!(wrong("strategy.batch=1,8,0").contains("must be between 1 and 100000000, but is 0"));
     assert!(wrong("cluster.workers.7.count=1,2").contains("no element 7"));
     assert!(wrong("cluster.network.bandwidth=1,2").contains("bandwidth"));
     assert!(wrong("cluster.network.bandwith=1Gbit/s").contains("unknown"));
