@@ -1,69 +1,53 @@
-//! What must hold for every file, whatever is in it: an import ends, with a profile or a model that can be used or with one
-//! error that says what to do.
+//! What must hold for every input, whatever is in it: it is answered, by something that can be used or by one error that
+//! says what to do.
 
-use std::path::PathBuf;
-use stepcast_core::fault::Fault;
-use stepcast_core::model::ModelFile;
-use stepcast_core::pass::Recorded;
-use stepcast_core::profile::Profile;
-use stepcast_trace::{Format, Content, Options};
+mod imports;
+mod requests;
 
-/// Imports a file that is of this format, as far as its beginning tells.
-pub fn import(format: Format, data: &[u8]) {
-    if Format::recognise(data) == Some(format) {
-        import_any(data);
-    }
+use stepcast_trace::Format;
+
+/// Something that reads input from elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name, and that of its folder in `seeds/`.
+    pub name: &'static str,
+    run: fn(&[u8]),
 }
 
-/// Imports a file, compressed or an archive or plain.
-pub fn import_any(data: &[u8]) {
-    let path = path();
-    if std::fs::write(&path, data).is_err() {
-        return;
-    }
-    let options = Options { batch: Some(32), ..Options::default() };
-    match stepcast_trace::import(&[path], &options) {
-        Ok(imported) => {
-            assert!(imported.notes.iter().all(|note| !note.is_empty()));
-            match imported.content {
-                Content::Profile(profile) => hold(&profile),
-                Content::Model(model) => {
-                    ModelFile::of(&model).build().expect("a model can be written and read again");
-                }
-            }
-        }
-        Err(error) => complete(&error),
-    }
-}
+/// Every target.
+pub const TARGETS: &[Target] = &[
+    Target { name: "any", run: imports::any },
+    Target { name: "api", run: requests::api },
+    Target { name: "artefact", run: requests::artefact },
+    Target { name: "chakra", run: |data| imports::of(Format::Chakra, data) },
+    Target { name: "horovod", run: |data| imports::of(Format::Horovod, data) },
+    Target { name: "kineto", run: |data| imports::of(Format::Kineto, data) },
+    Target { name: "layers", run: |data| imports::of(Format::Layers, data) },
+    Target { name: "onnx", run: |data| imports::of(Format::Onnx, data) },
+    Target { name: "profile", run: imports::profile },
+    Target { name: "resume", run: requests::resume },
+    Target { name: "run_metadata", run: |data| imports::of(Format::RunMetadata, data) },
+    Target { name: "scenario", run: requests::scenario },
+    Target { name: "set", run: requests::set },
+    Target { name: "tensorflow_timeline", run: |data| imports::of(Format::TensorFlowTimeline, data) },
+    Target { name: "timeline", run: |data| imports::of(Format::Timeline, data) },
+];
 
-/// Reads a profile.
-pub fn profile(data: &[u8]) {
-    match stepcast_trace::parse_profile(data, "profile.json") {
-        Ok(profile) => hold(&profile),
-        Err(error) => complete(&error),
+impl Target {
+    /// The target of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        TARGETS.iter().copied().find(|target| target.name == name)
     }
-}
 
-/// A profile can be used, and is the same after being written and read.
-fn hold(profile: &Profile) {
-    profile.check().expect("a profile that was imported can be used");
-    if let Ok(recorded) = Recorded::new(profile) {
-        let passes = recorded.steps(1.0).take(3);
-        assert!(passes.into_iter().all(|pass| pass.computing().get() >= 0.0));
+    /// Gives it an input.
+    pub fn run(&self, data: &[u8]) {
+        (self.run)(data);
     }
-    let mut text = Vec::new();
-    stepcast_trace::print_profile(profile, &mut text).expect("memory takes all");
-    let again = stepcast_trace::parse_profile(&text, "again").expect("what was written can be read");
-    assert!(again == *profile, "a profile is the same after being written and read");
-}
-
-fn complete(error: &Fault) {
-    assert!(!error.origin().is_empty() && !error.reason.is_empty() && !error.remedy.is_empty(), "{error:?}");
 }
 
 /// A file of this process, in memory where there is such a folder.
-fn path() -> PathBuf {
-    let memory = PathBuf::from("/dev/shm");
+fn path(ending: &str) -> std::path::PathBuf {
+    let memory = std::path::PathBuf::from("/dev/shm");
     let folder = if memory.is_dir() { memory } else { std::env::temp_dir() };
-    folder.join(format!("stepcast-fuzz-{}", std::process::id()))
+    folder.join(format!("stepcast-fuzz-{}{ending}", std::process::id()))
 }

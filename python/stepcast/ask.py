@@ -134,10 +134,11 @@ def import_trace(
     sizes: Mapping[str, int] | None = None,
     name: str | None = None,
     output: Path | None = None,
+    max_memory: int | None = None,
 ) -> results.Imported:
-    """A recording as a profile or a model: `stepcast import`."""
+    """A recording as a profile or a model: `stepcast import`; `max_memory` is in bytes."""
     several = [files] if isinstance(files, (str, os.PathLike)) else list(files)
-    return results.Imported(_stepcast.import_trace(several, batch, graphs, dict(sizes or {}), name, output))
+    return results.Imported(_stepcast.import_trace(several, batch, graphs, dict(sizes or {}), name, output, max_memory))
 
 
 def validate(

@@ -43,6 +43,11 @@ class Sweep:
         return self._asked.keys
 
     @property
+    def methods(self) -> list[str]:
+        """The methods that predict points: one, unless no method models all of them."""
+        return self._asked.methods
+
+    @property
     def file(self) -> str | None:
         """The file that the rows were written to, if any."""
         return self._file

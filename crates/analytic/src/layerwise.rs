@@ -131,24 +131,27 @@ fn round(scenario: &Scenario, workers: &[Worker]) -> Round {
     let shards = shards(scenario);
     let mut slowest = Round::default();
     for shard in &shards {
-        let pushed = pushed(scenario, workers, shard, steps);
+        let pushed = pushed(scenario, workers, shard, steps, Port::Server);
         if pushed.total() > slowest.total() {
             slowest = pushed;
         }
     }
-    let servers_pull = shards.iter().map(|shard| pulled(scenario, workers, shard));
+    let servers_pull = shards.iter().map(|shard| pulled(scenario, workers, shard, Port::Server));
     let mut pull = servers_pull.fold(TransferCost::default(), larger);
-    if scenario.cluster.servers.count > 1 {
-        // A worker's own port carries the shares of all servers.
-        let everything =
-            Shard { layers: (0..scenario.workload.layers.len()).rev().map(|l| (l, 1.0)).collect() };
-        for worker in workers {
-            let one = [Worker { count: 1, ..worker.clone() }];
-            let own = Round { worker_link: true, ..pushed(scenario, &one, &everything, steps) };
-            if own.total() > slowest.total() {
-                slowest = own;
-            }
-            pull = larger(pull, pulled(scenario, &one, &everything));
+    // A worker's own port carries the shares of all servers, and may be slower than a server's.
+    let limited =
+        |worker: &&Worker| step::is_worker_limited(&scenario.cluster, &scenario.cluster.groups[worker.group]);
+    let everything = Shard { layers: (0..scenario.workload.layers.len()).rev().map(|l| (l, 1.0)).collect() };
+    for worker in workers.iter().filter(limited) {
+        let one = [Worker { count: 1, ..worker.clone() }];
+        let own = pushed(scenario, &one, &everything, steps, Port::Worker);
+        if own.total() > slowest.total() {
+            slowest = Round { worker_link: true, ..own };
+        }
+        let own = pulled(scenario, &one, &everything, Port::Worker);
+        if own.total() > pull.total() {
+            pull = own;
+            slowest.worker_link = true;
         }
     }
     let latency = TransferCost { fixed: scenario.cluster.network.latency, ..TransferCost::default() };
@@ -159,21 +162,32 @@ fn larger(a: TransferCost, b: TransferCost) -> TransferCost {
     if b.total() > a.total() { b } else { a }
 }
 
-/// Cost of the message that carries one worker's share of a layer.
-fn message(scenario: &Scenario, worker: &Worker, layer: usize, share: f64) -> TransferCost {
-    let group = &scenario.cluster.groups[worker.group];
-    let size = scenario.workload.layers[layer].bytes() * share;
-    TransferCost { fixed: scenario.cluster.network.startup, ..step::payload(&scenario.cluster, group, size) }
+/// The port that a message occupies.
+#[derive(Clone, Copy)]
+enum Port {
+    Server,
+    Worker,
 }
 
-/// The round from the start of computing until one server has received the gradients of all workers.
-fn pushed(scenario: &Scenario, workers: &[Worker], shard: &Shard, steps: f64) -> Round {
+/// Cost, at one of its two ports, of the message that carries one worker's share of a layer.
+fn message(scenario: &Scenario, worker: &Worker, (layer, share): (usize, f64), port: Port) -> TransferCost {
+    let cluster = &scenario.cluster;
+    let size = scenario.workload.layers[layer].bytes() * share;
+    let payload = match port {
+        Port::Server => step::server_payload(cluster, size),
+        Port::Worker => step::worker_payload(cluster, &cluster.groups[worker.group], size),
+    };
+    TransferCost { fixed: cluster.network.startup, ..payload }
+}
+
+/// The round from the start of computing until the gradients of all workers have passed one port.
+fn pushed(scenario: &Scenario, workers: &[Worker], shard: &Shard, steps: f64, port: Port) -> Round {
     let layers = scenario.workload.layers.len();
     let mut arrivals = Vec::with_capacity(workers.len() * shard.layers.len());
     for (position, worker) in workers.iter().enumerate() {
         let before = worker.host_to_device * steps + worker.computing() * (steps - 1.0);
         for &(layer, share) in &shard.layers {
-            let cost = message(scenario, worker, layer, share);
+            let cost = message(scenario, worker, (layer, share), port);
             arrivals.push(Arrival {
                 ready: before + worker.ready[layers - 1 - layer],
                 service: cost.total(),
@@ -193,7 +207,7 @@ fn pushed(scenario: &Scenario, workers: &[Worker], shard: &Shard, steps: f64) ->
     let share = shard.layers.first().map_or(1.0, |(_, share)| *share);
     for arrival in &arrivals[drained.first..] {
         let (position, layer) = owner(arrival);
-        let cost = message(scenario, &workers[position], layer, share);
+        let cost = message(scenario, &workers[position], (layer, share), port);
         let own = if position == owner(last).0 { 1.0 } else { 0.0 };
         round.push = round.push.plus(cost.times(own));
         round.queueing = round.queueing.plus(cost.times(f64::from(arrival.count) - own));
@@ -201,12 +215,12 @@ fn pushed(scenario: &Scenario, workers: &[Worker], shard: &Shard, steps: f64) ->
     round
 }
 
-/// Cost of all workers' pulls from one server.
-fn pulled(scenario: &Scenario, workers: &[Worker], shard: &Shard) -> TransferCost {
+/// Cost of all workers' pulls through one port.
+fn pulled(scenario: &Scenario, workers: &[Worker], shard: &Shard, port: Port) -> TransferCost {
     let mut total = TransferCost::default();
     for worker in workers {
-        for &(layer, share) in &shard.layers {
-            total = total.plus(message(scenario, worker, layer, share).times(f64::from(worker.count)));
+        for &part in &shard.layers {
+            total = total.plus(message(scenario, worker, part, port).times(f64::from(worker.count)));
         }
     }
     total

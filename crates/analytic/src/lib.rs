@@ -16,4 +16,5 @@ pub mod phases;
 pub mod placement;
 pub mod queue;
 mod step;
+pub mod transformer;
 pub mod zeng2023;

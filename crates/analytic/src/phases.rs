@@ -1,6 +1,7 @@
 //! The four sequential, non-overlapping phases of an asynchronous step in the coarse models.
 
 use crate::step;
+use stepcast_core::compute;
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::{BitsPerSec, Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -60,7 +61,9 @@ impl Phases {
                 None => {
                     let speed = Speed::of(scenario, index);
                     let layers = scenario.workload.layers.iter();
-                    let compute = layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum();
+                    let layers: Seconds =
+                        layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum();
+                    let compute = compute::host_to_device(scenario, index) + layers;
                     let once = transfer(scenario.workload.bytes());
                     (once, compute, once, Seconds::ZERO)
                 }

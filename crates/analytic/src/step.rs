@@ -4,7 +4,7 @@
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::{Cluster, WorkerGroup};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Warning};
-use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::quantity::{BitsPerSec, Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
 
@@ -135,11 +135,36 @@ pub(crate) fn only_bulk_synchronous(who: &str, scenario: &Scenario) -> Result<()
 /// Cost of moving `size` between one worker of `group` and a server that serves no other worker: the slower of the
 /// two ports determines the time on the wire. The caller sets `fixed`, because it depends on the number of messages.
 pub(crate) fn payload(cluster: &Cluster, group: &WorkerGroup, size: Bytes) -> TransferCost {
+    across(cluster, server_port(cluster).min(worker_port(cluster, group)), size)
+}
+
+/// The time for which `size` occupies a server's port. A slower port of the worker leaves room for other workers.
+pub(crate) fn server_payload(cluster: &Cluster, size: Bytes) -> TransferCost {
+    across(cluster, server_port(cluster), size)
+}
+
+/// The time for which `size` occupies the port of a worker of `group`.
+pub(crate) fn worker_payload(cluster: &Cluster, group: &WorkerGroup, size: Bytes) -> TransferCost {
+    across(cluster, worker_port(cluster, group), size)
+}
+
+/// Whether the ports of `group` can be the limit: they are slower than a server's, or carry the traffic of several.
+pub(crate) fn is_worker_limited(cluster: &Cluster, group: &WorkerGroup) -> bool {
+    cluster.servers.count > 1 || worker_port(cluster, group) < server_port(cluster)
+}
+
+fn server_port(cluster: &Cluster) -> BitsPerSec {
+    cluster.servers.bandwidth.unwrap_or(cluster.network.bandwidth)
+}
+
+fn worker_port(cluster: &Cluster, group: &WorkerGroup) -> BitsPerSec {
+    group.bandwidth.unwrap_or(cluster.network.bandwidth)
+}
+
+fn across(cluster: &Cluster, port: BitsPerSec, size: Bytes) -> TransferCost {
     let network = &cluster.network;
-    let server = cluster.servers.bandwidth.unwrap_or(network.bandwidth);
-    let worker = group.bandwidth.unwrap_or(network.bandwidth);
     TransferCost {
-        wire: size.to_bits() / (server.min(worker) * network.efficiency),
+        wire: size.to_bits() / (port * network.efficiency),
         host: network.host_rate.map_or(Seconds::ZERO, |rate| size / rate),
         fixed: Seconds::ZERO,
     }

@@ -7,7 +7,7 @@
 use crate::fitted::steps::{LayerTimes, StepLayers};
 use crate::machine::WorkerGroup;
 use crate::prediction::Warning;
-use crate::quantity::{Bytes, Seconds};
+use crate::quantity::{Bytes, FlopsPerSec, Seconds};
 use crate::scenario::Scenario;
 use crate::speed::{BYTES_PER_WEIGHT, Speed};
 use std::collections::BTreeMap;
@@ -36,14 +36,20 @@ impl Speed {
             return Self::Fitted(layers);
         }
         let group = &scenario.cluster.groups[index];
-        let peak = group.device.peak(scenario.strategy.precision).unwrap_or_else(|| group.device.fp32_peak());
-        let rate = peak * (efficiency(scenario, group).unwrap_or(ASSUMED_EFFICIENCY) * group.speed);
+        let rate = rate(scenario, index);
         let memory = memory_efficiency(scenario, group);
         Self::Rates {
             per_flop: Seconds::new(f64::from(scenario.batch(index))) / rate.get(),
             per_weight: Bytes::new(BYTES_PER_WEIGHT) / (group.device.memory_rate * (memory * group.speed)),
         }
     }
+}
+
+/// The rate at which a worker of the group at `index` computes: a share of the peak rate of its device.
+pub fn rate(scenario: &Scenario, index: usize) -> FlopsPerSec {
+    let group = &scenario.cluster.groups[index];
+    let peak = group.device.peak(scenario.strategy.precision).unwrap_or_else(|| group.device.fp32_peak());
+    peak * (efficiency(scenario, group).unwrap_or(ASSUMED_EFFICIENCY) * group.speed)
 }
 
 /// Fitted times of the layers with parameters. The times of layers without parameters are added to the next layer

@@ -1,6 +1,7 @@
 //! Bad input: the reason, the place and the remedy. This is the only error type of all code that reads keys, files or
 //! flags.
 
+use crate::text::shown;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -100,6 +101,9 @@ impl Excerpt {
     }
 }
 
+/// Bytes of an origin that is shown as a whole: paths may be long, settings may hold anything.
+const LONGEST_ORIGIN: usize = 4096;
+
 /// Where bad input was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
@@ -142,7 +146,11 @@ impl Fault {
     /// The same fault, found in `origin`.
     #[must_use]
     pub fn at(self, origin: impl Into<String>) -> Self {
-        Self { place: Some(Place { origin: origin.into(), excerpt: None }), ..self }
+        let mut origin = origin.into();
+        if origin.len() > LONGEST_ORIGIN {
+            origin = shown(&origin);
+        }
+        Self { place: Some(Place { origin, excerpt: None }), ..self }
     }
 
     /// The same fault, with `parent` prepended to its key.

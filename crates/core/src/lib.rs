@@ -7,7 +7,6 @@ pub mod compute;
 pub mod fault;
 pub mod files;
 pub mod fitted;
-
 pub mod keys;
 pub mod machine;
 pub mod method;
@@ -21,5 +20,6 @@ pub mod scenario;
 pub mod speed;
 pub mod strategy;
 pub mod suggest;
+pub mod text;
 pub mod uncertain;
 pub mod workload;

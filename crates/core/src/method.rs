@@ -3,6 +3,57 @@
 use crate::fault::Fault;
 use crate::prediction::Prediction;
 use crate::scenario::Scenario;
+use std::ops::ControlFlow;
+
+/// What happens during a prediction that takes long.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Progress<'a> {
+    /// Work goes on; said at least every 50 ms of it.
+    Working,
+    /// An estimate that will be refined.
+    Estimate(&'a Prediction),
+    /// A prediction that is part of an answer.
+    Predicted(&'a Prediction),
+}
+
+/// Follows predictions and may cancel them.
+pub type Watch<'a> = dyn Fn(Progress<'_>) -> ControlFlow<()> + Sync + 'a;
+
+/// A watcher that never cancels.
+pub fn unwatched(_: Progress<'_>) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+/// Why there is no prediction.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Stopped {
+    /// The scenario is invalid, or the method refuses it.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The watcher cancelled the work.
+    #[error("it was cancelled before it was done")]
+    Cancelled,
+}
+
+impl From<Stopped> for Fault {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Fault(fault) => fault,
+            Stopped::Cancelled => Self::new(stopped.to_string(), "run it again"),
+        }
+    }
+}
+
+/// Refuses a scenario whose plan splits a transformer, for methods in which every worker has the whole model.
+pub fn without_plan(who: &str, scenario: &Scenario) -> Result<(), Fault> {
+    match scenario.strategy.plan {
+        None => Ok(()),
+        Some(_) => {
+            let reason = format!("{who} gives every worker the whole model");
+            Err(Fault::in_key("strategy.plan", reason, "use `--method transformer`, or remove the plan"))
+        }
+    }
+}
 
 /// A prediction method.
 pub trait Method: Sync {
@@ -25,4 +76,9 @@ pub trait Method: Sync {
 
     /// The prediction; it is deterministic for a given scenario.
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault>;
+
+    /// The same, followed by a watcher.
+    fn predict_watched(&self, scenario: &Scenario, _watch: &Watch<'_>) -> Result<Prediction, Stopped> {
+        Ok(self.predict(scenario)?)
+    }
 }

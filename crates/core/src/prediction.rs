@@ -1,5 +1,9 @@
 //! Result of a method: one type for all methods, so that predictions can be compared.
 
+mod transformer;
+
+pub use transformer::{MemoryReport, SplitReport, StageMemory, StageReport, Verdict};
+
 use crate::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -117,7 +121,7 @@ pub struct Usage {
 /// Results that only a simulation provides.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Simulation {
-    /// 95 % confidence interval of the mean throughput.
+    /// 90 % interval of the mean throughput in steady state, as far as runs show it.
     pub throughput_interval: [f64; 2],
     /// Variation between runs: standard deviation of the logarithm of their throughput; none for a single run.
     pub run_spread: Option<f64>,
@@ -198,6 +202,9 @@ pub struct Prediction {
     /// Results that only a simulation provides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub simulation: Option<Box<Simulation>>,
+    /// Tokens, utilisation, stages and memory of a transformer that a plan splits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transformer: Option<Box<SplitReport>>,
 }
 
 /// Samples that all workers process in one step.
@@ -234,6 +241,7 @@ impl Prediction {
             communication: None,
             updating: None,
             simulation: None,
+            transformer: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Functions of a model, replaced by their nodes.
 
 use crate::proto::{AttributeProto, FunctionProto, NodeProto};
+use prost::Message;
 use std::collections::HashMap;
 
 /// How deep functions may call each other.
@@ -10,8 +11,41 @@ pub(crate) const MOST_NODES: usize = 500_000;
 
 type Functions<'a> = HashMap<(&'a str, &'a str), &'a FunctionProto>;
 
-/// `nodes` without calls of `functions`.
-pub(crate) fn expanded(nodes: Vec<NodeProto>, functions: &[FunctionProto]) -> Result<Vec<NodeProto>, String> {
+/// What calls may unfold to.
+struct Left {
+    /// Nodes and calls: functions without nodes could call each other for ever.
+    nodes: usize,
+    bytes: u64,
+}
+
+impl Left {
+    fn take(&mut self, node: &NodeProto) -> Result<(), String> {
+        let texts = node.inputs.iter().chain(&node.outputs).chain([&node.name, &node.op, &node.domain]);
+        let text: usize = texts.map(|text| text.len() + size_of::<String>()).sum();
+        let attributes: usize =
+            node.attributes.iter().map(|attribute| ATTRIBUTE + 8 * attribute.encoded_len()).sum();
+        let bytes = (NODE + text + attributes) as u64;
+        match (self.nodes.checked_sub(1), self.bytes.checked_sub(bytes)) {
+            (Some(nodes), Some(bytes)) => {
+                *self = Self { nodes, bytes };
+                Ok(())
+            }
+            (None, _) => Err(format!("its functions unfold to more than {MOST_NODES} nodes")),
+            (_, None) => Err("its functions unfold to more than the memory holds".to_owned()),
+        }
+    }
+}
+
+/// Bytes of a node and of an attribute beside what they contain.
+const NODE: usize = 300;
+const ATTRIBUTE: usize = 300;
+
+/// `nodes` without calls of `functions`, in at most `bytes` of memory.
+pub(crate) fn expanded(
+    nodes: Vec<NodeProto>,
+    functions: &[FunctionProto],
+    bytes: u64,
+) -> Result<Vec<NodeProto>, String> {
     if functions.is_empty() {
         return Ok(nodes);
     }
@@ -20,8 +54,9 @@ pub(crate) fn expanded(nodes: Vec<NodeProto>, functions: &[FunctionProto]) -> Re
         .map(|function| ((function.domain.as_str(), function.name.as_str()), function))
         .collect();
     let mut out = Vec::new();
+    let mut left = Left { nodes: MOST_NODES, bytes };
     for node in nodes {
-        expand(node, &table, 0, &mut out)?;
+        expand(node, &table, 0, &mut left, &mut out)?;
     }
     Ok(out)
 }
@@ -30,14 +65,13 @@ fn expand(
     node: NodeProto,
     table: &Functions<'_>,
     depth: u32,
+    left: &mut Left,
     out: &mut Vec<NodeProto>,
 ) -> Result<(), String> {
     if depth > DEEPEST {
         return Err(format!("the function {} calls itself, or calls lie more than {DEEPEST} deep", node.op));
     }
-    if out.len() >= MOST_NODES {
-        return Err(format!("its functions unfold to more than {MOST_NODES} nodes"));
-    }
+    left.take(&node)?;
     let Some(function) = table.get(&(node.domain.as_str(), node.op.as_str())) else {
         out.push(node);
         return Ok(());
@@ -60,7 +94,7 @@ fn expand(
             attributes: attributes.collect(),
             domain: inner.domain.clone(),
         };
-        expand(made, table, depth + 1, out)?;
+        expand(made, table, depth + 1, left, out)?;
     }
     Ok(())
 }

@@ -67,13 +67,13 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// The graph of `model`, which came from `place`.
-    pub(crate) fn new(mut model: ModelProto, place: &str) -> Result<Self, Fault> {
+    /// The graph of `model`, which came from `place`; its functions may unfold to `max_memory` bytes.
+    pub(crate) fn new(mut model: ModelProto, place: &str, max_memory: u64) -> Result<Self, Fault> {
         let fail = |reason: String, remedy: &str| Fault::in_file(place, reason, remedy);
         let graph = model.graph.take().filter(|graph| !graph.nodes.is_empty());
         let remedy = "give the .onnx file of a model; exporters write one with torch.onnx.export or tf2onnx";
         let mut graph = graph.ok_or_else(|| fail("it holds no graph of operators".to_owned(), remedy))?;
-        let nodes = functions::expanded(std::mem::take(&mut graph.nodes), &model.functions)
+        let nodes = functions::expanded(std::mem::take(&mut graph.nodes), &model.functions, max_memory)
             .map_err(|reason| fail(reason, "export the model again without local functions"))?;
         if nodes.len() > functions::MOST_NODES {
             let reason = format!("it has {} nodes, more than {}", nodes.len(), functions::MOST_NODES);

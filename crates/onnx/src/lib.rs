@@ -39,9 +39,17 @@ pub fn recognises(head: &[u8]) -> bool {
     matches!(head, [0x08, 1..=0x7f, 0x12 | 0x1a | 0x22 | 0x28 | 0x32 | 0x3a | 0x42, ..])
 }
 
+/// Share of the memory that the decoded graph may take; the rest is for what is made of it.
+const DECODED: u64 = 2;
+
+/// The model in a stream without the content of large tensors, as a file of the same format that gives the same model.
+pub fn lean(reader: impl Read, place: &str, max_memory: u64) -> Result<Vec<u8>, Fault> {
+    wire::lean(reader, max_memory / DECODED).map_err(|error| unreadable(place, error, max_memory))
+}
+
 /// Reads an ONNX model from a stream; `place` is what errors call it.
 pub fn read(reader: impl Read, place: &str, options: &Options) -> Result<ImportedModel, Fault> {
-    let lean = wire::lean(reader).map_err(|error| unreadable(place, error))?;
+    let lean = lean(reader, place, options.max_memory)?;
     let no_model = |reason: String| Fault::in_file(place, reason, "give the .onnx file of a model");
     let model = ModelProto::decode(&lean[..])
         .map_err(|error| no_model(format!("it is not an ONNX model: {error}")))?;
@@ -52,13 +60,13 @@ pub fn read(reader: impl Read, place: &str, options: &Options) -> Result<Importe
     let producer = [model.producer_name.as_str(), model.producer_version.as_str()];
     let producer = producer.iter().filter(|text| !text.is_empty()).copied().collect::<Vec<_>>().join(" ");
     let source = if producer.is_empty() { "ONNX".to_owned() } else { format!("ONNX, written by {producer}") };
-    let graph = Graph::new(model, place)?;
+    let graph = Graph::new(model, place, options.max_memory / DECODED)?;
     let facts = evaluate::evaluate(&graph, options, place)?;
     let name = options.name.clone().unwrap_or_else(|| "onnx".to_owned());
     raise::model(&graph, facts, &name, &source, place)
 }
 
-fn unreadable(place: &str, error: WireError) -> Fault {
+fn unreadable(place: &str, error: WireError, max_memory: u64) -> Fault {
     let again = "copy or export the file again";
     match error {
         WireError::Short(at) => {
@@ -69,8 +77,13 @@ fn unreadable(place: &str, error: WireError) -> Fault {
             Fault::in_file(place, reason, "give the .onnx file of a model")
         }
         WireError::TooLarge => {
-            let reason = "its graph takes more than 1 GiB of memory even without weights";
-            Fault::in_file(place, reason, "import a smaller part of the model")
+            let reason =
+                format!("its graph takes more than {} MiB of memory even without weights", max_memory >> 20);
+            Fault::in_file(
+                place,
+                reason,
+                "import a smaller part of the model, or allow more with --max-memory",
+            )
         }
         WireError::System(error) => Fault::in_file(place, format!("it cannot be read: {error}"), again),
     }

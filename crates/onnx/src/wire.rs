@@ -7,8 +7,6 @@ use std::io::{self, Read};
 
 /// Longest content of a tensor or text of an attribute that is kept: shapes and indices are shorter.
 const SHORT: u64 = 8 << 10;
-/// Most memory of the decoded part of one model.
-const MOST_KEPT: u64 = 1 << 30;
 /// What a message, a field and a byte of it may take at most: a packed number of one byte becomes eight, and a dimension
 /// without a size, two bytes within a declared shape, becomes 48.
 const MESSAGE: u64 = 256;
@@ -74,15 +72,16 @@ impl Message {
     }
 }
 
-/// The model in `reader` without the content of large tensors.
-pub(crate) fn lean(reader: impl Read) -> Result<Vec<u8>, WireError> {
-    Walker { inner: reader, position: 0, kept: 0 }.message(Message::Model, None, 0)
+/// The model in `reader` without the content of large tensors; `most` is the memory that its decoded form may take.
+pub(crate) fn lean(reader: impl Read, most: u64) -> Result<Vec<u8>, WireError> {
+    Walker { inner: reader, position: 0, kept: 0, most }.message(Message::Model, None, 0)
 }
 
 struct Walker<R> {
     inner: R,
     position: u64,
     kept: u64,
+    most: u64,
 }
 
 impl<R: Read> Walker<R> {
@@ -159,7 +158,7 @@ impl<R: Read> Walker<R> {
 
     fn keep(&mut self, bytes: u64) -> Result<(), WireError> {
         self.kept = self.kept.saturating_add(bytes);
-        if self.kept > MOST_KEPT { Err(WireError::TooLarge) } else { Ok(()) }
+        if self.kept > self.most { Err(WireError::TooLarge) } else { Ok(()) }
     }
 
     /// A varint; none at the end of the stream.
@@ -208,6 +207,10 @@ mod tests {
             TensorProto { name: "w".to_owned(), dims: vec![2], raw_data: content, ..TensorProto::default() };
         let graph = GraphProto { initializers: vec![tensor], ..GraphProto::default() };
         ModelProto { ir_version: 8, graph: Some(graph), ..ModelProto::default() }
+    }
+
+    fn lean(reader: impl Read) -> Result<Vec<u8>, WireError> {
+        super::lean(reader, 1 << 30)
     }
 
     /// A model whose only tensor claims `length` bytes of content, as a stream that is made while it is read.

@@ -1,25 +1,22 @@
 //! One function for each command of the command line.
 
 use crate::answer::{Answer, Content};
-use crate::border::{interruptible, on_pool, released};
+use crate::border::{interruptible, on_pool, until};
 use crate::problem::Problem;
 use crate::scenario::Scenario;
 use crate::sweep::axes;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use stepcast_core::fault::Fault;
-use stepcast_core::prediction::Prediction;
 use stepcast_core::scenario::MAX_WORKERS;
 use stepcast_study::MethodChoice;
 use stepcast_study::explore::search as searching;
 use stepcast_study::explore::search::{Constraint, Effort, Goal};
 use stepcast_study::fit::{efficiency, gemm, kernels, steps, today, transfer};
 use stepcast_study::predict::compare::Comparison;
-use stepcast_study::{Extent, Prepared, fuse as fusion};
+use stepcast_study::{Extent, Prepared, Progress, fuse as fusion};
 use stepcast_trace::{Options, usual_name};
 
 /// Largest number of rows of a scaling table.
@@ -43,7 +40,7 @@ fn checked(mut workers: Vec<u32>) -> Result<Vec<u32>, Problem> {
 #[pyfunction]
 pub(crate) fn predict(
     py: Python<'_>,
-    scenario: &Scenario,
+    scenario: Py<Scenario>,
     method: &str,
     workers: Option<Vec<u32>>,
     worth: f64,
@@ -54,28 +51,24 @@ pub(crate) fn predict(
     }
     let choice = MethodChoice::named(method).map_err(Problem::from)?;
     let extent = Extent { workers: workers.map(checked).transpose()?, worth };
-    let forecast = interruptible(py, |stop| {
-        let (request, resolved) = (&scenario.request, &*scenario.resolved);
+    let resolved = Arc::clone(&scenario.get().resolved);
+    let forecast = interruptible(py, move |stop| {
+        let (request, resolved) = (&scenario.get().request, &*scenario.get().resolved);
         let method = choice.method(resolved).map_err(|why| request.refused(why))?;
         let prepared = Prepared { scenario: resolved.clone(), method };
-        let watch = |_: &Prediction| match stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        };
+        let watch = |_: Progress<'_>| until(stop);
         Ok(on_pool(None, || request.forecast(&prepared, &extent, &watch))?)
     })?;
-    Ok(Answer {
-        content: Content::Forecast { forecast: Box::new(forecast), scenario: Arc::clone(&scenario.resolved) },
-        name: scenario.resolved.name().to_owned(),
-    })
+    let name = resolved.name().to_owned();
+    Ok(Answer { content: Content::Forecast { forecast: Box::new(forecast), scenario: resolved }, name })
 }
 
 /// Predictions of one scenario by every method.
 #[pyfunction]
 pub(crate) fn compare(py: Python<'_>, scenario: &Scenario, workers: Option<u32>) -> PyResult<Answer> {
     let workers = workers.map(|workers| checked(vec![workers])).transpose()?;
-    let compared = released(py, || {
-        let mut asked = scenario.resolved.as_ref().clone();
+    let mut asked = scenario.resolved.as_ref().clone();
+    let compared = interruptible(py, move |_| {
         if let Some(&[workers]) = workers.as_deref() {
             asked = asked.on(asked.cluster.resized(workers));
         }
@@ -86,14 +79,15 @@ pub(crate) fn compare(py: Python<'_>, scenario: &Scenario, workers: Option<u32>)
 
 /// The best tensor fusion.
 #[pyfunction]
-pub(crate) fn fuse(py: Python<'_>, scenario: &Scenario) -> PyResult<Answer> {
-    let report = released(py, || {
-        let request = scenario.request.about_fusion()?;
+pub(crate) fn fuse(py: Python<'_>, scenario: Py<Scenario>) -> PyResult<Answer> {
+    let name = scenario.get().resolved.name().to_owned();
+    let report = interruptible(py, move |stop| {
+        let request = scenario.get().request.about_fusion()?;
         let asked = request.scenario()?;
-        let report = on_pool(None, || fusion::fuse(&asked));
+        let report = on_pool(None, || fusion::fuse_while(&asked, &|| until(stop)));
         Ok(report.map_err(|why| request.refused(why))?)
     })?;
-    Ok(Answer { content: Content::Fusion(Box::new(report)), name: scenario.resolved.name().to_owned() })
+    Ok(Answer { content: Content::Fusion(Box::new(report)), name })
 }
 
 /// The best configuration within constraints.
@@ -101,7 +95,7 @@ pub(crate) fn fuse(py: Python<'_>, scenario: &Scenario) -> PyResult<Answer> {
 #[expect(clippy::too_many_arguments, reason = "each is a flag of the command")]
 pub(crate) fn search(
     py: Python<'_>,
-    scenario: &Scenario,
+    scenario: Py<Scenario>,
     minimize: &str,
     vary: Vec<String>,
     subject_to: Vec<String>,
@@ -121,17 +115,15 @@ pub(crate) fn search(
     let constraints = subject_to.iter().map(constraint).collect::<Result<_, _>>()?;
     let asked = MethodChoice::named(method).map_err(Problem::from)?;
     let (axes, goal) = (axes(&vary)?, Goal { objective, constraints });
-    let report = interruptible(py, |stop| {
-        let variants = scenario.request.variants(axes)?;
+    let name = scenario.get().resolved.name().to_owned();
+    let report = interruptible(py, move |stop| {
+        let variants = scenario.get().request.variants(axes)?;
         let effort = Effort { how, budget, seed };
-        let found = on_pool(threads, || {
-            searching::search(&variants, asked, &goal, effort, &mut |_| {
-                if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            })
-        });
+        let found =
+            on_pool(threads, || searching::search(&variants, asked, &goal, effort, &mut |_| until(stop)));
         Ok(found?)
     })?;
-    Ok(Answer { content: Content::Search(report), name: scenario.resolved.name().to_owned() })
+    Ok(Answer { content: Content::Search(report), name })
 }
 
 /// Fits an artefact to measurements.
@@ -139,7 +131,7 @@ pub(crate) fn search(
 #[expect(clippy::too_many_arguments, reason = "each is a flag of the command")]
 pub(crate) fn fit(
     py: Python<'_>,
-    what: &str,
+    what: String,
     data: PathBuf,
     output: Option<PathBuf>,
     force: bool,
@@ -153,9 +145,10 @@ pub(crate) fn fit(
         let problem = Problem::input("it exists already", "choose another name, or use force=True");
         return Err(problem.at_key("output").at(path.display().to_string()).into());
     }
-    let fitted = released(py, || {
+    let name = what.clone();
+    let fitted = interruptible(py, move |stop| {
         let (test, gemm, date) = (test.as_deref(), gemm.as_deref(), today());
-        let fitted = on_pool(None, || match what {
+        let fitted = on_pool(None, || match what.as_str() {
             "efficiency" => {
                 let device = device.as_deref().ok_or_else(|| {
                     Problem::input("the device is missing", "name one of the catalog").at_key("device")
@@ -171,16 +164,17 @@ pub(crate) fn fit(
                 Err(Problem::input(format!("there is no fit of \"{what}\""), remedy).at_key("what"))
             }
         })?;
-        if let Some(path) = &output {
+        if let Some(path) = output.as_ref().filter(|_| until(stop).is_continue()) {
             fitted.write(path)?;
         }
         Ok(fitted)
     })?;
-    Ok(Answer { content: Content::Fit { fitted, written }, name: what.to_owned() })
+    Ok(Answer { content: Content::Fit { fitted, written }, name })
 }
 
 /// Imports recordings as a profile or a model.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "each is a flag of the command")]
 pub(crate) fn import_trace(
     py: Python<'_>,
     files: Vec<PathBuf>,
@@ -189,16 +183,19 @@ pub(crate) fn import_trace(
     sizes: BTreeMap<String, u64>,
     name: Option<String>,
     output: Option<PathBuf>,
+    max_memory: Option<u64>,
 ) -> PyResult<Answer> {
     let written = output.as_ref().map(|path| path.display().to_string());
     let name = name.or_else(|| files.first().and_then(|file| usual_name(file)));
-    let imported = released(py, || {
-        let options = Options { batch, graphs: graphs.as_deref(), sizes: &sizes, watch: &|_| () };
+    let called = name.clone();
+    let imported = interruptible(py, move |stop| {
+        let watch = |_: stepcast_trace::Progress| until(stop);
+        let options = Options { batch, graphs: graphs.as_deref(), sizes: &sizes, watch: &watch, max_memory };
         let mut imported = stepcast_trace::import(&files, &options)?;
-        if let Some(name) = &name {
-            imported.content.rename(name.clone());
+        if let Some(name) = called {
+            imported.content.rename(name);
         }
-        if let Some(path) = &output {
+        if let Some(path) = output.as_ref().filter(|_| until(stop).is_continue()) {
             imported.content.write(path)?;
         }
         Ok(imported)
@@ -215,20 +212,20 @@ pub(crate) fn validate(
     held_out: bool,
     gemm: Option<PathBuf>,
 ) -> PyResult<Answer> {
-    let data = data.as_deref();
     let content = match set {
         Some(name) => {
             let set =
                 stepcast_validation::find(name).map_err(|fault| Problem::from(fault).in_argument("set"))?;
-            let options = stepcast_validation::Options { data, held_out, gemm: gemm.as_deref() };
-            let run = || set.run(&options, &|_, _| ());
-            Content::Validation(Box::new(released(py, || Ok(on_pool(None, run)?))?))
+            Content::Validation(Box::new(interruptible(py, move |_| {
+                let options =
+                    stepcast_validation::Options { data: data.as_deref(), held_out, gemm: gemm.as_deref() };
+                Ok(on_pool(None, || set.run(&options, &|_, _| ()))?)
+            })?))
         }
-        None => {
-            let folder = data.unwrap_or(Path::new("validation"));
-            let run = || stepcast_validation::overview::run(folder, &|_, _| ());
-            Content::Overview(released(py, || Ok(on_pool(None, run)?))?)
-        }
+        None => Content::Overview(interruptible(py, move |_| {
+            let folder = data.as_deref().unwrap_or(Path::new("validation"));
+            Ok(on_pool(None, || stepcast_validation::overview::run(folder, &|_, _| ()))?)
+        })?),
     };
     Ok(Answer { content, name: set.unwrap_or("all sets").to_owned() })
 }

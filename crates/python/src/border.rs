@@ -4,10 +4,12 @@
 use crate::problem::Problem;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 use stepcast_study::explore::sweep::on_threads;
 
@@ -23,41 +25,45 @@ pub(crate) fn released<T: Send>(
     Ok(done.unwrap_or_else(|panic| Err(Problem::panicked(&*panic)))?)
 }
 
-/// As [`released`], on a thread of its own while this one checks for signals. When a signal raises an exception,
-/// `stop` is set for `work`, and its result is dropped.
-pub(crate) fn interruptible<T: Send>(
+/// As [`released`], on a thread of its own while this one checks for signals. When a signal raises an exception, that
+/// is returned at once; `stop` is set for `work`, which ends as soon as it looks, and its result is dropped.
+pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
-    work: impl FnOnce(&AtomicBool) -> Result<T, Problem> + Send,
+    work: impl FnOnce(&AtomicBool) -> Result<T, Problem> + Send + 'static,
 ) -> PyResult<T> {
-    let stop = AtomicBool::new(false);
-    let (stop, mut raised) = (&stop, None);
-    std::thread::scope(|scope| {
-        let (done, waiting) = channel();
-        scope.spawn(move || {
-            let result = catch_unwind(AssertUnwindSafe(|| work(stop)));
-            // Sending cannot fail: the receiver below outlives this thread.
-            let _ = done.send(result.unwrap_or_else(|panic| Err(Problem::panicked(&*panic))));
+    let stop = Arc::new(AtomicBool::new(false));
+    let (done, waiting) = channel();
+    let stopped = Arc::clone(&stop);
+    let started = thread::Builder::new().spawn(move || {
+        let result = catch_unwind(AssertUnwindSafe(|| work(&stopped)));
+        // Nobody waits any more if there was a signal.
+        let _ = done.send(result.unwrap_or_else(|panic| Err(Problem::panicked(&*panic))));
+    });
+    started.map_err(|error| Problem::internal(format!("no thread could be started: {error}")))?;
+    let waiting = Mutex::new(waiting);
+    loop {
+        let back = py.detach(|| {
+            let waiting = waiting.lock().map_err(|_| RecvTimeoutError::Disconnected)?;
+            waiting.recv_timeout(LOOK)
         });
-        let waiting = Mutex::new(waiting);
-        loop {
-            let back = py.detach(|| {
-                let waiting = waiting.lock().map_err(|_| RecvTimeoutError::Disconnected)?;
-                waiting.recv_timeout(LOOK)
-            });
-            match back {
-                Ok(result) => return raised.map_or_else(|| Ok(result?), Err),
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Problem::internal("the work ended without a result").into());
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    if let Err(signal) = py.check_signals() {
-                        stop.store(true, Ordering::Relaxed);
-                        raised.get_or_insert(signal);
-                    }
+        match back {
+            Ok(result) => return Ok(result?),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Problem::internal("the work ended without a result").into());
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(signal) = py.check_signals() {
+                    stop.store(true, Ordering::Relaxed);
+                    return Err(signal);
                 }
             }
         }
-    })
+    }
+}
+
+/// A value that tells work to go on until `stop` is set.
+pub(crate) fn until(stop: &AtomicBool) -> ControlFlow<()> {
+    if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);

@@ -1,21 +1,19 @@
 //! Sweeps in chunks: any range of points as bytes, here or on another machine, and the file that collects them.
 
-use crate::border::{interruptible, on_pool};
+use crate::border::{self, interruptible, on_pool};
 use crate::problem::Problem;
 use crate::scenario::Scenario;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use self_cell::self_cell;
 use std::io;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
 use stepcast_core::quantity::SamplesPerSec;
 use stepcast_report::adapters::Swept;
 use stepcast_study::MethodChoice;
 use stepcast_study::Request;
-use stepcast_study::explore::sweep::{Axis, Format, Output, Variants, fingerprint, rows};
+use stepcast_study::explore::sweep::{Agreement, Axis, Format, Output, Variants, fingerprint, rows};
 
 self_cell!(
     struct Varied {
@@ -29,7 +27,7 @@ self_cell!(
 #[pyclass(frozen, module = "stepcast._stepcast")]
 pub(crate) struct Sweep {
     varied: Varied,
-    asked: MethodChoice,
+    agreement: Agreement,
     method: String,
     vary: Vec<String>,
 }
@@ -59,11 +57,12 @@ impl Sweep {
     fn new(py: Python<'_>, scenario: &Scenario, vary: Vec<String>, method: String) -> PyResult<Self> {
         let asked = MethodChoice::named(&method).map_err(Problem::from)?;
         let request = scenario.asked_with([]);
-        let varied = interruptible(py, |_| {
-            let axes = axes(&vary)?;
+        let axes = axes(&vary)?;
+        let varied = interruptible(py, move |_| {
             Varied::try_new(request, |request| request.variants(axes).map_err(Problem::from))
         })?;
-        Ok(Self { varied, asked, method, vary })
+        let agreement = varied.with_dependent(|_, variants| Agreement::of(variants, asked));
+        Ok(Self { varied, agreement, method, vary })
     }
 
     /// Number of points.
@@ -88,6 +87,12 @@ impl Sweep {
         &self.method
     }
 
+    /// The methods that predict points: one, unless no method models all of them.
+    #[getter]
+    fn methods(&self) -> Vec<&'static str> {
+        self.agreement.methods().to_vec()
+    }
+
     #[getter]
     fn name(&self) -> String {
         self.with(|variants| variants.first().name().to_owned())
@@ -102,8 +107,8 @@ impl Sweep {
     fn header<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
         let format = format_named(format)?;
         let header = self.with(|variants| {
-            let print = fingerprint(variants, &self.method)?;
-            format.header(variants, &print)
+            let print = fingerprint(variants, &self.agreement)?;
+            format.header(variants, &self.agreement, &print)
         });
         Ok(PyBytes::new(py, &header.map_err(|error: io::Error| Problem::internal(error.to_string()))?))
     }
@@ -111,7 +116,7 @@ impl Sweep {
     /// The rows of the points from `since` up to `until`, one line each.
     #[pyo3(signature = (since, until, format, threads=None))]
     fn rows<'py>(
-        &self,
+        slf: Py<Self>,
         py: Python<'py>,
         since: u64,
         until: u64,
@@ -119,29 +124,27 @@ impl Sweep {
         threads: Option<u16>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let format = format_named(format)?;
-        if u128::from(until) > self.points() || since > until {
-            let reason = format!("points {since} to {until} are not within the sweep's {}", self.points());
+        let points = slf.get().points();
+        if u128::from(until) > points || since > until {
+            let reason = format!("points {since} to {until} are not within the sweep's {points}");
             return Err(Problem::input(reason, "use numbers from 0 to `points`").into());
         }
-        let bytes = interruptible(py, |stop| {
-            self.with(|variants| {
+        let bytes = interruptible(py, move |stop| {
+            let sweep = slf.get();
+            sweep.with(|variants| {
                 let mut bytes = Vec::new();
                 let mut failed = None;
                 let each = |row| format.line(variants, &row);
                 // This breaks off only when the call is interrupted.
                 let _ = on_pool(threads, || {
-                    rows(variants, self.asked, since..until, each, |lines| {
+                    rows(variants, &sweep.agreement, since..until, each, |lines| {
                         for line in lines {
                             match line {
                                 Ok(line) => bytes.extend_from_slice(&line),
                                 Err(error) => failed = Some(error),
                             }
                         }
-                        if stop.load(Ordering::Relaxed) {
-                            ControlFlow::Break(())
-                        } else {
-                            ControlFlow::Continue(())
-                        }
+                        border::until(stop)
                     })
                 });
                 match failed {
@@ -182,8 +185,7 @@ impl SweepFile {
     fn new(sweep: &Sweep, path: PathBuf, format: &str, resume: bool, force: bool) -> PyResult<Self> {
         let format = format_named(format)?;
         let output = sweep.with(|variants| {
-            let print = fingerprint(variants, &sweep.method)?;
-            let opened = Output::open(&path, format, variants, &print, (resume, force));
+            let opened = Output::open(&path, format, variants, &sweep.agreement, (resume, force));
             opened.map_err(|error| Problem::from(error).at(path.display().to_string()))
         });
         Ok(Self(Mutex::new(output?)))

@@ -1,11 +1,17 @@
 //! Sentences about a scenario and its forecast.
 
-use crate::format::{count, duration, grouped, interval_of_times, money, name, percent, ratio, several};
+use crate::format::{
+    count, duration, grouped, interval_of_times, money, name, percent, plain, ratio, several,
+};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, Prediction};
+use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::Architecture;
-use stepcast_study::{Advice, Forecast};
+use stepcast_core::strategy::{Architecture, Plan, Sharding};
+use stepcast_study::{Advice, Forecast, WhatIf};
+
+/// Computing that exceeds the parts of a step by less than this share is not mentioned.
+const OVERLAPPED: f64 = 0.01;
 
 /// Slack below this rounds to nothing.
 const NO_SLACK: f64 = 0.0005;
@@ -27,8 +33,38 @@ pub fn setting(scenario: &Scenario) -> String {
         Architecture::StandAlone => String::new(),
         _ => format!(", {} ({})", name(&cluster.network.name), cluster.network.bandwidth.human()),
     };
+    if let Some(plan) = &strategy.plan {
+        return format!("{}{network}", split(plan));
+    }
     let batch = count(strategy.batch.into());
     format!("{architecture}{network}, {}, batch {batch}", strategy.synchronisation)
+}
+
+/// How a plan splits a transformer: "tensor 8 × pipeline 4 (2 chunks), zero-1, micro-batch 1".
+fn split(plan: &Plan) -> String {
+    let kinds = [
+        ("tensor", plan.tensor),
+        ("context", plan.context),
+        ("pipeline", plan.pipeline),
+        ("expert", plan.expert),
+    ];
+    let mut parts: Vec<String> = kinds
+        .into_iter()
+        .filter(|(_, ranks)| *ranks > 1)
+        .map(|(kind, ranks)| format!("{kind} {}", count(ranks)))
+        .collect();
+    if parts.is_empty() {
+        parts.push("data parallelism".to_owned());
+    }
+    let schedule = match plan.pipeline {
+        1 => String::new(),
+        _ => format!(", {}", plan.schedule_kind()),
+    };
+    let sharding = match plan.sharding {
+        Sharding::None => String::new(),
+        sharding => format!(", {sharding}"),
+    };
+    format!("{}{schedule}{sharding}, micro-batch {}", parts.join(" × "), count(plan.micro_batch))
 }
 
 /// The method that predicted, and what it models.
@@ -55,8 +91,17 @@ pub fn answer(forecast: &Forecast) -> String {
         grouped(prediction.throughput.human()),
         percent(prediction.scaling_factor),
         several(prediction.workers, "worker"),
-        forecast.advice.sentence
+        plain(&forecast.advice.sentence)
     )
+}
+
+/// That points were predicted by several methods, where they were.
+pub fn mixed(methods: &[&str]) -> Option<String> {
+    let (last, others) = methods.split_last().filter(|(_, others)| !others.is_empty())?;
+    Some(format!(
+        "No method models all of them: they are predicted by {} and {last}, so compare only those of the same method.",
+        others.join(", ")
+    ))
 }
 
 /// At which bandwidth the bottleneck changes.
@@ -73,6 +118,48 @@ pub fn saturation(forecast: &Forecast) -> Option<String> {
     let workers = several(forecast.saturates_at?.into(), "worker");
     let worth = (1e4 * forecast.worth).round() / 100.0;
     Some(format!("More than {workers} add less than {worth} % to the throughput."))
+}
+
+/// What the speed-up compares with.
+pub fn baseline(advice: &Advice) -> String {
+    advice.alone.as_ref().map_or("over the fastest worker alone".to_owned(), |alone| {
+        format!(
+            "over the fastest worker alone: {}, {}",
+            name(&alone.device),
+            grouped(alone.throughput.human())
+        )
+    })
+}
+
+/// How long workers compute, where part of that overlaps transfers and is not among the parts of the step.
+pub fn overlapped(prediction: &Prediction) -> Option<String> {
+    let counted = prediction.part("compute") + prediction.part("host-to-device");
+    let times = || prediction.groups.iter().map(|group| group.compute);
+    let (least, most) = (times().reduce(Seconds::min)?, times().reduce(Seconds::max)?);
+    if prediction.simulation.is_some() || most <= counted * (1.0 + OVERLAPPED) {
+        return None;
+    }
+    let range = match least < most {
+        true => format!("{} to {}", least.human(), most.human()),
+        false => most.human(),
+    };
+    Some(format!(
+        "The parts add up to the step. Workers compute for {range} of it, mostly while something is sent."
+    ))
+}
+
+/// By which other methods changes are compared, and what the scenario reaches by them.
+pub fn compared_elsewhere(method: &str, changes: &[WhatIf]) -> Option<String> {
+    let mut others: Vec<&WhatIf> = changes.iter().filter(|change| change.method != method).collect();
+    others.sort_by(|a, b| a.method.cmp(b.method));
+    let same = |a: &&WhatIf, b: &&WhatIf| a.method == b.method;
+    let sentence = |these: &[&WhatIf]| {
+        let names: Vec<String> = these.iter().map(|change| name(&change.change)).collect();
+        let (by, before) = (these[0].method, grouped(these[0].before.human()));
+        format!("Compared by {by}, by which this scenario reaches {before}: {}.", names.join(", "))
+    };
+    let sentences: Vec<String> = others.chunk_by(same).map(sentence).collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
 /// What a change adds to the throughput: "+75 %", "none".

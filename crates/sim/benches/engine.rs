@@ -51,10 +51,10 @@ fn layered(operations: usize, workers: u32) -> Program {
             .collect(),
         sources: graph.sources().to_vec(),
         rank: vec![],
+        share: 1.0,
     };
     let steps = vec![(0..40).map(step).collect()];
-    let mut program =
-        Program { pools: vec![PoolSpec { capacity: 1.25e9, cap: 1.25e9 }; 2], ..Program::new(graph, steps) };
+    let mut program = Program { pools: vec![PoolSpec::equal(1.25e9); 2], ..Program::new(graph, steps) };
     for _ in 0..workers {
         program.add_worker_with_own_lanes(0, [link(0), LaneSpec::own(1.0), link(1), LaneSpec::own(1.0)]);
     }
@@ -93,11 +93,10 @@ fn inception_v3_for_2_to_10_workers(bencher: Bencher<'_, '_>) {
             server_port: port,
             startup: Seconds::ZERO,
             parsing: Parsing::default(),
-            transport: Transport::Fair(Streams {
-                window: 28e6,
-                requeue: Requeue::OnSelection,
-                order: StreamOrder::Fifo,
-            }),
+            transport: Transport::Shared {
+                streams: Streams { window: 28e6, requeue: Requeue::OnSelection, order: StreamOrder::Fifo },
+                unevenness: 0.0,
+            },
             header: 0.0,
             order: TransferOrder::Recorded,
             coordination: Coordination::Async,

@@ -5,14 +5,24 @@ use crate::engine::lane::{Discipline, LaneSpec, Station};
 use crate::engine::rendezvous::RendezvousSpec;
 use crate::engine::stations::tcp::TcpSpec;
 use crate::graph::{GraphError, StepGraph};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Equally shared resource: with n customers each gets min(`cap`, `capacity` / n).
+/// Shared resource: with n customers each gets min(`cap`, `capacity` / n), or a part in proportion to its weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PoolSpec {
     /// Units of work a second, all customers together.
     pub capacity: f64,
     /// Units of work a second, one customer alone.
     pub cap: f64,
+    /// Whether customers are weighed by [`StepWork::share`]. A weighted pool has no cap of its own.
+    pub weighted: bool,
+}
+
+impl PoolSpec {
+    /// A pool that one customer alone may use up, shared equally.
+    pub fn equal(capacity: f64) -> Self {
+        Self { capacity, cap: capacity, weighted: false }
+    }
 }
 
 /// Pools that slow each other down: while both kinds are busy, everything on them takes (1 + `slowdown`) times as long.
@@ -35,6 +45,8 @@ pub struct StepWork {
     pub sources: Vec<u32>,
     /// By operation: of those that wait, a ranked lane serves the lowest first. Empty where no lane is ranked.
     pub rank: Vec<u32>,
+    /// Weight of the worker's flows on links and weighted pools during this step: 1 on average.
+    pub share: f64,
 }
 
 /// A program for the engine.
@@ -120,6 +132,39 @@ impl Program {
         self.lane_of.len()
     }
 
+    /// How many workers use each of the stations that `of` names for a lane.
+    pub(crate) fn users(&self, of: impl Fn(&LaneSpec) -> Vec<u32>) -> BTreeMap<u32, u32> {
+        let mut users = BTreeMap::new();
+        for lanes in &self.lane_of {
+            let used: BTreeSet<u32> = lanes.iter().flat_map(|&lane| of(&self.lanes[lane as usize])).collect();
+            for station in used {
+                *users.entry(station).or_default() += 1;
+            }
+        }
+        users
+    }
+
+    /// Whether all workers wait for each other in every step, or in every few.
+    pub fn meets(&self) -> bool {
+        matches!(self.coordination, Coordination::Bounded(0) | Coordination::Local(_))
+            || !self.rendezvous.is_empty()
+    }
+
+    /// Whether workers that begin the same step at the same moment stay together until its end: they affect each other
+    /// only where all are served alike. Where workers do not wait for each other, they would rarely begin together.
+    pub(crate) fn is_foldable(&self) -> bool {
+        let mut users = vec![0u32; self.lanes.len()];
+        for &lane in self.lane_of.iter().flatten() {
+            users[lane as usize] += 1;
+        }
+        let alike = |(spec, users): (&LaneSpec, &u32)| match (spec.discipline, spec.station) {
+            (Discipline::Lock | Discipline::Barrier(_), _) | (_, Station::Tcp { .. }) => false,
+            (Discipline::Rendezvous(_) | Discipline::Delay, _) => true,
+            _ => *users < 2,
+        };
+        self.meets() && !self.graph.has_subscribers() && self.lanes.iter().zip(&users).all(alike)
+    }
+
     /// Checks that all indices and amounts make sense.
     pub fn check(&self) -> Result<(), ProgramError> {
         let wrong = |reason: String| Err(ProgramError(reason));
@@ -143,6 +188,9 @@ impl Program {
                 || step.work.iter().any(|work| !(0.0..f64::INFINITY).contains(work))
             {
                 return wrong("every operation of every step needs a finite amount of work".to_owned());
+            }
+            if !(step.share > 0.0 && step.share.is_finite()) {
+                return wrong("a step has no share of links".to_owned());
             }
             if !step.rank.is_empty() && step.rank.len() != self.graph.len() {
                 return wrong("a step ranks some operations and not others".to_owned());

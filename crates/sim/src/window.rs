@@ -47,6 +47,27 @@ impl Window {
         within.sum::<f64>() / (self.until - self.since)
     }
 
+    /// The same in each of `count` equal slices of it.
+    pub fn series(
+        &self,
+        records: &[StepRecord],
+        count: usize,
+        worth: impl Fn(&StepRecord) -> f64,
+    ) -> Vec<f64> {
+        let length = (self.until - self.since) / count as f64;
+        let mut series = vec![0.0; count];
+        for record in records.iter().filter(|record| record.until > self.since && record.since < self.until) {
+            let rate = worth(record) / (record.until - record.since);
+            let place = |time: f64| ((time - self.since) / length).clamp(0.0, count as f64);
+            let (since, until) = (place(record.since), place(record.until));
+            let slices = since as usize..(until.ceil() as usize).min(count);
+            for (slice, sum) in slices.clone().zip(&mut series[slices]) {
+                *sum += rate * (until.min(slice as f64 + 1.0) - since.max(slice as f64)).max(0.0);
+            }
+        }
+        series
+    }
+
     /// The steps that end within it.
     pub fn ending<'a>(&'a self, records: &'a [StepRecord]) -> impl Iterator<Item = &'a StepRecord> {
         records.iter().filter(|record| record.until > self.since && record.until <= self.until)
@@ -68,6 +89,17 @@ mod tests {
         let window = Window { since: 0.5, until: 3.5 };
         assert!((window.steps_per_second(&records) - 1.0).abs() < 1e-12);
         assert_eq!(window.ending(&records).count(), 3);
+    }
+
+    #[test]
+    fn slices_have_the_mean_of_the_whole() {
+        let mut records = steps(0, &[1.0, 2.5, 3.0, 4.2, 6.0]);
+        records.extend(steps(1, &[0.7, 2.0, 5.0, 5.5]));
+        let window = Window { since: 0.5, until: 5.2 };
+        let worth = |record: &StepRecord| f64::from(record.worker + 1);
+        let series = window.series(&records, 7, worth);
+        let mean = series.iter().sum::<f64>() / 7.0;
+        assert!((mean - window.rate(&records, worth)).abs() < 1e-12, "{series:?}");
     }
 
     #[test]

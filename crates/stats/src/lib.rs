@@ -8,10 +8,12 @@ mod interval;
 mod normal;
 mod quantile;
 mod spread;
+mod steady;
 mod student_t;
 
 pub use interval::mean_and_half_width;
 pub use normal::{NORMAL_95, expected_maximum};
 pub use quantile::{quantile, quantile_of_sorted};
 pub use spread::{deviation, mean, spread_of_logarithms};
+pub use steady::{SeriesMean, warm_up};
 pub use student_t::{student_t_95, student_t_975};

@@ -9,9 +9,8 @@ use divan::{Bencher, black_box};
 use std::ops::ControlFlow;
 use stepcast_core::files::NoFiles;
 use stepcast_core::scenario::Document;
-use stepcast_study::explore::sweep::{Axis, Variants, rows};
+use stepcast_study::explore::sweep::{Agreement, Axis, Variants, rows};
 use stepcast_study::predict::MethodChoice;
-use stepcast_study::predict::methods;
 
 fn main() {
     divan::main();
@@ -32,13 +31,14 @@ fn sweep(bencher: Bencher<'_, '_>, text: &str, method: &str, axes: &[&str], thre
     let axes = axes.iter().map(|axis| Axis::parse(axis).expect("it is an axis")).collect();
     let variants = Variants::new(&document, &NoFiles, &[], axes).expect("the axes are sound");
     let points = variants.grid().points() as u64;
-    let asked = MethodChoice::One(methods::find(method).expect("there is such a method"));
+    let asked = MethodChoice::named(method).expect("there is such a method");
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be started");
     bencher.counter(ItemsCount::new(points)).bench_local(|| {
         pool.install(|| {
             let mut refused = 0;
             let each = |row: stepcast_study::explore::sweep::SweepRow| u64::from(row.answer.is_err());
-            let ended = rows(black_box(&variants), asked, 0..points, each, |rows| {
+            let agreement = Agreement::of(black_box(&variants), asked);
+            let ended = rows(&variants, &agreement, 0..points, each, |rows| {
                 refused += rows.iter().sum::<u64>();
                 ControlFlow::Continue(())
             });
@@ -67,6 +67,12 @@ fn liu2022_threads(bencher: Bencher<'_, '_>, threads: usize) {
 fn oyama2016_threads(bencher: Bencher<'_, '_>, threads: usize) {
     let text = format!("{ALL_REDUCE}synchronisation = \"async\"\n");
     sweep(bencher, &text, "oyama2016", &CLOSED_FORM_AXES, threads);
+}
+
+/// The same points with the method that models all of them, which has to be found first.
+#[divan::bench(args = [1, 2], sample_count = 20)]
+fn layerwise_by_auto_threads(bencher: Bencher<'_, '_>, threads: usize) {
+    sweep(bencher, PARAMETER_SERVER, "auto", &CLOSED_FORM_AXES, threads);
 }
 
 /// 64 points of ResNet-50 by events, with the usual number of runs and steps.

@@ -25,7 +25,7 @@ pub mod request;
 pub mod simulate;
 
 pub use predict::{
-    Advice, CriticalPath, Extent, Forecast, MethodChoice, Prepared, ScalingPoint, Share, Stopped, Training,
-    WORTH, Watch, WhatIf, predict, unwatched, usual_workers,
+    Advice, Alone, CriticalPath, Extent, Forecast, MethodChoice, Prepared, Progress, ScalingPoint, Share,
+    Stopped, Training, WORTH, Watch, WhatIf, predict, unwatched, usual_workers,
 };
 pub use request::Request;

@@ -4,7 +4,7 @@
 
 use crate::imported::Imported;
 use crate::options::Options;
-use crate::source::{self, Limits};
+use crate::source::{self, Limits, Reading};
 use crate::{chakra, horovod, kineto, layers, onnx, tensorflow, timeline};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -94,9 +94,16 @@ impl Format {
 
     /// The format of the file at `path`, or of the first file of a folder or archive that has one.
     pub fn detect(path: &Path) -> Result<Self, Fault> {
+        Self::detect_with(path, &Options::default().reading(&[path.to_owned()]))
+    }
+
+    pub(crate) fn detect_with(path: &Path, reading: &Reading<'_>) -> Result<Self, Fault> {
         let mut found = None;
-        source::visit(path, Limits::STREAMED, &|_| (), &mut |source| {
+        source::visit(path, Limits::STREAMED, reading, &mut |source| {
             found = Self::recognise(source.head());
+            if found.is_none() && source.exceeded() {
+                return Err(source.fault(&std::io::Error::other("too large")));
+            }
             Ok(if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
         found.ok_or_else(|| {

@@ -1,8 +1,9 @@
 //! Settings of an import.
 
-use crate::source::Watch;
+use crate::source::{Memory, Reading, Watch};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
 
 /// What a recording may leave open, and who follows its progress.
@@ -14,19 +15,32 @@ pub struct Options<'a> {
     pub graphs: Option<&'a Path>,
     /// Sizes of dimensions that a model leaves open.
     pub sizes: &'a BTreeMap<String, u64>,
-    /// Receives how much has been read.
+    /// Receives how much has been read, and may end the import.
     pub watch: Watch<'a>,
+    /// Most bytes to hold in memory; by default 512 MiB, or eight times what the files have, if that is more.
+    pub max_memory: Option<u64>,
 }
 
 static NO_SIZES: BTreeMap<String, u64> = BTreeMap::new();
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { batch: None, graphs: None, sizes: &NO_SIZES, watch: &|_| () }
+        Self {
+            batch: None,
+            graphs: None,
+            sizes: &NO_SIZES,
+            watch: &|_| ControlFlow::Continue(()),
+            max_memory: None,
+        }
     }
 }
 
-impl Options<'_> {
+impl<'a> Options<'a> {
+    /// What the files at `paths` are read with.
+    pub(crate) fn reading(&self, paths: &[PathBuf]) -> Reading<'a> {
+        Reading { watch: self.watch, memory: Memory::of(paths, self.max_memory) }
+    }
+
     /// The batch, for a recording at `place` that needs it.
     pub(crate) fn required_batch(&self, place: &str) -> Result<u32, Fault> {
         let reason = "it does not record how many samples a step has";

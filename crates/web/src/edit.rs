@@ -3,12 +3,15 @@
 //! The rules are those of `--set` ([`Override`](stepcast_core::scenario::Override)); the tests compare the two. In
 //! addition, naming the worker group after the last one adds it.
 
+use stepcast_core::text::{self, key_parts};
 use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 /// Sets `key` in `text`, or removes it without a value; `None` if the key is invalid or the text is not TOML.
 pub(crate) fn edit(text: &str, key: &str, value: Option<&str>) -> Option<String> {
+    // The editor bounds the levels of a text less than the parser of scenarios does.
+    text::parse::<toml::Table>(text).ok()?;
     let mut document: DocumentMut = text.parse().ok()?;
-    let parts: Vec<&str> = key.split('.').map(str::trim).collect();
+    let parts = key_parts(key).ok()?;
     match value {
         Some(value) => set(document.as_table_mut(), &parts, &parsed(value))?,
         None => remove(document.as_table_mut(), &parts)?,
@@ -18,7 +21,9 @@ pub(crate) fn edit(text: &str, key: &str, value: Option<&str>) -> Option<String>
 
 /// TOML, or else a string.
 fn parsed(value: &str) -> Value {
-    value.parse().unwrap_or_else(|_| value.trim().into())
+    let is_toml = text::parse::<toml::Table>(&format!("value = {value}")).is_ok_and(|table| table.len() == 1);
+    let parsed = is_toml.then(|| value.parse().ok()).flatten();
+    parsed.unwrap_or_else(|| value.trim().into())
 }
 
 fn set(table: &mut dyn TableLike, parts: &[&str], value: &Value) -> Option<()> {

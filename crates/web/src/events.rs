@@ -2,7 +2,7 @@
 
 use crate::Shared;
 use crate::problem::Problem;
-use crate::work::{Queue, Work};
+use crate::work::{LONGEST, Queue, Work};
 use axum::body::{Body, Bytes};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -10,7 +10,6 @@ use futures_util::StreamExt;
 use serde::Serialize;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -22,9 +21,6 @@ pub(crate) const CONTENT_TYPE: &str = "application/x-ndjson";
 
 /// Most lines buffered for a slow client.
 const AHEAD: usize = 16;
-
-/// Longest duration of a stream.
-const LONGEST: Duration = Duration::from_secs(1800);
 
 /// The last line of a stream that ended with an error.
 #[derive(Serialize)]

@@ -5,12 +5,13 @@
 //! so both are checked. On the loopback address only the names of this machine are accepted. A server that is open to
 //! the network also accepts any numeric address, which rebinding cannot use.
 
-use crate::Shared;
 use crate::problem::Problem;
+use crate::{Shared, Token};
 use axum::extract::{Request, State};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderName, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -49,7 +50,10 @@ impl Access {
 pub(crate) async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let is_api = request.uri().path().starts_with("/api");
     let mut response = match judge(shared.access, request.headers(), is_api) {
-        Ok(()) => next.run(request).await,
+        Ok(host) => match admit(shared.token.as_ref(), &request, &host, is_api) {
+            Some(answer) => answer,
+            None => next.run(request).await,
+        },
         Err(problem) => problem.into_response(),
     };
     let headers = response.headers_mut();
@@ -66,7 +70,22 @@ pub(crate) async fn check(State(shared): State<Arc<Shared>>, request: Request, n
     response
 }
 
-fn judge(access: Access, headers: &HeaderMap, is_api: bool) -> Result<(), Problem> {
+/// The answer to a request that is not passed on: the link with the token, or requests without it.
+fn admit(token: Option<&Token>, request: &Request, host: &Authority, is_api: bool) -> Option<Response> {
+    let token = token?;
+    if let Some(welcome) = token.exchanged(request.uri(), host) {
+        return Some(welcome);
+    }
+    if !is_api || token.is_in(request.headers(), host) {
+        return None;
+    }
+    let remedy = "open the link that `stepcast serve` printed, or send `Authorization: Bearer TOKEN`";
+    let reason = "the request does not carry the server's token";
+    Some(Problem::new(StatusCode::UNAUTHORIZED, "no-token", reason, remedy).into_response())
+}
+
+/// The host that a request of this site names.
+fn judge(access: Access, headers: &HeaderMap, is_api: bool) -> Result<Authority, Problem> {
     let foreign = |reason: String| {
         let remedy = "open the address that `stepcast serve` printed";
         Problem::new(StatusCode::FORBIDDEN, "foreign-site", reason, remedy)
@@ -75,25 +94,26 @@ fn judge(access: Access, headers: &HeaderMap, is_api: bool) -> Result<(), Proble
     let (host, None) = (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) else {
         return Err(foreign("the request has more than one Host header".to_owned()));
     };
-    let authority = host.and_then(|host| host.parse::<axum::http::uri::Authority>().ok());
+    let authority = host.and_then(|host| host.parse::<Authority>().ok());
     let Some(authority) = authority.filter(|authority| !authority.as_str().contains('@')) else {
         return Err(foreign("the request has no proper Host header".to_owned()));
     };
     if !access.allows(authority.host()) {
         return Err(foreign(format!("this is not \"{}\"", authority.host())));
     }
-    if let Some(origin) = headers.get(ORIGIN) {
-        let own = |origin: &HeaderValue| {
-            let uri: Uri = origin.to_str().ok()?.parse().ok()?;
-            (uri.scheme_str() == Some("http") && uri.authority() == Some(&authority)).then_some(())
-        };
-        own(origin).ok_or_else(|| foreign("the request comes from a page of another site".to_owned()))?;
+    let other = || foreign("the request comes from a page of another site".to_owned());
+    let own = |origin: &HeaderValue| {
+        let uri: Option<Uri> = origin.to_str().ok().and_then(|origin| origin.parse().ok());
+        uri.is_some_and(|uri| uri.scheme_str() == Some("http") && uri.authority() == Some(&authority))
+    };
+    if !headers.get_all(ORIGIN).iter().all(own) {
+        return Err(other());
     }
-    let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
-    if is_api && matches!(site, Some("cross-site" | "same-site")) {
-        return Err(foreign("the request comes from a page of another site".to_owned()));
+    let sites = || headers.get_all("sec-fetch-site").iter().map(HeaderValue::as_bytes);
+    if is_api && sites().any(|site| !matches!(site, b"same-origin" | b"none")) {
+        return Err(other());
     }
-    Ok(())
+    Ok(authority)
 }
 
 /// The content security policy: only content of this server, no inline scripts, and only the one inline style of
@@ -154,5 +174,11 @@ mod tests {
             assert!(!from(origin), "{origin}");
         }
         assert!(!judged(Access::Loopback, &[("host", "localhost"), ("sec-fetch-site", "cross-site")]));
+        let own = ("origin", "http://localhost:7400");
+        let foreign = ("origin", "http://evil.example");
+        for both in [[own, foreign], [foreign, own]] {
+            let [one, other] = both;
+            assert!(!judged(Access::Loopback, &[("host", "localhost:7400"), one, other]));
+        }
     }
 }

@@ -8,6 +8,7 @@
 
 mod api;
 mod assets;
+mod connections;
 mod edit;
 mod events;
 mod guard;
@@ -16,11 +17,13 @@ mod openapi;
 mod problem;
 mod request;
 mod serve;
+mod token;
 mod uploads;
 mod work;
 
 pub use guard::Access;
 pub use serve::{Ended, Options, serve};
+pub use token::Token;
 
 use axum::Router;
 use axum::http::HeaderValue;
@@ -35,6 +38,7 @@ use work::Work;
 /// State that all requests share.
 pub(crate) struct Shared {
     pub(crate) access: Access,
+    pub(crate) token: Option<Token>,
     pub(crate) uploads: Uploads,
     pub(crate) work: Work,
     pub(crate) timelines: api::Timelines,
@@ -43,10 +47,20 @@ pub(crate) struct Shared {
     pub(crate) specification: openapi::Specification,
 }
 
-/// The whole application; `stop` cancels all running work.
-pub fn application(access: Access, stop: CancellationToken) -> std::io::Result<Router> {
+/// The whole application; requests to it carry the token, if there is one; `stop` cancels all running work.
+pub fn application(access: Access, token: Option<Token>, stop: CancellationToken) -> std::io::Result<Router> {
+    Ok(assemble(access, token, stop)?.0)
+}
+
+/// The application and its state.
+fn assemble(
+    access: Access,
+    token: Option<Token>,
+    stop: CancellationToken,
+) -> std::io::Result<(Router, Arc<Shared>)> {
     let shared = Arc::new(Shared {
         access,
+        token,
         uploads: Uploads::new()?,
         work: Work::new(stop),
         timelines: api::Timelines::default(),
@@ -55,12 +69,13 @@ pub fn application(access: Access, stop: CancellationToken) -> std::io::Result<R
     });
     // A compressor would hold events back until it has enough of them.
     let compressed = DefaultPredicate::new().and(NotForContentType::const_new(events::CONTENT_TYPE));
-    Ok(Router::new()
+    let router = Router::new()
         .merge(assets::routes())
         .nest("/api", api::routes())
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::not_allowed)
         .layer(CompressionLayer::new().compress_when(compressed))
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard::check))
-        .with_state(shared))
+        .with_state(Arc::clone(&shared));
+    Ok((router, shared))
 }

@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::fault::{Excerpt, Fault};
+use stepcast_core::text::shown;
 use stepcast_study::Stopped;
 use stepcast_study::explore::sweep::VaryError;
 
@@ -63,7 +64,7 @@ impl Problem {
     /// The same problem, attributed to this part of the request.
     #[must_use]
     pub(crate) fn at(self, key: impl Into<String>) -> Self {
-        Self { key: Some(key.into()), ..self }
+        Self { key: Some(shown(&key.into())), ..self }
     }
 
     /// An upload that cannot be used. The position is omitted: it may contain a path of this machine.

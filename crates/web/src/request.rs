@@ -14,6 +14,9 @@ use stepcast_core::scenario::{Document, Override};
 use stepcast_study::request::Source;
 use stepcast_study::{MethodChoice, Request};
 
+/// Most values that a request sets: each is checked with all before it.
+const MOST_CHANGES: usize = 256;
+
 /// A scenario and overrides.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub(crate) struct ScenarioBody {
@@ -27,10 +30,21 @@ pub(crate) struct ScenarioBody {
 impl ScenarioBody {
     /// The request for this scenario.
     pub(crate) fn request(&self, shared: &Arc<Shared>) -> Result<Request<Uploaded>, Problem> {
+        few(self.set.len(), "set")?;
         let overrides: Result<_, _> = self.set.iter().map(|text| Override::parse(text)).collect();
         let document = Document::new("scenario", self.scenario.clone());
         Ok(Request::new(document, Uploaded(Arc::clone(shared)), overrides?))
     }
+}
+
+/// Refuses more changes than a request may make.
+pub(crate) fn few(changes: usize, key: &str) -> Result<(), Problem> {
+    if changes > MOST_CHANGES {
+        let reason = format!("{changes} changes are too many");
+        let remedy = format!("make at most {MOST_CHANGES}, or write them into the scenario");
+        return Err(Problem::invalid(key, reason, remedy));
+    }
+    Ok(())
 }
 
 /// The method called `name`, or the preferred one.

@@ -1,9 +1,10 @@
 //! The server: listens until it receives a signal.
 
-use crate::{Access, application};
-use axum::serve::ListenerExt;
+use crate::connections::accept;
+use crate::{Access, Shared, Token, assemble};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
@@ -12,17 +13,19 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// Time for running requests to finish after the first signal.
-const GRACE: Duration = Duration::from_secs(10);
+const GRACE: Duration = Duration::from_millis(1000);
 /// Time for cancelled requests to report this.
-const FAREWELL: Duration = Duration::from_secs(3);
+const FAREWELL: Duration = Duration::from_millis(400);
 
-/// The address to listen on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The address to listen on, and who may ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// The address to bind to.
     pub bind: IpAddr,
     /// The port; 0 for any free one.
     pub port: u16,
+    /// What requests have to carry.
+    pub token: Option<Token>,
 }
 
 /// How the server stopped.
@@ -40,28 +43,24 @@ pub fn serve(
     ready: impl FnOnce(SocketAddr),
     stopping: impl FnOnce() + Send + 'static,
 ) -> io::Result<Ended> {
-    Builder::new_multi_thread().enable_all().build()?.block_on(async {
+    let stop = CancellationToken::new();
+    let (application, shared) = assemble(Access::of(options.bind), options.token.clone(), stop.clone())?;
+    let runtime = Builder::new_multi_thread().enable_all().build()?;
+    let ended = runtime.block_on(async {
         let listener = TcpListener::bind((options.bind, options.port)).await?;
         let address = listener.local_addr()?;
-        // Events are small: by default each would wait until the client has acknowledged the one before, some 40 ms.
-        // If the option cannot be set, the connection is only slower.
-        let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
-        let stop = CancellationToken::new();
         let leaving = CancellationToken::new();
-        let application = application(Access::of(options.bind), stop.clone())?;
-        ready(address);
-        let server = axum::serve(listener, application)
-            .with_graceful_shutdown(leaving.clone().cancelled_owned())
-            .into_future();
+        let server = accept(listener, application, leaving.clone());
         tokio::pin!(server);
+        ready(address);
         tokio::select! {
-            ended = &mut server => return ended.map(|()| Ended::Finished),
+            () = &mut server => return Ok(Ended::Finished),
             () = told() => {}
         }
         stopping();
         leaving.cancel();
         tokio::select! {
-            ended = &mut server => return ended.map(|()| Ended::Finished),
+            () = &mut server => return Ok(Ended::Finished),
             () = told() => {}
             () = sleep(GRACE) => {}
         }
@@ -69,7 +68,16 @@ pub fn serve(
         // Connections that are still open after this are dropped.
         let _ = timeout(FAREWELL, server).await;
         Ok(Ended::Stopped)
-    })
+    });
+    clean(&shared);
+    // Work that does not look at its cancellation ends with the process.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Removes what lies on the disk: work that goes on would keep it.
+fn clean(shared: &Arc<Shared>) {
+    shared.uploads.remove();
 }
 
 /// Waits for Ctrl-C, or on Unix for SIGTERM.

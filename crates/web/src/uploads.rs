@@ -1,6 +1,6 @@
 //! Uploaded files, the only files that scenarios sent to the server can name.
 //!
-//! Uploads are kept in memory under unguessable names that the server generates; the oldest are removed when there
+//! Uploads are kept in memory, models without their weights, under unguessable names that the server generates; the oldest are removed when there
 //! are too many. During import a file lies in a folder that only this process uses, also under a generated name. No
 //! name sent by a client ever becomes part of a path.
 
@@ -8,21 +8,30 @@ use crate::problem::Problem;
 use axum::http::StatusCode;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Cursor};
-use std::path::PathBuf;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stepcast_core::fault::Fault;
 use stepcast_core::files::Files;
 use stepcast_core::fitted::artefact::Artefact;
 use stepcast_core::model::ModelFile;
 use stepcast_core::profile::Profile;
-use stepcast_trace::{Content, Imported, Options, Overview, parse_profile, print_profile};
+use stepcast_trace::{Content, Format, Imported, Options, Overview, Progress, parse_profile, print_profile};
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
 /// Largest upload in bytes.
 pub(crate) const LARGEST: u64 = 64 << 20;
 
 /// Largest total size in bytes; beyond it the oldest uploads are removed.
 const MOST: usize = 256 << 20;
+
+/// Largest fitted artefact in bytes, after decompression.
+const LARGEST_ARTEFACT: usize = 16 << 20;
+
+/// Most bytes of uploads that lie on the disk at once, while they are received and imported.
+const MOST_ON_DISK: u64 = 4 * LARGEST;
 
 /// The profile that `examples/profile.toml` names.
 const EXAMPLE: (&str, &str) = ("one-worker.json", include_str!("../../../examples/one-worker.json"));
@@ -44,6 +53,7 @@ struct Entry {
 /// All uploads.
 pub(crate) struct Uploads {
     folder: TempDir,
+    on_disk: AtomicU64,
     entries: Mutex<VecDeque<Entry>>,
 }
 
@@ -59,7 +69,7 @@ pub(crate) struct Taken {
 impl Uploads {
     pub(crate) fn new() -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("stepcast-").tempdir()?;
-        Ok(Self { folder, entries: Mutex::new(VecDeque::new()) })
+        Ok(Self { folder, on_disk: AtomicU64::new(0), entries: Mutex::new(VecDeque::new()) })
     }
 
     fn entries(&self) -> MutexGuard<'_, VecDeque<Entry>> {
@@ -69,6 +79,27 @@ impl Uploads {
     /// A path for a file that is being received.
     pub(crate) fn place(&self) -> Result<PathBuf, Problem> {
         Ok(self.folder.path().join(random()?))
+    }
+
+    /// Counts bytes that are about to be written; too many at once are refused.
+    pub(crate) fn reserve(&self, bytes: u64) -> Result<(), Problem> {
+        let before = self.on_disk.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) > MOST_ON_DISK {
+            self.release(bytes);
+            return Err(Problem::busy());
+        }
+        Ok(())
+    }
+
+    /// Counts bytes that are no longer on the disk.
+    pub(crate) fn release(&self, bytes: u64) {
+        self.on_disk.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Removes the folder and all that lies in it.
+    pub(crate) fn remove(&self) {
+        // It may be gone already; nothing can be done about one that stays.
+        let _ = std::fs::remove_dir_all(self.folder.path());
     }
 
     fn keep(&self, ending: &str, bytes: usize, kept: Kept) -> Result<String, Problem> {
@@ -86,15 +117,21 @@ impl Uploads {
     }
 
     /// Imports the file at `place` so that scenarios can name it.
-    pub(crate) fn take(&self, place: PathBuf, name: &str, batch: Option<u32>) -> Result<Taken, Problem> {
-        let bytes = stepcast_trace::unpacked(&place).map_err(Problem::upload)?;
-        if let Some(text) = std::str::from_utf8(&bytes).ok().filter(|text| Artefact::from_toml(text).is_ok())
-        {
-            let file = self.keep(".toml", bytes.len(), Kept::Artefact(text.into()))?;
+    pub(crate) fn take(
+        &self,
+        place: PathBuf,
+        name: &str,
+        batch: Option<u32>,
+        token: &CancellationToken,
+    ) -> Result<Taken, Problem> {
+        let head = stepcast_trace::head(&place).map_err(Problem::upload)?;
+        if let Some(text) = artefact(&place, &head)? {
+            let file = self.keep(".toml", text.len(), Kept::Artefact(text.into()))?;
             let scenario = "[model]\nzoo = \"resnet50\"\n".to_owned();
             return Ok(Taken { file: Some(file), scenario, overview: None });
         }
-        if bytes.windows(16).take(256).any(|window| window == b"stepcast-profile") {
+        if head.windows(16).take(256).any(|window| window == b"stepcast-profile") {
+            let bytes = stepcast_trace::unpacked(&place).map_err(Problem::upload)?;
             let mut profile = parse_profile(&bytes, "upload")?;
             profile.name = shown(&profile.name);
             let imported = Imported {
@@ -104,10 +141,14 @@ impl Uploads {
             };
             return self.imported(imported, None);
         }
-        let onnx =
-            stepcast_trace::Format::detect(&place).map_err(Problem::upload)? == stepcast_trace::Format::Onnx;
-        let mut imported = stepcast_trace::import(&[place], &Options { batch, ..Options::default() })
-            .map_err(Problem::upload)?;
+        let onnx = Format::detect(&place).map_err(Problem::upload)? == Format::Onnx;
+        let lean = onnx.then(|| stepcast_trace::lean_onnx(&place)).transpose().map_err(Problem::upload)?;
+        let watch = |_: Progress| match token.is_cancelled() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let options = Options { batch, watch: &watch, ..Options::default() };
+        let mut imported = stepcast_trace::import(&[place], &options).map_err(Problem::upload)?;
         let name = shown(name);
         if !name.is_empty() {
             match &mut imported.content {
@@ -115,7 +156,7 @@ impl Uploads {
                 Content::Model(model) => model.name = name,
             }
         }
-        self.imported(imported, onnx.then_some(bytes))
+        self.imported(imported, lean)
     }
 
     fn imported(&self, imported: Imported, onnx: Option<Vec<u8>>) -> Result<Taken, Problem> {
@@ -166,6 +207,18 @@ impl Uploads {
     }
 }
 
+/// The text of a fitted artefact; none if the file is something else.
+fn artefact(place: &Path, head: &[u8]) -> Result<Option<String>, Problem> {
+    // A text may be cut within a character.
+    let is_text = std::str::from_utf8(head).map_or_else(|error| error.error_len().is_none(), |_| true);
+    if !is_text || !head.windows(4).any(|window| window == b"kind") {
+        return Ok(None);
+    }
+    let bytes = stepcast_trace::unpacked(place).map_err(Problem::upload)?;
+    let text = String::from_utf8(bytes).ok().filter(|text| text.len() <= LARGEST_ARTEFACT);
+    Ok(text.filter(|text| Artefact::from_toml(text).is_ok()))
+}
+
 fn random() -> Result<String, Problem> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| Problem::fault(error.to_string()))?;
@@ -196,7 +249,7 @@ impl Files for Uploads {
 
     fn onnx(&self, path: &str, sizes: &BTreeMap<String, u64>) -> Result<ModelFile, Fault> {
         let Some(Kept::Onnx(bytes)) = self.find(path) else { return Err(absent("ONNX file", path)) };
-        let options = stepcast_onnx::Options { sizes: sizes.clone(), name: None };
+        let options = stepcast_onnx::Options { sizes: sizes.clone(), ..Default::default() };
         let imported = stepcast_onnx::read(Cursor::new(bytes), "upload", &options)
             .map_err(|error| Fault::new(error.reason, error.remedy))?;
         Ok(ModelFile::of(&imported.model))

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 const WAITING: (usize, usize) = (512, 32);
 
 /// Longest processing time of a request, excluding its time in the queue.
-const LONGEST: Duration = Duration::from_secs(120);
+pub(crate) const LONGEST: Duration = Duration::from_secs(120);
 
 /// A queue for one kind of work.
 pub(crate) struct Queue {

@@ -3,7 +3,7 @@
 use super::{AllReduce, Cost, Fabric, Hierarchy};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::machine::{Cluster, Network, WorkerGroup};
-use stepcast_core::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Seconds};
+use stepcast_core::quantity::{BitsPerSec, Bytes, FlopsPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Algorithm;
 
@@ -54,7 +54,7 @@ pub fn scenario_cost(scenario: &Scenario, size: Bytes) -> Cost {
                 per_node: nodes.workers.min(workers),
                 nodes: workers.div_ceil(nodes.workers),
                 intra: fabric(cluster, &nodes.network, nodes.network.bandwidth),
-                inter: between(cluster),
+                inter: with_ports(between(cluster), nodes.ports.unwrap_or(1)),
             };
             hierarchy.cost(size)
         }
@@ -63,6 +63,11 @@ pub fn scenario_cost(scenario: &Scenario, size: Bytes) -> Cost {
         (Algorithm::Tree, _) => flat(AllReduce::Tree),
         (Algorithm::DoubleTree, _) => flat(AllReduce::DoubleTree),
     }
+}
+
+/// The network of a machine with several ports, all of which a collective uses.
+fn with_ports(fabric: Fabric, ports: u32) -> Fabric {
+    Fabric { bandwidth: fabric.bandwidth * f64::from(ports), ..fabric }
 }
 
 fn between(cluster: &Cluster) -> Fabric {
@@ -76,14 +81,8 @@ fn fabric(cluster: &Cluster, network: &Network, port: BitsPerSec) -> Fabric {
     let infinite = FlopsPerSec::new(f64::INFINITY);
     Fabric {
         step: network.latency + network.startup,
-        bandwidth: copied(port.to_bytes_per_sec() * network.efficiency, network.host_rate),
+        bandwidth: network.payload_rate(port),
         reduce: cluster.groups.iter().map(peak).fold(infinite, FlopsPerSec::min),
         element: ELEMENT,
     }
-}
-
-/// Combined rate when every byte is first sent on the wire and then copied by the host.
-fn copied(wire: BytesPerSec, host: Option<BytesPerSec>) -> BytesPerSec {
-    let byte = Bytes::new(1.0);
-    host.map_or(wire, |rate| byte / (byte / wire + byte / rate))
 }

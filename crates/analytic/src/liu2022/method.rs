@@ -1,12 +1,12 @@
 //! The paper's model as a method.
 
-use super::run::plan;
-use super::schedule::{Buffer, Flush, Schedule};
+use super::run::{mean, plan};
+use super::schedule::{Buffer, Flush, Mean, Schedule};
 use crate::collectives::{curve, scenario_cost};
 use stepcast_core::compute;
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::Curve;
-use stepcast_core::method::Method;
+use stepcast_core::method::{Method, without_plan};
 use stepcast_core::pass::{Pass, Recorded};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Warning};
 use stepcast_core::quantity::{Bytes, Seconds};
@@ -39,6 +39,7 @@ impl Method for Liu2022 {
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
         let refuse =
             |key, reason: &str, remedy: &str| Err(Fault::in_key(key, format!("Liu 2022 {reason}"), remedy));
+        without_plan("Liu 2022", scenario)?;
         if scenario.strategy.architecture != Architecture::AllReduce {
             return refuse(
                 "strategy.architecture",
@@ -98,8 +99,12 @@ impl Method for Liu2022 {
             ));
         };
         let update = curve(scenario);
-        let plan = plan(&pass, &update, &schedule(scenario, &scenario.strategy.exchange.fusion, &update));
-        let outcome = plan.outcome;
+        let rule = schedule(scenario, &scenario.strategy.exchange.fusion, &update);
+        let plan = plan(&pass, &update, &rule);
+        let Mean { outcome, communication } = match rule {
+            Schedule::Horovod { .. } => mean(&pass, &update, &rule),
+            _ => Mean::of(&plan),
+        };
 
         let end = |(delay, pass): &(Seconds, Pass)| *delay + pass.computing();
         let copying = passes
@@ -127,7 +132,7 @@ impl Method for Liu2022 {
         let groups = passes.iter().enumerate().map(report).collect();
         Ok(Prediction {
             warnings: assumptions(scenario, &update, &plan.flushes),
-            communication: Some(plan.communication()),
+            communication: Some(communication),
             ..Prediction::new(self.name(), outcome.iteration(), groups, breakdown, bottleneck)
         })
     }

@@ -3,7 +3,7 @@
 //!
 //! [`Pass`] describes the computation of one worker in a step, [`Curve`] the time of an all-reduce as a function of
 //! its size, and [`Schedule`] the fusion of gradients into messages. [`osf`] computes the times of a step, and
-//! [`plan`] also lists every message. [`sf`] and [`csf`] are the paper's definition and its baseline without overlap;
+//! [`plan`] also lists every message, [`mean`] takes the mean over all phases of Horovod's cycles. [`sf`] and [`csf`] are the paper's definition and its baseline without overlap;
 //! [`optimum`] finds the best fusion. [`Liu2022`] applies the model to a scenario, including unequal workers.
 //!
 //! The paper numbers layers from the input (1) to the output (n). Here they are stored in the order of the backward
@@ -17,9 +17,9 @@ mod run;
 mod schedule;
 
 pub use method::{Liu2022, assumptions, passes, schedule};
-pub use optimum::optimum;
-pub use run::{osf, plan};
-pub use schedule::{Buffer, Flush, Outcome, Plan, Reading, Schedule};
+pub use optimum::{optimum, optimum_while};
+pub use run::{mean, osf, plan};
+pub use schedule::{Buffer, Flush, Mean, Outcome, Plan, Reading, Schedule};
 pub use stepcast_core::pass::{Layer, Pass};
 
 use stepcast_core::fitted::transfer::Curve;

@@ -3,29 +3,54 @@
 //! Time 0 is the end of the backward pass of layer n, which produces the first gradients. All-reduces run one at a
 //! time, in the order of the backward pass.
 
-use super::schedule::{Buffer, Flush, Outcome, Plan, Reading, Schedule};
+use super::schedule::{Buffer, Flush, Mean, Outcome, Plan, Reading, Schedule};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::{Layer, Pass};
 use stepcast_core::quantity::{Bytes, Seconds};
 
+/// Phase of a single step: the first gradients are ready in the middle of one of Horovod's cycles.
+const MIDDLE: f64 = 0.5;
+
+/// Phases of Horovod's cycles over which a mean step is taken.
+const PHASES: u32 = 32;
+
 /// The times of one step, computed without allocation.
 pub fn osf(pass: &Pass, update: &Curve, schedule: &Schedule) -> Outcome {
-    run(pass, update, schedule, |_| ())
+    run(pass, update, schedule, MIDDLE, |_| ())
 }
 
 /// The times of one step and all its messages.
 pub fn plan(pass: &Pass, update: &Curve, schedule: &Schedule) -> Plan {
+    plan_at(pass, update, schedule, MIDDLE)
+}
+
+/// The times of a mean step. Horovod's cycles go on from step to step, so any phase between them and the backward pass
+/// is equally likely; a single phase makes steps of almost equal length wait for almost no time or for a whole cycle.
+/// For all other schedules every step is the same.
+pub fn mean(pass: &Pass, update: &Curve, schedule: &Schedule) -> Mean {
+    let Schedule::Horovod { cycle, .. } = schedule else { return Mean::of(&plan(pass, update, schedule)) };
+    if *cycle <= Seconds::ZERO {
+        return Mean::of(&plan(pass, update, schedule));
+    }
+    let share = 1.0 / f64::from(PHASES);
+    let at = |phase: u32| Mean::of(&plan_at(pass, update, schedule, (f64::from(phase) + MIDDLE) * share));
+    (1..PHASES).fold(at(0), |sum, phase| sum.plus(&at(phase))).times(share)
+}
+
+fn plan_at(pass: &Pass, update: &Curve, schedule: &Schedule, phase: f64) -> Plan {
     let mut flushes = Vec::new();
-    let outcome = run(pass, update, schedule, |flush| flushes.push(flush));
+    let outcome = run(pass, update, schedule, phase, |flush| flushes.push(flush));
     Plan { flushes, outcome }
 }
 
-/// Runs through the backward pass once and passes every message to `sink`.
-fn run(pass: &Pass, update: &Curve, schedule: &Schedule, mut sink: impl FnMut(Flush)) -> Outcome {
+/// Runs through the backward pass once and passes every message to `sink`. The first gradients are ready when `phase`
+/// of one of Horovod's cycles has passed.
+fn run(pass: &Pass, update: &Curve, schedule: &Schedule, phase: f64, mut sink: impl FnMut(Flush)) -> Outcome {
     let mut channel = Channel { free: Seconds::ZERO, update };
     match *schedule {
         Schedule::Horovod { threshold, cycle, negotiation } => {
-            in_cycles(pass, &mut channel, threshold, cycle, negotiation, &mut sink);
+            let begun = cycle * -phase;
+            in_cycles(pass, &mut channel, threshold, (begun, cycle), negotiation, &mut sink);
         }
         _ => in_order(pass, &mut channel, schedule, &mut sink),
     }
@@ -106,17 +131,17 @@ fn in_order(pass: &Pass, channel: &mut Channel<'_>, schedule: &Schedule, sink: &
     }
 }
 
-/// Horovod's loop. When idle, it starts a cycle every `cycle`; the first gradient is ready in the middle of a cycle,
-/// the mean case.
+/// Horovod's loop. When idle, it starts a cycle every `cycle`; the last one before the first gradients started at
+/// `begun`.
 fn in_cycles(
     pass: &Pass,
     channel: &mut Channel<'_>,
     threshold: Bytes,
-    cycle: Seconds,
+    (begun, cycle): (Seconds, Seconds),
     negotiation: Seconds,
     sink: &mut impl FnMut(Flush),
 ) {
-    let mut tick = cycle * -0.5;
+    let mut tick = begun;
     let mut upcoming = ready_times(pass).peekable();
     while let Some(&(_, first_ready, _)) = upcoming.peek() {
         tick = (tick + cycle).max(channel.free);

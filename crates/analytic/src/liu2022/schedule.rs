@@ -193,12 +193,56 @@ impl Plan {
             let idle = flush.start - flush.negotiation - free;
             let waiting = idle.min(flush.start - flush.negotiation - flush.since).max(Seconds::ZERO);
             parts.wait += waiting;
-            parts.misc += idle - waiting;
+            // Rounding can make differences of equal times negative.
+            parts.misc += (idle - waiting).max(Seconds::ZERO);
             parts.negotiate += flush.negotiation;
             parts.allreduce += flush.end - flush.start;
             free = flush.end;
         }
-        parts.misc += self.outcome.update - free;
+        parts.misc += (self.outcome.update - free).max(Seconds::ZERO);
         parts
+    }
+}
+
+/// The times of a mean step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mean {
+    /// The times of the step.
+    pub outcome: Outcome,
+    /// Breakdown of the communication time.
+    pub communication: Communication,
+}
+
+impl Mean {
+    pub(super) fn of(plan: &Plan) -> Self {
+        Self { outcome: plan.outcome, communication: plan.communication() }
+    }
+
+    pub(super) fn plus(&self, other: &Self) -> Self {
+        self.with(other, |a, b| a + b)
+    }
+
+    pub(super) fn times(&self, factor: f64) -> Self {
+        self.with(self, |a, _| a * factor)
+    }
+
+    fn with(&self, other: &Self, both: impl Fn(Seconds, Seconds) -> Seconds) -> Self {
+        let (a, b) = (&self.outcome, &other.outcome);
+        let (c, d) = (&self.communication, &other.communication);
+        Self {
+            outcome: Outcome {
+                computing: both(a.computing, b.computing),
+                update: both(a.update, b.update),
+                overlap: both(a.overlap, b.overlap),
+                after: both(a.after, b.after),
+            },
+            communication: Communication {
+                negotiate: both(c.negotiate, d.negotiate),
+                wait: both(c.wait, d.wait),
+                allreduce: both(c.allreduce, d.allreduce),
+                misc: both(c.misc, d.misc),
+                exposed: both(c.exposed, d.exposed),
+            },
+        }
     }
 }

@@ -10,9 +10,8 @@ use super::threads::Threads;
 use crate::collectives::{AllReduce, Fabric};
 use stepcast_core::compute::{host_to_device, memory_efficiency};
 use stepcast_core::fault::Fault;
-use stepcast_core::model::{Model, zoo};
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
-use stepcast_core::scenario::{ASSUMED_HOST_MEMORY_RATE, KernelTimes, ModelSource, Scenario};
+use stepcast_core::scenario::{ASSUMED_HOST_MEMORY_RATE, KernelTimes, Scenario};
 use stepcast_core::speed::Speed;
 
 /// Bytes per parameter or gradient.
@@ -29,7 +28,7 @@ pub struct Assumed {
     pub by_device: bool,
 }
 
-/// SPRINT's threads for a scenario with one group of workers.
+/// SPRINT's threads for a scenario whose workers are all alike.
 pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Fault> {
     let cluster = &scenario.cluster;
     let group = &cluster.groups[0];
@@ -37,8 +36,9 @@ pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Fault> {
     let mut assumed = Assumed::default();
 
     // Fewer workers than a node holds form one node.
-    let gpus = cluster.workers_per_node().min(group.count);
-    let nodes = group.count / gpus;
+    let workers = u32::try_from(cluster.workers()).unwrap_or(u32::MAX);
+    let gpus = cluster.workers_per_node().min(workers);
+    let nodes = workers / gpus;
     let batch = scenario.batch(0);
     let parameters = scenario.workload.parameters as f64;
     let slice = parameters / f64::from(nodes);
@@ -128,13 +128,8 @@ fn by_kernels(scenario: &Scenario, times: &KernelTimes, batch: u32) -> Result<(S
             "give `compute-gradient` instead, or a chain of convolutions, pooling and linear layers",
         )
     };
-    let model: Model = match &scenario.source {
-        ModelSource::Zoo(name) => zoo::build(name).map_err(|error| refuse(error.to_string()))?,
-        ModelSource::Custom(file) | ModelSource::Onnx { file, .. } => {
-            file.build().map_err(|error| refuse(error.to_string()))?
-        }
-        ModelSource::Profile { .. } => return Err(refuse("a profile has no layers".to_owned())),
-    };
-    let structure = Structure::of(&model).map_err(|error| refuse(error.to_string()))?;
+    let graph = scenario.workload.graph.as_ref();
+    let model = graph.ok_or_else(|| refuse("a profile has no layers".to_owned()))?;
+    let structure = Structure::of(model).map_err(|error| refuse(error.to_string()))?;
     Ok(gradient_time(&structure, times, batch))
 }

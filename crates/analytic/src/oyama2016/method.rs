@@ -4,7 +4,8 @@ use super::estimate::{Assumed, threads};
 use super::steady::{SHORT, Steady};
 use stepcast_core::compute;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::Method;
+use stepcast_core::machine::WorkerGroup;
+use stepcast_core::method::{Method, without_plan};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Prediction, Updating, Warning};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
@@ -34,6 +35,7 @@ impl Method for Oyama2016 {
         let refuse = |key, reason: String, remedy: &str| {
             Err(Fault::in_key(key, format!("Oyama 2016 {reason}"), remedy))
         };
+        without_plan("Oyama 2016", scenario)?;
         if scenario.profile().is_some() {
             return refuse(
                 "model.profile",
@@ -63,16 +65,16 @@ impl Method for Oyama2016 {
             );
         }
         let cluster = &scenario.cluster;
-        let [group] = &cluster.groups[..] else {
+        if !are_alike(scenario) {
             return refuse(
                 "cluster.workers",
                 "models workers that are all alike".to_owned(),
-                "keep one group of workers",
+                "keep one group of workers, or groups that differ in nothing but their counts",
             );
-        };
-        let per_node = cluster.workers_per_node();
-        if group.count > per_node && !group.count.is_multiple_of(per_node) {
-            let reason = format!("models full nodes, and {per_node} does not divide {}", group.count);
+        }
+        let (workers, per_node) = (cluster.workers(), u64::from(cluster.workers_per_node()));
+        if workers > per_node && !workers.is_multiple_of(per_node) {
+            let reason = format!("models full nodes, and {per_node} does not divide {workers}");
             return refuse("cluster.nodes.workers", reason, "use a number of workers that fills every node");
         }
         Ok(())
@@ -89,15 +91,16 @@ impl Method for Oyama2016 {
             )
         })?;
         let computing = threads.load_images + threads.deform_images + threads.compute;
-        let group = GroupReport {
-            group: 0,
-            count: scenario.cluster.groups[0].count,
+        let report = |(index, group): (usize, &WorkerGroup)| GroupReport {
+            group: index,
+            count: group.count,
             batch: threads.batch,
             compute: computing,
             ready: Seconds::ZERO,
             // No worker waits for another, so a slower worker always lowers the throughput.
             slack: Some(0.0),
         };
+        let groups = scenario.cluster.groups.iter().enumerate().map(report).collect();
         let bottleneck =
             if computing * 2.0 >= steady.gpu { Bottleneck::Compute } else { Bottleneck::HostCopy };
         let breakdown = steady.times.gpu_parts();
@@ -110,9 +113,20 @@ impl Method for Oyama2016 {
         Ok(Prediction {
             warnings: warnings(scenario, &assumed, &steady),
             updating: Some(Box::new(updating)),
-            ..Prediction::new(self.name(), steady.gpu, vec![group], breakdown, bottleneck)
+            ..Prediction::new(self.name(), steady.gpu, groups, breakdown, bottleneck)
         })
     }
+}
+
+/// Whether groups of workers differ in nothing but their counts and prices.
+fn are_alike(scenario: &Scenario) -> bool {
+    let [first, others @ ..] = &scenario.cluster.groups[..] else { return false };
+    let alike = |(index, group): (usize, &WorkerGroup)| {
+        let (count, batch, price) = (first.count, first.batch, first.price);
+        let same = WorkerGroup { count, batch, price, ..group.clone() };
+        same == *first && scenario.batch(index) == scenario.batch(0)
+    };
+    (1..).zip(others).all(alike)
 }
 
 fn warnings(scenario: &Scenario, assumed: &Assumed, steady: &Steady) -> Vec<Warning> {

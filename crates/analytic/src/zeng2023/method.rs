@@ -69,8 +69,10 @@ struct Worker {
     /// The part of `step` before the push begins: all of it on a CPU (Algorithm 1), up to the first gradient on a GPU
     /// (line 3 of Algorithm 2).
     until_push: Seconds,
-    /// One push to or pull from the fullest server (eqs. 30 and 31).
+    /// The time for which one push to or pull from the fullest server occupies that server's port (eqs. 30 and 31).
     to_server: TransferCost,
+    /// The same for the worker's own port and all servers; none where it cannot be the limit.
+    own: Option<TransferCost>,
 }
 
 /// One worker per group; this is the only pass over the scenario's groups.
@@ -92,8 +94,11 @@ fn workers(scenario: &Scenario) -> Vec<Worker> {
             false => Seconds::ZERO,
         };
         let fixed = network.latency + network.startup;
-        let to_server = TransferCost { fixed, ..step::payload(&scenario.cluster, group, share) };
-        Worker { count: group.count, batch, host_to_device, step, until_push, to_server }
+        let cluster = &scenario.cluster;
+        let to_server = TransferCost { fixed, ..step::server_payload(cluster, share) };
+        let own = step::is_worker_limited(cluster, group)
+            .then(|| TransferCost { fixed, ..step::worker_payload(cluster, group, workload.bytes()) });
+        Worker { count: group.count, batch, host_to_device, step, until_push, to_server, own }
     };
     scenario.cluster.groups.iter().enumerate().map(worker).collect()
 }
@@ -109,9 +114,9 @@ impl Worker {
         self.host_to_device * steps + self.computing(steps)
     }
 
-    /// One push or pull of all parameters, which are `shares` times the data of the fullest server.
-    fn everything(&self, shares: f64) -> TransferCost {
-        TransferCost { fixed: self.to_server.fixed, ..self.to_server.times(shares) }
+    /// One push or pull of all parameters without other workers: by the slower of the two ports.
+    fn undisturbed(&self) -> TransferCost {
+        self.own.filter(|own| own.total() > self.to_server.total()).unwrap_or(self.to_server)
     }
 }
 
@@ -130,20 +135,13 @@ fn alone(worker: &Worker) -> Round {
     Round { compute: worker.step, host_to_device: worker.host_to_device, ..Round::default() }
 }
 
-/// All parameters divided by those of the fullest server.
-fn shares(scenario: &Scenario) -> f64 {
-    scenario.workload.bytes() / placement::largest_share(&scenario.workload, scenario.cluster.servers)
-}
-
 /// The queue of both algorithms, and the slack of every group.
 ///
-/// With several servers the fullest one finishes last, unless a worker's own port, which carries the traffic of all
-/// servers, is even slower.
+/// With several servers the fullest one finishes last. A worker's own port carries the traffic of all servers and of no
+/// other worker: where it is slower than a server's, the server serves several workers at once, and the step lasts at
+/// least as long as that port needs by itself.
 fn parameter_server(scenario: &Scenario, workers: &[Worker]) -> (Round, Vec<f64>) {
     let steps = step::steps_per_round(scenario.strategy.synchronisation);
-    let several_servers = scenario.cluster.servers.count > 1;
-    let shares = shares(scenario);
-
     let mut arrivals: Vec<Arrival> = Vec::with_capacity(workers.len());
     let mut pull = TransferCost::default();
     for (index, worker) in workers.iter().enumerate() {
@@ -170,21 +168,20 @@ fn parameter_server(scenario: &Scenario, workers: &[Worker]) -> (Round, Vec<f64>
     };
 
     let mut end = drained.end;
-    for worker in workers.iter().filter(|_| several_servers) {
-        let everything = worker.everything(shares);
-        if worker.ready(steps) + everything.total() > end {
-            end = worker.ready(steps) + everything.total();
+    for (worker, own) in workers.iter().filter_map(|worker| Some((worker, worker.own?))) {
+        if worker.ready(steps) + own.total() > end {
+            end = worker.ready(steps) + own.total();
             round = Round {
                 compute: worker.computing(steps),
                 host_to_device: worker.host_to_device * steps,
-                push: everything,
+                push: own,
                 queueing: TransferCost::default(),
                 worker_link: true,
                 ..round
             };
         }
-        if everything.total() > round.pull.total() {
-            round.pull = everything;
+        if own.total() > round.pull.total() {
+            round.pull = own;
             round.worker_link = true;
         }
     }
@@ -194,8 +191,7 @@ fn parameter_server(scenario: &Scenario, workers: &[Worker]) -> (Round, Vec<f64>
         latest[arrival.owner as usize] = time;
     }
     let slack = workers.iter().zip(latest).map(|(worker, latest)| {
-        let latest =
-            if several_servers { latest.min(end - worker.everything(shares).total()) } else { latest };
+        let latest = worker.own.map_or(latest, |own| latest.min(end - own.total()));
         ((latest - worker.ready(steps)) / worker.computing(steps)).max(0.0)
     });
     (round, slack.collect())
@@ -208,10 +204,9 @@ fn premature_end(scenario: &Scenario, workers: &[Worker], round: &Round) -> Opti
         return None;
     }
     let steps = step::steps_per_round(scenario.strategy.synchronisation);
-    let shares = shares(scenario);
     let pushed = round.total() - round.pull.total();
     let (index, shortfall) = workers.iter().enumerate().find_map(|(index, worker)| {
-        let segment = worker.everything(shares).payload() / f64::from(scenario.workload.tensors);
+        let segment = worker.undisturbed().payload() / f64::from(scenario.workload.tensors);
         let earliest = (worker.host_to_device + worker.step) * steps + segment;
         (earliest > pushed).then_some((index, earliest - pushed))
     })?;

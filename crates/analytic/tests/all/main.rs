@@ -14,4 +14,6 @@ mod fusion;
 mod liu2022;
 mod logs;
 mod oyama2016;
+mod ports;
+mod transformer;
 mod zeng2023;

@@ -1,6 +1,6 @@
 //! Flags of `import`.
 
-use super::numbers::Size;
+use super::numbers::{Memory, Size};
 use clap::{Args, value_parser};
 use std::path::PathBuf;
 
@@ -51,6 +51,10 @@ pub(crate) struct Import {
     /// File to write: a profile (.json, .json.gz), or for a model a scenario (.toml)
     #[arg(short, long, value_name = "PROFILE.json", required_unless_present = "summary")]
     pub(crate) output: Option<PathBuf>,
+
+    /// Most memory to use, such as "2 GiB" [default: 512 MiB, or eight times the size of the files]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_memory: Option<Memory>,
 
     /// Only show the contents; write nothing
     #[arg(long, conflicts_with = "output")]

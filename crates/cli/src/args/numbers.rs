@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::MAX_WORKERS;
 
 /// Most numbers of workers that one scaling table may have.
@@ -65,6 +66,22 @@ impl FromStr for Size {
         let (name, length) = text.split_once('=').ok_or_else(wrong)?;
         let length = length.trim().parse().ok().filter(|length| *length > 0).ok_or_else(wrong)?;
         if name.trim().is_empty() { Err(wrong()) } else { Ok(Self(name.trim().to_owned(), length)) }
+    }
+}
+
+/// An amount of memory in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Memory(pub(crate) u64);
+
+impl FromStr for Memory {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bytes: Bytes = text.parse().map_err(|_| format!("\"{text}\" is no size; write \"2 GiB\""))?;
+        match (1e6..1e15).contains(&bytes.get()) {
+            true => Ok(Self(bytes.get() as u64)),
+            false => Err("memory lies between 1 MB and 1000 TB".to_owned()),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Flags of `predict`.
 
 use super::numbers::{Workers, percent};
-use super::scenario::ScenarioFlags;
+use super::scenario::{ScenarioFlags, SimulationFlags};
 use clap::{Args, value_parser};
 use std::path::PathBuf;
 
@@ -27,6 +27,9 @@ The keys of a scenario file are in docs/scenario.md.";
 pub(crate) struct Predict {
     #[command(flatten)]
     pub(crate) about: ScenarioFlags,
+
+    #[command(flatten)]
+    pub(crate) simulation: SimulationFlags,
 
     /// Method of prediction; auto takes the first that applies
     #[arg(long, value_name = "NAME", default_value = "auto")]

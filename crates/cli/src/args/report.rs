@@ -1,6 +1,6 @@
 //! Flags of `report`.
 
-use super::scenario::ScenarioFlags;
+use super::scenario::{ScenarioFlags, SimulationFlags};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -17,6 +17,9 @@ The file is self-contained: plots, tables, inputs and the command that reproduce
 pub(crate) struct Report {
     #[command(flatten)]
     pub(crate) about: ScenarioFlags,
+
+    #[command(flatten)]
+    pub(crate) simulation: SimulationFlags,
 
     /// Method of prediction; auto takes the first that applies
     #[arg(long, value_name = "NAME", default_value = "auto")]

@@ -4,10 +4,11 @@ mod progress;
 
 use super::json;
 use crate::Answer;
-use crate::args::{Import, Size};
+use crate::args::{Import, Memory, Size};
 use crate::render::import;
 use crate::render::screen::Screen;
 use progress::Bar;
+use std::ops::ControlFlow;
 use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_trace::{Options, Overview, is_profile, is_scenario, usual_name};
@@ -21,7 +22,11 @@ pub(super) fn run(flags: &Import, as_json: bool, screen: &Screen) -> anyhow::Res
         batch: flags.batch,
         graphs: flags.graphs.as_deref(),
         sizes: &flags.sizes.iter().map(|Size(name, length)| (name.clone(), *length)).collect(),
-        watch: &|progress| bar.show(progress),
+        watch: &|progress| {
+            bar.show(progress);
+            ControlFlow::Continue(())
+        },
+        max_memory: flags.max_memory.map(|Memory(bytes)| bytes),
     };
     let mut imported = stepcast_trace::import(&flags.traces, &options)?;
     bar.finish();

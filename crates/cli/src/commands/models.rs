@@ -8,6 +8,7 @@ use crate::render::screen::Screen;
 use anyhow::Context;
 use serde::Serialize;
 use stepcast_core::fault::Fault;
+use stepcast_core::model::transformer::{self, Parameters, Transformer, TransformerSection};
 use stepcast_core::model::zoo::{self, Entry};
 use stepcast_core::model::{Counting, Layer, Model};
 use stepcast_core::suggest;
@@ -44,7 +45,9 @@ fn show(name: &str, layers: bool, as_json: bool, screen: &Screen) -> anyhow::Res
     let built = entry.build().with_context(|| format!("the zoo's {} is broken", entry.name))?;
     if as_json {
         let layers = layers.then(|| built.layers().iter().map(LayerRow::of).collect());
-        return json(&Details { totals: Totals::of(entry, &built), by_kind: Kinds::of(&built), layers });
+        let transformer = transformer::zoo::find(entry.name).map(|shape| Shape::of(entry.name, &shape));
+        let (totals, by_kind) = (Totals::of(entry, &built), Kinds::of(&built));
+        return json(&Details { totals, by_kind, transformer, layers });
     }
     Ok(model::show(entry, &built, layers, screen).into())
 }
@@ -112,6 +115,8 @@ struct Details<'a> {
     /// Forward operations of the layout, without adjustments, by kind.
     by_kind: Kinds,
     #[serde(skip_serializing_if = "Option::is_none")]
+    transformer: Option<Shape>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     layers: Option<Vec<LayerRow<'a>>>,
 }
 
@@ -136,6 +141,53 @@ impl Kinds {
             normalisation: cost.normalisation,
             elementwise: cost.elementwise,
         }
+    }
+}
+
+/// A transformer by its shape.
+#[derive(Serialize)]
+struct Shape {
+    /// As `[model.transformer]` has it.
+    shape: TransformerSection,
+    active_parameters: u64,
+    parts: Vec<PartRow>,
+}
+
+impl Shape {
+    fn of(name: &str, shape: &Transformer) -> Self {
+        let parts = shape.parts();
+        let single = |part, parameters| PartRow::of(part, "model", parameters, 1);
+        let mut rows = vec![single("embedding", parts.embedding)];
+        for (kind, (layer, count)) in [("dense layer", &parts.dense), ("expert layer", &parts.expert)] {
+            rows.extend(layer.parts.iter().map(|part| PartRow::of(part.name, kind, part.parameters, *count)));
+        }
+        rows.extend([single("final norm", parts.final_norm), single("output", parts.output)]);
+        rows.retain(|row| row.count > 0 && row.parameters > 0);
+        Self { shape: shape.section(name), active_parameters: shape.active_parameters(), parts: rows }
+    }
+}
+
+#[derive(Serialize)]
+struct PartRow {
+    part: &'static str,
+    of: &'static str,
+    /// Of one such part.
+    parameters: u64,
+    count: u64,
+    /// Divided by tensor parallelism.
+    tensor: u64,
+    /// Divided by tensor parallelism in whole key-value heads.
+    key_value: u64,
+    /// Divided by expert parallelism.
+    expert: u64,
+    /// On every rank.
+    every: u64,
+}
+
+impl PartRow {
+    fn of(part: &'static str, of: &'static str, parameters: Parameters, count: u64) -> Self {
+        let Parameters { tensor, key_value, expert, every } = parameters;
+        Self { part, of, parameters: parameters.total(), count, tensor, key_value, expert, every }
     }
 }
 

@@ -10,7 +10,7 @@ use stepcast_report::adapters;
 use stepcast_study::{Extent, Prepared};
 
 pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    let request = Request::of(&flags.about)?;
+    let request = Request::simulated(&flags.about, &flags.simulation)?;
     let prepared = request.prepare(&flags.method)?;
     let Prepared { scenario, method } = &prepared;
     flags.plot.as_deref().map(plot::check).transpose()?;

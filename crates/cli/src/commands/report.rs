@@ -24,7 +24,7 @@ pub(super) fn run(flags: &Report, as_json: bool, screen: &Screen) -> anyhow::Res
         let reason = "a report is an HTML file, and its name ends in .html";
         return Err(Fault::new(reason, "use a name such as report.html").at(place()).into());
     }
-    let request = Request::of(&flags.about)?;
+    let request = Request::simulated(&flags.about, &flags.simulation)?;
     let prepared = request.prepare(&flags.method)?;
     let Prepared { scenario, method } = &prepared;
     let forecast = request.forecast(&prepared, &Extent::default())?;
@@ -44,7 +44,7 @@ pub(super) fn run(flags: &Report, as_json: bool, screen: &Screen) -> anyhow::Res
 fn command(flags: &Report) -> String {
     let mut words = vec!["stepcast".to_owned(), "report".to_owned()];
     words.extend(flags.about.scenario.as_deref().map(quoted));
-    for change in &flags.about.overrides {
+    for change in &flags.simulation.changes(&flags.about) {
         words.extend(["--set".to_owned(), quoted(change)]);
     }
     if flags.method != "auto" {

@@ -1,12 +1,16 @@
 //! The request from a command's flags: a scenario from a file, from standard input or built in, or a profile alone.
 
-use crate::args::ScenarioFlags;
+use crate::args::{ScenarioFlags, SimulationFlags};
 use crate::render::error::in_scenario;
+use indicatif::ProgressBar;
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
+use stepcast_core::prediction::Prediction;
 use stepcast_core::scenario::{Override, Scenario};
+use stepcast_report::format::count;
 use stepcast_study::explore::sweep::{Axis, Variants, VaryError};
-use stepcast_study::{Extent, Forecast, MethodChoice, Prepared, Stopped, unwatched};
+use stepcast_study::{Extent, Forecast, MethodChoice, Prepared, Progress};
 
 /// A request, with the flags that make it.
 pub(super) struct Request {
@@ -19,6 +23,11 @@ impl Request {
     /// The request that the flags of a command make.
     pub(super) fn of(flags: &ScenarioFlags) -> Result<Self, Fault> {
         Self::read(flags.scenario.as_deref(), &flags.overrides)
+    }
+
+    /// The same with flags for simulations.
+    pub(super) fn simulated(flags: &ScenarioFlags, simulation: &SimulationFlags) -> Result<Self, Fault> {
+        Self::read(flags.scenario.as_deref(), &simulation.changes(flags))
     }
 
     /// Reads the text and the overrides.
@@ -55,12 +64,23 @@ impl Request {
         prepared.map_err(|fault| self.placed(fault))
     }
 
-    /// The forecast of what was prepared.
+    /// The forecast of what was prepared. On a terminal, estimates show until they have settled.
     pub(super) fn forecast(&self, prepared: &Prepared, extent: &Extent) -> Result<Forecast, Fault> {
-        self.inner.forecast(prepared, extent, &unwatched).map_err(|stopped| match stopped {
-            Stopped::Fault(fault) => self.placed(fault),
-            Stopped::Cancelled => Fault::new(stopped.to_string(), ""),
-        })
+        let line = ProgressBar::new_spinner();
+        let watch = |progress: Progress<'_>| {
+            match progress {
+                Progress::Working => line.tick(),
+                Progress::Estimate(prediction) => line.set_message(settling(prediction)),
+                Progress::Predicted(prediction) => {
+                    let (figures, workers) = (figures(prediction), count(prediction.workers));
+                    line.set_message(format!("workers: {workers}, {figures}"));
+                }
+            }
+            ControlFlow::Continue(())
+        };
+        let forecast = self.inner.forecast(prepared, extent, &watch);
+        line.finish_and_clear();
+        forecast.map_err(|stopped| self.placed(stopped.into()))
     }
 
     /// The scenario at every combination of the axes' values; `flag` is what names an axis.
@@ -95,4 +115,18 @@ impl Request {
 /// The method that `--method` names.
 pub(super) fn method_choice(name: &str) -> Result<MethodChoice, Fault> {
     MethodChoice::named(name).map_err(|fault| fault.at(format!("--method {name}")))
+}
+
+/// The figures of a prediction, in brief.
+fn figures(prediction: &Prediction) -> String {
+    format!("{}, {} a step", prediction.throughput.human(), prediction.iteration.human())
+}
+
+/// An estimate that is being refined, with its interval.
+fn settling(prediction: &Prediction) -> String {
+    let width = prediction.simulation.as_deref().map(|simulation| {
+        let [low, high] = simulation.throughput_interval;
+        format!(" ±{:.1} %", 50.0 * (high - low) / prediction.throughput.get())
+    });
+    format!("{}{}: refining", figures(prediction), width.unwrap_or_default())
 }

@@ -3,7 +3,7 @@
 use super::request::{Request, method_choice};
 use super::sweep::{axes, progress};
 use super::{json, plot, signal};
-use crate::args::{ScenarioFlags, Search};
+use crate::args::Search;
 use crate::render::screen::Screen;
 use crate::render::search as text;
 use crate::{Answer, End};
@@ -32,8 +32,7 @@ pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Res
         }
     }
     vary.extend(flags.vary.iter().cloned());
-    let about = ScenarioFlags { scenario: flags.about.scenario.clone(), overrides };
-    let request = Request::of(&about)?;
+    let request = Request::read(flags.about.scenario.as_deref(), &overrides)?;
     let variants = request.variants(axes(&vary)?, "--vary")?;
     if let Some(path) = &flags.plot {
         has_costs(variants.first(), path)?;
@@ -41,7 +40,7 @@ pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Res
     let goal = Goal { objective: flags.minimize, constraints };
     let effort = Effort { how: flags.how, budget: flags.budget, seed: flags.seed };
     let choice = method_choice(&flags.method)?;
-    signal::listen();
+    signal::listen("Stopped before anything was found.");
     let bar = progress(u64::try_from(variants.grid().points()).unwrap_or(u64::MAX));
     let report = on_threads(flags.threads, || {
         search(&variants, choice, &goal, effort, &mut |progress| {

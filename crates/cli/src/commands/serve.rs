@@ -6,14 +6,21 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use stepcast_core::fault::Fault;
-use stepcast_web::{Access, Ended, Options, serve};
+use stepcast_web::{Access, Ended, Options, Token, serve};
 
 pub(super) fn run(flags: &Serve, as_json: bool) -> anyhow::Result<Answer> {
-    let options = Options { bind: flags.bind, port: flags.port };
+    let options = Options { bind: flags.bind, port: flags.port, token: flags.token.clone() };
     let ready = |address: SocketAddr| {
-        announce(address, as_json);
+        let query = flags.token.as_ref().map_or(String::new(), Token::query);
+        let link = format!("http://{address}/{query}");
+        announce(&link, as_json);
+        if flags.token.is_none() && Access::of(address.ip()) == Access::Network {
+            say(
+                "Everyone who can reach this address can use it; with --token, only those who have the link.\n",
+            );
+        }
         if flags.open {
-            open(address);
+            open(&link);
         }
     };
     let stopping = || say("Finishing running requests; press Ctrl-C again to stop them.\n");
@@ -32,18 +39,12 @@ pub(super) fn run(flags: &Serve, as_json: bool) -> anyhow::Result<Answer> {
 }
 
 /// Says where the page is: on standard output at once, as the command does not end.
-fn announce(address: SocketAddr, as_json: bool) {
+fn announce(link: &str, as_json: bool) {
     let mut stdout = io::stdout().lock();
-    let text = if as_json {
-        format!("{}\n", serde_json::json!({ "url": format!("http://{address}/") }))
-    } else {
-        format!("http://{address}/\n")
-    };
+    let text =
+        if as_json { format!("{}\n", serde_json::json!({ "url": link })) } else { format!("{link}\n") };
     // A closed standard output must not keep the server from running.
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    if Access::of(address.ip()) == Access::Network {
-        say("Everyone who can reach this address can use it: there is no password.\n");
-    }
 }
 
 fn say(text: &str) {
@@ -51,7 +52,7 @@ fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-fn open(address: SocketAddr) {
+fn open(link: &str) {
     let program = if cfg!(target_os = "macos") {
         "open"
     } else if cfg!(windows) {
@@ -60,12 +61,7 @@ fn open(address: SocketAddr) {
         "xdg-open"
     };
     let quiet = Stdio::null;
-    let started = Command::new(program)
-        .arg(format!("http://{address}/"))
-        .stdin(quiet())
-        .stdout(quiet())
-        .stderr(quiet())
-        .spawn();
+    let started = Command::new(program).arg(link).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn();
     if started.is_err() {
         say("No browser could be started: open the address above.\n");
     }

@@ -1,20 +1,43 @@
-//! Ctrl-C: the first lets a long command end cleanly, the second ends the program at once.
+//! Ctrl-C: the first lets a long command end cleanly if it can at once, the second ends the program.
 
+use std::io::{self, Write};
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Time for a command to end cleanly; what it computes then is abandoned.
+const PATIENCE: Duration = Duration::from_millis(800);
+
+/// What a shell expects of a program that Ctrl-C has ended.
+const INTERRUPTED_CODE: i32 = 130;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+static WRITING: Mutex<()> = Mutex::new(());
 
-/// Handles Ctrl-C from now on. Where no handler can be set, Ctrl-C ends the program as usual.
-pub(super) fn listen() {
-    let _ = ctrlc::set_handler(|| {
+/// Handles Ctrl-C from now on; `farewell` is said if the command does not end by itself in time. Where no handler can be
+/// set, Ctrl-C ends the program as usual.
+pub(super) fn listen(farewell: &'static str) {
+    let _ = ctrlc::set_handler(move || {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
-            process::exit(130);
+            process::exit(INTERRUPTED_CODE);
         }
+        thread::sleep(PATIENCE);
+        let _nothing_is_half_written = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+        // If standard error is closed, nobody can be told.
+        let _ = writeln!(io::stderr(), "{farewell}");
+        process::exit(INTERRUPTED_CODE);
     });
 }
 
 /// Whether Ctrl-C was pressed.
 pub(super) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// Writes something that Ctrl-C does not leave half written.
+pub(super) fn whole<T>(write: impl FnOnce() -> T) -> T {
+    let _held = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    write()
 }

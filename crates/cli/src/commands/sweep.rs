@@ -15,10 +15,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 use stepcast_report::adapters::{MOST_ACROSS, MOST_CELLS, Swept};
 use stepcast_report::format::{count, duration, name};
-use stepcast_study::MethodChoice;
-use stepcast_study::explore::sweep::{
-    Axis, Format, Output, SweepRow, Variants, fingerprint, on_threads, rows,
-};
+use stepcast_study::explore::sweep::{Agreement, Axis, Format, Output, SweepRow, Variants, on_threads, rows};
 
 /// More points than this need a limit.
 const MOST_POINTS: u128 = 10_000_000;
@@ -35,19 +32,22 @@ pub(super) fn run(flags: &Sweep, as_json: bool, screen: &Screen) -> anyhow::Resu
     let mut drawn = flags.plot.as_deref().map(|path| drawable(path, &axes)).transpose()?;
     let request = Request::of(&flags.about)?;
     let variants = request.variants(axes, "--vary")?;
-    let choice = method_choice(&flags.method)?;
-    let points = limited(flags, &variants, choice)?;
-    signal::listen();
+    let agreement = Agreement::of(&variants, method_choice(&flags.method)?);
+    let points = limited(flags, &variants, &agreement)?;
+    signal::listen(match flags.output {
+        Some(_) => "Stopped; the rows so far are kept, and --resume continues there.",
+        None => "Stopped.",
+    });
     let bar = progress(points);
     let mut answer = on_threads(flags.threads, || match (&flags.output, format) {
         (Some(path), Some(format)) => {
-            let print = fingerprint(&variants, &flags.method)?;
-            let output = Output::open(path, format, &variants, &print, (flags.resume, flags.force)).map_err(
-                |error| Fault::new(error.reason, error.remedy).at(format!("-o {}", path.display())),
-            )?;
-            into_file(&variants, choice, points, output, &bar, &mut drawn, (as_json, screen))
+            let output = Output::open(path, format, &variants, &agreement, (flags.resume, flags.force))
+                .map_err(|error| {
+                    Fault::new(error.reason, error.remedy).at(format!("-o {}", path.display()))
+                })?;
+            into_file(&variants, &agreement, points, output, &bar, &mut drawn, (as_json, screen))
         }
-        _ => onto_screen(&variants, choice, points, &bar, &mut drawn, (as_json, screen)),
+        _ => onto_screen(&variants, &agreement, points, &bar, &mut drawn, (as_json, screen)),
     })?;
     if let (Some(path), Some(drawn)) = (&flags.plot, drawn) {
         plot::write(path, &drawn.svg(&name(variants.first().name())))?;
@@ -101,13 +101,13 @@ pub(super) fn progress(points: u64) -> ProgressBar {
 }
 
 /// How many points there are to predict.
-fn limited(flags: &Sweep, variants: &Variants<'_>, choice: MethodChoice) -> Result<u64, Fault> {
+fn limited(flags: &Sweep, variants: &Variants<'_>, agreement: &Agreement) -> Result<u64, Fault> {
     let all = variants.grid().points();
     if let Some(limit) = flags.limit {
         return Ok(u64::try_from(all).map_or(limit, |all| all.min(limit)));
     }
     if all > MOST_POINTS {
-        let each = trial(variants, choice);
+        let each = trial(variants, agreement);
         let long = duration(Seconds::new(each.as_secs_f64() * all as f64));
         let number = u64::try_from(all).map_or_else(|_| format!("{:.1e}", all as f64), count);
         let reason = format!("the sweep has {number} points, which would take about {long}");
@@ -122,12 +122,12 @@ fn limited(flags: &Sweep, variants: &Variants<'_>, choice: MethodChoice) -> Resu
 }
 
 /// Time of one point, measured on the first ones.
-fn trial(variants: &Variants<'_>, choice: MethodChoice) -> Duration {
+fn trial(variants: &Variants<'_>, agreement: &Agreement) -> Duration {
     let since = Instant::now();
     let mut done = 0;
     let ended = rows(
         variants,
-        choice,
+        agreement,
         0..TRIAL.0,
         |_| (),
         |rows| {
@@ -141,7 +141,7 @@ fn trial(variants: &Variants<'_>, choice: MethodChoice) -> Duration {
 
 fn into_file(
     variants: &Variants<'_>,
-    choice: MethodChoice,
+    agreement: &Agreement,
     points: u64,
     output: Output,
     bar: &ProgressBar,
@@ -154,12 +154,13 @@ fn into_file(
     bar.reset_eta();
     let each = |row: SweepRow| (output.format.line(variants, &row), row);
     let mut writer = output.writer;
-    let ended = rows(variants, choice, begun..points.max(begun), each, |rows| {
+    let ended = rows(variants, agreement, begun..points.max(begun), each, |rows| {
         if let Some(drawn) = drawn {
             rows.iter().for_each(|(_, row)| drawn.see(row));
         }
         let lines: io::Result<Vec<Vec<u8>>> = rows.into_iter().map(|(line, _)| line).collect();
-        let appended = lines.and_then(|lines| writer.append(&lines.concat(), lines.len() as u64));
+        let appended =
+            lines.and_then(|lines| signal::whole(|| writer.append(&lines.concat(), lines.len() as u64)));
         if let Err(error) = appended {
             failed = Some(error);
             return ControlFlow::Break(());
@@ -173,7 +174,8 @@ fn into_file(
         let place = format!("-o {}", output.path.display());
         return Err(Fault::new(format!("cannot write: {error}"), remedy).at(place).into());
     }
-    let written = text::Written { path: &output.path, begun, rows: writer.rows, points };
+    let written =
+        text::Written { path: &output.path, begun, rows: writer.rows, points, methods: agreement.methods() };
     let end = if ended.is_break() && writer.rows < points { End::Interrupted } else { End::Done };
     let text = if as_json { written.json()? } else { written.render(screen) };
     Ok(Answer { text, end })
@@ -181,7 +183,7 @@ fn into_file(
 
 fn onto_screen(
     variants: &Variants<'_>,
-    choice: MethodChoice,
+    agreement: &Agreement,
     points: u64,
     bar: &ProgressBar,
     drawn: &mut Option<Swept>,
@@ -191,7 +193,7 @@ fn onto_screen(
     let mut failed = None;
     let mut shown = text::Shown::new(points);
     let each = |row: SweepRow| (as_json.then(|| Format::JsonLines.line(variants, &row)), row);
-    let ended = rows(variants, choice, 0..points, each, |rows| {
+    let ended = rows(variants, agreement, 0..points, each, |rows| {
         bar.inc(rows.len() as u64);
         for (line, row) in rows {
             if let Some(drawn) = drawn {
@@ -210,6 +212,6 @@ fn onto_screen(
         return Err(error.into());
     }
     let end = if ended.is_break() { End::Interrupted } else { End::Done };
-    let text = if as_json { String::from_utf8(lines)? } else { shown.render(variants, screen) };
+    let text = if as_json { String::from_utf8(lines)? } else { shown.render(variants, agreement, screen) };
     Ok(Answer { text, end })
 }

@@ -4,6 +4,7 @@ use super::screen::Screen;
 use super::{blocks, table};
 use stepcast_core::method::Method;
 use stepcast_core::scenario::Scenario;
+use stepcast_report::format::plain;
 use stepcast_report::sentences;
 use stepcast_report::tables::forecast as tables;
 use stepcast_study::Forecast;
@@ -24,7 +25,7 @@ pub(crate) fn render(
 }
 
 fn bottleneck(forecast: &Forecast, screen: &Screen) -> String {
-    let mut text = screen.paragraph(2, &forecast.advice.sentence);
+    let mut text = screen.paragraph(2, &plain(&forecast.advice.sentence));
     if let Some(sentence) = sentences::balance(&forecast.prediction, &forecast.advice) {
         text.push_str(&screen.paragraph(2, &sentence));
     }

@@ -2,23 +2,27 @@
 
 use super::screen::Screen;
 use super::table;
-use stepcast_core::model::Model;
 use stepcast_core::model::zoo::Entry;
+use stepcast_core::model::{Model, transformer};
 use stepcast_report::tables::model as tables;
+use stepcast_report::tables::transformer::parts;
 
 /// All models, one row each.
 pub(crate) fn list(models: &[(&Entry, Model)], screen: &Screen) -> String {
     table::section(&tables::list(models), screen)
 }
 
-/// The totals of one model, and its layers where they are wanted.
+/// The totals of one model, the parts of a transformer, and its layers where they are wanted.
 pub(crate) fn show(entry: &Entry, model: &Model, layers: bool, screen: &Screen) -> String {
     let names = match entry.aliases {
         [] => String::new(),
         aliases => format!(" (also {})", aliases.join(", ")),
     };
-    let sections: Vec<String> =
-        tables::all(model, layers).iter().map(|table| table::section(table, screen)).collect();
+    let mut all = tables::all(model, layers);
+    // The parts come before the layers, which are many.
+    let place = all.len() - usize::from(layers);
+    all.splice(place..place, transformer::zoo::find(entry.name).as_ref().map(parts));
+    let sections: Vec<String> = all.iter().map(|table| table::section(table, screen)).collect();
     format!(
         "{}{names}: {}\n{}{}",
         screen.strong(entry.name),

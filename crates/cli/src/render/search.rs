@@ -3,6 +3,7 @@
 use super::screen::Screen;
 use super::{blocks, table};
 use stepcast_report::format::{count, percent, plain, several};
+use stepcast_report::sentences;
 use stepcast_report::tables::search as tables;
 use stepcast_study::explore::search::{SearchReport, SearchStrategy};
 
@@ -46,8 +47,9 @@ fn summary(report: &SearchReport) -> String {
             format!(" {} could not be predicted, the first because {}.", count(refused), plain(why))
         }
     };
+    let mixed = sentences::mixed(&report.methods).map_or(String::new(), |mixed| format!(" {mixed}"));
     format!(
-        "Searched {} {how}: predicted {}, of which {} satisfy all constraints. The search ended because {}. {gap}{refused}",
+        "Searched {} {how}: predicted {}, of which {} satisfy all constraints. The search ended because {}. {gap}{refused}{mixed}",
         several(report.configurations, "configuration"),
         count(report.evaluated),
         count(report.admitted),

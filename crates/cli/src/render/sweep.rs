@@ -5,8 +5,9 @@ use super::table;
 use serde_json::json;
 use std::path::Path;
 use stepcast_report::format::{count, grouped, plain, several};
+use stepcast_report::sentences;
 use stepcast_report::tables::sweep as tables;
-use stepcast_study::explore::sweep::{SweepRow, Variants};
+use stepcast_study::explore::sweep::{Agreement, SweepRow, Variants};
 
 /// Rows that are shown.
 const SHOWN: usize = 40;
@@ -18,13 +19,17 @@ pub(crate) struct Written<'a> {
     pub(crate) begun: u64,
     pub(crate) rows: u64,
     pub(crate) points: u64,
+    /// The methods that predict points.
+    pub(crate) methods: &'a [&'static str],
 }
 
 impl Written<'_> {
     pub(crate) fn json(&self) -> serde_json::Result<String> {
         let path = self.path.display().to_string();
-        let value =
-            json!({ "written": path, "resumed_at": self.begun, "rows": self.rows, "points": self.points });
+        let value = json!({
+            "written": path, "resumed_at": self.begun, "rows": self.rows, "points": self.points,
+            "methods": self.methods,
+        });
         serde_json::to_string_pretty(&value).map(|text| text + "\n")
     }
 
@@ -40,7 +45,8 @@ impl Written<'_> {
                 rows_wanted = several(self.points, "row"),
             ),
         };
-        screen.paragraph(0, &text)
+        let mixed = sentences::mixed(self.methods).map_or(String::new(), |mixed| format!(" {mixed}"));
+        screen.paragraph(0, &(text + &mixed))
     }
 }
 
@@ -68,7 +74,10 @@ impl Shown {
             self.refused += 1;
             self.refusal.get_or_insert_with(|| why.refused.clone());
         }
-        if row.answer.is_ok() && self.fastest.as_ref().is_none_or(|fastest| rate(&row) > rate(fastest)) {
+        // Plans that do not fit are listed, but not recommended.
+        let possible =
+            row.answer.as_ref().is_ok_and(|figures| figures.fits || figures.method != "transformer");
+        if possible && self.fastest.as_ref().is_none_or(|fastest| rate(&row) > rate(fastest)) {
             self.fastest = Some(row.clone());
         }
         if self.rows.len() < SHOWN {
@@ -77,7 +86,7 @@ impl Shown {
     }
 
     /// The first rows, and where the fastest is.
-    pub(crate) fn render(&self, variants: &Variants<'_>, screen: &Screen) -> String {
+    pub(crate) fn render(&self, variants: &Variants<'_>, agreement: &Agreement, screen: &Screen) -> String {
         let rows = tables::points(variants.axes(), &self.rows, Some(screen.width.into()));
         let mut text = table::section(&rows, screen);
         let mut notes = Vec::new();
@@ -94,6 +103,7 @@ impl Shown {
             let values = tables::values(variants.axes(), &fastest.digits);
             notes.push(format!("Fastest: {values} with {}.", grouped(rate)));
         }
+        notes.extend(sentences::mixed(agreement.methods()));
         if let Some(why) = &self.refusal {
             let refused = several(self.refused, "point");
             notes.push(format!("{refused} could not be predicted, the first because {}.", plain(why)));

@@ -1,5 +1,6 @@
 //! The commands from outside, one module for each subject: a single program links faster than many.
 
+mod attacks;
 mod behaviour;
 mod broken;
 mod broken_fit;
@@ -9,5 +10,6 @@ mod imports;
 mod mutations;
 mod plots;
 mod profiles;
+mod serving;
 mod sweep;
 mod walkthrough;

@@ -178,7 +178,7 @@ fn is_sound(prediction: &Prediction) -> Result<(), TestCaseError> {
 fn answers(mut scenario: Scenario) -> Result<(), TestCaseError> {
     scenario.simulate.runs = 2;
     scenario.simulate.steps = 3;
-    scenario.simulate.warm_up = 1;
+    scenario.simulate.warm_up = Some(1);
     for method in methods::all() {
         match method.predict(&scenario) {
             Ok(prediction) => is_sound(&prediction)?,

@@ -67,6 +67,40 @@ fn the_number_of_threads_and_interruptions_do_not_matter() {
 }
 
 #[test]
+fn only_rows_of_the_sweep_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["sweep.csv", "sweep.jsonl"] {
+        let path = folder.path().join(name);
+        assert!(swept(&path, &["--limit", "20"]).status.success());
+        let whole = fs::read(&path).unwrap();
+        let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+        let rows = &lines[lines.len() - 20..];
+        let written = |rows: &[&[u8]]| [lines[..lines.len() - 20].concat(), rows.concat()].concat();
+        let foreign: [(&str, Vec<u8>); 5] = [
+            ("a row twice", written(&[rows[0], rows[1], rows[1]])),
+            ("rows in another order", written(&[rows[1], rows[0]])),
+            ("a row left out", written(&[rows[0], rows[2]])),
+            ("something in between", written(&[rows[0], b"nonsense\n", rows[1]])),
+            ("half a row in between", written(&[rows[0], &rows[1][..rows[1].len() / 2], b"\n", rows[2]])),
+        ];
+        for (what, bytes) in foreign {
+            fs::write(&path, &bytes).unwrap();
+            assert!(
+                refused(&swept(&path, &["--limit", "20", "--resume"])).contains("its row "),
+                "{name}: {what}"
+            );
+            assert_eq!(fs::read(&path).unwrap(), bytes, "{name}: {what}");
+        }
+        // A last row that is not whole is cut off, also if a line end follows.
+        for torn in [&rows[5][..rows[5].len() - 1], &rows[5][..10], &[&rows[5][..10], b"\n"].concat()[..]] {
+            fs::write(&path, [&written(&rows[..5])[..], torn].concat()).unwrap();
+            assert!(swept(&path, &["--limit", "20", "--resume"]).status.success(), "{name}");
+            assert_eq!(fs::read(&path).unwrap(), whole, "{name}");
+        }
+    }
+}
+
+#[test]
 fn a_file_is_not_written_over_by_accident() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sweep.csv");

@@ -110,7 +110,7 @@ impl Artefact {
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    toml::from_str(text).map_err(|error| error.message().to_owned())
+    crate::text::parse(text).map_err(|error| error.message().to_owned())
 }
 
 fn model<M: DeserializeOwned>(text: &str) -> Result<M, String> {

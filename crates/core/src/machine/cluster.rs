@@ -94,6 +94,8 @@ keys! {
         workers: u32 => u32, required, Check::Between(1, 512, "a number such as 8"), Resolved;
         /// What joins them: a name from `stepcast networks`, or a table.
         network: NameOr<NetworkSection> => Network, default(DEFAULT_WITHIN), Check::Any, Resolved;
+        /// Network ports of one machine, each of the network's rate; collectives between machines use all of them.
+        ports: u32 => u32, optional("1"), Check::Between(1, 512, "a number such as 8"), Resolved;
     }
     after {}
     made {}

@@ -4,7 +4,7 @@ use super::catalog;
 use crate::fault::{Fault, KeyPath};
 use crate::files::Files;
 use crate::keys::{Check, Given, NameOr, keys, unordered};
-use crate::quantity::{BitsPerSec, BytesPerSec, Seconds};
+use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, Seconds};
 use crate::uncertain::Uncertain;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,6 +50,15 @@ keys! {
 }
 
 unordered!(Network);
+
+impl Network {
+    /// Rate of payload through a port: framing takes its share of the wire, and hosts copy every byte in series with it.
+    pub fn payload_rate(&self, port: BitsPerSec) -> BytesPerSec {
+        let byte = Bytes::new(1.0);
+        let wire = (port * self.efficiency).to_bytes_per_sec();
+        self.host_rate.map_or(wire, |rate| byte / (byte / wire + byte / rate))
+    }
+}
 
 impl Given<Network> for NameOr<NetworkSection> {
     fn written() -> String {

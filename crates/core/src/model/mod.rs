@@ -14,6 +14,7 @@ mod op;
 mod shape;
 #[cfg(test)]
 mod tests;
+pub mod transformer;
 mod window;
 pub mod zoo;
 

@@ -8,10 +8,11 @@ use crate::fault::{Excerpt, Fault, KeyPath, Place, Step};
 use crate::files::{Files, NoFiles};
 use crate::model::LayerFile;
 use crate::suggest;
+use crate::text::{self, key_parts, shown};
 use serde::Deserialize;
 use std::ops::Range;
 use toml::Value;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
 /// The text of a scenario and its name.
 #[derive(Debug, Clone)]
@@ -31,13 +32,12 @@ pub struct Override {
 impl Override {
     /// Parses `key=value`. The value is TOML if it parses as such, and otherwise a string: `cluster.network=10gbe`.
     pub fn parse(text: &str) -> Result<Self, Fault> {
-        let wrong = |reason: &str| Fault::in_file(text, reason, "write key=value, such as strategy.batch=64");
-        let (key, value) = text.split_once('=').ok_or_else(|| wrong("there is no \"=\""))?;
+        let remedy = "write key=value, such as strategy.batch=64";
+        let (key, value) =
+            text.split_once('=').ok_or_else(|| Fault::in_file(shown(text), "there is no \"=\"", remedy))?;
         let key = key.trim();
-        if key.is_empty() || key.split('.').any(|part| part.trim().is_empty()) {
-            return Err(wrong("the key is empty or has an empty part"));
-        }
-        let parsed = toml::from_str::<toml::Table>(&format!("value = {value}")).ok();
+        key_parts(key).map_err(|fault| Fault { remedy: remedy.to_owned(), ..fault.at(shown(text)) })?;
+        let parsed = text::parse::<toml::Table>(&format!("value = {value}")).ok();
         let value = parsed
             .filter(|table| table.len() == 1)
             .and_then(|mut table| table.remove("value"))
@@ -52,9 +52,9 @@ impl Override {
         Self { key, value, text }
     }
 
-    fn apply(&self, table: &mut toml::Table) -> Result<(), String> {
-        let parts: Vec<&str> = self.key.split('.').map(str::trim).collect();
-        set(table, &parts, &self.value)
+    /// Where the override is blamed in messages.
+    fn origin(&self) -> String {
+        shown(&self.text)
     }
 }
 
@@ -92,30 +92,31 @@ impl Document {
         struct Layers {
             layers: Vec<LayerFile>,
         }
-        let file: Layers = toml::from_str(&self.text).map_err(|error| self.explain_toml(&error))?;
+        let file: Layers = text::parse(&self.text).map_err(|error| self.explain_toml(&error))?;
         Ok(file.layers)
     }
 
     /// Whether the text itself sets a key such as "strategy.batch".
     pub fn sets(&self, key: &str) -> bool {
         let mut steps = key.split('.');
-        let first = toml::from_str::<toml::Table>(&self.text).ok().map(toml::Value::Table);
+        let first = text::parse::<toml::Table>(&self.text).ok().map(toml::Value::Table);
         first.is_some_and(|table| steps.try_fold(&table, |value, step| value.get(step)).is_some())
     }
 
     /// The parsed file after the overrides.
     pub fn file(&self, overrides: &[Override]) -> Result<ScenarioFile, Fault> {
-        let mut file: ScenarioFile = toml::from_str(&self.text).map_err(|error| self.explain_toml(&error))?;
+        let mut file: ScenarioFile = text::parse(&self.text).map_err(|error| self.explain_toml(&error))?;
         if overrides.is_empty() {
             return Ok(file);
         }
-        let mut table: toml::Table = toml::from_str(&self.text).map_err(|error| self.explain_toml(&error))?;
+        let mut table: toml::Table = text::parse(&self.text).map_err(|error| self.explain_toml(&error))?;
         for change in overrides {
+            let parts = key_parts(&change.key).map_err(|fault| fault.at(change.origin()))?;
             let wrong = |(reason, remedy): (String, String)| {
-                Fault::in_key(change.key.as_str(), reason, remedy).at(change.text.clone())
+                Fault::in_key(change.key.as_str(), reason, remedy).at(change.origin())
             };
             let wrong_place = |reason| wrong((reason, "check the key against the scenario".to_owned()));
-            change.apply(&mut table).map_err(wrong_place)?;
+            set(&mut table, &parts, &change.value).map_err(wrong_place)?;
             file =
                 ScenarioFile::deserialize(table.clone()).map_err(|error| wrong(explain(error.message())))?;
         }
@@ -136,7 +137,7 @@ impl Document {
             parts.zip(&keys).all(|(set, wrong)| set == *wrong)
         });
         match blamed {
-            Some(change) => fault.at(change.text.clone()),
+            Some(change) => fault.at(change.origin()),
             None => {
                 let span = locate(&self.text, &fault.key);
                 self.placed(fault, span)
@@ -158,8 +159,8 @@ fn key_of(step: &Step) -> Option<&str> {
 }
 
 /// The span of a value, or of the innermost table that contains it.
-fn locate(text: &str, path: &KeyPath) -> Option<Range<usize>> {
-    let root = DeTable::parse(text).ok()?;
+fn locate(source: &str, path: &KeyPath) -> Option<Range<usize>> {
+    let root = text::document(source).ok()?;
     let mut span = None;
     let mut tables = Some(root.get_ref());
     let mut array = None;
@@ -186,7 +187,7 @@ fn locate(text: &str, path: &KeyPath) -> Option<Range<usize>> {
             _ => {}
         }
     }
-    span.map(|span| clamp(text, span)).map(|span| first_line(text, span))
+    span.map(|span| clamp(source, span)).map(|span| first_line(source, span))
 }
 
 /// Shortens a span over several lines to its first line, because a longer one is not helpful.

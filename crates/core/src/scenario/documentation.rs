@@ -6,7 +6,8 @@ use super::{
 };
 use crate::keys::KeyDoc;
 use crate::machine::{DeviceSection, NetworkSection, NodesSection, ServersSection, WorkersSection};
-use crate::strategy::{AllReduceSection, CurveSection, FusionSection, StrategySection};
+use crate::model::transformer::{ExpertsSection, MlaSection, TransformerSection};
+use crate::strategy::{AllReduceSection, CurveSection, FusionSection, PlanSection, StrategySection};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,6 +25,9 @@ pub fn documentation() -> Vec<SectionDoc> {
     let section = |path, keys| SectionDoc { path, keys };
     vec![
         section("model", ModelSection::documentation()),
+        section("model.transformer", TransformerSection::documentation()),
+        section("model.transformer.experts", ExpertsSection::documentation()),
+        section("model.transformer.mla", MlaSection::documentation()),
         section("cluster", ClusterSection::documentation()),
         section("cluster.workers", WorkersSection::documentation()),
         section("cluster.workers.device", DeviceSection::documentation()),
@@ -34,6 +38,7 @@ pub fn documentation() -> Vec<SectionDoc> {
         section("strategy.all-reduce", AllReduceSection::documentation()),
         section("strategy.all-reduce.curve", CurveSection::documentation()),
         section("strategy.fusion", FusionSection::documentation()),
+        section("strategy.plan", PlanSection::documentation()),
         section("data", DataSection::documentation()),
         section("price", PriceSection::documentation()),
         section("methods", MethodsSection::documentation()),

@@ -8,13 +8,13 @@ use crate::machine::{Nodes, WorkerGroup};
 use crate::model::Counting;
 use crate::strategy::{
     AllReduceSection, Architecture, BucketList, CurveSection, Exchange, Fusion, FusionRule, FusionSection,
-    StrategySection,
+    Plan, StrategySection,
 };
 
 impl Scenario {
     /// An equivalent file that relies neither on defaults nor on the catalog.
     pub fn to_file(&self) -> ScenarioFile {
-        let exchanges = self.strategy.architecture == Architecture::AllReduce;
+        let exchanges = self.strategy.architecture == Architecture::AllReduce && self.strategy.plan.is_none();
         let mut file = ScenarioFile {
             model: model(&self.source, self.counting),
             cluster: ClusterSection {
@@ -26,6 +26,7 @@ impl Scenario {
             strategy: StrategySection {
                 all_reduce: exchanges.then(|| all_reduce(&self.strategy.exchange)),
                 fusion: exchanges.then(|| fusion(&self.strategy.exchange.fusion)),
+                plan: self.strategy.plan.as_ref().map(Plan::section),
                 ..self.strategy.section()
             },
             data: self.data.as_ref().map(DataSet::section),
@@ -52,7 +53,15 @@ fn model(source: &ModelSource, counting: Counting) -> ModelSection {
     let count = kinds.iter().filter(|(_, counted)| *counted).map(|(name, _)| (*name).to_owned()).collect();
     let section = ModelSection { count: Some(count), ..ModelSection::default() };
     match source {
-        ModelSource::Zoo(name) => ModelSection { zoo: Some(name.clone()), ..section },
+        ModelSource::Zoo { name, sequence } => {
+            ModelSection { zoo: Some(name.clone()), sequence: *sequence, ..section }
+        }
+        ModelSource::Transformer { name, shape } => {
+            ModelSection { transformer: Some(shape.section(name)), ..section }
+        }
+        ModelSource::Config { path, shape, .. } => {
+            ModelSection { config: Some(path.clone()), sequence: Some(shape.sequence), ..section }
+        }
         ModelSource::Custom(file) => ModelSection { custom: Some(file.as_ref().clone()), ..section },
         ModelSource::Profile { path, .. } => ModelSection { profile: Some(path.clone()), ..section },
         ModelSource::Onnx { path, sizes, .. } => {

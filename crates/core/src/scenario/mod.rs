@@ -16,6 +16,8 @@ mod resolve;
 mod sections;
 mod simulate;
 mod training;
+#[cfg(test)]
+mod transformer_tests;
 mod uncertain;
 mod zeng2023;
 
@@ -35,6 +37,7 @@ pub use zeng2023::{Zeng2023, Zeng2023Section};
 
 use crate::fault::Fault;
 use crate::machine::Cluster;
+use crate::model::transformer::{self, Transformer};
 use crate::model::{Counting, ModelFile};
 use crate::pass::Recorded;
 use crate::profile::Profile;
@@ -52,7 +55,28 @@ pub const MAX_WORKERS: u64 = 1_000_000;
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelSource {
     /// A model of the zoo.
-    Zoo(String),
+    Zoo {
+        /// Its name.
+        name: String,
+        /// Tokens of one sample, if they are not the usual ones.
+        sequence: Option<u64>,
+    },
+    /// A transformer given in the scenario.
+    Transformer {
+        /// Its name.
+        name: String,
+        /// Its shape.
+        shape: Transformer,
+    },
+    /// A `config.json` of Hugging Face.
+    Config {
+        /// The file.
+        path: String,
+        /// Its name.
+        name: String,
+        /// Its shape.
+        shape: Transformer,
+    },
     /// Layers given in the scenario.
     Custom(Arc<ModelFile>),
     /// Measured steps.
@@ -78,7 +102,19 @@ impl ModelSource {
     pub fn profile(&self) -> Option<&Profile> {
         match self {
             Self::Profile { profile, .. } => Some(profile),
-            Self::Zoo(_) | Self::Custom(_) | Self::Onnx { .. } => None,
+            _ => None,
+        }
+    }
+
+    /// The shape of a transformer, if the model is known as one.
+    pub fn transformer(&self) -> Option<Transformer> {
+        match self {
+            Self::Zoo { name, sequence } => {
+                let shape = transformer::zoo::find(name)?;
+                Some(Transformer { sequence: sequence.unwrap_or(shape.sequence), ..shape })
+            }
+            Self::Transformer { shape, .. } | Self::Config { shape, .. } => Some(*shape),
+            Self::Custom(_) | Self::Profile { .. } | Self::Onnx { .. } => None,
         }
     }
 
@@ -129,7 +165,9 @@ impl Scenario {
     /// Name of the model.
     pub fn name(&self) -> &str {
         match &self.source {
-            ModelSource::Zoo(name) => name,
+            ModelSource::Zoo { name, .. }
+            | ModelSource::Transformer { name, .. }
+            | ModelSource::Config { name, .. } => name,
             ModelSource::Custom(file) | ModelSource::Onnx { file, .. } => &file.name,
             ModelSource::Profile { profile, .. } => &profile.name,
         }
@@ -138,6 +176,20 @@ impl Scenario {
     /// The measured steps, if the scenario is based on a profile.
     pub fn profile(&self) -> Option<&Profile> {
         self.source.profile()
+    }
+
+    /// The same scenario with a profile of one step: of the recorded ones, that of median length.
+    #[must_use]
+    pub fn with_typical_step(&self) -> Self {
+        let mut typical = self.clone();
+        if let ModelSource::Profile { profile, .. } = &mut typical.source {
+            let steps = &mut Arc::make_mut(profile).steps;
+            steps.sort_by(|a, b| a.length.total_cmp(&b.length));
+            let middle = steps.len() / 2;
+            steps.swap(0, middle);
+            steps.truncate(1);
+        }
+        typical
     }
 
     /// The gradients that workers sum, in the order in which they are ready.

@@ -7,6 +7,7 @@ use super::zeng2023::Zeng2023Section;
 use crate::keys::{NameOr, document_keys};
 use crate::machine::{NetworkSection, NodesSection, ServersSection, WorkersSection};
 use crate::model::ModelFile;
+use crate::model::transformer::TransformerSection;
 use std::collections::BTreeMap;
 
 document_keys! {
@@ -16,6 +17,12 @@ document_keys! {
         zoo: String, "string", "–";
         /// Layers of an own model, see below.
         custom: ModelFile, "table", "–";
+        /// Shape of an own transformer, see below.
+        transformer: TransformerSection, "table", "–";
+        /// `config.json` of a Hugging Face model, beside the scenario.
+        config: String, "path", "–";
+        /// Tokens of one sample, for models whose samples are sequences.
+        sequence: u64, "integer", "that of the model";
         /// File with measured steps of one worker, beside the scenario.
         profile: String, "path", "–";
         /// ONNX file of a model, beside the scenario.

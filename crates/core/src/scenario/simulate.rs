@@ -11,8 +11,10 @@ use crate::quantity::{Bytes, BytesPerSec, Seconds};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
-    /// Equal shares at all times (Li 2020, section 3.1).
+    /// Unequal shares, others in every step, as connections of real networks have them.
     #[default]
+    Uneven,
+    /// Equal shares at all times (Li 2020, section 3.1).
     Fair,
     /// Like TCP connections, with windows, round trips and queues.
     Tcp,
@@ -37,7 +39,7 @@ pub enum TransferOrder {
     Random,
 }
 
-plain!(Transport, "`\"fair\"` or `\"tcp\"`");
+plain!(Transport, "`\"uneven\"`, `\"fair\"` or `\"tcp\"`");
 plain!(TransferOrder, "string");
 
 /// Default number of bytes after which a stream is preempted (Li 2020, section 3.2.2).
@@ -51,12 +53,17 @@ keys! {
     section SimulateSection, missing |key| Fault::new(format!("there is no `{key}`"), format!("add `{key}`"));
     before {}
     keys {
-        /// Independent runs; `sweep` and `search` make 3. More make the confidence interval narrower.
-        runs: u32 => u32, default(8_u32), Check::Between(1, 1000, "a number such as 10"), Resolved;
-        /// Steps of the slowest worker in each run; fewer where a simulation would be too long.
-        steps: u32 => u32, default(1000_u32), Check::Between(1, 1_000_000, "a number such as 10"), Resolved;
-        /// Steps of every worker that do not count (Li 2020: 50 of 1000); fewer than `steps`.
-        warm_up: u32 => u32, default(50_u32), Check::Any, Resolved;
+        /// Half-width of the 90 % interval of the simulated throughput, as a share of it, at which a simulation ends.
+        precision: f64 => f64, default(0.01), Check::Positive("a share such as 0.01"), Resolved;
+        /// Work of the engine, in events, at which it ends anyway: ten million take about a second of a core. A forecast
+        /// uses half of it for its first figure and the rest for tables; each point of a `sweep` or `search` gets a tenth.
+        budget: u64 => u64, default(10_000_000_u64), Check::Between(1000, 1_000_000_000_000, "a number such as 10000000"), Resolved;
+        /// Independent runs, at most: large clusters get fewer.
+        runs: u32 => u32, default(4_u32), Check::Between(1, 1000, "a number such as 10"), Resolved;
+        /// Steps of the slowest worker in each run, at most.
+        steps: u32 => u32, default(10_000_u32), Check::Between(1, 1_000_000, "a number such as 10"), Resolved;
+        /// Steps of every worker that do not count, fewer than `steps`. Found from the run where it is not given.
+        warm_up: u32 => u32, optional("found"), Check::Any, Resolved;
         /// Where random numbers begin.
         seed: u64 => u64, default(1_u64), Check::Any, Resolved;
         /// Bytes after which a transfer lets others go first, once.
@@ -75,9 +82,12 @@ keys! {
         /// In which order parameters are asked for: `"profile"`, `"tic"` or `"tac"` (what computing waits for first, by the
         /// number or by the time of operations), `"reverse"`, `"random"`.
         order: TransferOrder => TransferOrder, default(TransferOrder::default()), Check::Any, Resolved;
-        /// How transfers share links: `"fair"`, equally at all times, or `"tcp"`, as TCP connections find their rates (one
-        /// server, ports of one rate).
+        /// How transfers share links: `"uneven"`, in shares that differ between workers and change with every step;
+        /// `"fair"`, equally at all times; `"tcp"`, as TCP connections find their rates (one server, ports of one rate).
         transport: Transport => Transport, default(Transport::default()), Check::Any, Resolved;
+        /// Spread of the shares of links, standard deviation against the mean; only for `"uneven"`. TCP connections of a
+        /// testbed had 0.26 to 0.39.
+        unevenness: f64 => f64, default(0.3), Check::NotNegative("a share such as 0.3"), Resolved;
         /// Longest queue of a port, in time at its rate; only for `"tcp"`.
         queue: Seconds => Seconds, default(Seconds::new(0.05)), Check::Positive("a time such as \"50 ms\""), Resolved;
     }
@@ -90,8 +100,8 @@ pub(super) fn resolve(mut section: SimulateSection, files: &dyn Files) -> Result
     let flow_control = section.flow_control.unwrap_or(true);
     section.window = section.window.or(Some(DEFAULT_WINDOW)).filter(|_| flow_control);
     let simulate = section.fill(None, files)?;
-    if simulate.warm_up >= simulate.steps {
-        let reason = format!("{} of {} steps would not leave any to count", simulate.warm_up, simulate.steps);
+    if let Some(warm_up) = simulate.warm_up.filter(|warm_up| *warm_up >= simulate.steps) {
+        let reason = format!("{warm_up} of {} steps would not leave any to count", simulate.steps);
         return Err(Fault::in_key("warm-up", reason, "use fewer than `steps`"));
     }
     Ok(simulate)

@@ -2,11 +2,17 @@
 
 mod exchange;
 mod fusion;
+mod plan;
 
 pub use exchange::{Algorithm, AllReduceSection, CurveSection, Exchange};
 pub use fusion::{
     BucketList, Fusion, FusionRule, FusionSection, HOROVOD_CYCLE, HOROVOD_THRESHOLD, PYTORCH_CAP,
     PYTORCH_FIRST,
+};
+
+pub use plan::{
+    Attention, ContextExchange, Division, Mask, OverlapPreset, Overlaps, Plan, PlanSection, Recompute,
+    ScheduleKind, Sharding, States,
 };
 
 use crate::fault::Fault;
@@ -133,10 +139,14 @@ keys! {
         all_reduce: AllReduceSection, "table", "a ring";
         /// Which gradients travel together, see below.
         fusion: FusionSection, "table", "PyTorch's buckets";
+        /// How a transformer is split over ranks, see below.
+        plan: PlanSection, "table", "every worker has the whole model";
     }
     made {
         /// How workers sum their gradients among themselves; for all-reduce.
         exchange: Exchange;
+        /// How a transformer is split over ranks.
+        plan: Option<Plan>;
     }
 }
 

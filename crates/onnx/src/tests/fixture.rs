@@ -129,7 +129,7 @@ impl Sketch {
 
     pub(super) fn read_with(self, outputs: &str, sizes: &[(&str, u64)]) -> Result<ImportedModel, Fault> {
         let sizes = sizes.iter().map(|(name, size)| ((*name).to_owned(), *size)).collect();
-        read(&self.bytes(outputs)[..], "m.onnx", &Options { sizes, name: None })
+        read(&self.bytes(outputs)[..], "m.onnx", &Options { sizes, ..Options::default() })
     }
 }
 

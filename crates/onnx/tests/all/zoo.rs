@@ -45,7 +45,11 @@ fn path(name: &str, how: &str) -> PathBuf {
 fn read(name: &str, how: &str, sizes: &[(&str, u64)]) -> Result<ImportedModel, Fault> {
     let sizes = sizes.iter().map(|(name, size)| ((*name).to_owned(), *size)).collect();
     let packed = File::open(path(name, how)).unwrap();
-    stepcast_onnx::read(BufReader::new(GzDecoder::new(packed)), name, &Options { sizes, name: None })
+    stepcast_onnx::read(
+        BufReader::new(GzDecoder::new(packed)),
+        name,
+        &Options { sizes, ..Options::default() },
+    )
 }
 
 /// The network with sequences as long as the zoo's, without a note.

@@ -134,7 +134,8 @@ mod tests {
     fn made(text: &str, command: &str) -> String {
         let scenario = Text::new("test", text).scenario(&[]).unwrap();
         let method = methods::choose(&scenario).unwrap();
-        let forecast = Forecast::new(&scenario, method, &[1, 2, 4], WORTH).unwrap();
+        let forecast =
+            Forecast::new(&scenario, method, &[1, 2, 4], WORTH, &stepcast_study::unwatched).unwrap();
         document(&scenario, method, &forecast, text.to_owned(), command).unwrap()
     }
 

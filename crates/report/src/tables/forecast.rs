@@ -1,6 +1,6 @@
 //! The tables of a forecast.
 
-use super::{simulation, step, uncertainty, updates};
+use super::{simulation, step, transformer, uncertainty, updates};
 use crate::format::{
     bare_interval_of_rates, bare_rate, count, duration, grouped, interval_of_rates, interval_of_times, limit,
     money, name, percent, ratio, several,
@@ -14,21 +14,25 @@ use stepcast_study::{Forecast, WhatIf};
 /// All tables that have rows, except the headline figures; what the step consists of comes first.
 pub fn all(scenario: &Scenario, forecast: &Forecast) -> Vec<Table> {
     let prediction = &forecast.prediction;
-    let mut tables =
-        vec![step::breakdown("Where the time goes", &prediction.breakdown, prediction.iteration)];
+    let mut breakdown = step::breakdown("Where the time goes", &prediction.breakdown, prediction.iteration);
+    breakdown.note = sentences::overlapped(prediction).unwrap_or_default();
+    let mut tables = vec![breakdown];
     tables.extend(
         prediction
             .communication
             .filter(|parts| parts.allreduce > Seconds::ZERO)
             .map(|parts| step::communication("Communication", &parts)),
     );
+    tables.extend(prediction.transformer.iter().flat_map(|report| transformer::all(report)));
     tables.push(workers(scenario, forecast));
     tables.extend(prediction.updating.iter().flat_map(|updating| updates::all(updating)));
     tables.extend(prediction.simulation.iter().flat_map(|simulated| simulation::all(simulated)));
     tables.extend(forecast.interval.as_ref().map(uncertainty::sources));
     tables.push(scaling(forecast));
-    tables.extend(forecast.advice.critical_path.as_ref().map(step::critical_path));
-    tables.push(what_if(&forecast.advice.what_if));
+    tables.extend(
+        forecast.advice.critical_path.as_ref().map(|path| step::critical_path(path, prediction.iteration)),
+    );
+    tables.push(what_if(prediction.method, &forecast.advice.what_if));
     tables.retain(|table| !table.rows.is_empty());
     tables
 }
@@ -44,7 +48,7 @@ pub fn figures(scenario: &Scenario, forecast: &Forecast) -> Table {
     table.figure("step time", prediction.iteration.human(), times);
     table.figure("throughput", grouped(prediction.throughput.human()), rates);
     table.figure("samples per step", count(prediction.samples), "of all workers together");
-    table.figure("speed-up", ratio(prediction.speedup), "over the fastest worker alone");
+    table.figure("speed-up", ratio(prediction.speedup), sentences::baseline(&forecast.advice));
     table.figure(
         "scaling factor",
         percent(prediction.scaling_factor),
@@ -142,7 +146,8 @@ fn machine(scenario: &Scenario, index: usize) -> String {
     }
 }
 
-fn what_if(changes: &[WhatIf]) -> Table {
+/// Changes and their gains; where the method of the forecast does not model a change, both are predicted by another.
+fn what_if(method: &str, changes: &[WhatIf]) -> Table {
     let mut table = Table::new(
         "What would help",
         [
@@ -154,11 +159,12 @@ fn what_if(changes: &[WhatIf]) -> Table {
     );
     for change in changes {
         table.row([
-            change.change.to_owned(),
+            name(&change.change),
             change.iteration.human(),
             grouped(change.throughput.human()),
             sentences::gain(change.gain),
         ]);
     }
+    table.note = sentences::compared_elsewhere(method, changes).unwrap_or_default();
     table
 }

@@ -16,6 +16,7 @@ pub mod search;
 mod simulation;
 pub mod step;
 pub mod sweep;
+pub mod transformer;
 mod uncertainty;
 mod updates;
 

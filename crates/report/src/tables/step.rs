@@ -9,6 +9,8 @@ use stepcast_study::{CriticalPath, Share};
 
 /// Smaller shares of the critical path are left out.
 const LEAST_SHARE: f64 = 0.005;
+/// A simulated step this close to the predicted one, as a share, is not mentioned.
+const ALIKE: f64 = 0.005;
 /// Layers of the critical path that are listed.
 const MOST_LAYERS: usize = 5;
 
@@ -20,7 +22,7 @@ fn add(table: &mut Table, name: String, time: Seconds, share: f64) {
     table.row([name, time.human(), percent(share), bar(share, BAR)]);
 }
 
-/// The parts of an iteration that take time.
+/// The parts of an iteration that take time; they add up to it.
 pub(super) fn breakdown(title: &str, parts: &[Part], iteration: Seconds) -> Table {
     let mut table = Table::new(title, columns("part"));
     for part in parts.iter().filter(|part| part.time > Seconds::ZERO) {
@@ -50,19 +52,21 @@ pub(super) fn communication(title: &str, parts: &Communication) -> Table {
     table
 }
 
-/// The chain of operations that determines the length of a step.
-pub(super) fn critical_path(path: &CriticalPath) -> Table {
+/// The chain of operations that determines the length of a step, as shares of the step that is predicted.
+pub(super) fn critical_path(path: &CriticalPath, iteration: Seconds) -> Table {
     let mut table = Table::new("What the step waits for", columns("on the critical path"));
     let mut rows = |shares: &[Share], most: usize| {
         for share in shares.iter().filter(|share| share.share >= LEAST_SHARE).take(most) {
-            add(&mut table, name(&share.name), share.time, share.share);
+            add(&mut table, name(&share.name), iteration * share.share, share.share);
         }
     };
     rows(&path.resources, usize::MAX);
     rows(&path.layers, MOST_LAYERS);
-    table.note = format!(
-        "The critical path of a simulated step of {}, by resource, then by layer.",
-        path.step.human()
-    );
+    let source = match ((path.step / iteration).ln().abs() < ALIKE) || path.step.human() == iteration.human()
+    {
+        true => String::new(),
+        false => format!(" The path is that of a simulated step of {}.", path.step.human()),
+    };
+    table.note = format!("Shares of the predicted step, by resource, then by layer.{source}");
     table
 }

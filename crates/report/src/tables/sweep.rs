@@ -93,6 +93,11 @@ pub fn points(axes: &[Axis], rows: &[SweepRow], width: Option<usize>) -> Table {
     add(Column::numbers("scaling"), Rank::Scaling, figure(&|point| Some(percent(point.scaling_factor))));
     add(Column::numbers("epoch"), Rank::Epoch, figure(&|point| point.epoch.map(duration)));
     add(Column::numbers("cost"), Rank::Cost, figure(&|point| point.cost.map(money)));
+    let verdict = |point: &PointFigures| match point.method {
+        "transformer" => Some(if point.fits { "fits" } else { "too little" }.to_owned()),
+        _ => None,
+    };
+    add(Column::names("memory"), Rank::Epoch, figure(&verdict));
     add(Column::names("method"), Rank::Method, figure(&|point| Some(point.method.to_owned())));
     add(
         Column::names("bottleneck"),

@@ -50,6 +50,20 @@ impl Coordinator {
         self.done[worker as usize]
     }
 
+    /// Steps that each worker has ended.
+    pub(crate) fn steps(&self) -> &[u64] {
+        &self.done
+    }
+
+    /// A worker that is not the slowest counts as having ended so many steps more.
+    pub(crate) fn put_ahead(&mut self, worker: u32, steps: u64) {
+        let done = &mut self.done[worker as usize];
+        if *done > self.slowest || self.at_slowest > 1 {
+            self.at_slowest -= usize::from(*done == self.slowest && steps > 0);
+            *done += steps;
+        }
+    }
+
     /// Steps that the slowest worker has ended.
     pub(crate) fn slowest(&self) -> u64 {
         self.slowest
@@ -76,14 +90,16 @@ impl Coordinator {
         let before = self.done[worker as usize];
         self.done[worker as usize] += 1;
         self.blocked.push(worker);
+        let mut candidates = self.blocked.len() - 1..self.blocked.len();
         if before == self.slowest {
             self.at_slowest -= 1;
             if self.at_slowest == 0 {
                 self.slowest = self.done.iter().copied().min().unwrap_or(0);
                 self.at_slowest = self.done.iter().filter(|done| **done == self.slowest).count();
+                candidates.start = 0;
             }
         }
-        for position in (0..self.blocked.len()).rev() {
+        for position in candidates.rev() {
             if self.may_go_on(self.blocked[position]) {
                 self.released.push(self.blocked.swap_remove(position));
             }

@@ -11,6 +11,7 @@
 //! workers take part in.
 
 pub(crate) mod coordinate;
+mod fold;
 pub(crate) mod lane;
 pub(crate) mod observe;
 pub(crate) mod rendezvous;
@@ -36,14 +37,14 @@ pub struct Limits {
     pub steps_of_slowest: u64,
     /// Simulated seconds.
     pub time: f64,
-    /// Events, against runaway programs.
-    pub events: u64,
+    /// Work of the engine itself, against runaway programs: events, and what finding the rates of many flows takes.
+    pub effort: u64,
 }
 
 impl Limits {
     /// Every worker does so many steps, then stops.
     pub fn steps(steps: u64) -> Self {
-        Self { steps_per_worker: steps, steps_of_slowest: u64::MAX, time: f64::INFINITY, events: u64::MAX }
+        Self { steps_per_worker: steps, steps_of_slowest: u64::MAX, time: f64::INFINITY, effort: u64::MAX }
     }
 
     /// All workers go on until the slowest has done so many steps.
@@ -59,8 +60,8 @@ pub enum End {
     Completed,
     /// The simulated time was up.
     TimeLimit,
-    /// The event budget was spent.
-    EventBudget,
+    /// The engine has done as much work as it may.
+    EffortLimit,
     /// Operations wait for each other for ever: their workers and names.
     Deadlock(Vec<(u32, String)>),
 }
@@ -86,19 +87,73 @@ pub struct Outcome {
     pub tcp_used: [f64; 2],
 }
 
-/// Runs a program from the beginning, workers starting together.
+/// Runs a program from the beginning to a limit, workers starting together.
 pub fn run<O: Observer>(
     program: &Program,
     seed: u64,
     limits: Limits,
     observer: &mut O,
 ) -> Result<Outcome, ProgramError> {
-    program.check()?;
-    let mut engine = Engine::new(program, seed, limits, observer);
-    for worker in 0..program.workers() as u32 {
-        engine.start_step(worker);
+    let mut run = Run::new(program, seed, observer)?;
+    let end = run.go_on(limits);
+    Ok(run.outcome(end))
+}
+
+/// A run that can be continued.
+pub struct Run<'a, O> {
+    engine: Engine<'a, O>,
+}
+
+impl<'a, O: Observer> Run<'a, O> {
+    /// A program at its beginning, workers starting together.
+    pub fn new(program: &'a Program, seed: u64, observer: O) -> Result<Self, ProgramError> {
+        program.check()?;
+        let mut engine = Engine::new(program, seed, observer);
+        for worker in 0..program.workers() as u32 {
+            engine.go_on_or_stop(worker);
+        }
+        engine.release_successors();
+        Ok(Self { engine })
     }
-    engine.release_successors();
-    let end = engine.run();
-    Ok(engine.outcome(end))
+
+    /// Goes on until one of the limits, which count from the beginning, is reached. Workers that have stopped after
+    /// `steps_per_worker` do not start again.
+    pub fn go_on(&mut self, limits: Limits) -> End {
+        self.engine.run(limits)
+    }
+
+    /// Simulated seconds so far.
+    pub fn time(&self) -> f64 {
+        self.engine.now
+    }
+
+    /// What the run has cost so far, as [`Limits::effort`] counts it.
+    pub fn effort(&self) -> u64 {
+        self.engine.effort()
+    }
+
+    /// Steps that each worker has ended.
+    pub fn steps(&self) -> &[u64] {
+        self.engine.coordinator.steps()
+    }
+
+    /// Lets a worker count as many steps more than it has done, as if it had done them before the beginning.
+    pub fn put_ahead(&mut self, worker: u32, steps: u64) {
+        self.engine.coordinator.put_ahead(worker, steps);
+    }
+
+    /// What has observed the run.
+    pub fn observer(&self) -> &O {
+        &self.engine.observer
+    }
+
+    /// The same, to be changed.
+    pub fn observer_mut(&mut self) -> &mut O {
+        &mut self.engine.observer
+    }
+
+    /// What the run leaves behind if it ends here.
+    pub fn outcome(&self, end: End) -> Outcome {
+        self.engine.outcome(end)
+    }
 }

@@ -19,6 +19,9 @@ pub trait Observer {
     /// Whether loads and queues are shown too, which slows the engine down more than the rest.
     const LEVELS: bool = false;
 
+    /// Whether every worker is simulated, even if another one does the same at the same moments.
+    const EVERY_WORKER: bool = false;
+
     /// From `at` on, `share` of a station's capacity is used, by so many customers.
     fn load(&mut self, _of: Shared, _at: f64, _share: f64, _customers: u32) {}
 
@@ -33,6 +36,31 @@ pub trait Observer {
 
     /// A worker ended a step, `stale` updates of others having been made since it began.
     fn step(&mut self, _worker: u32, _since: f64, _until: f64, _stale: u64) {}
+}
+
+impl<O: Observer> Observer for &mut O {
+    const LEVELS: bool = O::LEVELS;
+    const EVERY_WORKER: bool = O::EVERY_WORKER;
+
+    fn load(&mut self, of: Shared, at: f64, share: f64, customers: u32) {
+        (**self).load(of, at, share, customers);
+    }
+
+    fn waiting(&mut self, lane: u32, at: f64, operations: u32) {
+        (**self).waiting(lane, at, operations);
+    }
+
+    fn chunk(&mut self, worker: u32, op: u32, lane: u32, since: f64, until: f64) {
+        (**self).chunk(worker, op, lane, since, until);
+    }
+
+    fn negotiated(&mut self, since: f64, until: f64) {
+        (**self).negotiated(since, until);
+    }
+
+    fn step(&mut self, worker: u32, since: f64, until: f64, stale: u64) {
+        (**self).step(worker, since, until, stale);
+    }
 }
 
 /// Ignores everything.
@@ -121,6 +149,7 @@ pub struct Timeline {
 
 impl Observer for Timeline {
     const LEVELS: bool = true;
+    const EVERY_WORKER: bool = true;
 
     fn load(&mut self, of: Shared, at: f64, share: f64, customers: u32) {
         self.loads.push(LoadRecord { of, at, share, customers });

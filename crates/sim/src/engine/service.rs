@@ -1,9 +1,13 @@
 //! Giving the chunks of lanes to stations, and going on when they have been served.
 
-use super::lane::{Discipline, Station};
+use super::lane::{Chunk, Discipline, Station};
 use super::observe::{Observer, Shared};
 use super::schedule::Slot;
 use super::state::Engine;
+use super::stations::pools::Rule;
+
+/// Flows whose new rates take as long as an event.
+const FLOWS_OF_AN_EVENT: u64 = 4;
 
 impl<O: Observer> Engine<'_, O> {
     /// The start-up of a lane's chunk is over, or the chunk itself; or a cycle of its rendezvous begins.
@@ -43,8 +47,8 @@ impl<O: Observer> Engine<'_, O> {
             // It ends with the tick in which its last bytes arrive.
             Station::Tcp { .. } => {}
             Station::Links(route) => {
-                self.stations.links.add(self.now, lane, sequence, chunk.amount, route);
-                self.links_changed();
+                let demand = self.demand(lane, Rule { weighted: true, shared: true });
+                self.stations.links.add(self.now, lane, sequence, chunk.amount, route, demand);
             }
         }
     }
@@ -54,6 +58,7 @@ impl<O: Observer> Engine<'_, O> {
             return self.rendezvous_ended(lane, which);
         }
         let Some(chunk) = self.lanes[lane as usize].complete(self.now) else { return };
+        self.add_copies(lane, &chunk);
         let (worker, op) = (chunk.job.worker, chunk.job.op);
         self.observer.chunk(worker, op, lane, chunk.since, self.now);
         if !chunk.more {
@@ -62,6 +67,15 @@ impl<O: Observer> Engine<'_, O> {
         }
         self.lanes[lane as usize].active = None;
         self.go_on(lane);
+    }
+
+    /// Counts the time of the lanes of those that the worker of a chunk stands for.
+    #[inline]
+    fn add_copies(&mut self, lane: u32, chunk: &Chunk) {
+        let others = self.workers.copies(chunk.job.worker) - 1;
+        if others > 0 {
+            self.lanes[lane as usize].busy += f64::from(others) * (self.now - chunk.since);
+        }
     }
 
     #[inline]
@@ -99,15 +113,23 @@ impl<O: Observer> Engine<'_, O> {
     /// The next flow over links has ended.
     pub(super) fn links_due(&mut self) {
         let lane = self.stations.links.pop(self.now);
-        self.links_changed();
         if let Some(lane) = lane {
             self.chunk_ended(lane);
         }
     }
 
-    /// A flow over links has begun or ended: all rates are new.
-    fn links_changed(&mut self) {
+    /// Finds the rates of flows again if some have begun or ended, once for all that do so at one moment.
+    #[inline(always)]
+    pub(super) fn settle_links(&mut self) {
+        if self.stations.links.settle() {
+            self.links_settled();
+        }
+    }
+
+    /// All rates of flows are new.
+    fn links_settled(&mut self) {
         let links = &self.stations.links;
+        let effort = links.flows() as u64 / FLOWS_OF_AN_EVENT;
         if O::LEVELS {
             for port in 0..links.ports() {
                 let (share, flows) = links.load(port);
@@ -115,5 +137,6 @@ impl<O: Observer> Engine<'_, O> {
             }
         }
         self.schedule.set_or_remove(Slot::Links, links.next());
+        self.spend(effort);
     }
 }

@@ -1,6 +1,7 @@
 //! What an engine keeps, the loop over its events, and what a run leaves behind.
 
 use super::coordinate::Coordinator;
+use super::fold::Folds;
 use super::lane::{Job, Lane};
 use super::observe::Observer;
 use super::rendezvous::Rendezvous;
@@ -15,7 +16,7 @@ use crate::program::Program;
 
 pub(super) struct Engine<'a, O> {
     pub(super) program: &'a Program,
-    pub(super) observer: &'a mut O,
+    pub(super) observer: O,
     pub(super) sampler: Sampler,
     pub(super) now: f64,
     pub(super) schedule: Schedule,
@@ -26,6 +27,8 @@ pub(super) struct Engine<'a, O> {
     pub(super) rendezvous: Vec<Rendezvous>,
     pub(super) versions: Versions,
     pub(super) completions: Completions,
+    /// Which workers stand for others; none where workers that are together may part within a step.
+    pub(super) folds: Option<Folds>,
     progress: Progress,
 }
 
@@ -53,13 +56,13 @@ impl Completions {
 /// How far a run has come, against what ends it.
 struct Progress {
     limits: Limits,
-    events: u64,
+    effort: u64,
     /// Workers that have done all their steps.
     stopped: u32,
 }
 
 impl<'a, O: Observer> Engine<'a, O> {
-    pub(super) fn new(program: &'a Program, seed: u64, limits: Limits, observer: &'a mut O) -> Self {
+    pub(super) fn new(program: &'a Program, seed: u64, observer: O) -> Self {
         let mut sampler = Sampler::new(seed, program.workers());
         Self {
             program,
@@ -73,28 +76,39 @@ impl<'a, O: Observer> Engine<'a, O> {
             rendezvous: Rendezvous::all(program),
             versions: Versions::new(program),
             completions: Completions::default(),
-            progress: Progress { limits, events: 0, stopped: 0 },
+            folds: (!O::EVERY_WORKER && program.is_foldable()).then(|| Folds::new(program)),
+            progress: Progress { limits: Limits::steps(u64::MAX), effort: 0, stopped: 0 },
             sampler,
         }
     }
 
-    pub(super) fn run(&mut self) -> End {
-        let Limits { steps_of_slowest, time, events, .. } = self.progress.limits;
+    /// Runs until a limit is reached; it can go on from there with others.
+    pub(super) fn run(&mut self, limits: Limits) -> End {
+        self.progress.limits = limits;
+        let Limits { steps_of_slowest, time, effort, .. } = limits;
         let workers = self.program.workers() as u32;
         loop {
             if self.progress.stopped == workers || self.coordinator.slowest() >= steps_of_slowest {
                 return End::Completed;
             }
             self.settle_pool();
-            let Some((due, slot)) = self.schedule.first() else { return End::Deadlock(self.stuck()) };
+            self.settle_links();
+            let first = self.schedule.first();
+            if self.folds.as_ref().is_some_and(Folds::any_ready)
+                && first.as_ref().is_none_or(|(due, _)| due.time > self.now)
+            {
+                self.begin_together();
+                continue;
+            }
+            let Some((due, slot)) = first else { return End::Deadlock(self.stuck()) };
             if due.time > time {
                 self.now = time;
                 return End::TimeLimit;
             }
-            if self.progress.events >= events {
-                return End::EventBudget;
+            if self.progress.effort >= effort {
+                return End::EffortLimit;
             }
-            self.progress.events += 1;
+            self.progress.effort += 1;
             self.now = due.time;
             self.dispatch(slot);
         }
@@ -114,9 +128,21 @@ impl<'a, O: Observer> Engine<'a, O> {
     pub(super) fn go_on_or_stop(&mut self, worker: u32) {
         if self.coordinator.done(worker) >= self.progress.limits.steps_per_worker {
             self.progress.stopped += 1;
+        } else if let Some(folds) = &mut self.folds {
+            folds.ready(worker);
         } else {
             self.start_step(worker);
         }
+    }
+
+    /// What the run has cost so far (see [`Limits::effort`]).
+    pub(super) fn effort(&self) -> u64 {
+        self.progress.effort
+    }
+
+    /// Counts work of the engine beside the events themselves.
+    pub(super) fn spend(&mut self, effort: u64) {
+        self.progress.effort += effort;
     }
 
     fn stuck(&self) -> Vec<(u32, String)> {
@@ -130,7 +156,7 @@ impl<'a, O: Observer> Engine<'a, O> {
         names
     }
 
-    pub(super) fn outcome(self, end: End) -> Outcome {
+    pub(super) fn outcome(&self, end: End) -> Outcome {
         let time = self.now;
         Outcome {
             end,

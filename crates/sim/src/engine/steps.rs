@@ -7,10 +7,22 @@ use crate::graph::{LocalLane, OpId};
 
 impl<O: Observer> Engine<'_, O> {
     pub(super) fn start_step(&mut self, worker: u32) {
+        let (index, local) = self.draw(worker);
+        self.begin_step(worker, index, local);
+    }
+
+    /// Draws the next step of a worker: its index, and whether it is without communication.
+    pub(super) fn draw(&mut self, worker: u32) -> (usize, bool) {
         let program = self.program;
+        let choices = program.steps[program.kind[worker as usize]].len() as u32;
         let local = program.coordination.is_local(self.coordinator.done(worker));
+        (self.sampler.below(worker, choices) as usize, local)
+    }
+
+    /// Begins the step at `index` of the steps of a worker's kind.
+    pub(super) fn begin_step(&mut self, worker: u32, index: usize, local: bool) {
+        let program = self.program;
         let choices = &program.steps[program.kind[worker as usize]];
-        let index = self.sampler.below(worker, choices.len() as u32) as usize;
         self.workers.begin(worker, program, index, self.now, local);
         // All are in their queues before the first is served: what is sent first must find the others waiting.
         for &source in &choices[index].sources {
@@ -23,9 +35,13 @@ impl<O: Observer> Engine<'_, O> {
     }
 
     fn step_ended(&mut self, worker: u32) {
-        let (began, stale) = self.workers.end(worker);
-        self.observer.step(worker, began, self.now, stale);
-        self.coordinator.ended(worker);
+        let mut next = Some(worker);
+        while let Some(worker) = next {
+            let (began, stale) = self.workers.end(worker);
+            self.observer.step(worker, began, self.now, stale);
+            self.coordinator.ended(worker);
+            next = self.unfold(worker);
+        }
         while let Some(next) = self.coordinator.next_released() {
             self.go_on_or_stop(next);
         }
@@ -78,6 +94,10 @@ impl<O: Observer> Engine<'_, O> {
             }
             Discipline::Rendezvous(which) => self.arrive(which, job),
             Discipline::Delay => self.delay(lane, job),
+            // Connections carry bytes: what has none is there at once.
+            _ if matches!(state.spec.station, Station::Tcp { .. }) && job.remaining <= 0.0 => {
+                self.completions.push(job.worker, job.op);
+            }
             _ => {
                 state.push(job);
                 if let Station::Tcp { worker, up } = state.spec.station {

@@ -20,6 +20,10 @@ pub(super) struct Workers {
     /// By worker: operations that have not ended yet.
     left: Vec<u32>,
     began: Vec<f64>,
+    /// By worker: weight of its flows in its current step.
+    share: Vec<f64>,
+    /// By worker: the workers that it stands for in its current step, itself included; 0 if another stands for it.
+    copies: Vec<u32>,
     /// By worker: whether its current step is without communication (local SGD).
     local: Vec<bool>,
     /// By worker: updates that all workers had made when its current step began.
@@ -60,6 +64,8 @@ impl Workers {
             waiting: vec![0; workers * operations],
             left: vec![0; workers],
             began: vec![0.0; workers],
+            share: vec![1.0; workers],
+            copies: vec![1; workers],
             local: vec![false; workers],
             updates_before: vec![0; workers],
             updates: 0,
@@ -72,10 +78,38 @@ impl Workers {
         let worker = worker as usize;
         self.waiting[worker * operations..][..operations].copy_from_slice(program.graph.waiting());
         self.left[worker] = operations as u32;
+        self.note_beginning(worker, now, local);
+        self.share[worker] = program.steps[program.kind[worker]][index].share;
+        self.step[worker] = self.steps.first[program.kind[worker]] + index * operations;
+    }
+
+    fn note_beginning(&mut self, worker: usize, now: f64, local: bool) {
         self.began[worker] = now;
         self.updates_before[worker] = self.updates;
         self.local[worker] = local;
-        self.step[worker] = self.steps.first[program.kind[worker]] + index * operations;
+    }
+
+    /// A worker begins a step in which another one stands for it.
+    pub(super) fn follow(&mut self, worker: u32, now: f64, local: bool) {
+        self.note_beginning(worker as usize, now, local);
+        self.copies[worker as usize] = 0;
+    }
+
+    /// A worker is about to begin a step for so many workers, itself included.
+    pub(super) fn stand_for(&mut self, worker: u32, copies: u32) {
+        self.copies[worker as usize] = copies;
+    }
+
+    /// The workers that a worker stands for in its current step, itself included; 0 if another stands for it.
+    #[inline]
+    pub(super) fn copies(&self, worker: u32) -> u32 {
+        self.copies[worker as usize]
+    }
+
+    /// Weight of a worker's flows in its current step.
+    #[inline]
+    pub(super) fn share(&self, worker: u32) -> f64 {
+        self.share[worker as usize]
     }
 
     /// A worker ends its step: when it began, and how many updates other workers have made since.

@@ -1,6 +1,9 @@
 //! All-reduce training as a program: forward and backward pass on every worker, and every message of gradients as one
 //! operation that all workers take part in.
 //!
+//! A step begins with the update by the gradients of the step before and ends when its own have arrived, which is at one
+//! moment for all workers that are alike.
+//!
 //! A message may leave when its gradients are there on all workers; one or more messages are under way at a time. With
 //! equal workers, one message at a time and no interference this is the recursion of Liu et al. 2022, to rounding.
 
@@ -187,6 +190,7 @@ impl AllReduce {
             work: operations.iter().map(|(_, work)| self.amount(work, pass)).collect(),
             sources: graph.sources().to_vec(),
             rank: operations.iter().enumerate().map(rank).collect(),
+            share: 1.0,
         }
     }
 
@@ -197,7 +201,7 @@ impl AllReduce {
         let coupled = self.interference.slowdown > 0.0;
         program.rendezvous =
             vec![RendezvousSpec { parties: workers, launch: self.launch(), curve: self.curve.clone() }];
-        program.pools = vec![PoolSpec { capacity: 1.0, cap: 1.0 }; (FIRST_WORKER + workers) as usize];
+        program.pools = vec![PoolSpec::equal(1.0); (FIRST_WORKER + workers) as usize];
         program.coupling = coupled.then(|| Coupling {
             computing: (FIRST_WORKER..FIRST_WORKER + workers).collect(),
             exchange: WIRE,
@@ -245,7 +249,8 @@ impl AllReduce {
     fn operations(&self) -> Vec<(OpSpec, Work)> {
         let Some(pass) = self.passes.iter().flatten().next() else { return Vec::new() };
         let mut list = List::default();
-        let forward = list.add(FORWARD, COMPUTING, vec![], Work::Forward);
+        let update = list.add(UPDATE, COMPUTING, vec![], Work::Update);
+        let forward = list.add(FORWARD, COMPUTING, vec![update], Work::Forward);
         let mut computed = Vec::with_capacity(pass.layers.len());
         let mut before = forward;
         for layer in 0..pass.layers.len() {
@@ -254,7 +259,6 @@ impl AllReduce {
         }
         let last = before;
         let copies = self.interference.copy_byte > Seconds::ZERO;
-        let mut arrived = Vec::new();
         let mut unpacked = last;
         for bucket in self.buckets(pass) {
             let size = pass.layers[bucket.first..=bucket.last].iter().map(|layer| layer.gradients).sum();
@@ -274,12 +278,8 @@ impl AllReduce {
             );
             if copies {
                 unpacked = list.add(&name("unpack"), COMPUTING, vec![sent, unpacked], Work::Unpack(size));
-            } else {
-                arrived.push(sent);
             }
         }
-        arrived.push(unpacked);
-        list.add(UPDATE, COMPUTING, arrived, Work::Update);
         list.operations
     }
 

@@ -1,16 +1,22 @@
 //! A profile without a trace: the steps that a model would show on a device.
 //!
 //! Each layer is five operations: its parameters come down, forward, backward, its gradients go up, the server applies
-//! them (in no time: nothing is known about servers). Computing times are those of [`Speed`]. A single step would keep all
-//! workers in lock-step for ever (errata 3.3), so a number of them is made, computing times spread around the model's.
+//! them (in no time: nothing is known about servers). Computing times are those of [`Speed`]. Before the first layer the
+//! worker copies its batch to the device, where that has a link of its own. A single step would keep all workers in
+//! lock-step for ever (errata 3.3), so a number of them is made, computing times spread around the model's.
 
 use crate::engine::sample::Sampler;
+use stepcast_core::compute;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
+use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::speed::Speed;
 
 /// Number of steps that are made.
 const STEPS: usize = 64;
+
+/// Name of the operation that brings the batch to the device.
+const COPY: &str = "batch, host to device";
 
 /// The steps of a worker of the group at `index` of `scenario`.
 pub fn synthesise(scenario: &Scenario, index: usize) -> Profile {
@@ -23,10 +29,15 @@ pub fn synthesise(scenario: &Scenario, index: usize) -> Profile {
         times.push(time);
         operations.len() as u32 - 1
     };
+    let copy = compute::host_to_device(scenario, index);
     let mut last: Option<u32> = None;
     for layer in layers {
         let bytes = layer.bytes().get() as u64;
         let down = add(format!("{}, parameters", layer.name), Resource::Downlink, bytes, vec![], 0.0);
+        // Behind the first request: time before it would count as time between steps.
+        if last.is_none() && copy > Seconds::ZERO {
+            last = Some(add(COPY.to_owned(), Resource::Worker, 0, vec![], copy.get()));
+        }
         let after = last.into_iter().chain([down]).collect();
         let forward = speed.forward(layer).get();
         last = Some(add(format!("{}, forward", layer.name), Resource::Worker, 0, after, forward));
@@ -65,11 +76,12 @@ pub fn jittered(profile: &Profile, jitter: f64, seed: u64) -> Profile {
     Profile { steps: steps.collect(), ..profile.clone() }
 }
 
-/// Times of steps relative to the mean one: `jitter` is their standard deviation.
+/// Times of steps relative to the mean one: `jitter` is their standard deviation. Without any, one stands for all.
 pub fn jitter_factors(jitter: f64, seed: u64) -> impl Iterator<Item = f64> {
     let mut sampler = Sampler::new(seed, 1);
     let spread = (1.0 + jitter.powi(2)).ln().sqrt();
-    (0..STEPS).map(move |_| (spread * sampler.normal(0)).exp())
+    let steps = if jitter > 0.0 { STEPS } else { 1 };
+    (0..steps).map(move |_| (spread * sampler.normal(0)).exp())
 }
 
 /// Operations one after the other; only their durations count.

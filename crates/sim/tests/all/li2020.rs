@@ -56,9 +56,9 @@ fn program(case: &Value, links: Links) -> Program {
     let workers = case["W"].as_u64().unwrap() as u32;
     let bandwidth = case["B"].as_f64().unwrap();
     let work = ops.iter().map(|op| rational(&op["size"])).collect();
-    let steps = vec![vec![StepWork { work, sources: graph.sources().to_vec(), rank: vec![] }]];
+    let steps = vec![vec![StepWork { work, sources: graph.sources().to_vec(), rank: vec![], share: 1.0 }]];
     let mut program = Program {
-        pools: vec![PoolSpec { capacity: bandwidth, cap: bandwidth }; 2],
+        pools: vec![PoolSpec::equal(bandwidth); 2],
         ports: vec![bandwidth; 2 + 2 * workers as usize],
         ..Program::new(graph, steps)
     };

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod allreduce;
+mod fold;
 mod li2020;
 mod oracles;
 mod replay;

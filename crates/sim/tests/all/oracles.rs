@@ -16,7 +16,7 @@ fn link(pool: u32) -> LaneSpec {
 }
 
 fn fixed(graph: &StepGraph, work: &[f64]) -> StepWork {
-    StepWork { work: work.to_vec(), sources: graph.sources().to_vec(), rank: vec![] }
+    StepWork { work: work.to_vec(), sources: graph.sources().to_vec(), rank: vec![], share: 1.0 }
 }
 
 /// Pull (shared equally), compute, push (one after the other): Zeng 2023. Pushes take `push`, a pull `pull`, of a
@@ -26,7 +26,7 @@ fn zeng(compute: &[f64], push: f64, pull: f64, coordination: Coordination) -> Pr
         StepGraph::new(&[op("pull", 0, &[]), op("compute", 1, &[0]), op("push", 2, &[1])], 3).unwrap();
     let steps = compute.iter().map(|&time| vec![fixed(&graph, &[pull, time, push])]).collect();
     let mut program = Program {
-        pools: vec![PoolSpec { capacity: 1.0, cap: 1.0 }],
+        pools: vec![PoolSpec::equal(1.0)],
         coordination,
         silent_when_local: vec![true, false, true],
         ..Program::new(graph, steps)
@@ -91,7 +91,7 @@ proptest! {
         let graph = StepGraph::new(&specs, 1).unwrap();
         let steps = vec![vec![fixed(&graph, &sizes)]];
         let mut program =
-            Program { pools: vec![PoolSpec { capacity: 2.0, cap: 2.0 }], ..Program::new(graph, steps) };
+            Program { pools: vec![PoolSpec::equal(2.0)], ..Program::new(graph, steps) };
         for _ in 0..workers {
             program.add_worker_with_own_lanes(0, [link(0)]);
         }
@@ -107,8 +107,7 @@ fn sequence(workers: usize, times: &[[f64; 4]]) -> Program {
     let specs = [op("down", 0, &[]), op("compute", 1, &[0]), op("up", 2, &[1]), op("update", 3, &[2])];
     let graph = StepGraph::new(&specs, 4).unwrap();
     let steps = vec![times.iter().map(|work| fixed(&graph, work)).collect()];
-    let mut program =
-        Program { pools: vec![PoolSpec { capacity: 1.0, cap: 1.0 }; 2], ..Program::new(graph, steps) };
+    let mut program = Program { pools: vec![PoolSpec::equal(1.0); 2], ..Program::new(graph, steps) };
     for _ in 0..workers {
         program.add_worker_with_own_lanes(0, [link(0), LaneSpec::own(1.0), link(1), LaneSpec::own(1.0)]);
     }
@@ -242,8 +241,8 @@ fn a_start_up_time_precedes_every_transfer() {
 #[test]
 fn budgets_end_what_would_not() {
     let program = sequence(2, &[[4.0, 6.0, 4.0, 1.0]]);
-    let forever = Limits { events: 1000, ..Limits::steps(u64::MAX) };
-    assert_eq!(run(&program, 1, forever, &mut Blind).unwrap().end, End::EventBudget);
+    let forever = Limits { effort: 1000, ..Limits::steps(u64::MAX) };
+    assert_eq!(run(&program, 1, forever, &mut Blind).unwrap().end, End::EffortLimit);
     let hour = Limits { time: 3600.0, ..Limits::steps(u64::MAX) };
     let outcome = run(&program, 1, hour, &mut Blind).unwrap();
     assert_eq!((outcome.end, outcome.time.to_bits()), (End::TimeLimit, 3600f64.to_bits()));

@@ -45,7 +45,8 @@ fn profile() -> Profile {
 const RATE: f64 = 100e6;
 
 fn fair(window: f64) -> Transport {
-    Transport::Fair(Streams { window, requeue: Requeue::OnSelection, order: StreamOrder::Fifo })
+    let streams = Streams { window, requeue: Requeue::OnSelection, order: StreamOrder::Fifo };
+    Transport::Shared { streams, unevenness: 0.0 }
 }
 
 fn replay(profile: &Profile, workers: usize, transport: Transport) -> Replay<'_> {

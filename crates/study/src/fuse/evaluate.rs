@@ -1,8 +1,9 @@
 //! The step time under a rule: from the closed form if it holds, otherwise from the event engine.
 
+use super::Wanted;
 use crate::simulate::all_reduce;
 use stepcast_analytic::collectives::curve;
-use stepcast_analytic::liu2022::{Plan, passes, plan, schedule};
+use stepcast_analytic::liu2022::{Mean, Plan, mean as mean_step, optimum_while, passes, plan, schedule};
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::Pass;
@@ -36,10 +37,11 @@ pub(super) struct Evaluator<'a> {
     update: Curve,
     /// A single worker that represents all, if closed forms do not hold.
     engine: Option<AllReduce>,
+    wanted: &'a Wanted<'a>,
 }
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn new(scenario: &'a Scenario) -> Result<Self, Fault> {
+    pub(super) fn new(scenario: &'a Scenario, wanted: &'a Wanted<'a>) -> Result<Self, Fault> {
         let passes = passes(scenario)?;
         let pass = Pass::slowest(&passes).unwrap_or_else(|| Pass::new(Vec::new()));
         let exchange = &scenario.strategy.exchange;
@@ -55,7 +57,7 @@ impl<'a> Evaluator<'a> {
                 Some(one)
             }
         };
-        Ok(Self { scenario, update: curve(scenario), pass, engine })
+        Ok(Self { scenario, update: curve(scenario), pass, engine, wanted })
     }
 
     /// A mean step of the slowest worker.
@@ -63,26 +65,30 @@ impl<'a> Evaluator<'a> {
         &self.pass
     }
 
-    /// The duration of an all-reduce.
-    pub(super) fn update(&self) -> &Curve {
-        &self.update
-    }
-
     /// Whether closed forms hold.
     pub(super) fn is_closed(&self) -> bool {
         self.engine.is_none()
     }
 
+    /// The best plan if closed forms hold.
+    pub(super) fn optimum(&self) -> Result<Vec<u32>, Fault> {
+        optimum_while(&self.pass, &self.update, self.wanted).ok_or_else(stopped)
+    }
+
     /// The step under a rule.
     pub(super) fn evaluate(&self, fusion: &Fusion) -> Result<Evaluation, Fault> {
+        if (self.wanted)().is_break() {
+            return Err(stopped());
+        }
         let rule = schedule(self.scenario, fusion, &self.update);
         let plan = plan(&self.pass, &self.update, &rule);
         let buckets = self.buckets(&plan);
         let Some(engine) = &self.engine else {
+            let Mean { outcome, communication } = mean_step(&self.pass, &self.update, &rule);
             return Ok(Evaluation {
-                iteration: plan.outcome.iteration(),
-                scaling_factor: plan.outcome.factor(),
-                communication: plan.communication(),
+                iteration: outcome.iteration(),
+                scaling_factor: outcome.factor(),
+                communication,
                 buckets,
             });
         };
@@ -122,6 +128,7 @@ impl<'a> Evaluator<'a> {
             let slowest = factors.by_ref().take(workers).fold(0.0, f64::max);
             let replica = Self {
                 scenario: self.scenario,
+                wanted: self.wanted,
                 pass: self.pass.scaled(slowest, Seconds::ZERO),
                 update: self.update.clone(),
                 engine: self.engine.as_ref().map(|engine| AllReduce {
@@ -144,4 +151,8 @@ impl<'a> Evaluator<'a> {
             _ => self.scenario.simulate.jitter,
         }
     }
+}
+
+fn stopped() -> Fault {
+    Fault::new("it was stopped before it was done", "ask again")
 }

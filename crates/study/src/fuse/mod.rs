@@ -14,6 +14,7 @@ use candidates::{Candidate, candidates};
 use evaluate::Evaluator;
 use serde::Serialize;
 use serde_with::serde_as;
+use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
 use stepcast_core::prediction::{Communication, Warning};
 use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
@@ -125,12 +126,20 @@ impl FusionReport {
     }
 }
 
+/// Asked every few milliseconds of work whether to go on.
+pub type Wanted<'a> = dyn Fn() -> ControlFlow<()> + 'a;
+
 /// Compares all rules on `scenario` and finds the best plan.
 pub fn fuse(scenario: &Scenario) -> Result<FusionReport, Fault> {
+    fuse_while(scenario, &|| ControlFlow::Continue(()))
+}
+
+/// As [`fuse`], as long as it is wanted.
+pub fn fuse_while(scenario: &Scenario, wanted: &Wanted<'_>) -> Result<FusionReport, Fault> {
     applies(scenario)?;
     let wrong =
         |fault: stepcast_core::fault::Fault| Fault::in_key("model.profile", fault.reason, fault.remedy);
-    let evaluator = Evaluator::new(scenario).map_err(wrong)?;
+    let evaluator = Evaluator::new(scenario, wanted).map_err(wrong)?;
     let own = evaluator.evaluate(&scenario.strategy.exchange.fusion)?;
     let mut lines = Vec::new();
     for Candidate { rule, family, fusion } in candidates(scenario, evaluator.pass()) {

@@ -6,7 +6,6 @@
 
 use super::Line;
 use super::evaluate::Evaluator;
-use stepcast_analytic::liu2022::optimum;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 
@@ -27,7 +26,7 @@ pub(super) struct Best {
 
 /// The best plan, at least as good as any of `lines`.
 pub(super) fn best(evaluator: &Evaluator<'_>, lines: &[Line]) -> Result<Best, Fault> {
-    let exact = optimum(evaluator.pass(), evaluator.update());
+    let exact = evaluator.optimum()?;
     if evaluator.is_closed() {
         return Ok(Best { counts: exact, how: "exact: no plan is faster".to_owned() });
     }

@@ -1,4 +1,5 @@
 use super::*;
+use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::Files;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
@@ -66,10 +67,10 @@ fn the_search_is_as_good_as_trying_everything() {
         for network in NETWORKS {
             let changes = [change, network].map(|change| Override::parse(change).unwrap());
             let scenario = Document::new("test", &text).scenario(&changes).unwrap();
-            let evaluator = Evaluator::new(&scenario).unwrap();
+            let evaluator = Evaluator::new(&scenario, &|| ControlFlow::Continue(())).unwrap();
             assert_eq!(evaluator.pass().tensors(), 12);
             let all = search::exhaustive(&evaluator).unwrap();
-            let exact = stepcast_analytic::liu2022::optimum(evaluator.pass(), evaluator.update());
+            let exact = evaluator.optimum().unwrap();
             let found = search::improved(&evaluator, exact, &[]).unwrap();
             let (best, found) =
                 (evaluator.time(&all.counts).unwrap(), evaluator.time(&found.counts).unwrap());
@@ -135,4 +136,22 @@ fn a_plan_names_the_gradients_that_it_sends() {
         let again = Document::new("test", text).scenario_with(&Backwards, &named).unwrap();
         assert_eq!(fuse(&again).unwrap().own().iteration, report.best().iteration, "{network}");
     }
+}
+
+#[test]
+fn what_is_no_longer_wanted_ends_at_once() {
+    let layers = vec!["{ op = \"linear\", out = 8 }"; 20_000].join(", ");
+    let text = format!(
+        "[model.custom]\ninput = [8]\nlayers = [{layers}]\n[strategy]\narchitecture = \"all-reduce\"\nbatch = 4\n"
+    );
+    let scenario = Document::new("test", text).scenario(&[]).unwrap();
+    let asked = std::cell::Cell::new(0);
+    let since = std::time::Instant::now();
+    let stopped = fuse_while(&scenario, &|| {
+        asked.set(asked.get() + 1);
+        if asked.get() > 200 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    assert!(stopped.unwrap_err().reason.contains("stopped"));
+    assert_eq!(asked.get(), 201);
+    assert!(since.elapsed().as_secs() < 30, "{:?}", since.elapsed());
 }

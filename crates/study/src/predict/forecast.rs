@@ -2,14 +2,13 @@
 
 use crate::predict::advice::{self, Advice};
 use crate::predict::interval::{Interval, Intervals};
-use crate::predict::memory;
 use crate::predict::scaling::{self, ScalingPoint};
 use crate::predict::slack;
+use crate::predict::{budget, memory};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
-use stepcast_core::fault::Fault;
-use stepcast_core::method::Method;
+use stepcast_core::method::{Method, Stopped, Watch};
 use stepcast_core::prediction::{Prediction, Warning};
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
@@ -62,8 +61,15 @@ pub struct Forecast {
 impl Forecast {
     /// Predicts `scenario` by `method`, for its own cluster and for every number of `workers`; more workers are worth
     /// it if they gain at least `worth` in throughput.
-    pub fn new(scenario: &Scenario, method: &dyn Method, workers: &[u32], worth: f64) -> Result<Self, Fault> {
-        let mut prediction = method.predict(scenario)?;
+    pub fn new(
+        scenario: &Scenario,
+        method: &dyn Method,
+        workers: &[u32],
+        worth: f64,
+        watch: &Watch<'_>,
+    ) -> Result<Self, Stopped> {
+        let given = scenario;
+        let mut prediction = method.predict_watched(&budget::headline(given), watch)?;
         slack::fill(scenario, method, &mut prediction)?;
         prediction.warnings.extend(memory_warnings(scenario));
         let intervals = Intervals::new(scenario, method);
@@ -74,7 +80,10 @@ impl Forecast {
             });
         let scaling = match scenario.strategy.architecture {
             Architecture::StandAlone => Vec::new(),
-            _ => scaling::scaling(scenario, method, &intervals, workers)?,
+            _ => {
+                let brief = budget::scaling(given, workers.len());
+                scaling::scaling(&brief, method, &intervals, workers, &prediction)?
+            }
         };
         Ok(Self {
             saturates_at: scaling::saturation(scenario, method, &scaling, worth),
@@ -82,7 +91,7 @@ impl Forecast {
             advice: advice::advise(scenario, method, &prediction),
             scaling,
             training: training(scenario, &prediction),
-            scenario: scenario.to_file(),
+            scenario: given.to_file(),
             prediction,
             interval,
         })
@@ -100,7 +109,8 @@ fn training(scenario: &Scenario, prediction: &Prediction) -> Option<Training> {
 /// Warns of devices that are too small for the model's state and activations.
 fn memory_warnings(scenario: &Scenario) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = Vec::new();
-    if scenario.profile().is_some() {
+    // The method for plans has memory among its figures.
+    if scenario.profile().is_some() || scenario.strategy.plan.is_some() {
         return warnings;
     }
     for (index, group) in scenario.cluster.groups.iter().enumerate() {

@@ -6,6 +6,7 @@ use stepcast_analytic::baselines::{Cynthia2019, Lin2018};
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_analytic::liu2022::Liu2022;
 use stepcast_analytic::oyama2016::Oyama2016;
+use stepcast_analytic::transformer::Transformer;
 use stepcast_analytic::zeng2023::Zeng2023;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
@@ -19,12 +20,73 @@ pub fn all() -> &'static [&'static dyn Method] {
         &Zeng2023,
         &Liu2022,
         &Oyama2016,
+        &Transformer,
         &Simulate,
         // Rougher than the methods above; kept for comparison.
         &Cynthia2019 { half: false },
         &Cynthia2019 { half: true },
         &Lin2018,
     ]
+}
+
+/// How many of the last methods are rougher than the others.
+const ROUGH: usize = 3;
+
+/// A set of methods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MethodSet(u32);
+
+impl MethodSet {
+    /// Every method.
+    pub(crate) fn every() -> Self {
+        Self((1 << all().len()) - 1)
+    }
+
+    /// No method.
+    pub(crate) const NONE: Self = Self(0);
+
+    /// The methods that model a scenario.
+    pub(crate) fn of(scenario: &Scenario) -> Self {
+        let modelled = |(place, method): (usize, &&'static dyn Method)| match method.applies(scenario) {
+            Ok(()) => 1 << place,
+            Err(_) => 0,
+        };
+        Self(all().iter().enumerate().map(modelled).fold(0, |set, bit| set | bit))
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The methods in both sets.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The methods in either set.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The preferred method of the set alone.
+    pub(crate) fn first(self) -> Self {
+        Self(self.0 & self.0.wrapping_neg())
+    }
+
+    /// The methods of the set that are not rough.
+    pub(crate) fn without_rough(self) -> Self {
+        Self(self.0 & ((1 << (all().len() - ROUGH)) - 1))
+    }
+
+    /// The methods, in order of preference.
+    pub(crate) fn methods(self) -> impl Iterator<Item = &'static dyn Method> {
+        all()
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(move |(place, _)| self.0 & (1 << place) != 0)
+            .map(|(_, method)| method)
+    }
 }
 
 /// A method as listed for programs.

@@ -1,6 +1,7 @@
 //! The forecast of one scenario: the choice of a method, the prediction, its reasons and its uncertainty.
 
 mod advice;
+mod budget;
 pub mod compare;
 mod forecast;
 pub mod interval;
@@ -10,8 +11,9 @@ mod prepared;
 mod scaling;
 mod slack;
 
-pub use advice::{Advice, CriticalPath, Share, WhatIf};
+pub use advice::{Advice, Alone, CriticalPath, Share, WhatIf};
 pub use forecast::{Forecast, Training};
 pub use methods::MethodChoice;
-pub use prepared::{Extent, Prepared, Stopped, Watch, predict, unwatched};
+pub use prepared::{Extent, Prepared, predict};
 pub use scaling::{ScalingPoint, WORTH, usual_workers};
+pub use stepcast_core::method::{Progress, Stopped, Watch, unwatched};

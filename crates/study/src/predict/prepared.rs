@@ -5,17 +5,9 @@ use crate::request::{Request, Source};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use stepcast_core::fault::Fault;
-use stepcast_core::method::Method;
+use stepcast_core::method::{Method, Progress, Stopped, Watch};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::scenario::Scenario;
-
-/// Receives every prediction of a forecast and may cancel the work.
-pub type Watch<'a> = dyn Fn(&Prediction) -> ControlFlow<()> + Sync + 'a;
-
-/// A watcher that never cancels.
-pub fn unwatched(_: &Prediction) -> ControlFlow<()> {
-    ControlFlow::Continue(())
-}
 
 /// The extent of a forecast beyond the scenario itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,17 +22,6 @@ impl Default for Extent {
     fn default() -> Self {
         Self { workers: None, worth: WORTH }
     }
-}
-
-/// Why there is no forecast.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Stopped {
-    /// The scenario is invalid, or the method refuses it.
-    #[error(transparent)]
-    Fault(#[from] Fault),
-    /// The watcher cancelled the work.
-    #[error("it was cancelled before it was done")]
-    Cancelled,
 }
 
 /// A scenario and the method that predicts it.
@@ -61,7 +42,7 @@ impl Prepared {
     /// The forecast; errors name keys of the scenario.
     pub fn forecast(&self, extent: &Extent, watch: &Watch<'_>) -> Result<Forecast, Stopped> {
         let watched = Watched { method: self.method, watch, cancelled: AtomicBool::new(false) };
-        let forecast = Forecast::new(&self.scenario, &watched, &self.workers(extent), extent.worth);
+        let forecast = Forecast::new(&self.scenario, &watched, &self.workers(extent), extent.worth, watch);
         match watched.cancelled.into_inner() {
             true => Err(Stopped::Cancelled),
             false => Ok(forecast?),
@@ -108,27 +89,42 @@ impl Method for Watched<'_> {
     }
 
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
-        if self.cancelled.load(Ordering::Relaxed) {
-            return Err(Fault::new("it was cancelled before it was done", ""));
+        // Only the figure that is asked for is worth showing before it is final.
+        let quietly = |progress: Progress<'_>| match progress {
+            Progress::Estimate(_) => (self.watch)(Progress::Working),
+            _ => (self.watch)(progress),
+        };
+        self.predict_watched(scenario, &quietly).map_err(Fault::from)
+    }
+
+    fn predict_watched(&self, scenario: &Scenario, watch: &Watch<'_>) -> Result<Prediction, Stopped> {
+        let watch = |progress: Progress<'_>| {
+            let flow =
+                if self.cancelled.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { watch(progress) };
+            if flow.is_break() {
+                self.cancelled.store(true, Ordering::Relaxed);
+            }
+            flow
+        };
+        let prediction = self.method.predict_watched(scenario, &watch)?;
+        match watch(Progress::Predicted(&prediction)) {
+            ControlFlow::Continue(()) => Ok(prediction),
+            ControlFlow::Break(()) => Err(Stopped::Cancelled),
         }
-        let prediction = self.method.predict(scenario)?;
-        if (self.watch)(&prediction).is_break() {
-            self.cancelled.store(true, Ordering::Relaxed);
-        }
-        Ok(prediction)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stepcast_core::method::unwatched;
 
     #[test]
     fn a_watcher_hears_of_predictions_and_ends_the_work() {
         let request = Request::quick_start(Vec::new());
         let heard = std::sync::Mutex::new(0);
-        let count = |_: &Prediction| {
-            *heard.lock().unwrap() += 1;
+        let count = |progress: Progress<'_>| {
+            *heard.lock().unwrap() += usize::from(matches!(progress, Progress::Predicted(_)));
             ControlFlow::Continue(())
         };
         let extent = Extent::default();

@@ -1,12 +1,13 @@
 //! Predictions of the same scenario for other numbers of workers.
 
 use crate::predict::interval::Intervals;
+use crate::simulate::BUDGET;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
-use stepcast_core::prediction::Bottleneck;
+use stepcast_core::prediction::{Bottleneck, Prediction};
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
 
@@ -38,19 +39,27 @@ pub struct ScalingPoint {
     pub bottleneck: Bottleneck,
 }
 
-/// Predicts the scenario for every number of workers, groups keeping their proportions.
+/// Predicts the scenario for every number of workers, groups keeping their proportions; `own` is the prediction of its
+/// own number. Numbers for which the budget of a simulation is too small are left out.
 pub(crate) fn scaling(
     scenario: &Scenario,
     method: &dyn Method,
     intervals: &Intervals<'_>,
     workers: &[u32],
+    own: &Prediction,
 ) -> Result<Vec<ScalingPoint>, Fault> {
     let point = |&workers: &u32| {
         let resized = |scenario: &Scenario| scenario.on(scenario.cluster.resized(workers));
         let asked = resized(scenario);
-        let prediction = method.predict(&asked)?;
+        let prediction = match u64::from(workers) == scenario.cluster.workers() {
+            true => own.clone(),
+            false => match method.predict(&asked) {
+                Err(fault) if fault.key == BUDGET => return Ok(None),
+                predicted => predicted?,
+            },
+        };
         let interval = intervals.interval(&asked, &prediction, &resized)?;
-        Ok(ScalingPoint {
+        Ok(Some(ScalingPoint {
             workers,
             iteration: prediction.iteration,
             throughput: prediction.throughput,
@@ -59,9 +68,9 @@ pub(crate) fn scaling(
             speedup: prediction.speedup,
             scaling_factor: prediction.scaling_factor,
             bottleneck: prediction.bottleneck,
-        })
+        }))
     };
-    workers.iter().map(point).collect()
+    workers.iter().filter_map(|workers| point(workers).transpose()).collect()
 }
 
 /// Powers of two up to 16, or up to twice the cluster, and the cluster itself, as far as the method models them.

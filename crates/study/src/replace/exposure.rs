@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_with::serde_as;
 use stepcast_analytic::collectives::curve;
-use stepcast_analytic::liu2022::{Outcome, Schedule, osf, passes, schedule};
+use stepcast_analytic::liu2022::{Outcome, Schedule, mean, passes, schedule};
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::Pass;
@@ -48,7 +48,7 @@ impl Step {
     }
 
     pub(super) fn outcome(&self) -> Outcome {
-        osf(&self.pass, &self.update, &self.schedule)
+        mean(&self.pass, &self.update, &self.schedule).outcome
     }
 
     /// All layers with gradients, the most expensive first.
@@ -64,7 +64,7 @@ impl Step {
             for layer in without.layers.get_mut(own).into_iter().flatten() {
                 layer.gradients = Bytes::ZERO;
             }
-            let then = osf(&without, &self.update, &self.schedule).iteration();
+            let then = mean(&without, &self.update, &self.schedule).outcome.iteration();
             layers.push(ExposedLayer {
                 name: work.name.clone(),
                 size: work.bytes(),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use stepcast_analytic::liu2022::Liu2022;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
-use stepcast_core::model::{Layer, LayerFile, Model, ModelFile, zoo};
+use stepcast_core::model::{Layer, LayerFile, Model, ModelFile};
 use stepcast_core::prediction::Warning;
 use stepcast_core::quantity::{Bytes, Flops, InBaseUnits, Seconds};
 use stepcast_core::scenario::{ModelSource, Scenario, ScenarioFile};
@@ -168,17 +168,10 @@ fn model(scenario: &Scenario) -> Result<Model, Fault> {
         let reason = "a list of buckets belongs to one model, and this one is to be changed";
         return Err(refuse("strategy.fusion", reason, "use a rule such as `rule = \"pytorch\"`"));
     }
-    let built = match &scenario.source {
-        ModelSource::Zoo(name) => zoo::build(name).map_err(|error| error.to_string()),
-        ModelSource::Custom(file) | ModelSource::Onnx { file, .. } => {
-            file.build().map_err(|error| error.reason)
-        }
-        ModelSource::Profile { .. } => {
-            let reason = "a profile has times, but no layers that could be replaced";
-            return Err(refuse("model.profile", reason, "use `zoo` or `[model.custom]`"));
-        }
-    };
-    built.map_err(|reason| refuse("model", &reason, "check the model"))
+    scenario.workload.graph.as_deref().cloned().ok_or_else(|| {
+        let reason = "a profile has times, but no layers that could be replaced";
+        refuse("model.profile", reason, "use `zoo` or `[model.custom]`")
+    })
 }
 
 /// The position of the cut and the substitute layers, or the reason why there is no proposal.

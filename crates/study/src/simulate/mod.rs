@@ -1,24 +1,31 @@
 //! Method `simulate`: the event engine on a profile, measured or made from a model (Li 2020 and beyond).
 //!
 //! One module for each kind of training, `parameter_server`, `all_reduce` and `sprint`, each with `predict` and
-//! `timeline`; `replicas` runs it several times, `summary` holds what all report alike, `timeline` is a
-//! run to look at.
+//! `timeline`; `measure` continues runs until `estimate` knows the throughput in steady state well enough (`leads`: what
+//! bounded staleness needs for it), `summary` holds what all report alike, `excerpt` is a typical
+//! step to explain, `timeline` a run to look at.
 //!
 //! Runs are independent and go in parallel; their order does not matter, so the figures are the same on any number of
 //! cores.
 
 pub(crate) mod all_reduce;
+mod estimate;
+mod excerpt;
+mod leads;
+mod measure;
 mod parameter_server;
-mod replicas;
 mod sprint;
 mod summary;
 mod timeline;
 
+pub(crate) use estimate::NOT_STEADY;
+pub(crate) use excerpt::{Excerpt, excerpt};
+pub(crate) use measure::BUDGET;
 pub(crate) use sprint::is_sprint;
 pub use timeline::{Recording, events_per_step};
 
 use stepcast_core::fault::Fault;
-use stepcast_core::method::Method;
+use stepcast_core::method::{Method, Stopped, Watch, unwatched, without_plan};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::Operation;
 use stepcast_core::quantity::BitsPerSec;
@@ -26,9 +33,6 @@ use stepcast_core::scenario::{Scenario, Transport};
 use stepcast_core::strategy::{Architecture, Synchronisation};
 use stepcast_sim::ProgramError;
 use stepcast_trace::timeline::{About, FORMAT};
-
-/// Events after which a run is ended with what it has shown so far.
-const EVENTS: u64 = 1_000_000_000;
 
 /// Workers beyond which a simulation is refused: closed forms answer at once.
 const MAX_WORKERS: u64 = 16_384;
@@ -59,6 +63,7 @@ impl Method for Simulate {
 
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
         let refuse = |key, reason: &str, remedy: &str| Err(Fault::in_key(key, reason, remedy));
+        without_plan("the simulation", scenario)?;
         match scenario.strategy.architecture {
             Architecture::AllReduce if is_sprint(scenario) => sprint::applies(scenario),
             Architecture::AllReduce if !waits(scenario.strategy.synchronisation) => refuse(
@@ -91,14 +96,18 @@ impl Method for Simulate {
     }
 
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
+        self.predict_watched(scenario, &unwatched).map_err(Fault::from)
+    }
+
+    fn predict_watched(&self, scenario: &Scenario, watch: &Watch<'_>) -> Result<Prediction, Stopped> {
         self.applies(scenario)?;
         if is_sprint(scenario) {
-            return sprint::predict(scenario);
+            return sprint::predict(scenario, watch);
         }
         if scenario.strategy.architecture == Architecture::AllReduce {
-            return all_reduce::predict(scenario);
+            return all_reduce::predict(scenario, watch);
         }
-        parameter_server::predict(scenario)
+        parameter_server::predict(scenario, watch)
     }
 }
 

@@ -1,17 +1,18 @@
 //! Asynchronous all-reduce: SPRINT's threads as events, with the times that the closed form has for their tasks.
 
-use super::replicas::{self, replicas};
+use super::measure::{EXCESS, go_on};
 use super::summary::{histogram, spread};
 use super::{MAX_WORKERS, Recording, about, broken};
+use rayon::prelude::*;
 use stepcast_analytic::oyama2016::{GPU_PARTS, Oyama2016, Threads, UPDATE_PARTS, threads};
 use stepcast_core::fault::Fault;
-use stepcast_core::method::Method;
+use stepcast_core::method::{Method, Stopped, Watch};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Simulation, Updating, Usage};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
-use stepcast_sim::sprint::{Exchange, Figures, Length, Sprint};
-use stepcast_sim::{Limits, Timeline, run};
+use stepcast_sim::sprint::{self, Exchange, Figures, Sprint};
+use stepcast_sim::{Limits, Run, Timeline, run};
 use stepcast_stats::{mean_and_half_width, spread_of_logarithms};
 
 /// Whether a scenario is trained as by SPRINT: asynchronously, by all-reduce.
@@ -72,17 +73,51 @@ fn sprint(threads: &Threads, scenario: &Scenario) -> Sprint {
     }
 }
 
-pub(super) fn predict(scenario: &Scenario) -> Result<Prediction, Fault> {
+/// Steps that a run should have, where the budget has room for them.
+const STEPS: u64 = 1000;
+
+/// Steps without which there is nothing to count.
+const FEWEST_STEPS: u64 = 20;
+
+/// One step in so many is left out at the beginning of a run.
+const WARM_UP: u64 = 20;
+
+/// The figures of independent runs, which share the budget.
+fn runs(sprint: &Sprint, scenario: &Scenario, watch: &Watch<'_>) -> Result<Vec<Figures>, Stopped> {
+    let options = scenario.simulate;
+    let budget = options.budget / u64::from(options.runs);
+    let operations = sprint.program(options.seed).map_err(broken)?.graph.len() as u64;
+    let affordable = budget / (operations * u64::from(sprint.threads())).max(1);
+    let steps = u64::from(options.steps).min(affordable.clamp(FEWEST_STEPS, STEPS));
+    let warm_up = options.warm_up.map_or(steps / WARM_UP, u64::from).min(steps - 1);
+    let run = |seed: u64| {
+        let program = sprint.program(seed).map_err(broken)?;
+        let observer = sprint::Watch::new(sprint, warm_up);
+        let mut run = Run::new(&program, seed, observer).map_err(broken)?;
+        if go_on(&mut run, budget.saturating_mul(EXCESS), steps, watch).1.is_break() {
+            return Err(Stopped::Cancelled);
+        }
+        run.observer().figures().ok_or_else(|| Stopped::Fault(endless()))
+    };
+    let seeds: Vec<u64> = (0..u64::from(options.runs)).map(|run| options.seed.wrapping_add(run)).collect();
+    seeds.into_par_iter().map(run).collect()
+}
+
+/// The slowest thread has not ended an iteration that counts.
+fn endless() -> Fault {
+    Fault::in_key(
+        "methods.simulate.budget",
+        "some threads are so much slower than others that the budget ends before their first iterations",
+        "use `--method oyama2016`, or a larger `--budget`",
+    )
+}
+
+pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Prediction, Stopped> {
     let closed_form = Oyama2016.predict(&as_published(scenario))?;
     let (threads, _) = threads(scenario)?;
     let sprint = sprint(&threads, scenario);
-    let operations = sprint.program(scenario.simulate.seed).map_err(broken)?.graph.len();
     let samples = f64::from(threads.nodes * threads.gpus) * f64::from(threads.batch);
-    let run = |seed, length: replicas::Length| {
-        sprint.run(seed, Length { iterations: length.steps, warm_up: length.warm_up })
-    };
-    let threads_together = u64::from(sprint.threads());
-    let runs = replicas(scenario, operations as u64 * threads_together, run).map_err(broken)?;
+    let runs = runs(&sprint, scenario, watch)?;
     let mean = |of: &dyn Fn(&Figures) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
     let (gpu, update) = (mean(&|figures| figures.gpu), mean(&|figures| figures.update));
     let rates: Vec<f64> = runs.iter().map(|figures| samples / figures.gpu).collect();

@@ -57,7 +57,7 @@ pub(super) fn describe(end: &End) -> String {
     match end {
         End::Completed => "all steps were done".to_owned(),
         End::TimeLimit => "the simulated time was up".to_owned(),
-        End::EventBudget => "the event budget was spent".to_owned(),
+        End::EffortLimit => "the budget was spent".to_owned(),
         End::Deadlock(waiting) => {
             let names: Vec<String> =
                 waiting.iter().map(|(worker, name)| format!("worker {worker} for \"{name}\"")).collect();

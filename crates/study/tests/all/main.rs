@@ -1,4 +1,9 @@
 //! Studies on whole data sets.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod gemm;
+mod monotone;
+mod side_by_side;
 mod sprint;
+mod steady;

@@ -36,6 +36,17 @@ pub(super) enum Argument {
 }
 
 impl Argument {
+    /// About how many bytes it takes.
+    pub(super) fn held(&self) -> usize {
+        let within = match self {
+            Self::Tensor(_, shape, _) => shape.capacity() * size_of::<u64>(),
+            Self::Tensors(list) => list.iter().map(Self::held).sum(),
+            Self::Numbers(numbers) => numbers.capacity() * size_of::<u64>(),
+            Self::Flag(_) | Self::Other => 0,
+        };
+        2 * size_of::<Self>() + within
+    }
+
     pub(super) fn parse(value: &Value, shape: &Value, kind: &str) -> Self {
         if kind.starts_with("Tensor") {
             let shape = numbers(shape).unwrap_or_default();

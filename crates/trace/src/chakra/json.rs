@@ -27,8 +27,7 @@ pub(super) fn read(source: &mut Source<'_>, notes: &mut Vec<String>) -> Result<(
     let mut nodes = Nodes::default();
     let mut operators = Operators::default();
     objects::each(source, if listed { &LISTS } else { &[] }, notes, &mut |object| {
-        take(&object, &mut nodes);
-        operators.take(&object);
+        take(&object, &mut nodes) + operators.take(&object)
     })?;
     Ok((nodes, operators))
 }
@@ -52,8 +51,9 @@ fn attribute<'a>(object: &'a Object, name: &str) -> Option<&'a Value> {
         .map(|(_, value)| value)
 }
 
-fn take(object: &Object, nodes: &mut Nodes) {
-    let Some(id) = whole(any(object, &["id", "Id"])) else { return };
+/// Takes a node: the bytes that are kept of it.
+fn take(object: &Object, nodes: &mut Nodes) -> usize {
+    let Some(id) = whole(any(object, &["id", "Id"])) else { return 0 };
     let list = |keys: &[&str]| match any(object, keys) {
         Some(Value::Array(list)) => list.iter().filter_map(|before| whole(Some(before))).collect(),
         other => whole(other).into_iter().collect::<Vec<u64>>(),
@@ -81,7 +81,7 @@ fn take(object: &Object, nodes: &mut Nodes) {
         host: whole(attribute(object, "is_cpu_op")) == Some(1),
         lane: whole(attribute(object, "stream")).or(whole(attribute(object, "tid"))).unwrap_or(0),
         bytes: whole(attribute(object, "comm_size")).unwrap_or(0),
-    });
+    })
 }
 
 /// The numbers of the schema's names.

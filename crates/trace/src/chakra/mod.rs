@@ -35,16 +35,16 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
     let path = source::only(paths, "Chakra traces", "name one of them")?;
     let mut notes = Vec::new();
-    let (nodes, operators, place, read) =
-        source::first(path, options.watch, recognises, &mut notes, |source| {
-            let mut read = Vec::new();
-            let (nodes, operators) = if json::recognises(source.head()) {
-                json::read(source, &mut read)?
-            } else {
-                (proto::read(source, &mut read)?, Operators::default())
-            };
-            Ok((nodes, operators, source.name().to_owned(), read))
-        })?;
+    let reading = options.reading(paths);
+    let (nodes, operators, place, read) = source::first(path, &reading, recognises, &mut notes, |source| {
+        let mut read = Vec::new();
+        let (nodes, operators) = if json::recognises(source.head()) {
+            json::read(source, &mut read)?
+        } else {
+            (proto::read(source, &mut read)?, Operators::default())
+        };
+        Ok((nodes, operators, source.name().to_owned(), read))
+    })?;
     notes.extend(read);
     nodes.report(&mut notes);
     let timed = nodes.nodes.iter().any(|node| node.kind == Kind::Compute && node.micros > 0.0);

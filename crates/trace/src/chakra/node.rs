@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+/// Bytes of a node and of a dependency, here and in the replay.
+const NODE: usize = 700;
+const DEPENDENCY: usize = 40;
 /// Nodes beyond these are only counted.
 pub(super) const MOST_NODES: usize = 4_000_000;
 
@@ -76,22 +79,25 @@ impl Nodes {
         if tells_data { |node| &node.data } else { |node| &node.control }
     }
 
-    pub(super) fn push(&mut self, mut node: Node) {
+    /// Adds a node: the bytes that it takes here and in the replay.
+    pub(super) fn push(&mut self, mut node: Node) -> usize {
         // A day.
         if !(0.0..=86_400e6).contains(&node.micros) {
             self.absurd += 1;
             node.micros = 0.0;
         }
-        if self.nodes.len() < MOST_NODES {
-            self.nodes.push(node);
-        } else {
+        if self.nodes.len() == MOST_NODES {
             self.excess += 1;
+            return 0;
         }
+        let held = NODE + (node.data.capacity() + node.control.capacity()) * DEPENDENCY;
+        self.nodes.push(node);
+        held
     }
 
     pub(super) fn group(&mut self, name: &str) {
         if self.groups.len() < 1000 && !name.is_empty() {
-            self.groups.insert(name.to_owned());
+            self.groups.insert(name.chars().take(200).collect());
         }
     }
 

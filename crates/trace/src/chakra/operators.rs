@@ -17,6 +17,10 @@ use stepcast_core::model::Model;
 /// Nodes beyond these are ignored: a step of training has some thousands.
 const MOST_NODES: usize = 200_000;
 
+/// Bytes of a node and of one of its outputs, with what is made of them.
+const NODE: usize = 500;
+const OUTPUT: usize = 150;
+
 /// Operators that pass on their input.
 const PASSING: [&str; 6] = ["to", "_to_copy", "copy", "contiguous", "clone", "detach"];
 
@@ -37,20 +41,25 @@ pub(super) struct Operators {
 }
 
 impl Operators {
-    pub(super) fn take(&mut self, node: &Object) {
-        let (Some(name), Some(inputs)) = (text(node.get("name")), node.get("inputs")) else { return };
+    /// Takes a node: the bytes that are kept of it.
+    pub(super) fn take(&mut self, node: &Object) -> usize {
+        let (Some(name), Some(inputs)) = (text(node.get("name")), node.get("inputs")) else { return 0 };
         if self.nodes.len() == MOST_NODES {
-            return;
+            return 0;
         }
         let known = plain(name).is_some_and(|plain| model::is_layer(plain) || PASSING.contains(&plain));
         let outputs = node.get("outputs").and_then(|outputs| outputs.get("values")).and_then(Value::as_array);
-        self.nodes.push(Node {
+        let node = Node {
             id: whole(node.get("id")).unwrap_or(0),
             parent: whole(node.get("ctrl_deps")).unwrap_or(0),
             name: name.to_owned(),
             arguments: if known { arguments(inputs) } else { Vec::new() },
             outputs: outputs.into_iter().flatten().filter_map(tensor).collect(),
-        });
+        };
+        let arguments: usize = node.arguments.iter().map(Argument::held).sum();
+        let held = NODE + 2 * node.name.len() + 2 * arguments + node.outputs.capacity() * OUTPUT;
+        self.nodes.push(node);
+        held
     }
 
     /// The calls of layers, in order, with the producers of their inputs.

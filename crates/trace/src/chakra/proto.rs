@@ -94,6 +94,7 @@ fn starts_as_node(mut bytes: &[u8]) -> bool {
 pub(super) fn read(source: &mut Source<'_>, notes: &mut Vec<String>) -> Result<Nodes, Fault> {
     let mut nodes = Nodes::default();
     let mut spoilt = 0_usize;
+    let memory = source.memory();
     let mut reader = BufReader::new(source);
     let mut is_first = true;
     let failed = loop {
@@ -105,13 +106,18 @@ pub(super) fn read(source: &mut Source<'_>, notes: &mut Vec<String>) -> Result<N
         if std::mem::take(&mut is_first) {
             continue;
         }
+        if cost(&message) > memory.left() {
+            memory.hold(usize::MAX);
+            break None;
+        }
         match NodeMessage::decode(&message[..]) {
-            Ok(node) => take(&node, &mut nodes),
+            Ok(node) => memory.hold(take(&node, &mut nodes)),
             Err(_) => spoilt += 1,
         }
     };
+    let source = reader.into_inner();
+    source.check()?;
     if let Some(error) = failed {
-        let source = reader.into_inner();
         if source.exceeded() {
             return Err(source.fault(&error));
         }
@@ -145,7 +151,13 @@ fn next(reader: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     if message.len() as u64 == length { Ok(Some(message)) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-fn take(message: &NodeMessage, nodes: &mut Nodes) {
+/// Most bytes that a message takes when it is decoded: a number of one byte becomes eight, an attribute of two bytes 160,
+/// and a list that grows holds its old content for a moment.
+fn cost(message: &[u8]) -> u64 {
+    message.len() as u64 * 240
+}
+
+fn take(message: &NodeMessage, nodes: &mut Nodes) -> usize {
     let attribute =
         |name: &str| message.attributes.iter().find(|attribute| attribute.name == name.as_bytes());
     let whole = |name: &str| attribute(name).and_then(Attribute::whole);
@@ -161,7 +173,7 @@ fn take(message: &NodeMessage, nodes: &mut Nodes) {
         host: whole("is_cpu_op") == Some(1),
         lane: whole("tid").or(whole("stream")).unwrap_or(0),
         bytes: whole("comm_size").unwrap_or(0),
-    });
+    })
 }
 
 #[cfg(test)]

@@ -35,12 +35,17 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
     let path = source::only(paths, "Horovod's timelines", "name one of them")?;
     let mut notes = Vec::new();
-    let (recorder, label, read) = source::first(path, options.watch, recognises, &mut notes, |source| {
+    let reading = options.reading(paths);
+    let (recorder, label, read) = source::first(path, &reading, recognises, &mut notes, |source| {
         let place = source.name().to_owned();
         let batch = options.required_batch(&place)?;
         let mut recorder = Recorder::default();
         let mut read = Vec::new();
-        objects::each(source, &[], &mut read, &mut |event| recorder.take(&event))?;
+        objects::each(source, &[], &mut read, &mut |event| {
+            let before = recorder.held();
+            recorder.take(&event);
+            recorder.held() - before
+        })?;
         Ok((recorder, Label { place, format: "Horovod timeline", batch }, read))
     })?;
     notes.extend(read);

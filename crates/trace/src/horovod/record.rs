@@ -63,9 +63,25 @@ pub(super) struct Recorder {
     undated: usize,
     unpaired: usize,
     excess: usize,
+    /// Bytes of names.
+    named: usize,
 }
 
+/// Bytes that a reduction takes here and in the steps that are made of it, and a tensor with all its open phases.
+const REDUCTION: usize = 400;
+const TENSOR: usize = 2500;
+/// Characters of a phase's name that are kept: all that Horovod has are shorter.
+const LONGEST_PHASE: usize = 80;
+
 impl Recorder {
+    /// About how many bytes it holds.
+    pub(super) fn held(&self) -> usize {
+        self.reductions.len() * REDUCTION
+            + self.tensors.len() * TENSOR
+            + (self.cycles.len() + self.ranks.len()) * 32
+            + self.named
+    }
+
     pub(super) fn take(&mut self, event: &Object) {
         let Some(kind) = text(event.get("ph")) else { return };
         let name = text(event.get("name")).unwrap_or_default();
@@ -73,6 +89,7 @@ impl Recorder {
             if let (true, Some(tensor)) = (name == "process_name", self.tensor(event)) {
                 let given = event.get("args").and_then(|args| text(args.get("name")));
                 if let Some(given) = given {
+                    self.named += 4 * given.len();
                     self.tensors[tensor].name = given.to_owned();
                 }
             }
@@ -104,6 +121,7 @@ impl Recorder {
         }
         let tensor = *self.index.entry(process.clone()).or_insert(next);
         if tensor == next {
+            self.named += 4 * process.len();
             self.tensors.push(Tensor { name: format!("tensor {process}"), ..Tensor::default() });
         }
         Some(tensor)
@@ -119,7 +137,7 @@ impl Recorder {
         if tensor.open.is_empty() && is_reduction(name.trim_start_matches("NEGOTIATE_")) {
             tensor.asked = tensor.asked.or(Some(time));
         }
-        tensor.open.push((name.to_owned(), time));
+        tensor.open.push((name.chars().take(LONGEST_PHASE).collect(), time));
     }
 
     fn rank_ready(&mut self, event: &Object, name: &str, time: f64) {

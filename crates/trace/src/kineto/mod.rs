@@ -30,7 +30,7 @@ use crate::error::profile_fault;
 use crate::imported::Imported;
 use crate::objects::split;
 use crate::options::Options;
-use crate::source::{self, Limits, Source};
+use crate::source::{self, Limits, Reading, Source};
 use rank::Rank;
 use recording::{Part, Recording};
 use records::Span;
@@ -41,6 +41,9 @@ use stepcast_core::fault::Fault;
 
 /// Records that are kept of a trace.
 const MOST_RECORDS: usize = 1_000_000;
+
+/// Bytes of memory for each of them, with all that is made of it.
+const RECORD: u64 = 400;
 
 /// Whether a file that begins like this is a trace of PyTorch's profiler: JSON that states the version of its schema and,
 /// if it goes that far, has a list of events.
@@ -54,8 +57,10 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 /// Imports the traces of one or several ranks: files, folders or archives.
 pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
     let mut all = Vec::new();
+    let reading = options.reading(paths);
+    let most = usize::try_from(reading.memory.limit() / RECORD).unwrap_or(MOST_RECORDS).min(MOST_RECORDS);
     for path in paths {
-        read_all(path, options, MOST_RECORDS, &mut all)?;
+        read_all(path, &reading, most, &mut all)?;
     }
     let place = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
     if all.is_empty() {
@@ -91,16 +96,16 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
 }
 
 /// Every trace at a path.
-fn read_all(path: &Path, options: &Options<'_>, most: usize, all: &mut Vec<Rank>) -> Result<(), Fault> {
+fn read_all(path: &Path, reading: &Reading<'_>, most: usize, all: &mut Vec<Rank>) -> Result<(), Fault> {
     let mut again: Vec<(String, Part)> = Vec::new();
-    source::visit(path, Limits::STREAMED, options.watch, &mut |mut stream| {
+    source::visit(path, Limits::STREAMED, reading, &mut |mut stream| {
         if recognises(stream.head()) {
-            let (recording, notes) = read(&mut stream, Recording::new(most))?;
+            let (recording, notes) = read(&mut stream, Recording::new(most, reading.memory.clone()))?;
             match recording.overflow() {
                 Some(records) => {
                     again.push((stream.name().to_owned(), part(&recording, records, most, stream.name())?))
                 }
-                None => all.extend(Rank::new(stream.name().to_owned(), recording, notes)),
+                None => add(&mut stream, recording, notes, all)?,
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -108,21 +113,40 @@ fn read_all(path: &Path, options: &Options<'_>, most: usize, all: &mut Vec<Rank>
     if again.is_empty() {
         return Ok(());
     }
-    source::visit(path, Limits::STREAMED, options.watch, &mut |mut stream| {
+    source::visit(path, Limits::STREAMED, reading, &mut |mut stream| {
         if let Some((_, part)) = again.iter().find(|(name, _)| name == stream.name()) {
-            let (recording, mut notes) = read(&mut stream, Recording::within(*part, most))?;
+            let (recording, mut notes) =
+                read(&mut stream, Recording::within(*part, most, reading.memory.clone()))?;
             notes.push(format!(
                 "the trace is large: only steps that took the host {:.3} s were read in detail",
                 profile::seconds(part.window.length())
             ));
-            all.extend(Rank::new(stream.name().to_owned(), recording, notes));
+            add(&mut stream, recording, notes, all)?;
         }
         Ok(ControlFlow::Continue(()))
     })
 }
 
+/// Adds the rank of a recording, and forgets the recording.
+fn add(
+    stream: &mut Source<'_>,
+    recording: Recording,
+    notes: Vec<String>,
+    all: &mut Vec<Rank>,
+) -> Result<(), Fault> {
+    let memory = stream.memory();
+    let recorded = recording.held();
+    if let Some(rank) = Rank::new(stream.name().to_owned(), recording, notes) {
+        memory.hold(rank.held());
+        all.push(rank);
+    }
+    memory.release(recorded);
+    stream.check()
+}
+
 fn read(stream: &mut Source<'_>, mut recording: Recording) -> Result<(Recording, Vec<String>), Fault> {
     let (course, failed) = split(stream, &["traceEvents"], &mut recording);
+    stream.check()?;
     let mut notes = Vec::new();
     let Some(course) = course else {
         return Err(match failed {
@@ -195,6 +219,13 @@ fn notes(rank: &Rank) -> Vec<String> {
         notes.push(format!(
             "{} kernels were launched outside of the part that was read and were left out",
             rank.orphans
+        ));
+    }
+    if rank.overlapping > 0 {
+        notes.push(format!(
+            "steps overlap: {} begin on the device before the step before has ended; a step is measured from a work to \
+             the like work of the next step",
+            rank.overlapping
         ));
     }
     if rank.on_host {

@@ -8,6 +8,8 @@ pub(super) const STEP: &str = "ProfilerStep";
 
 /// Bytes of names that are kept; all further names share one number.
 const MOST: usize = 8 << 20;
+/// Bytes of a name beside its text.
+const ENTRY: usize = 64;
 
 /// A fact that follows from a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +58,13 @@ impl Names {
             return (index, self.listed[index as usize].1);
         }
         let facts = self.facts(name);
+        self.add(name, facts)
+    }
+
+    /// The number of a name that is not known yet.
+    fn add(&mut self, name: &str, facts: Facts) -> (u32, Facts) {
         let kept = if self.bytes < MOST { name } else { "…" };
-        self.bytes += kept.len();
+        self.bytes += kept.len() + ENTRY;
         let index = self.listed.len() as u32;
         if kept.len() < name.len()
             && let Some(&index) = self.indices.get(kept)
@@ -84,7 +91,11 @@ impl Names {
             (Fact::RecordsCollective, name == "record_param_comms"),
         ];
         let flags = flags.iter().filter(|(_, holds)| *holds).fold(0, |all, (fact, _)| all | 1 << *fact as u8);
-        let collective = collective(name).map(|what| self.intern(what).0);
+        // What a collective is called says nothing more, so that this does not recurse for `nccl:nccl:…`.
+        let collective = collective(name).map(|what| match self.indices.get(what) {
+            Some(&index) => index,
+            None => self.add(what, Facts { role: role(what), ..Facts::default() }).0,
+        });
         Facts { flags, role: role(name), collective }
     }
 }
@@ -127,6 +138,13 @@ mod tests {
         assert_eq!(names.intern("ProfilerStep#7").1.role, Some(Role::Step));
         assert_eq!(names.intern("c10d::allreduce_").1.collective, None);
         assert!(names.intern("cudaStreamSynchronize").1.has(Fact::Waits));
+    }
+
+    #[test]
+    fn collectives_of_collectives_do_not_recurse() {
+        let mut names = Names::default();
+        let (_, facts) = names.intern(&"nccl:".repeat(500_000));
+        assert!(facts.collective.is_some());
     }
 
     #[test]

@@ -59,6 +59,8 @@ pub(super) struct Rank {
     pub(super) device: Option<String>,
     pub(super) steps: Vec<Step>,
     pub(super) left_out: usize,
+    /// Steps that begin on the device before the step before has ended.
+    pub(super) overlapping: usize,
     pub(super) boundary: StepBoundary,
     pub(super) sizes: Option<Sizes>,
     /// Samples of a step, from the first layer's input.
@@ -78,7 +80,7 @@ impl Rank {
         recording.sort();
         let joined = Joined::new(&mut recording);
         let (windows, boundary) = steps::windows(&recording, &joined);
-        let all = understand(&recording, &joined, &windows);
+        let (all, overlapping) = understand(&recording, &joined, &windows);
         let found = all.len();
         let kept = alike(all);
         let sizes = kept.iter().find_map(|(step, works)| {
@@ -97,6 +99,7 @@ impl Rank {
             world: distributed.and_then(|it| it.world_size),
             device: recording.head.devices.first().map(|it| it.name.clone()).filter(|name| !name.is_empty()),
             left_out: found - steps.len(),
+            overlapping,
             boundary,
             sizes,
             batch: recording.first_input.as_ref().and_then(|(_, shape)| shape.sizes().first().copied()),
@@ -108,6 +111,17 @@ impl Rank {
             steps,
             notes,
         })
+    }
+
+    /// About how many bytes it takes, with the profile that is made of it.
+    pub(super) fn held(&self) -> usize {
+        let step = |step: &Step| {
+            1000 + 300 * step.gradients.len()
+                + 100 * step.buckets.len()
+                + 50 * step.exchanges.len()
+                + step.timeline.held()
+        };
+        self.steps.iter().map(step).sum::<usize>() + 300 * self.operators.len()
     }
 
     /// Mean over steps.
@@ -129,8 +143,15 @@ fn device_marks(recording: &Recording) -> Vec<Time> {
 
 type Understood<'a> = (Step, Vec<&'a Placed>);
 
+/// Start and launch of a work.
+type Mark = (Time, Time);
+
 /// All steps that have works.
-fn understand<'a>(recording: &Recording, joined: &'a Joined, windows: &[Span]) -> Vec<Understood<'a>> {
+fn understand<'a>(
+    recording: &Recording,
+    joined: &'a Joined,
+    windows: &[Span],
+) -> (Vec<Understood<'a>>, usize) {
     let ran = |placed: &&Placed| placed.work.kind == Kind::Collective;
     let loading = recording.ranges.iter().filter(|range| range.role == Role::Loading);
     let loading = union(loading.map(|range| range.span).collect());
@@ -149,31 +170,24 @@ fn understand<'a>(recording: &Recording, joined: &'a Joined, windows: &[Span]) -
             grouped.push((*window, works));
         }
     }
-    let begins: Vec<Option<(Time, Time)>> = grouped
-        .iter()
-        .skip(1)
-        .map(|(_, works)| {
-            let first = works.iter().find(|placed| placed.work.kind != Kind::Collective)?;
-            Some((first.work.span.start, first.launch))
-        })
-        .chain([None])
-        .collect();
+    let overlapping = early(&grouped).into_iter().filter(|early| *early > 0).count();
+    let early = usual_early(&grouped);
+    let begins: Vec<Mark> = grouped.iter().filter_map(|(_, works)| mark(works, early)).collect();
     let gap = usual_gap(&grouped, &begins);
+    let nexts = begins.iter().skip(1).copied().map(Some).chain([None]);
     let mut steps = Vec::new();
     let mut carried = Shift::default();
-    for ((host, works), next) in grouped.into_iter().zip(begins) {
+    for (((host, works), begin), next) in grouped.into_iter().zip(begins.iter().copied()).zip(nexts) {
         let backward = |placed: &Placed| placed.phase == Phase::Backward;
         // The host takes as long to reach the next step as this step has taken.
         let launch = works.iter().map(|placed| placed.launch).min().unwrap_or(host.start) + host.length();
-        let Some(timeline) = Timeline::new(&works, carried, next, (gap, launch), &around, backward) else {
-            continue;
-        };
+        let timeline = Timeline::new(&works, carried, (begin, next), (gap, launch), &around, backward);
         carried = timeline.carry();
         let sent = gradients::collectives(recording, host);
         let gradients = gradients::of_step(recording, joined, &works, &sent, host);
         steps.push((step(host, &loading, timeline, gradients, &sent, &works), works));
     }
-    steps
+    (steps, overlapping)
 }
 
 fn step(
@@ -212,14 +226,44 @@ fn step(
     }
 }
 
-/// The usual time from the last work of a step to the first of the next; it follows the last step too.
-fn usual_gap(grouped: &[(Span, Vec<&Placed>)], begins: &[Option<(Time, Time)>]) -> Time {
-    let ends = grouped.iter().map(|(_, works)| {
-        let computing = works.iter().filter(|placed| placed.work.kind != Kind::Collective);
-        computing.map(|placed| placed.work.span.end).max().unwrap_or(0)
-    });
-    let gaps: Vec<Time> =
-        ends.zip(begins).filter_map(|(end, next)| next.map(|(start, _)| (start - end).max(0))).collect();
+fn computing<'a>(works: &'a [&Placed]) -> impl Iterator<Item = &'a Placed> {
+    works.iter().copied().filter(|placed| placed.work.kind != Kind::Collective)
+}
+
+fn last_end(works: &[&Placed]) -> Time {
+    computing(works).map(|placed| placed.work.span.end).max().unwrap_or(0)
+}
+
+/// How many works of each step but the first start before the step before has ended.
+fn early(grouped: &[(Span, Vec<&Placed>)]) -> Vec<usize> {
+    let pair = |pair: &[(Span, Vec<&Placed>)]| {
+        let end = last_end(&pair[0].1);
+        computing(&pair[1].1).take_while(|placed| placed.work.span.start < end).count()
+    };
+    grouped.windows(2).map(pair).collect()
+}
+
+/// How many works of a step usually run beside the step before: copies of its data, say. A step is measured from the
+/// first work after them; from the very first, if most of the step overlaps.
+fn usual_early(grouped: &[(Span, Vec<&Placed>)]) -> usize {
+    let mut counts = early(grouped);
+    counts.sort_unstable();
+    let usual = counts.get(counts.len() / 2).copied().unwrap_or(0);
+    let fewest = grouped.iter().map(|(_, works)| computing(works).count()).min().unwrap_or(0);
+    if 2 * usual < fewest { usual } else { 0 }
+}
+
+/// The work that a step is measured from, after so many early ones: its start and its launch.
+fn mark(works: &[&Placed], early: usize) -> Option<Mark> {
+    let placed = computing(works).nth(early)?;
+    Some((placed.work.span.start, placed.launch))
+}
+
+/// The usual time from the last work of a step to the mark of the next; it follows the last step too. Steps that
+/// overlap have a negative one.
+fn usual_gap(grouped: &[(Span, Vec<&Placed>)], begins: &[Mark]) -> Time {
+    let ends = grouped.iter().map(|(_, works)| last_end(works));
+    let gaps: Vec<Time> = ends.zip(begins.iter().skip(1)).map(|(end, (start, _))| start - end).collect();
     if let ([(host, works)], true) = (grouped, gaps.is_empty()) {
         // A single step: only the host's window shows how long it took.
         let start = works.iter().map(|placed| placed.work.span.start).min().unwrap_or(0);

@@ -10,6 +10,7 @@ use super::records::{
     Accumulation, Collective, Kind, Launch, Numbered, Operator, Phase, Placed, Range, Role, Span, Time, Work,
 };
 use crate::objects::{Begin, Extent, Receive, extent, repair};
+use crate::source::Memory;
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -74,7 +75,7 @@ pub(super) struct Losses {
 }
 
 /// One rank.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Recording {
     pub(super) head: Head,
     pub(super) events: u64,
@@ -101,17 +102,58 @@ pub(super) struct Recording {
     /// Records seen, and the most that are kept.
     records: usize,
     most: usize,
+    /// Counts what is kept beside those: marks, collectives, names.
+    memory: Memory,
+    held: usize,
 }
+
+/// Bytes of a record in a list that grows, or in a map.
+const BESIDE: usize = 200;
+/// Devices that are told apart.
+const MOST_DEVICES: usize = 1024;
 
 impl Recording {
     /// An empty one, for `most` records.
-    pub(super) fn new(most: usize) -> Self {
-        Self { most, ..Self::default() }
+    pub(super) fn new(most: usize, memory: Memory) -> Self {
+        Self {
+            head: Head::default(),
+            events: 0,
+            losses: Losses::default(),
+            works: Vec::new(),
+            launches: Vec::new(),
+            operators: Vec::new(),
+            ranges: Vec::new(),
+            accumulations: Vec::new(),
+            collectives: Vec::new(),
+            numbered: Vec::new(),
+            device_marks: BTreeMap::new(),
+            first_input: None,
+            devices: Vec::new(),
+            names: Names::default(),
+            threads: FxHashMap::default(),
+            part: None,
+            samples: Vec::new(),
+            calls: 0,
+            records: 0,
+            most,
+            memory,
+            held: 0,
+        }
+    }
+
+    /// Bytes that were counted in the import's memory.
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+
+    fn hold(&mut self) {
+        self.held += BESIDE;
+        self.memory.hold(BESIDE);
     }
 
     /// An empty one for a part of a trace that has more records than fit.
-    pub(super) fn within(part: Part, most: usize) -> Self {
-        Self { part: Some(part), ..Self::new(most) }
+    pub(super) fn within(part: Part, most: usize, memory: Memory) -> Self {
+        Self { part: Some(part), ..Self::new(most, memory) }
     }
 
     /// The part that the host worked on in `window`.
@@ -145,8 +187,13 @@ impl Recording {
     }
 
     fn thread(&mut self, label: u64) -> u16 {
-        let next = self.threads.len() as u16;
-        *self.threads.entry(label).or_insert(next)
+        // Threads beyond those that can be numbered share the last number.
+        let next = u16::try_from(self.threads.len()).unwrap_or(u16::MAX);
+        match self.threads.get(&label) {
+            Some(number) => *number,
+            None if next == u16::MAX => next,
+            None => *self.threads.entry(label).or_insert(next),
+        }
     }
 
     /// Whether there is room for one more.
@@ -197,6 +244,7 @@ impl Recording {
                     .strip_prefix(names::STEP)
                     .and_then(|rest| rest.strip_prefix('#')?.parse().ok());
                 if let Some(number) = number {
+                    self.hold();
                     let begin = self.device_marks.entry(number).or_insert(start);
                     *begin = start.min(*begin);
                 }
@@ -219,7 +267,8 @@ impl Recording {
             _ => Kind::Transfer,
         };
         let threads = details.grid.zip(details.block).and_then(|(grid, block)| grid.checked_mul(block));
-        if let Some(device) = details.device.filter(|device| !self.devices.contains(device)) {
+        let known = |device: &u64| self.devices.len() == MOST_DEVICES || self.devices.contains(device);
+        if let Some(device) = details.device.filter(|device| !known(device)) {
             self.devices.push(device);
         }
         let work = Work {
@@ -243,6 +292,7 @@ impl Recording {
         let details = &event.details;
         if let Some(correlation) = details.correlation.filter(|_| facts.has(Fact::SetsToWork)) {
             if self.calls.is_multiple_of(SAMPLED) {
+                self.hold();
                 self.samples.push((span.start, correlation as u32));
             }
             self.calls += 1;
@@ -260,9 +310,13 @@ impl Recording {
         if let Some(role) = facts.role
             && (role != Role::Backward || self.count())
         {
+            if role != Role::Backward {
+                self.hold();
+            }
             push(&mut self.ranges, Range { span, role, thread });
         }
         if let Some(name) = facts.collective {
+            self.hold();
             self.collectives.push(Collective { span, thread, name, elements: None, element: 0 });
         }
         if facts.has(Fact::RecordsCollective)
@@ -270,6 +324,7 @@ impl Recording {
         {
             let (called, _) = self.names.intern(details.collective.as_deref().unwrap_or(name));
             let element = details.element_type.as_deref().map_or(0, element_bytes);
+            self.hold();
             self.collectives.push(Collective {
                 span,
                 thread,

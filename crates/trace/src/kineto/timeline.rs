@@ -11,7 +11,7 @@ use super::records::{Kind, Placed, Span, Time, within};
 /// One step.
 #[derive(Debug, Clone)]
 pub(super) struct Timeline {
-    /// From its first work to that of the next step.
+    /// From its mark, the first work that does not run beside the step before, to that of the next step.
     pub(super) span: Span,
     /// Time that the device waits for collectives.
     pub(super) exposed: Time,
@@ -52,18 +52,19 @@ pub(super) struct Surroundings {
 }
 
 impl Timeline {
-    /// The timeline of the works of one step, in order of their start. `next` is the start and launch of the next
-    /// step's first work; without one, `usual` is its delay after the last work and its launch.
+    /// The timeline of the works of one step, in order of their start. `marks` are the start and launch of the works
+    /// that this step and the next are measured from; without a next one, `usual` is its delay after the last work and
+    /// its launch.
     pub(super) fn new(
         works: &[&Placed],
         carried: Shift,
-        next: Option<(Time, Time)>,
+        marks: ((Time, Time), Option<(Time, Time)>),
         usual: (Time, Time),
         around: &Surroundings,
         backward_is: impl Fn(&Placed) -> bool,
-    ) -> Option<Self> {
+    ) -> Self {
         let computing = || works.iter().filter(|placed| placed.work.kind != Kind::Collective);
-        let start = computing().next()?.work.span.start;
+        let ((start, _), next) = marks;
         let mut timeline = Self {
             span: Span { start, end: start },
             exposed: 0,
@@ -83,11 +84,13 @@ impl Timeline {
             timeline.last_end = timeline.last_end.max(span.end);
         }
         let (end, launch) = next.unwrap_or((timeline.last_end + usual.0, usual.1));
-        let end = end.max(timeline.last_end);
+        let end = end.max(start);
         timeline.pass(Span { start: timeline.last_end, end }, launch, around);
         timeline.span.end = end;
+        // Where steps overlap, the rest of this one runs beside the next.
+        timeline.busy = timeline.busy.min(timeline.span.length());
         timeline.collectives = within(&around.collectives, timeline.span).map(Span::length).sum();
-        Some(timeline)
+        timeline
     }
 
     /// The device is idle in `gap`; the work that ends it was launched at `launch`.
@@ -155,6 +158,11 @@ impl Timeline {
     /// Length without waits for collectives.
     pub(super) fn length(&self) -> Time {
         self.clock_at_start(self.span.end)
+    }
+
+    /// Bytes of its shifts.
+    pub(super) fn held(&self) -> usize {
+        self.shifts.capacity() * size_of::<(Time, Time)>()
     }
 
     pub(super) fn idle(&self) -> Time {

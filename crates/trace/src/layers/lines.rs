@@ -1,6 +1,6 @@
 //! Layers, and the lines of text that they are read from.
 
-use crate::source::Source;
+use crate::source::{Memory, Source};
 use std::io::{BufRead, BufReader, Read};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
@@ -36,12 +36,17 @@ pub(super) struct Lines<'a, 'b> {
     reader: BufReader<&'a mut Source<'b>>,
     pub(super) place: String,
     number: usize,
+    memory: Memory,
 }
+
+/// Bytes of memory that a line takes, and each byte of it, with the profile that is made of its layer.
+const LINE: usize = 1500;
+const LINE_BYTE: usize = 10;
 
 impl<'a, 'b> Lines<'a, 'b> {
     pub(super) fn new(source: &'a mut Source<'b>) -> Self {
-        let place = source.name().to_owned();
-        Self { reader: BufReader::new(source), place, number: 0 }
+        let (place, memory) = (source.name().to_owned(), source.memory());
+        Self { reader: BufReader::new(source), place, number: 0, memory }
     }
 
     /// The next line that is not blank, without its line break.
@@ -64,6 +69,10 @@ impl<'a, 'b> Lines<'a, 'b> {
             };
             let line = line.trim_start_matches('\u{feff}').trim_end();
             if !line.trim().is_empty() {
+                self.memory.hold(LINE + LINE_BYTE * line.len());
+                if let Some(excess) = self.memory.excess() {
+                    return Err(self.fault(excess.to_string(), excess.remedy()));
+                }
                 return Ok(Some(line.to_owned()));
             }
         }

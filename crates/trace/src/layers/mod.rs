@@ -66,7 +66,8 @@ fn flavour(head: &[u8]) -> Option<Flavour> {
 pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
     let path = source::only(paths, "tables of layers", "name one of them")?;
     let mut notes = Vec::new();
-    let (layers, label) = source::first(path, options.watch, recognises, &mut notes, |source| {
+    let reading = options.reading(paths);
+    let (layers, label) = source::first(path, &reading, recognises, &mut notes, |source| {
         let name = source.name().to_owned();
         let batch = options.required_batch(&name)?;
         let flavour = flavour(source.head()).unwrap_or(Flavour::Table);
@@ -77,6 +78,7 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
             Flavour::Waits => waits::read(lines)?,
             Flavour::Caffe => caffe::read(lines)?,
         };
+        source.check()?;
         Ok((layers, Label { place: name, format: flavour.name(), batch }))
     })?;
     Ok(profile(layers, &label, notes)?.map(Content::Profile))

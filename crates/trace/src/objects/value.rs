@@ -10,14 +10,17 @@ pub(crate) type Object = Map<String, Value>;
 
 /// Passes on the objects of the list that is the value of one of the keys in `lists`; without keys, those of the whole
 /// file, in a list or one after the other. Losses are reported in `notes`. Only a file that unpacks to too much
-/// is an error.
+/// or takes too much memory is an error. `take` returns the bytes that it keeps of an object.
 pub(crate) fn each(
     source: &mut Source<'_>,
     lists: &[&str],
     notes: &mut Vec<String>,
-    take: &mut dyn FnMut(Object),
+    take: &mut dyn FnMut(Object) -> usize,
 ) -> Result<(), Fault> {
-    let (course, failed) = split(source, lists, &mut Objects { take });
+    let memory = source.memory();
+    let (course, failed) =
+        split(source, lists, &mut Objects { take: &mut |object| memory.hold(take(object)) });
+    source.check()?;
     if let Some(error) = &failed
         && source.exceeded()
     {

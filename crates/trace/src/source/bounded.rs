@@ -1,5 +1,7 @@
 //! Limits on what a file may unpack to.
 
+use super::memory::Memory;
+use super::stream::{Progress, Watch};
 use std::cell::Cell;
 use std::fmt;
 use std::io::{self, Read};
@@ -21,6 +23,9 @@ impl Limits {
     /// thousand fold.
     pub(crate) const STREAMED: Self = Self { unpacked: 64 << 30, ratio: 250, small: 64 << 20 };
 
+    /// For recordings that are held one at a time: TensorFlow's are packed a hundred fold.
+    pub(crate) const PACKED: Self = Self { unpacked: 64 << 30, ratio: 2000, small: 64 << 20 };
+
     /// At most `unpacked` bytes, however densely they are packed.
     pub(crate) fn size(unpacked: u64) -> Self {
         Self { unpacked, ratio: u64::MAX, small: u64::MAX }
@@ -34,6 +39,21 @@ pub(crate) enum Excess {
     Size(u64),
     /// More than this many bytes for each compressed one.
     Ratio(u64),
+    /// More than this many bytes held in memory.
+    Memory(u64),
+    /// The import is no longer wanted.
+    Stopped,
+}
+
+impl Excess {
+    /// What to do about it.
+    pub(crate) fn remedy(self) -> &'static str {
+        match self {
+            Self::Size(_) | Self::Ratio(_) => "import fewer steps at a time",
+            Self::Memory(_) => "import fewer steps at a time, or allow more with --max-memory",
+            Self::Stopped => "import it again",
+        }
+    }
 }
 
 impl fmt::Display for Excess {
@@ -46,34 +66,53 @@ impl fmt::Display for Excess {
             Self::Ratio(ratio) => {
                 write!(f, "it unpacks to more than {ratio} times its size: it is not a recording")
             }
+            Self::Memory(bytes) => write!(f, "it takes more than {} MiB of memory", bytes >> 20),
+            Self::Stopped => write!(f, "it was stopped before it was read"),
         }
     }
 }
 
-/// Ends in an error, with the limit in `excess`, when `inner` exceeds the limits.
-pub(crate) struct Bounded<R> {
+/// Who follows the reading of a file, and the memory that may be held of it.
+#[derive(Clone)]
+pub(crate) struct Reading<'a> {
+    pub(crate) watch: Watch<'a>,
+    pub(crate) memory: Memory,
+}
+
+/// Ends in an error, with the limit in `excess`, when `inner` exceeds the limits or is no longer wanted.
+pub(crate) struct Bounded<'a, R> {
     inner: R,
     limits: Limits,
+    reading: Reading<'a>,
+    /// Size of the file on the disk.
+    of: u64,
     unpacked: u64,
     /// Compressed bytes that were read to unpack these.
     packed: Rc<Cell<u64>>,
     excess: Rc<Cell<Option<Excess>>>,
 }
 
-impl<R> Bounded<R> {
+impl<'a, R> Bounded<'a, R> {
     pub(crate) fn new(
         inner: R,
         limits: Limits,
+        (reading, of): (Reading<'a>, u64),
         packed: Rc<Cell<u64>>,
         excess: Rc<Cell<Option<Excess>>>,
     ) -> Self {
-        Self { inner, limits, unpacked: 0, packed, excess }
+        Self { inner, limits, reading, of, unpacked: 0, packed, excess }
     }
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for Bounded<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
+        let read = self.inner.read(buffer);
+        if (self.reading.watch)(Progress { read: self.packed.get(), of: self.of }).is_break() {
+            self.excess.set(Some(Excess::Stopped));
+        } else if let Some(excess) = self.reading.memory.excess() {
+            self.excess.set(Some(excess));
+        }
+        let count = read?;
         self.unpacked = self.unpacked.saturating_add(count as u64);
         let Limits { unpacked, ratio, small } = self.limits;
         if self.unpacked > unpacked {

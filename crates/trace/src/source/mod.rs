@@ -5,12 +5,15 @@
 
 mod bounded;
 mod content;
+mod memory;
 mod stream;
 mod unpack;
 mod walk;
+mod xz;
 
-pub(crate) use bounded::Limits;
-pub use content::{MAX_UNPACKED, unpacked};
+pub(crate) use bounded::{Excess, Limits, Reading};
+pub use content::{MAX_UNPACKED, head, unpacked};
+pub(crate) use memory::Memory;
 pub(crate) use stream::Source;
 pub use stream::{Progress, Watch};
-pub(crate) use walk::{files, first, only, short_name, visit};
+pub(crate) use walk::{files, first, one, only, short_name, visit};

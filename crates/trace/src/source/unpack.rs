@@ -1,5 +1,7 @@
 //! Compression and archives, recognised by their first bytes.
 
+use super::memory::Memory;
+use super::xz::XzReader;
 use std::io::{self, Cursor, Read};
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
@@ -16,7 +18,10 @@ pub(crate) fn is_tar(head: &[u8]) -> bool {
 }
 
 /// The decompressed content, if the first bytes are those of gzip or xz; otherwise the content as it is.
-pub(crate) fn decompress<'a>(mut reader: Box<dyn Read + 'a>) -> io::Result<Box<dyn Read + 'a>> {
+pub(crate) fn decompress<'a>(
+    mut reader: Box<dyn Read + 'a>,
+    memory: Memory,
+) -> io::Result<Box<dyn Read + 'a>> {
     let mut head = Vec::with_capacity(XZ.len());
     (&mut reader).take(XZ.len() as u64).read_to_end(&mut head)?;
     let (gzip, xz) = (head.starts_with(GZIP), head == XZ);
@@ -24,7 +29,7 @@ pub(crate) fn decompress<'a>(mut reader: Box<dyn Read + 'a>) -> io::Result<Box<d
     Ok(if gzip {
         Box::new(flate2::bufread::MultiGzDecoder::new(io::BufReader::with_capacity(FETCH, whole)))
     } else if xz {
-        Box::new(lzma_rust2::XzReader::new(io::BufReader::with_capacity(FETCH, whole), true))
+        Box::new(XzReader::new(io::BufReader::with_capacity(FETCH, whole), memory))
     } else {
         Box::new(whole)
     })

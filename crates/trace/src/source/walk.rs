@@ -1,7 +1,7 @@
 //! Files, folders and archives: every importer finds its recordings here.
 
-use super::bounded::{Bounded, Limits};
-use super::stream::{Counted, Source, Watch, unreadable};
+use super::bounded::{Bounded, Excess, Limits, Reading};
+use super::stream::{Counted, Source, unreadable};
 use super::unpack::{decompress, is_tar};
 use crate::error::system_fault;
 use std::cell::Cell;
@@ -20,11 +20,11 @@ const ARCHIVE: &str = ", ";
 pub(crate) fn visit(
     path: &Path,
     limits: Limits,
-    watch: Watch<'_>,
+    reading: &Reading<'_>,
     visit: &mut dyn FnMut(Source<'_>) -> Result<ControlFlow<()>, Fault>,
 ) -> Result<(), Fault> {
     for file in files(path)? {
-        if visit_file(&file, limits, watch, visit)?.is_break() {
+        if visit_file(&file, limits, reading, visit)?.is_break() {
             break;
         }
     }
@@ -34,14 +34,14 @@ pub(crate) fn visit(
 /// Hands the first recording at `path` that `recognises` accepts to `read`, and notes how many others are left out.
 pub(crate) fn first<T>(
     path: &Path,
-    watch: Watch<'_>,
+    reading: &Reading<'_>,
     recognises: fn(&[u8]) -> bool,
     notes: &mut Vec<String>,
     mut read: impl FnMut(&mut Source<'_>) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
     let mut found: Option<(String, T)> = None;
     let mut others = 0_usize;
-    let visited = visit(path, Limits::STREAMED, watch, &mut |mut source| {
+    let visited = visit(path, Limits::STREAMED, reading, &mut |mut source| {
         if recognises(source.head()) {
             match found {
                 Some(_) => others += 1,
@@ -97,23 +97,44 @@ pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Fault> {
     Ok(files)
 }
 
-fn visit_file(
+/// Hands the file at `path` to `read`, without looking for an archive in it.
+pub(crate) fn one<T>(
     path: &Path,
-    limits: Limits,
-    watch: Watch<'_>,
-    visit: &mut dyn FnMut(Source<'_>) -> Result<ControlFlow<()>, Fault>,
-) -> Result<ControlFlow<()>, Fault> {
+    reading: &Reading<'_>,
+    read: impl FnOnce(&mut Source<'_>) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    let (mut source, _) = open(path, Limits::STREAMED, reading)?;
+    read(&mut source)
+}
+
+type Exceeded = Rc<Cell<Option<Excess>>>;
+
+/// The file at `path`, unpacked as it is read.
+fn open<'a>(path: &Path, limits: Limits, reading: &Reading<'a>) -> Result<(Source<'a>, Exceeded), Fault> {
     let cannot = |error: &io::Error| system_fault(path, error, "check the path");
     let file = File::open(path).map_err(|error| cannot(&error))?;
     let of = file.metadata().map_err(|error| cannot(&error))?.len();
     let read = Rc::new(Cell::new(0));
-    let counted = Counted { inner: file, read: read.clone(), of, watch };
+    let counted = Counted { inner: file, read: read.clone() };
     let place = path.display().to_string();
     let excess = Rc::new(Cell::new(None));
+    let memory = || reading.memory.clone();
+    let unpacked =
+        decompress(Box::new(counted), memory()).map_err(|error| unreadable(&place, &error, excess.get()))?;
+    let bounded = Bounded::new(unpacked, limits, (reading.clone(), of), read, excess.clone());
+    Ok((Source::new(place, Box::new(bounded), excess.clone(), memory()), excess))
+}
+
+fn visit_file(
+    path: &Path,
+    limits: Limits,
+    reading: &Reading<'_>,
+    visit: &mut dyn FnMut(Source<'_>) -> Result<ControlFlow<()>, Fault>,
+) -> Result<ControlFlow<()>, Fault> {
+    let (source, excess) = open(path, limits, reading)?;
+    let place = path.display().to_string();
     let fail = |error: &io::Error| unreadable(&place, error, excess.get());
-    let unpacked = decompress(Box::new(counted)).map_err(|error| fail(&error))?;
-    let bounded = Bounded::new(unpacked, limits, read, excess.clone());
-    let source = Source::new(place.clone(), Box::new(bounded), excess.clone());
+    let memory = || reading.memory.clone();
     if !is_tar(source.head()) {
         return visit(source);
     }
@@ -126,10 +147,13 @@ fn visit_file(
             continue;
         }
         let packed = Rc::new(Cell::new(0));
-        let member = Counted { inner: entry, read: packed.clone(), of: 0, watch: &|_| () };
-        let content = decompress(Box::new(member)).map_err(|error| fail(&error))?;
-        let bounded = Bounded::new(content, limits, packed, excess.clone());
-        let source = Source::new(format!("{place}{ARCHIVE}{name}"), Box::new(bounded), excess.clone());
+        let member = Counted { inner: entry, read: packed.clone() };
+        let content = decompress(Box::new(member), memory()).map_err(|error| fail(&error))?;
+        // The archive itself is watched.
+        let own = Reading { watch: &|_| ControlFlow::Continue(()), memory: memory() };
+        let bounded = Bounded::new(content, limits, (own, 0), packed, excess.clone());
+        let name = format!("{place}{ARCHIVE}{name}");
+        let source = Source::new(name, Box::new(bounded), excess.clone(), memory());
         if visit(source)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }
@@ -141,6 +165,7 @@ fn visit_file(
 mod tests {
     use super::*;
     use crate::source::Progress;
+    use crate::source::memory::Memory;
     use std::io::{Read, Write};
 
     const LIMITS: Limits = Limits { unpacked: 100_000, ratio: 50, small: 10_000 };
@@ -151,9 +176,13 @@ mod tests {
         encoder.finish().unwrap()
     }
 
+    fn reading<'a>() -> Reading<'a> {
+        Reading { watch: &|_| ControlFlow::Continue(()), memory: Memory::new(1 << 30) }
+    }
+
     fn all(path: &Path) -> Result<Vec<(String, Vec<u8>)>, Fault> {
         let mut found = Vec::new();
-        visit(path, LIMITS, &|_| (), &mut |mut source| {
+        visit(path, LIMITS, &reading(), &mut |mut source| {
             let mut bytes = Vec::new();
             source.read_to_end(&mut bytes).map_err(|error| source.fault(&error))?;
             assert!(bytes.starts_with(source.head()));
@@ -205,7 +234,7 @@ mod tests {
                 let mut bytes = Vec::new();
                 source.read_to_end(&mut bytes).map(|_| bytes).map_err(|error| source.fault(&error))
             };
-            (first(&path, &|_| (), |head| head == b"abc", &mut notes, read), notes)
+            (first(&path, &reading(), |head| head == b"abc", &mut notes, read), notes)
         };
         let (found, notes) = first_of(&archive);
         assert_eq!(found.unwrap(), b"abc");
@@ -238,7 +267,7 @@ mod tests {
         std::fs::write(&path, &packed[..packed.len() / 2]).unwrap();
         let mut head = 0;
         let mut read = Vec::new();
-        visit(&path, LIMITS, &|_| (), &mut |mut source| {
+        visit(&path, LIMITS, &reading(), &mut |mut source| {
             head = source.head().len();
             let error = source.read_to_end(&mut read).unwrap_err();
             assert!(source.fault(&error).remedy.contains("cut short"));
@@ -255,12 +284,45 @@ mod tests {
         let packed = gzip(&vec![7; 5000]);
         std::fs::write(&path, &packed).unwrap();
         let last = Cell::new(None);
-        visit(&path, LIMITS, &|progress| last.set(Some(progress)), &mut |mut source| {
+        let watch = |progress| {
+            last.set(Some(progress));
+            ControlFlow::Continue(())
+        };
+        visit(&path, LIMITS, &Reading { watch: &watch, ..reading() }, &mut |mut source| {
             io::copy(&mut source, &mut io::sink()).unwrap();
             Ok(ControlFlow::Continue(()))
         })
         .unwrap();
         let size = packed.len() as u64;
         assert_eq!(last.get(), Some(Progress { read: size, of: size }));
+    }
+
+    #[test]
+    fn what_is_not_wanted_any_more_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.gz");
+        std::fs::write(&path, gzip(&vec![7; 5000])).unwrap();
+        let stopped = Reading { watch: &|_| ControlFlow::Break(()), ..reading() };
+        let read = |source: &mut Source<'_>| {
+            let error = io::copy(source, &mut io::sink()).unwrap_err();
+            Err::<(), Fault>(source.fault(&error))
+        };
+        let error = first(&path, &stopped, |_| true, &mut Vec::new(), read).unwrap_err();
+        assert!(error.reason.contains("stopped"), "{error}");
+    }
+
+    #[test]
+    fn what_takes_too_much_memory_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        std::fs::write(&path, vec![b' '; 90_000]).unwrap();
+        let little = Reading { memory: Memory::new(1 << 20), ..reading() };
+        let read = |source: &mut Source<'_>| {
+            source.memory().hold(2 << 20);
+            let error = io::copy(source, &mut io::sink()).unwrap_err();
+            Err::<(), Fault>(source.fault(&error))
+        };
+        let error = first(&path, &little, |_| true, &mut Vec::new(), read).unwrap_err();
+        assert!(error.reason.contains("1 MiB of memory") && error.remedy.contains("--max-memory"), "{error}");
     }
 }

@@ -4,6 +4,7 @@
 //! operations and transfers out of the graphs of the devices, `times` combines the two. Corrections by an import
 //! are described in `docs/profile.md`. `timeline` reads the JSON that TensorFlow makes of such records.
 
+mod cost;
 mod graph;
 mod place;
 mod proto;
@@ -18,13 +19,13 @@ use crate::content::Content;
 use crate::error::profile_fault;
 use crate::imported::Imported;
 use crate::options::Options;
-use crate::source::{self, MAX_UNPACKED, short_name};
+use crate::source::{self, Excess, Memory, Reading, short_name};
 use crate::summary::Summary;
 use graph::{Graph, Vertex};
 use place::Place;
 use prost::Message;
 use proto::{GraphDef, RunMetadata};
-use recordings::{Recording, recordings, single};
+use recordings::{Recording, single};
 use records::{JobRecords, Key, RecordedStep};
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -48,7 +49,8 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
     let remedy = "put the steps of one worker into one folder or archive";
     let path = source::only(paths, "TensorFlow's recordings", remedy)?;
     let batch = options.required_batch(&path.display().to_string())?;
-    Ok(read_run_metadata(path, options.graphs, batch)?.map(Content::Profile))
+    let reading = options.reading(paths);
+    Ok(read(path, options.graphs, batch, &reading)?.map(Content::Profile))
 }
 
 /// Reads the steps at `steps`: a `RunMetadata` file, a folder of them, or an archive (`.tar`, `.tar.gz`,
@@ -59,52 +61,88 @@ pub fn read_run_metadata(
     graphs: Option<&Path>,
     batch: u32,
 ) -> Result<Imported<Profile>, Fault> {
-    let found = recordings(steps, MAX_UNPACKED)?;
-    let graphs = graphs.map(|path| single(path, MAX_UNPACKED)).transpose()?;
-    let named: Vec<(&str, &[u8])> =
-        found.iter().map(|Recording { name, bytes }| (name.as_str(), &bytes[..])).collect();
-    let graphs = graphs.as_ref().map(|Recording { name, bytes }| (name.as_str(), &bytes[..]));
+    read(steps, graphs, batch, &Options::default().reading(&[steps.to_owned()]))
+}
+
+fn read(
+    steps: &Path,
+    graphs: Option<&Path>,
+    batch: u32,
+    reading: &Reading<'_>,
+) -> Result<Imported<Profile>, Fault> {
+    let (mut called, mut others) = (Steps::default(), Steps::default());
+    if let Some(path) = graphs {
+        let Recording { name, bytes } = single(path, reading)?;
+        let definitions = decode(&name, &bytes, &reading.memory)?.partition_graphs;
+        called.graphs = Some((name.clone(), definitions.clone()));
+        others.graphs = Some((name, definitions));
+    }
+    recordings::each(steps, reading, &mut |Recording { name, bytes }, is_step| {
+        // Where some are called after steps, others are not steps.
+        let of = if is_step { &mut called } else { &mut others };
+        of.take(&name, &bytes, graphs.is_some(), &reading.memory)
+    })?;
+    let found = if called.any { called } else { others };
     let file =
         steps.file_name().map_or_else(|| "steps".to_owned(), |name| name.to_string_lossy().into_owned());
-    profile(&named, graphs, batch, &file, &steps.display().to_string())
+    profile(found, batch, &file, &steps.display().to_string())
+}
+
+/// The steps that were read.
+#[derive(Default)]
+struct Steps {
+    any: bool,
+    job: JobRecords,
+    recorded: Vec<RecordedStep>,
+    /// The graphs, and the recording that they come from.
+    graphs: Option<(String, Vec<GraphDef>)>,
+    /// Recordings without records.
+    empty: Vec<String>,
+}
+
+/// Bytes of a record, here and in the profile that is made of it.
+const RECORD: usize = 400;
+
+impl Steps {
+    fn take(&mut self, name: &str, bytes: &[u8], graphs_given: bool, memory: &Memory) -> Result<(), Fault> {
+        self.any = true;
+        let metadata = decode(name, bytes, memory)?;
+        let stats = metadata.step_stats.as_ref();
+        match stats.and_then(|stats| records::collect(short_name(name), stats, &mut self.job)) {
+            Some(step) => {
+                let names: usize = step.records.keys().map(Key::length).sum();
+                memory.hold(step.records.len() * RECORD + 2 * names);
+                self.recorded.push(step);
+            }
+            None => self.empty.push(short_name(name).to_owned()),
+        }
+        let earlier = self.graphs.as_ref().is_none_or(|(known, _)| name < known.as_str());
+        if !graphs_given && earlier && !metadata.partition_graphs.is_empty() {
+            // They are decoded already; what is made of them takes as much again.
+            memory.hold(usize::try_from(cost::decoded(bytes)).unwrap_or(usize::MAX));
+            self.graphs = Some((name.to_owned(), metadata.partition_graphs));
+        }
+        match memory.excess() {
+            Some(excess) => Err(Fault::in_file(name, excess.to_string(), excess.remedy())),
+            None => Ok(()),
+        }
+    }
 }
 
 /// `file` names the profile and its source; `place` is the place in faults about all steps.
-fn profile(
-    steps: &[(&str, &[u8])],
-    graphs: Option<(&str, &[u8])>,
-    batch: u32,
-    file: &str,
-    place: &str,
-) -> Result<Imported<Profile>, Fault> {
-    let mut notes = Vec::new();
-    let mut job = JobRecords::default();
-    let mut definitions: Vec<GraphDef> = Vec::new();
-    if let Some((name, bytes)) = graphs {
-        definitions = decode(name, bytes)?.partition_graphs;
-    }
-    let mut recorded = Vec::new();
-    for (name, bytes) in steps {
-        let metadata = decode(name, bytes)?;
-        match metadata
-            .step_stats
-            .as_ref()
-            .and_then(|stats| records::collect(short_name(name), stats, &mut job))
-        {
-            Some(step) => recorded.push(step),
-            None => notes.push(format!("{} has no records and was left out", short_name(name))),
-        }
-        if definitions.is_empty() {
-            definitions = metadata.partition_graphs;
-        }
-    }
+fn profile(steps: Steps, batch: u32, file: &str, place: &str) -> Result<Imported<Profile>, Fault> {
+    let Steps { job, mut recorded, graphs, mut empty, .. } = steps;
+    empty.sort_unstable();
+    let mut notes: Vec<String> =
+        empty.iter().map(|name| format!("{name} has no records and was left out")).collect();
     job.report(&mut notes);
     recorded.sort_by(|a, b| (a.first, &a.name).cmp(&(b.first, &b.name)));
-    let graph = Graph::new(&definitions, &mut notes);
+    let definitions = graphs.as_ref().map_or(&[][..], |(_, definitions)| definitions);
+    let graph = Graph::new(definitions, &mut notes);
     let (worker, servers) = processes(&job, &recorded, place, &mut notes)?;
     if graph.is_empty() {
         let remedy = "record one step with output_partition_graphs=True and give its file as the graphs";
-        let place = graphs.map_or(place, |(name, _)| name);
+        let place = graphs.as_ref().map_or(place, |(name, _)| name);
         return Err(Fault::in_file(place, "it has no partition graphs", remedy));
     }
     let lengths = times::lengths(&recorded, &mut notes);
@@ -126,7 +164,12 @@ fn profile(
     Ok(Imported { content: profile, summary: Summary::default(), notes })
 }
 
-fn decode(name: &str, bytes: &[u8]) -> Result<RunMetadata, Fault> {
+fn decode(name: &str, bytes: &[u8], memory: &Memory) -> Result<RunMetadata, Fault> {
+    let held = (bytes.len() as u64).saturating_add(cost::decoded(bytes));
+    if held > memory.left() {
+        let excess = Excess::Memory(memory.limit());
+        return Err(Fault::in_file(name, excess.to_string(), excess.remedy()));
+    }
     RunMetadata::decode(bytes).map_err(|error| {
         let reason = format!("it is not a whole RunMetadata message ({error})");
         Fault::in_file(name, reason, "check that the file was written completely, or leave it out")

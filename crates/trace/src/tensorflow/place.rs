@@ -56,6 +56,11 @@ impl Edge {
         Some(Self { tensor: tensor.to_owned(), from: from.to_owned(), to: to.to_owned() })
     }
 
+    /// Bytes of its names.
+    pub(super) fn length(&self) -> usize {
+        self.tensor.len() + self.from.len() + self.to.len()
+    }
+
     /// The two processes, if it goes from one to another.
     pub(super) fn places(&self) -> Option<(Place, Place)> {
         let (from, to) = (Place::from_device(&self.from)?, Place::from_device(&self.to)?);

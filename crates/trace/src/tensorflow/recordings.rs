@@ -1,6 +1,6 @@
-//! Recordings of steps that are held in memory as a whole: files called `.pb`, those called `step…` before all others.
+//! Recordings of steps: files called `.pb`, those called `step…` before all others.
 
-use crate::source::{self, Limits, short_name};
+use crate::source::{self, Limits, Reading, short_name};
 use std::ops::ControlFlow;
 use std::path::Path;
 use stepcast_core::fault::Fault;
@@ -13,54 +13,63 @@ pub(super) struct Recording {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The recordings at `path` in order of their names: a file, an archive of files, or a folder of files. Together they
-/// unpack to at most `limit` bytes.
-pub(super) fn recordings(path: &Path, limit: u64) -> Result<Vec<Recording>, Fault> {
-    let mut left = limit;
-    let mut files = source::files(path)?;
-    if path.is_dir() {
-        let name = |file: &Path| file.display().to_string();
-        let any_step = files.iter().any(|file| is_step(&name(file)));
-        files.retain(|file| if any_step { is_step(&name(file)) } else { is_recording(&name(file)) });
+/// Hands the recordings at `path`, which is a file, an archive of files, or a folder of files, to `take`, one at a time,
+/// and whether they are called after a step; a file that is named itself is.
+pub(super) fn each(
+    path: &Path,
+    reading: &Reading<'_>,
+    take: &mut dyn FnMut(Recording, bool) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut any = false;
+    for file in source::files(path)? {
+        let name = file.display().to_string();
+        if path.is_dir() && !is_recording(&name) {
+            continue;
+        }
+        of_file(&file, reading, &mut |recording| {
+            any = true;
+            let alone = recording.name == name && !path.is_dir();
+            let is_step = alone || is_step(&recording.name);
+            take(recording, is_step)
+        })?;
     }
-    let mut found = Vec::new();
-    for file in files {
-        found.extend(of_file(&file, &mut left)?);
-    }
-    found.sort_by(|a, b| a.name.cmp(&b.name));
-    if found.is_empty() {
+    if !any {
         let remedy = "name the files step_0000.pb, step_0001.pb, and so on";
         return Err(Fault::in_file(path.display().to_string(), "it holds no recorded steps", remedy));
     }
-    Ok(found)
+    Ok(())
 }
 
 /// The only recording in the file at `path`.
-pub(super) fn single(path: &Path, limit: u64) -> Result<Recording, Fault> {
-    let mut found = of_file(path, &mut { limit })?;
-    match (found.pop(), found.is_empty()) {
-        (Some(recording), true) => Ok(recording),
+pub(super) fn single(path: &Path, reading: &Reading<'_>) -> Result<Recording, Fault> {
+    let mut found = None;
+    let mut others = false;
+    of_file(path, reading, &mut |recording| {
+        others |= found.is_some();
+        found = Some(recording);
+        Ok(())
+    })?;
+    match (found, others) {
+        (Some(recording), false) => Ok(recording),
         _ => Err(Fault::in_file(path.display().to_string(), "it is an archive", "give one file of it")),
     }
 }
 
 /// The file itself, or the members of an archive.
-fn of_file(path: &Path, left: &mut u64) -> Result<Vec<Recording>, Fault> {
+fn of_file(
+    path: &Path,
+    reading: &Reading<'_>,
+    take: &mut dyn FnMut(Recording) -> Result<(), Fault>,
+) -> Result<(), Fault> {
     let file = path.display().to_string();
-    let mut found = Vec::new();
-    // Twice the limit: an archive has headers and padding too, and members that are not read.
-    let limits = Limits::size(left.saturating_mul(2));
-    source::visit(path, limits, &|_| (), &mut |mut source| {
+    source::visit(path, Limits::PACKED, reading, &mut |mut source| {
         let name = source.name().to_owned();
         if name == file || is_recording(&name) {
-            found.push(Recording { name, bytes: source.read_within(left)? });
+            let bytes = source.read_within(Limits::PACKED)?;
+            take(Recording { name, bytes })?;
         }
         Ok(ControlFlow::Continue(()))
-    })?;
-    if found.iter().any(|recording| recording.name != file && is_step(&recording.name)) {
-        found.retain(|recording| is_step(&recording.name));
-    }
-    Ok(found)
+    })
 }
 
 fn is_recording(name: &str) -> bool {
@@ -75,6 +84,7 @@ fn is_step(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Options;
     use std::io::Write;
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -93,38 +103,50 @@ mod tests {
         builder.into_inner().unwrap()
     }
 
-    fn names(bytes: &[u8], limit: u64) -> Result<Vec<(String, Vec<u8>)>, Fault> {
+    fn all(path: &Path, limit: u64) -> Result<Vec<(String, Vec<u8>, bool)>, Fault> {
+        let reading = Options { max_memory: Some(limit), ..Options::default() }.reading(&[]);
+        let mut found = Vec::new();
+        each(path, &reading, &mut |recording, is_step| {
+            found.push((short_name(&recording.name).to_owned(), recording.bytes, is_step));
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    fn names(bytes: &[u8], limit: u64) -> Result<Vec<(String, Vec<u8>, bool)>, Fault> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         std::fs::write(&path, bytes).unwrap();
-        let prefix = format!("{}/", folder.path().display());
-        let found = of_file(&path, &mut { limit })?;
-        Ok(found.into_iter().map(|found| (found.name.replace(&prefix, ""), found.bytes)).collect())
+        all(&path, limit)
+    }
+
+    fn one(name: &str, bytes: &[u8]) -> Vec<(String, Vec<u8>, bool)> {
+        vec![(name.to_owned(), bytes.to_vec(), true)]
     }
 
     #[test]
     fn content_decides_what_a_file_is() {
-        assert_eq!(names(b"abc", 10).unwrap(), [("x".to_owned(), b"abc".to_vec())]);
-        assert_eq!(names(&gzip(b"abc"), 10).unwrap(), [("x".to_owned(), b"abc".to_vec())]);
-        assert_eq!(names(b"", 10).unwrap(), [("x".to_owned(), Vec::new())]);
+        assert_eq!(names(b"abc", 1000).unwrap(), one("x", b"abc"));
+        assert_eq!(names(&gzip(b"abc"), 1000).unwrap(), one("x", b"abc"));
+        assert_eq!(names(b"", 1000).unwrap(), one("x", b""));
         let packed =
             archive(&[("README", b"no"), ("step_0.pb", b"0"), ("a/._step_0.pb", b"no"), ("graph.pb", b"no")]);
-        assert_eq!(names(&gzip(&packed), 5000).unwrap(), [("x, step_0.pb".to_owned(), b"0".to_vec())]);
+        let found = names(&gzip(&packed), 5000).unwrap();
+        assert_eq!(found[..1], one("step_0.pb", b"0"));
+        assert_eq!(found[1..], [("graph.pb".to_owned(), b"no".to_vec(), false)]);
         let inner = gzip(b"1");
         let packed = archive(&[("run_1.pb.gz", &inner)]);
-        assert_eq!(names(&packed, 3000).unwrap(), [("x, run_1.pb.gz".to_owned(), b"1".to_vec())]);
+        assert_eq!(names(&packed, 3000).unwrap(), [("run_1.pb.gz".to_owned(), b"1".to_vec(), false)]);
     }
 
     #[test]
-    fn what_unpacks_to_too_much_is_refused() {
+    fn what_takes_too_much_memory_is_refused() {
         for bomb in [gzip(&vec![0; 100_000]), gzip(&archive(&[("step_0.pb", &vec![0; 100_000])]))] {
             assert!(bomb.len() < 1000);
-            let error = names(&bomb, 10_000).unwrap_err();
-            assert!(error.reason.contains("it unpacks to more than"), "{error}");
-            assert!(names(&bomb, 100_000).is_ok());
+            let error = names(&bomb, 100_000).unwrap_err();
+            assert!(error.reason.contains("of memory"), "{error}");
+            assert!(names(&bomb, 400_000).is_ok());
         }
-        let twice = archive(&[("step_0.pb", &[0; 3000]), ("step_1.pb", &[0; 3000])]);
-        assert!(names(&twice, 5000).unwrap_err().reason.contains("unpacks to more"));
     }
 
     #[test]
@@ -132,21 +154,20 @@ mod tests {
         let packed = gzip(b"a recording of some length");
         assert!(names(&packed[..packed.len() - 9], 1000).unwrap_err().reason.contains("unpacked"));
         let packed = archive(&[("step_0.pb", &[1; 3000])]);
-        assert!(names(&packed[..1500], 10_000).is_err());
+        assert!(names(&packed[..1500], 100_000).is_err());
     }
 
     #[test]
     fn a_folder_gives_its_steps() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(recordings(folder.path(), 100).unwrap_err().reason.contains("no recorded steps"));
+        assert!(all(folder.path(), 1000).unwrap_err().reason.contains("no recorded steps"));
         for name in ["step_0001.pb", "step_0000.pb", "graph.pb", "notes.txt"] {
             std::fs::write(folder.path().join(name), name).unwrap();
         }
-        let found = recordings(folder.path(), 100).unwrap();
-        assert_eq!(
-            found.iter().map(|recording| short_name(&recording.name)).collect::<Vec<_>>(),
-            ["step_0000.pb", "step_0001.pb"]
-        );
-        assert!(recordings(&folder.path().join("absent.pb"), 100).is_err());
+        let found = all(folder.path(), 1000).unwrap();
+        let called: Vec<(&str, bool)> =
+            found.iter().map(|(name, _, is_step)| (name.as_str(), *is_step)).collect();
+        assert_eq!(called, [("graph.pb", false), ("step_0000.pb", true), ("step_0001.pb", true)]);
+        assert!(all(&folder.path().join("absent.pb"), 1000).is_err());
     }
 }

@@ -13,6 +13,16 @@ pub(super) enum Key {
     Tensor(Edge),
 }
 
+impl Key {
+    /// Bytes of its names.
+    pub(super) fn length(&self) -> usize {
+        match self {
+            Self::Node(_, name) => name.len(),
+            Self::Tensor(edge) => edge.length(),
+        }
+    }
+}
+
 /// The time of a record; nanoseconds since the clock's origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Interval {

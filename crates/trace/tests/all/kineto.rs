@@ -312,3 +312,45 @@ proptest! {
         }
     }
 }
+
+/// Steps of 100 ms whose first kernel, a copy on a stream of its own, runs beside the end of the step before.
+fn overlapping(steps: u32, early: bool) -> String {
+    let mut events = Vec::new();
+    let mut correlation = 0;
+    for step in 0..steps {
+        let origin = step * 100_000;
+        events.push(format!(
+            r#"{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{step}","pid":1,"tid":1,"ts":{origin},"dur":99990}}"#
+        ));
+        let mut kernel = |name: &str, launch: u32, start: u32, length: u32| {
+            correlation += 1;
+            events.push(format!(
+                r#"{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":{launch},"dur":5,"args":{{"correlation":{correlation}}}}}"#
+            ));
+            events.push(format!(
+                r#"{{"ph":"X","cat":"kernel","name":"{name}","pid":0,"tid":7,"ts":{start},"dur":{length},"args":{{"correlation":{correlation}}}}}"#
+            ));
+        };
+        if early {
+            kernel("prefetch", origin + 1000, origin + 1100, 1000);
+        }
+        for number in 0..9 {
+            kernel("gemm", origin + 2000 + 100 * number, origin + 62_000 + 10_000 * number, 10_000);
+        }
+    }
+    format!(r#"{{"schemaVersion":1,"deviceProperties":[],"traceEvents":[{}]}}"#, events.join(","))
+}
+
+#[test]
+fn steps_that_overlap_last_from_mark_to_mark() {
+    let apart = read_with(overlapping(5, false).as_bytes(), Some(32)).unwrap();
+    assert!(!apart.notes.iter().any(|note| note.contains("overlap")), "{:?}", apart.notes);
+    let imported = read_with(overlapping(5, true).as_bytes(), Some(32)).unwrap();
+    assert!(imported.notes.iter().any(|note| note.contains("steps overlap: 4")), "{:?}", imported.notes);
+    assert_relative_eq!(figure(&imported, "step"), figure(&apart, "step"));
+    // Nine kernels of 10 ms in a period of 100 ms.
+    assert_relative_eq!(figure(&imported, "idle"), 0.1, epsilon = 1e-9);
+    for step in profile(imported).steps {
+        assert_relative_eq!(step.length, 0.1, epsilon = 1e-9);
+    }
+}

@@ -17,12 +17,11 @@ use serde_with::serde_as;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec};
 use stepcast_core::scenario::MAX_WORKERS;
 use stepcast_report::format::{grouped, limit, percent};
 use stepcast_report::page;
-use stepcast_study::{Extent, Forecast, Prepared, Request};
+use stepcast_study::{Extent, Forecast, Prepared, Progress, Request};
 use tokio_util::sync::CancellationToken;
 
 /// Most rows of a scaling table.
@@ -130,10 +129,10 @@ impl Job {
     fn forecast(
         &self,
         token: &CancellationToken,
-        progress: impl Fn(&Prediction) + Sync,
+        report: impl Fn(Progress<'_>) + Sync,
     ) -> Result<Forecast, Problem> {
-        let watch = |prediction: &Prediction| {
-            progress(prediction);
+        let watch = |progress: Progress<'_>| {
+            report(progress);
             if token.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         Ok(self.request.forecast(&self.prepared, &self.extent, &watch)?)
@@ -144,8 +143,12 @@ impl Job {
         events.send(&Event::Begun { method: self.prepared.method.name() });
         let (done, of) = (AtomicUsize::new(0), self.points().len() + BESIDE);
         let quick = self.prepared.method.is_quick();
-        let progress = |prediction: &Prediction| {
-            let done = 1 + done.fetch_add(1, Ordering::Relaxed);
+        let report = |progress: Progress<'_>| {
+            let (done, prediction) = match progress {
+                Progress::Working => return,
+                Progress::Estimate(prediction) => (done.load(Ordering::Relaxed), prediction),
+                Progress::Predicted(prediction) => (1 + done.fetch_add(1, Ordering::Relaxed), prediction),
+            };
             if !quick {
                 events.send(&Event::Progress {
                     done: done.min(of),
@@ -155,7 +158,7 @@ impl Job {
                 });
             }
         };
-        let forecast = self.forecast(events.token(), progress)?;
+        let forecast = self.forecast(events.token(), report)?;
         events.send(&Event::Answer(Box::new(self.answer(forecast)?)));
         Ok(())
     }

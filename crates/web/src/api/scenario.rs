@@ -4,7 +4,7 @@ use crate::Shared;
 use crate::edit::edit;
 use crate::input::Input;
 use crate::problem::Problem;
-use crate::request::ScenarioBody;
+use crate::request::{ScenarioBody, few};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use stepcast_core::method::Method;
 use stepcast_core::scenario::{Scenario, ScenarioFile};
+use stepcast_core::text::{self, shown};
 use stepcast_report::sentences;
 use stepcast_study::predict::methods;
 
@@ -78,14 +79,19 @@ pub(super) async fn describe(
 }
 
 fn described(shared: &Arc<Shared>, body: Body) -> Result<Described, Problem> {
-    let mut text = body.scenario;
+    few(body.edit.len(), "edit")?;
+    let mut source = body.scenario;
     for change in &body.edit {
-        text = edit(&text, &change.key, change.value.as_deref()).ok_or_else(|| {
-            Problem::invalid(&change.key, "the text has no place for this key", "correct the text first")
+        source = edit(&source, &change.key, change.value.as_deref()).ok_or_else(|| {
+            Problem::invalid(
+                &shown(&change.key),
+                "the text has no place for this key",
+                "correct the text first",
+            )
         })?;
     }
-    let written = toml::from_str(&text).unwrap_or(serde_json::Value::Null);
-    let body = ScenarioBody { scenario: text, set: Vec::new() };
+    let written = text::parse(&source).unwrap_or(serde_json::Value::Null);
+    let body = ScenarioBody { scenario: source, set: Vec::new() };
     let scenario = body.request(shared)?.scenario().map_err(Problem::from);
     let scenario_text = body.scenario;
     Ok(match scenario {

@@ -22,6 +22,9 @@ use tokio::time::timeout;
 /// Longest time to wait for data from a client.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Longest time to receive an upload.
+const LONGEST: Duration = Duration::from_secs(600);
+
 /// The query parameters of an upload.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct About {
@@ -50,13 +53,18 @@ pub(crate) struct Answer {
     overview: Option<Overview>,
 }
 
-/// A temporary file that is always removed.
-struct Received(PathBuf);
+/// A temporary file that is always removed, and counted as long as it is there.
+struct Received {
+    path: PathBuf,
+    bytes: u64,
+    shared: Arc<Shared>,
+}
 
 impl Drop for Received {
     fn drop(&mut self) {
         // The file may not exist.
-        let _ = std::fs::remove_file(&self.0);
+        let _ = std::fs::remove_file(&self.path);
+        self.shared.uploads.release(self.bytes);
     }
 }
 
@@ -65,37 +73,42 @@ pub(super) async fn receive(
     Query(about): Query<About>,
     body: Body,
 ) -> Result<Response, Problem> {
-    let received = Received(shared.uploads.place()?);
-    write(body, &received.0).await?;
+    let mut received = Received { path: shared.uploads.place()?, bytes: 0, shared: Arc::clone(&shared) };
+    timeout(LONGEST, write(body, &mut received)).await.map_err(|_| too_slow())??;
     let kept = Arc::clone(&shared);
-    let taken =
-        shared.work.heavy().run(move |_| kept.uploads.take(received.0.clone(), &about.name, about.batch));
+    let taken = shared
+        .work
+        .heavy()
+        .run(move |token| kept.uploads.take(received.path.clone(), &about.name, about.batch, token));
     let Taken { file, scenario, overview } = taken.await?;
     Ok(Json(Answer { file, scenario, overview }).into_response())
 }
 
-async fn write(body: Body, path: &std::path::Path) -> Result<(), Problem> {
+fn too_slow() -> Problem {
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "too-slow", "the upload came too slowly", "try again")
+}
+
+async fn write(body: Body, received: &mut Received) -> Result<(), Problem> {
     let failed =
         |error: std::io::Error| Problem::fault(format!("the upload cannot be kept: {}", error.kind()));
-    let slow =
-        |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "too-slow", "the upload came too slowly", "try again");
-    let mut file = File::create_new(path).await.map_err(failed)?;
+    let mut file = File::create_new(&received.path).await.map_err(failed)?;
     let mut parts = body.into_data_stream();
-    let mut size = 0_u64;
-    while let Some(part) = timeout(PATIENCE, parts.next()).await.map_err(slow)? {
+    while let Some(part) = timeout(PATIENCE, parts.next()).await.map_err(|_| too_slow())? {
         let part = part.map_err(|error| {
             Problem::new(StatusCode::BAD_REQUEST, "malformed-body", error.to_string(), "send it again")
         })?;
-        size += part.len() as u64;
-        if size > LARGEST {
+        let size = part.len() as u64;
+        if received.bytes + size > LARGEST {
             let reason = format!("an upload may have {} MiB", LARGEST >> 20);
             let remedy = "compress it (.json.gz), or use `stepcast import`, which has no limit";
             return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", reason, remedy));
         }
+        received.shared.uploads.reserve(size)?;
+        received.bytes += size;
         file.write_all(&part).await.map_err(failed)?;
     }
     file.flush().await.map_err(failed)?;
-    if size == 0 {
+    if received.bytes == 0 {
         return Err(Problem::invalid("upload", "the upload is empty", "choose a file with something in it"));
     }
     Ok(())

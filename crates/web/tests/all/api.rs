@@ -35,7 +35,8 @@ async fn problem(app: &Router, request: Request<Body>) -> (u16, Value) {
 fn forecast(text: &str) -> Forecast {
     let scenario = Document::new("test", text).scenario(&[]).unwrap();
     let method = methods::choose(&scenario).unwrap();
-    Forecast::new(&scenario, method, &usual_workers(&scenario, method), WORTH).unwrap()
+    let workers = usual_workers(&scenario, method);
+    Forecast::new(&scenario, method, &workers, WORTH, &stepcast_study::unwatched).unwrap()
 }
 
 #[tokio::test]
@@ -94,7 +95,7 @@ async fn a_client_that_leaves_ends_the_work() {
 #[tokio::test]
 async fn a_server_that_stops_says_so() {
     let stop = CancellationToken::new();
-    let app = application(Access::Loopback, stop.clone()).unwrap();
+    let app = application(Access::Loopback, None, stop.clone()).unwrap();
     let workers: Vec<u32> = (1..=100).collect();
     let body = json!({ "scenario": ASYNC, "workers": workers });
     let response = app.oneshot(asking("/api/v1/predict", "application/x-ndjson", &body)).await.unwrap();

@@ -4,4 +4,5 @@
 
 mod api;
 mod asking;
+mod attacks;
 mod described;

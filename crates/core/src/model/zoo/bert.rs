@@ -62,8 +62,9 @@ pub(super) const ENTRIES: &[Entry] = &[
 fn layout(mut builder: Builder, size: Size, head: Head) -> Result<Model, ShapeError> {
     let b = &mut builder;
     let width = size.width;
-    let tokens = b.input("input", &[TOKENS])?;
-    let types = b.input("token_types", &[TOKENS])?;
+    let length = b.tokens(TOKENS);
+    let tokens = b.input("input", &[length])?;
+    let types = b.input("token_types", &[length])?;
     let words = b.add("embeddings.word_embeddings", Op::Embedding { count: VOCABULARY, width }, &[tokens])?;
     let types = b.add("embeddings.token_type_embeddings", Op::Embedding { count: 2, width }, &[types])?;
     let x = b.add("embeddings.add", Op::Add, &[words, types])?;

@@ -24,11 +24,26 @@ pub(super) const ENTRIES: &[Entry] = &[
         source: SOURCE,
         layout: |builder| layout(builder, 1024, 16, 24),
     },
+    Entry {
+        name: "gpt2-large",
+        aliases: &["gpt-2-large"],
+        description: "GPT-2 large, 1024 tokens",
+        source: SOURCE,
+        layout: |builder| layout(builder, 1280, 20, 36),
+    },
+    Entry {
+        name: "gpt2-xl",
+        aliases: &["gpt-2-xl"],
+        description: "GPT-2 XL, 1024 tokens",
+        source: SOURCE,
+        layout: |builder| layout(builder, 1600, 25, 48),
+    },
 ];
 
 fn layout(mut builder: Builder, width: u64, heads: u64, depth: u64) -> Result<Model, ShapeError> {
     let b = &mut builder;
-    let x = b.input("input", &[TOKENS])?;
+    let tokens = b.tokens(TOKENS);
+    let x = b.input("input", &[tokens])?;
     let x = b.add("wte", Op::Embedding { count: VOCABULARY, width }, &[x])?;
     let x = b.add("wpe", Op::PositionEmbedding { count: TOKENS }, &[x])?;
     let mut x = b.add("drop", Op::Dropout, &[x])?;

@@ -3,7 +3,8 @@
 //! Layouts follow the papers as implemented by the named library, with its layer names, so that gradients can be
 //! identified by name. Numbers of classes and input sizes are the usual ones (ImageNet: 1000 classes, 224×224) unless
 //! the description says otherwise. Models called `zeng2023/…` are the layouts that Zeng 2023 counted, including their
-//! quirks, and serve to reproduce that paper.
+//! quirks, and serve to reproduce that paper. Transformers that are known by their shape alone come last; their data is
+//! in [`super::transformer::zoo`].
 
 mod alexnet;
 mod bert;
@@ -20,7 +21,7 @@ mod vgg;
 mod vit;
 mod zeng2023;
 
-use super::{Activation, Builder, Conv2d, LayerId, Model, ShapeError};
+use super::{Activation, Builder, Conv2d, LayerId, Model, ShapeError, transformer};
 use crate::suggest;
 
 /// A model of the zoo.
@@ -34,13 +35,18 @@ pub struct Entry {
     pub description: &'static str,
     /// The paper and, if it differs, the implementation that defines the layout.
     pub source: &'static str,
-    layout: fn(Builder) -> Result<Model, ShapeError>,
+    pub(crate) layout: fn(Builder) -> Result<Model, ShapeError>,
 }
 
 impl Entry {
     /// Builds the model. An error is a bug in the zoo; the tests build every entry.
     pub fn build(&self) -> Result<Model, ShapeError> {
-        (self.layout)(Builder::new(self.name, self.source))
+        self.build_for(None)
+    }
+
+    /// Builds the model for samples of so many tokens; an error if its samples are no sequences, or not so long.
+    pub fn build_for(&self, sequence: Option<u64>) -> Result<Model, ShapeError> {
+        (self.layout)(Builder::new(self.name, self.source).of_sequence(sequence))
     }
 }
 
@@ -51,7 +57,7 @@ pub struct UnknownModel {
     pub name: String,
     /// The most similar name in the zoo.
     pub suggestion: Option<&'static str>,
-    /// Why a listed model does not build: a bug in the zoo, never a user error.
+    /// Why a listed model does not build: a bug in the zoo, or a sequence that it cannot have.
     pub fault: Option<Box<ShapeError>>,
 }
 
@@ -85,7 +91,8 @@ const FAMILIES: &[&[Entry]] = &[
 
 /// All models, family by family.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
-    FAMILIES.iter().copied().flatten()
+    let transformers = transformer::zoo::named().map(|named| &named.entry);
+    FAMILIES.iter().copied().flatten().chain(transformers)
 }
 
 /// The names of all models, without aliases.
@@ -101,13 +108,18 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 
 /// Builds the model with this name or alias.
 pub fn build(name: &str) -> Result<Model, UnknownModel> {
+    build_for(name, None)
+}
+
+/// Builds the model with this name or alias for samples of so many tokens.
+pub fn build_for(name: &str, sequence: Option<u64>) -> Result<Model, UnknownModel> {
     let unknown = |suggestion, fault| UnknownModel { name: name.to_owned(), suggestion, fault };
     let entry = find(name).ok_or_else(|| {
         let known =
             entries().flat_map(|entry| std::iter::once(entry.name).chain(entry.aliases.iter().copied()));
         unknown(suggest::nearest(name, known), None)
     })?;
-    entry.build().map_err(|fault| unknown(None, Some(Box::new(fault))))
+    entry.build_for(sequence).map_err(|fault| unknown(None, Some(Box::new(fault))))
 }
 
 /// A convolution, a batch normalisation and an optional non-linearity, with their names.

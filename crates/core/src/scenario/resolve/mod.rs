@@ -9,7 +9,8 @@ use super::{Scenario, ScenarioFile, oyama2016, simulate, uncertain, zeng2023};
 use crate::fault::{Fault, KeyPath};
 use crate::files::{Files, NoFiles};
 use crate::keys::Given;
-use crate::strategy::{Strategy, StrategySection};
+use crate::precision::Precision;
+use crate::strategy::{Architecture, Strategy, StrategySection};
 use crate::workload::Gradient;
 use std::sync::Arc;
 
@@ -81,5 +82,11 @@ fn strategy(
     let all_reduce = section.all_reduce.take().unwrap_or_default();
     let fusion = section.fusion.take().unwrap_or_default();
     let exchange = exchange::exchange(all_reduce, fusion, gradients, files)?;
-    section.fill(None, files, exchange)
+    let plan = section.plan.take().map(|plan| plan.resolve(files)).transpose().map_err(below("plan"))?;
+    if plan.is_some() {
+        // Ranks of a plan sum gradients among themselves, and transformers are trained in 16 bits.
+        section.architecture = section.architecture.or(Some(Architecture::AllReduce));
+        section.precision = section.precision.or(Some(Precision::Bf16));
+    }
+    section.fill(None, files, exchange, plan)
 }

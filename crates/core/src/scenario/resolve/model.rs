@@ -1,9 +1,10 @@
-//! Resolves the model: from the zoo, custom, from an ONNX file, or a profile.
+//! Resolves the model: from the zoo, custom, a transformer, from an ONNX file, or a profile.
 
 use super::below;
 use crate::fault::{Fault, KeyPath};
 use crate::files::Files;
-use crate::model::{Counting, zoo};
+use crate::model::transformer::{Transformer, hugging_face};
+use crate::model::{Builder, Counting, Model, zoo};
 use crate::scenario::ModelSource;
 use crate::scenario::sections::ModelSection;
 use crate::workload::Workload;
@@ -23,46 +24,87 @@ pub(super) fn model(section: ModelSection, files: &dyn Files) -> Result<Trained,
         let reason = "`sizes` are those of an ONNX file, and none is named";
         return Err(Fault::in_key("sizes", reason, "add `onnx`, or remove `sizes`"));
     }
-    match (section.zoo, section.custom, section.profile, section.onnx) {
-        (Some(name), None, None, None) => {
-            let model = zoo::build(&name).map_err(|error| {
-                let list = "run `stepcast models` for the list";
-                let remedy = match error.suggestion {
-                    Some(suggestion) => format!("did you mean \"{suggestion}\"? {list}"),
-                    None => list.to_owned(),
-                };
-                Fault::in_key("zoo", error.to_string(), remedy)
-            })?;
-            trained(ModelSource::Zoo(name), Workload::of(&model, counting))
+    let sequence = section.sequence;
+    let given = [
+        ("zoo", section.zoo.is_some()),
+        ("custom", section.custom.is_some()),
+        ("transformer", section.transformer.is_some()),
+        ("config", section.config.is_some()),
+        ("onnx", section.onnx.is_some()),
+        ("profile", section.profile.is_some()),
+    ];
+    let mut given = given.into_iter().filter(|(_, is_given)| *is_given).map(|(key, _)| key);
+    match (given.next(), given.next()) {
+        (Some(_), Some(second)) => {
+            let reason = "more than one of `zoo`, `custom`, `transformer`, `config`, `onnx` and `profile` says what \
+                          is trained";
+            return Err(Fault::in_key(second, reason, "keep one of them"));
         }
-        (None, Some(file), None, None) => {
-            let model = file.build().map_err(below("custom"))?;
-            trained(ModelSource::Custom(Arc::new(file)), Workload::of(&model, counting))
+        (Some(key @ ("custom" | "onnx" | "profile")), None) if sequence.is_some() => {
+            let reason = format!("`{key}` has lengths of its own");
+            return Err(Fault::in_key("sequence", reason, "remove `sequence`"));
         }
-        (None, None, None, Some(path)) => {
-            let sizes = section.sizes.unwrap_or_default();
-            let file = files.onnx(&path, &sizes).map_err(below("onnx"))?;
-            let model = file.build().map_err(below("onnx"))?;
-            let workload = Workload::of(&model, counting);
-            trained(ModelSource::Onnx { path, sizes, file: Arc::new(file) }, workload)
-        }
-        (None, None, Some(path), None) => {
-            let profile = files.profile(&path).map_err(below("profile"))?;
-            let workload = Workload::of_profile(&profile);
-            trained(ModelSource::Profile { path, profile: Arc::new(profile) }, workload)
-        }
-        (None, None, None, None) => Err(Fault::new(
-            "no model is named",
-            "add `zoo = \"vgg16\"` (run `stepcast models` for the list), a `[model.custom]` table, an `onnx` file or a \
-             `profile`",
-        )),
-        (zoo, custom, profile, _) => {
-            let given = [("custom", zoo.is_some() && custom.is_some()), ("profile", profile.is_some())];
-            let second = given.into_iter().find(|(_, is_second)| *is_second).map_or("onnx", |(key, _)| key);
-            let reason = "more than one of `zoo`, `custom`, `onnx` and `profile` says what is trained";
-            Err(Fault::in_key(second, reason, "keep one of them"))
-        }
+        _ => {}
     }
+    if let Some(name) = section.zoo {
+        let model = of_zoo(&name, sequence)?;
+        trained(ModelSource::Zoo { name, sequence }, Workload::of(&model, counting))
+    } else if let Some(file) = section.custom {
+        let model = file.build().map_err(below("custom"))?;
+        trained(ModelSource::Custom(Arc::new(file)), Workload::of(&model, counting))
+    } else if let Some(mut table) = section.transformer {
+        table.sequence = sequence.or(table.sequence);
+        let (name, shape) = table.resolve().map_err(below("transformer"))?;
+        let model = laid_out(&name, &shape, "transformer")?;
+        trained(ModelSource::Transformer { name, shape }, Workload::of(&model, counting))
+    } else if let Some(path) = section.config {
+        let remedy = "name a `config.json` of Hugging Face, relative to the scenario";
+        let text = files.text(&path).map_err(|fault| Fault { remedy: remedy.to_owned(), ..fault });
+        let text = text.map_err(below("config"))?;
+        let (name, shape) = hugging_face::read(&text).map_err(below("config"))?;
+        let shape = Transformer { sequence: sequence.unwrap_or(shape.sequence), ..shape };
+        shape.check()?;
+        let name = name.unwrap_or_else(|| path.clone());
+        let model = laid_out(&name, &shape, "config")?;
+        trained(ModelSource::Config { path, name, shape }, Workload::of(&model, counting))
+    } else if let Some(path) = section.onnx {
+        let sizes = section.sizes.unwrap_or_default();
+        let file = files.onnx(&path, &sizes).map_err(below("onnx"))?;
+        let model = file.build().map_err(below("onnx"))?;
+        let workload = Workload::of(&model, counting);
+        trained(ModelSource::Onnx { path, sizes, file: Arc::new(file) }, workload)
+    } else if let Some(path) = section.profile {
+        let profile = files.profile(&path).map_err(below("profile"))?;
+        let workload = Workload::of_profile(&profile);
+        trained(ModelSource::Profile { path, profile: Arc::new(profile) }, workload)
+    } else {
+        Err(Fault::new(
+            "no model is named",
+            "add `zoo = \"vgg16\"` (run `stepcast models` for the list), a `[model.custom]` or `[model.transformer]` \
+             table, a `config`, an `onnx` file or a `profile`",
+        ))
+    }
+}
+
+fn of_zoo(name: &str, sequence: Option<u64>) -> Result<Model, Fault> {
+    let model = zoo::build_for(name, sequence);
+    model.map_err(|error| match (error.fault, sequence) {
+        (Some(fault), Some(_)) => Fault::in_key("sequence", fault.reason, fault.remedy),
+        (fault, _) => {
+            let list = "run `stepcast models` for the list";
+            let remedy = match error.suggestion {
+                Some(suggestion) => format!("did you mean \"{suggestion}\"? {list}"),
+                None => list.to_owned(),
+            };
+            let error = zoo::UnknownModel { fault, ..error };
+            Fault::in_key("zoo", error.to_string(), remedy)
+        }
+    })
+}
+
+fn laid_out(name: &str, shape: &Transformer, key: &str) -> Result<Model, Fault> {
+    let model = shape.layout(Builder::new(name, "the scenario"));
+    model.map_err(|error| Fault::in_key(key, error.to_string(), error.remedy))
 }
 
 fn counting(names: Vec<String>) -> Result<Counting, Fault> {

@@ -3,8 +3,9 @@
 use super::machines;
 use crate::fault::{Fault, KeyPath};
 use crate::machine::Device;
+use crate::model::transformer::Transformer;
 use crate::scenario::{MAX_WORKERS, Scenario};
-use crate::strategy::{Architecture, Strategy};
+use crate::strategy::{Architecture, Plan, Strategy, Synchronisation};
 
 impl Scenario {
     /// Checks conditions that involve several keys. [`resolve`](crate::scenario::ScenarioFile::resolve) calls it, and
@@ -32,7 +33,37 @@ impl Scenario {
             let remedy = "use \"parameter-server\" or \"all-reduce\", or one worker";
             return Err(Fault::in_key("strategy.architecture", reason, remedy));
         }
+        match &strategy.plan {
+            Some(plan) => self.check_plan(plan, total),
+            None => Ok(()),
+        }
+    }
+
+    fn check_plan(&self, plan: &Plan, workers: u64) -> Result<(), Fault> {
+        if self.strategy.architecture != Architecture::AllReduce {
+            let reason = "the ranks of a plan sum gradients among themselves";
+            return Err(Fault::in_key(
+                "strategy.architecture",
+                reason,
+                "use \"all-reduce\", or leave it out",
+            ));
+        }
+        if self.strategy.synchronisation != Synchronisation::Bsp {
+            let reason = "the ranks of a plan wait for each other";
+            return Err(Fault::in_key("strategy.synchronisation", reason, "use \"bsp\", or leave it out"));
+        }
+        let shape = self.transformer_of_plan()?;
+        plan.divide(&shape, workers).map_err(|fault| fault.below(KeyPath::of("strategy.plan")))?;
         Ok(())
+    }
+
+    /// The shape of the model, which a plan needs.
+    pub fn transformer_of_plan(&self) -> Result<Transformer, Fault> {
+        self.source.transformer().ok_or_else(|| {
+            let reason = format!("a plan splits a transformer, and {} is not known as one", self.name());
+            let remedy = "name a transformer of the zoo, or give `[model.transformer]` or a `config`";
+            Fault::in_key("strategy.plan", reason, remedy)
+        })
     }
 }
 

@@ -97,10 +97,10 @@ impl Rendezvous {
         }
     }
 
-    /// A worker arrives at an operation; whether it was the last one.
-    pub(crate) fn arrive(&mut self, op: OpId, amount: f64) -> bool {
+    /// So many workers arrive at an operation; whether they were the last ones.
+    pub(crate) fn arrive(&mut self, op: OpId, amount: f64, workers: u32) -> bool {
         let arrived = &mut self.arrived[op as usize];
-        *arrived += 1;
+        *arrived += workers;
         if *arrived < self.spec.parties {
             return false;
         }

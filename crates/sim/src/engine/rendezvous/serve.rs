@@ -14,7 +14,7 @@ impl<O: Observer> Engine<'_, O> {
             return;
         }
         let rendezvous = &mut self.rendezvous[which as usize];
-        if rendezvous.arrive(job.op, job.remaining) {
+        if rendezvous.arrive(job.op, job.remaining, self.workers.copies(job.worker)) {
             let idle = |lane: &u32| self.lanes[*lane as usize].active.is_none();
             if let Some(lane) = rendezvous.lanes.iter().copied().find(idle) {
                 self.go_on_with_rendezvous(lane, which);
@@ -51,7 +51,8 @@ impl<O: Observer> Engine<'_, O> {
         if state.before > 0.0 {
             self.observer.negotiated(chunk.since, since);
         }
-        for worker in 0..self.program.workers() as u32 {
+        let workers = 0..self.program.workers() as u32;
+        for worker in workers.filter(|&worker| self.workers.copies(worker) > 0) {
             for &op in &state.group {
                 self.observer.chunk(worker, op, lane, since, self.now);
                 self.completions.push(worker, op);

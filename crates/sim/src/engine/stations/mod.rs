@@ -2,7 +2,7 @@
 
 pub(super) mod delays;
 pub(crate) mod links;
-mod pool;
+pub(super) mod pool;
 pub(super) mod pools;
 pub(crate) mod tcp;
 
@@ -29,8 +29,8 @@ impl Stations {
     pub(super) fn new(program: &Program, sampler: &mut Sampler) -> Self {
         let is_tcp = |&lane: &u32| matches!(program.lanes[lane as usize].station, Station::Tcp { .. });
         Self {
-            pools: Pools::new(&program.pools),
-            links: Links::new(program.ports.clone()),
+            pools: Pools::new(program),
+            links: Links::new(program),
             tcp: program.tcp.map(|spec| Tcp::new(spec, program.workers(), sampler)),
             tcp_lanes: (0..program.lanes.len() as u32).filter(is_tcp).collect(),
             delays: Delays::default(),

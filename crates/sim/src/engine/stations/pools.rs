@@ -1,10 +1,11 @@
 //! Pools in the engine: lanes join and leave, one event stands for each pool, and coupled pools slow each other down.
 
-use super::pool::Pool;
+use super::pool::{Demand, Pool};
+use crate::engine::lane::{Discipline, Station};
 use crate::engine::observe::{Observer, Shared};
 use crate::engine::schedule::Slot;
 use crate::engine::state::{Engine, share};
-use crate::program::PoolSpec;
+use crate::program::{PoolSpec, Program};
 
 /// All pools.
 #[derive(Debug, Clone)]
@@ -16,11 +17,32 @@ pub(in crate::engine) struct Pools {
     was_busy: Vec<bool>,
     /// Coupled pools on which a worker computes.
     computing: u32,
+    /// By pool: how its customers are weighed.
+    rules: Vec<Rule>,
+}
+
+/// How the customers of a station are weighed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine) struct Rule {
+    /// By the share of their worker's step; otherwise all alike.
+    pub(in crate::engine) weighted: bool,
+    /// Whether several workers use it: a worker that stands for others then stands for their customers too.
+    pub(in crate::engine) shared: bool,
 }
 
 impl Pools {
-    pub(super) fn new(specs: &[PoolSpec]) -> Self {
+    pub(super) fn new(program: &Program) -> Self {
+        let specs = &program.pools;
+        let users = program.users(|lane| match lane.station {
+            Station::Pool(pool) => vec![pool],
+            _ => Vec::new(),
+        });
+        let rule = |(pool, spec): (u32, &PoolSpec)| Rule {
+            weighted: spec.weighted,
+            shared: users.get(&pool).is_some_and(|users| *users > 1),
+        };
         Self {
+            rules: (0..).zip(specs).map(rule).collect(),
             pools: specs.iter().map(|spec| Pool::new(spec.capacity, spec.cap)).collect(),
             unsettled: None,
             was_busy: vec![false; specs.len()],
@@ -38,9 +60,25 @@ impl<O: Observer> Engine<'_, O> {
     /// A lane's chunk, or its start-up, begins to be served by a pool.
     pub(in crate::engine) fn join_pool(&mut self, pool: u32, lane: u32, sequence: u64, amount: f64) {
         let pool = pool as usize;
-        self.stations.pools.pools[pool].add(self.now, lane, sequence, amount);
+        let demand = self.demand(lane, self.stations.pools.rules[pool]);
+        self.stations.pools.pools[pool].add(self.now, lane, sequence, amount, demand);
         self.pool_changed(pool);
         self.couple(pool);
+    }
+
+    /// What the active chunk of a lane takes of a station.
+    #[inline]
+    pub(in crate::engine) fn demand(&self, lane: u32, rule: Rule) -> Demand {
+        let state = &self.lanes[lane as usize];
+        let worker = match (state.spec.discipline, &state.active) {
+            // What all workers take part in happens once.
+            (Discipline::Rendezvous(_), _) | (_, None) => return Demand { weight: 1.0, copies: 1 },
+            (_, Some(chunk)) => chunk.job.worker,
+        };
+        Demand {
+            weight: if rule.weighted { self.workers.share(worker) } else { 1.0 },
+            copies: if rule.shared { self.workers.copies(worker) } else { 1 },
+        }
     }
 
     /// The first chunk of a pool has been served.

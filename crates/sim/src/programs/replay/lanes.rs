@@ -92,13 +92,13 @@ impl Replay<'_> {
     /// The pool of cores, where they are shared.
     fn add_cores(&self, program: &mut Program) -> Option<u32> {
         let capacity = self.shared_cores?;
-        program.pools.push(PoolSpec { capacity, cap: 1.0 });
+        program.pools.push(PoolSpec { capacity, cap: 1.0, weighted: false });
         Some(program.pools.len() as u32 - 1)
     }
 
-    /// Adds workers of these kinds whose connections share links fairly. With one server and workers' ports at least as
+    /// Adds workers of these kinds whose connections share links. With one server and workers' ports at least as
     /// fast as its own, a pool does what max-min sharing would do, faster.
-    pub(super) fn connect_fairly(
+    pub(super) fn connect_by_links(
         &self,
         program: &mut Program,
         lanes: LocalLanes,
@@ -108,7 +108,7 @@ impl Replay<'_> {
         let server_port = self.server_port.get();
         let simple = self.servers == 1 && self.workers.iter().all(|worker| worker.port >= self.server_port);
         if simple {
-            program.pools = vec![PoolSpec { capacity: server_port, cap: server_port }; 2];
+            program.pools = vec![PoolSpec { weighted: true, ..PoolSpec::equal(server_port) }; 2];
         } else {
             // Two ports, down and up, for each server, then for each worker.
             program.ports = vec![server_port; 2 * self.servers as usize];

@@ -12,12 +12,16 @@ pub use order::TransferOrder;
 
 use crate::engine::coordinate::Coordination;
 use crate::engine::lane::Streams;
+use crate::engine::sample::Sampler;
 use crate::engine::stations::tcp::TcpSpec;
 use crate::graph::{GraphError, OpSpec, StepGraph};
 use crate::program::{Program, ProgramError, StepWork};
 use lanes::computing_lanes;
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::{BytesPerSec, Seconds};
+
+/// Steps to draw from, at least, where shares of links differ.
+const SHARES: usize = 64;
 
 /// Where receivers parse what has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,8 +47,14 @@ pub struct Parsing {
 /// How transfers share the network.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Transport {
-    /// Links are shared fairly at all times; streams share a connection (Li 2020, section 3).
-    Fair(Streams),
+    /// Links are shared at all times, and streams share a connection (Li 2020, section 3). The shares of workers differ by
+    /// `unevenness`, their standard deviation against the mean, and change with every step; 0 is exactly fair.
+    Shared {
+        /// Streams in a connection.
+        streams: Streams,
+        /// How unequal shares are.
+        unevenness: f64,
+    },
     /// TCP connections find their rates (one server; all ports alike).
     Tcp(TcpSpec),
 }
@@ -93,18 +103,37 @@ impl Replay<'_> {
         let lanes = self.local_lanes();
         let graph = self.graph(lanes)?;
         let (slownesses, kinds) = self.kinds();
-        let recorded = 0..self.profile.steps.len();
-        let steps =
-            |&slowness: &f64| recorded.clone().map(|index| self.work(&graph, index, slowness)).collect();
+        let shares = self.shares();
+        let steps = |&slowness: &f64| {
+            let work = |(place, &share): (usize, &f64)| {
+                let index = place % self.profile.steps.len();
+                StepWork { share, ..self.work(&graph, index, slowness) }
+            };
+            shares.iter().enumerate().map(work).collect()
+        };
         let steps = slownesses.iter().map(steps).collect();
         let mut program = Program::new(graph, steps);
         program.coordination = self.coordination;
         program.silent_when_local = (0..lanes.count()).map(|lane| lane > lanes.parser()).collect();
         match self.transport {
-            Transport::Fair(streams) => self.connect_fairly(&mut program, lanes, &kinds, streams),
+            Transport::Shared { streams, .. } => self.connect_by_links(&mut program, lanes, &kinds, streams),
             Transport::Tcp(spec) => self.connect_by_tcp(&mut program, lanes, &kinds, spec),
         }
         Ok(program)
+    }
+
+    /// The shares of links of all steps that workers draw: one for each recorded step, or several where there are few, so
+    /// that a share does not stand for a step.
+    fn shares(&self) -> Vec<f64> {
+        let recorded = self.profile.steps.len();
+        let Transport::Shared { unevenness, .. } = self.transport else { return vec![1.0; recorded] };
+        if unevenness <= 0.0 || recorded == 0 {
+            return vec![1.0; recorded];
+        }
+        let count = recorded * SHARES.div_ceil(recorded);
+        let mut sampler = Sampler::new(count as u64, 1);
+        let spread = (1.0 + unevenness.powi(2)).ln().sqrt();
+        (0..count).map(|_| (spread * sampler.normal(0)).exp()).collect()
     }
 
     /// One kind of worker for every slowness: the slownesses, and the kind of every worker.
@@ -195,6 +224,6 @@ impl Replay<'_> {
         let rank = self.order.ranks(profile, graph, index);
         let mut sources = graph.sources().to_vec();
         sources.sort_by_key(|&op| rank[op as usize]);
-        StepWork { work, sources, rank }
+        StepWork { work, sources, rank, share: 1.0 }
     }
 }

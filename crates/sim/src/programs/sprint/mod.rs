@@ -65,7 +65,7 @@ impl Sprint {
         let program = self.program(seed)?;
         let mut watch = Watch::new(self, length.warm_up);
         run(&program, seed, Limits::until_slowest(length.iterations), &mut watch)?;
-        Ok(watch.figures())
+        watch.figures().ok_or_else(|| ProgramError("no iteration ends after the warm-up".to_owned()))
     }
 
     /// Threads of all nodes.

@@ -142,7 +142,7 @@ impl Sprint {
         for &(op, time) in tasks {
             work[op as usize] = time;
         }
-        StepWork { work, sources: vec![0], rank: Vec::new() }
+        StepWork { work, sources: vec![0], rank: Vec::new(), share: 1.0 }
     }
 
     /// Iterations that differ in the time of what a thread does by itself; their mean is `compute`.

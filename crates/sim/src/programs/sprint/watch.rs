@@ -95,10 +95,13 @@ impl Watch {
         ((thread / per_node) as usize, thread % per_node)
     }
 
-    /// The mean figures.
-    pub fn figures(self) -> Figures {
+    /// The mean figures; none if no iteration of one kind of thread counts.
+    pub fn figures(&self) -> Option<Figures> {
+        if self.counted.contains(&0) {
+            return None;
+        }
         let operations = self.operations;
-        let per = |kind: usize, time: f64| time / self.counted[kind].max(1) as f64;
+        let per = |kind: usize, time: f64| time / self.counted[kind] as f64;
         let spent = |op: u32| self.spent[op as usize];
         let sums = (0..self.sprint.gpus).map(|gpu| spent(operations.sum(gpu)));
         let (waited, summed) =
@@ -107,7 +110,7 @@ impl Watch {
             Exchange::AllReduce => f64::from(self.sprint.nodes),
             Exchange::ParameterServer => 1.0,
         };
-        Figures {
+        Some(Figures {
             gpu: per(0, self.length[0]),
             update: per(1, self.length[1]),
             gpu_waits: [Operations::FETCH, Operations::UPDATE_GRADIENT].map(|op| per(0, spent(op).waiting)),
@@ -119,9 +122,9 @@ impl Watch {
             fetch_weights: per(0, spent(Operations::FETCH).working),
             sum_gradients: per(1, summed),
             gradients: per(1, self.staleness.len() as f64) * per_update,
-            staleness: self.staleness,
-            lengths: self.lengths,
-        }
+            staleness: self.staleness.clone(),
+            lengths: self.lengths.clone(),
+        })
     }
 }
 

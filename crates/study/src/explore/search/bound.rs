@@ -210,7 +210,7 @@ impl Bounds<'_> {
             |_| false,
             |scenario| {
                 let nodes = crate::explore::sweep::nodes(scenario) as f64;
-                let fits = crate::explore::sweep::fits(scenario);
+                let fits = crate::predict::memory::fits(scenario);
                 (samples(scenario), scenario.cluster.workers() as f64, scenario.hourly_cost(), nodes, fits)
             },
         );

@@ -18,7 +18,7 @@ pub use objective::Objective;
 pub use report::{Entry, SearchReport};
 pub use tracker::Goal;
 
-use crate::explore::sweep::{Variants, is_quick};
+use crate::explore::sweep::{Agreement, Variants, is_quick};
 use crate::predict::MethodChoice;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -123,7 +123,8 @@ pub fn search(
     Constraint::check_all(&goal.constraints)?;
     goal.objective.check(variants.first())?;
     check_constraints(variants, goal)?;
-    let choice = settled(variants, choice);
+    let agreement = Agreement::of(variants, choice);
+    let choice = agreement.choice();
     let quick = is_quick(variants, choice);
     let how = effort.how.unwrap_or_else(|| usual(variants, choice, quick));
     let budget = effort.budget.unwrap_or(if quick { 2_000_000 } else { 400 });
@@ -137,7 +138,8 @@ pub fn search(
         SearchStrategy::Bound => bound::search(variants, choice, goal, budget, watch),
         SearchStrategy::Heuristic => heuristic::search(variants, choice, goal, (budget, effort.seed), watch),
     };
-    report::report(variants, goal, how, points, found, ended)
+    let report = report::report(variants, goal, how, points, found, ended)?;
+    Ok(SearchReport { methods: agreement.methods().to_vec(), ..report })
 }
 
 fn usual(variants: &Variants<'_>, choice: MethodChoice, quick: bool) -> SearchStrategy {
@@ -151,21 +153,6 @@ fn usual(variants: &Variants<'_>, choice: MethodChoice, quick: bool) -> SearchSt
         SearchStrategy::Bound
     } else {
         SearchStrategy::Heuristic
-    }
-}
-
-/// The method that applies to every point, if no axis affects the choice.
-fn settled(variants: &Variants<'_>, choice: MethodChoice) -> MethodChoice {
-    let decides = |key: &str| {
-        ["model", "strategy.architecture", "strategy.synchronisation", "strategy.all-reduce", "methods"]
-            .iter()
-            .any(|section| key.starts_with(section))
-    };
-    match choice {
-        MethodChoice::Auto if !variants.axes().iter().any(|axis| decides(&axis.key)) => {
-            choice.method(variants.first()).map_or(choice, MethodChoice::One)
-        }
-        _ => choice,
     }
 }
 

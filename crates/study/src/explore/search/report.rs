@@ -36,6 +36,8 @@ pub struct SearchReport {
     pub objective: Objective,
     /// The currency of costs.
     pub currency: String,
+    /// The methods that predict configurations: one, unless no method models all of them.
+    pub methods: Vec<&'static str>,
     /// The search strategy.
     pub how: SearchStrategy,
     /// Why the search stopped.
@@ -89,6 +91,7 @@ pub(super) fn report(
     Ok(SearchReport {
         objective: goal.objective,
         currency: variants.first().currency().to_owned(),
+        methods: Vec::new(),
         how,
         stopped: ended.why,
         gap,

@@ -1,9 +1,11 @@
 //! One key of a scenario and the values it takes: `strategy.batch=16,32,64`, `cluster.workers.count=1..64`.
 
+use std::collections::HashSet;
 use std::fmt;
 use stepcast_core::fault::Fault;
 use stepcast_core::scenario::{Override, SectionDoc, documentation};
 use stepcast_core::suggest;
+use stepcast_core::text::{key_parts, shown};
 
 /// Values in the order in which they are tried.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,8 +70,9 @@ impl Axis {
             _ => Values::Listed(listed),
         };
         if let Values::Listed(list) = &values {
-            if let Some(repeated) = (1..list.len()).find(|&place| list[..place].contains(&list[place])) {
-                let reason = format!("{} stands there twice", list[repeated]);
+            let mut seen = HashSet::new();
+            if let Some(repeated) = list.iter().find(|value| !seen.insert(value.as_str())) {
+                let reason = format!("{} stands there twice", shown(repeated));
                 return Err(wrong(&reason, "keep one of the two"));
             }
             if let Some(range) = list.iter().find(|value| value.contains("..") && range(value).is_ok()) {
@@ -140,6 +143,7 @@ fn is_index(part: &str) -> bool {
 
 /// The key with its section: `network.bandwidth` is `cluster.network.bandwidth`.
 pub fn full_key(key: &str) -> Result<String, Fault> {
+    key_parts(key)?;
     let first = key.split('.').next().unwrap_or_default();
     let sections = documentation();
     let mut tops = sections.iter().filter(|section| !section.path.contains('.'));
@@ -155,7 +159,7 @@ pub fn full_key(key: &str) -> Result<String, Fault> {
     let mut known: Vec<String> = tops.clone().map(|section| section.path.to_owned()).collect();
     known.extend(tops.by_ref().flat_map(names));
     let remedy = suggest::remedy(first, known.iter().map(String::as_str), "docs/scenario.md has all keys");
-    Err(Fault::new(format!("no scenario has a key \"{key}\""), remedy))
+    Err(Fault::new(format!("no scenario has a key \"{}\"", shown(key)), remedy))
 }
 
 /// Splits at commas outside brackets and quotes.

@@ -1,12 +1,13 @@
 //! A hash that identifies a sweep.
 
+use super::agreement::Agreement;
 use super::variants::Variants;
 use fnv::FnvHasher;
 use std::hash::Hasher;
 
 /// The fingerprint of a sweep: a hash of the scenario, its profile, the axes, the method's name and the program's
 /// version.
-pub fn fingerprint(variants: &Variants<'_>, method: &str) -> Result<String, serde_json::Error> {
+pub fn fingerprint(variants: &Variants<'_>, agreement: &Agreement) -> Result<String, serde_json::Error> {
     let first = variants.first();
     let mut hasher = FnvHasher::default();
     let mut part = |text: &str| {
@@ -14,7 +15,7 @@ pub fn fingerprint(variants: &Variants<'_>, method: &str) -> Result<String, serd
         hasher.write_u8(0);
     };
     part(env!("CARGO_PKG_VERSION"));
-    part(method);
+    part(agreement.name());
     part(&serde_json::to_string(&first.to_file())?);
     if let Some(profile) = first.profile() {
         part(&serde_json::to_string(profile)?);

@@ -1,5 +1,6 @@
 //! Sweeps: a prediction for every combination of values of any keys of a scenario.
 
+mod agreement;
 mod axis;
 mod fingerprint;
 mod grid;
@@ -10,6 +11,7 @@ mod setting;
 mod table;
 mod variants;
 
+pub use agreement::Agreement;
 pub use axis::{Axis, Values, full_key};
 pub use fingerprint::fingerprint;
 pub use grid::Grid;
@@ -19,6 +21,6 @@ pub use run::{on_threads, rows};
 pub use table::Format;
 pub use variants::{Variants, VaryError, Walker};
 
-pub(crate) use row::{fits, nodes};
+pub(crate) use row::nodes;
 pub(crate) use run::{blocks, is_quick};
 pub(crate) use setting::Setting;

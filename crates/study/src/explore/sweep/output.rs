@@ -1,8 +1,10 @@
 //! The file of a sweep: a line that identifies the sweep, then complete rows in order.
 //!
 //! Rows are written as a whole, so the file is valid whenever the program ends. If a crash of the machine leaves an
-//! incomplete last line, it is cut off when the sweep is resumed.
+//! incomplete last row, it is cut off when the sweep is resumed; any other row that is not the sweep's own is an error.
 
+use super::agreement::Agreement;
+use super::fingerprint::fingerprint;
 use super::table::Format;
 use super::variants::Variants;
 use std::fs::{File, OpenOptions};
@@ -25,6 +27,8 @@ pub struct Output {
 #[derive(Debug)]
 pub struct Writer {
     file: File,
+    /// Where the last complete row ends.
+    end: u64,
     /// Number of rows in the file.
     pub rows: u64,
 }
@@ -32,7 +36,12 @@ pub struct Writer {
 impl Writer {
     /// Appends complete rows.
     pub fn append(&mut self, lines: &[u8], rows: u64) -> io::Result<()> {
-        self.file.write_all(lines)?;
+        if let Err(error) = self.file.write_all(lines) {
+            // A part may have been written. If that cannot be undone either, resuming cuts it off.
+            let _ = self.file.set_len(self.end);
+            return Err(error);
+        }
+        self.end += lines.len() as u64;
         self.rows += rows;
         Ok(())
     }
@@ -44,12 +53,13 @@ impl Output {
         path: &Path,
         format: Format,
         variants: &Variants<'_>,
-        fingerprint: &str,
+        agreement: &Agreement,
         (resume, force): (bool, bool),
     ) -> Result<Self, Fault> {
         let wrong = |reason: &str, remedy: &str| Fault::new(reason, remedy);
         let failed = |error: io::Error| wrong(&error.to_string(), "check the path and the room on the disk");
-        let header = format.header(variants, fingerprint).map_err(failed)?;
+        let print = fingerprint(variants, agreement).map_err(|error| failed(error.into()))?;
+        let header = format.header(variants, agreement, &print).map_err(failed)?;
         let exists = path.exists();
         if exists && !resume && !force {
             let remedy = "choose another name, --resume to go on with it, or --force to write over it";
@@ -62,26 +72,32 @@ impl Output {
             .truncate(!resume)
             .open(path)
             .map_err(failed)?;
-        let mut rows = 0;
-        let begun = if resume { complete(&file, header.len(), &mut rows).map_err(failed)? } else { None };
-        match begun {
-            Some((found, end)) if found == header => {
-                file.set_len(end).and_then(|()| file.seek(SeekFrom::End(0))).map_err(failed)?;
-            }
-            Some(_) => {
-                let reason =
-                    "it belongs to another sweep: the scenario, the axes, the method or the version differ";
-                return Err(wrong(reason, "choose another name, or --force to write over it"));
-            }
-            None => {
+        let begun = if resume {
+            Begun::read(&file, &header, format, variants).map_err(failed)?
+        } else {
+            Begun::Nothing
+        };
+        let (rows, end) = match begun {
+            Begun::Rows(rows, end) => (rows, end),
+            Begun::Nothing => {
                 file.set_len(0)
                     .and_then(|()| file.seek(SeekFrom::Start(0)))
                     .and_then(|_| file.write_all(&header))
                     .map_err(failed)?;
-                rows = 0;
+                (0, header.len() as u64)
             }
-        }
-        Ok(Self { path: path.to_owned(), format, writer: Writer { file, rows } })
+            Begun::Other => {
+                let reason =
+                    "it belongs to another sweep: the scenario, the axes, the method or the version differ";
+                return Err(wrong(reason, "choose another name, or --force to write over it"));
+            }
+            Begun::Foreign(row) => {
+                let reason = format!("its row {row} is not one that this sweep has written");
+                return Err(wrong(&reason, "remove what was added to it, or --force to write over it"));
+            }
+        };
+        file.set_len(end).and_then(|()| file.seek(SeekFrom::End(0))).map_err(failed)?;
+        Ok(Self { path: path.to_owned(), format, writer: Writer { file, end, rows } })
     }
 
     /// Number of rows in the file.
@@ -90,23 +106,46 @@ impl Output {
     }
 }
 
-/// The first bytes of a file and the offset at which its complete lines end; `None` if it is empty.
-fn complete(file: &File, header: usize, rows: &mut u64) -> io::Result<Option<(Vec<u8>, u64)>> {
-    let mut reader = BufReader::new(file);
-    let mut start = Vec::with_capacity(header);
-    reader.by_ref().take(header as u64).read_to_end(&mut start)?;
-    if start.is_empty() {
-        return Ok(None);
-    }
-    let mut end = start.len() as u64;
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        let read = reader.read_until(b'\n', &mut line)? as u64;
-        if !line.ends_with(b"\n") {
-            return Ok(Some((start, end)));
+/// What a file holds of a sweep.
+enum Begun {
+    /// Not even a header.
+    Nothing,
+    /// Complete rows, and the offset at which they end.
+    Rows(u64, u64),
+    /// The header of something else.
+    Other,
+    /// A row that is not the sweep's own, counted from 1.
+    Foreign(u64),
+}
+
+impl Begun {
+    fn read(file: &File, header: &[u8], format: Format, variants: &Variants<'_>) -> io::Result<Self> {
+        let mut reader = BufReader::new(file);
+        let mut start = Vec::with_capacity(header.len());
+        reader.by_ref().take(header.len() as u64).read_to_end(&mut start)?;
+        if start.is_empty() {
+            return Ok(Self::Nothing);
         }
-        end += read;
-        *rows += 1;
+        if start != header {
+            return Ok(Self::Other);
+        }
+        let points = variants.grid().points();
+        let (mut rows, mut end) = (0_u64, header.len() as u64);
+        let mut row = Vec::new();
+        loop {
+            row.clear();
+            let whole = format.next_row(&mut reader, &mut row)?;
+            if row.is_empty() {
+                return Ok(Self::Rows(rows, end));
+            }
+            if !whole || u128::from(rows) >= points || !format.is_row(variants, rows, &row) {
+                // Only the last row can have been cut short.
+                let last = !whole || reader.fill_buf()?.is_empty();
+                let own = u128::from(rows) < points && !(whole && format.is_complete(variants, &row));
+                return Ok(if last && own { Self::Rows(rows, end) } else { Self::Foreign(rows + 1) });
+            }
+            end += row.len() as u64;
+            rows += 1;
+        }
     }
 }

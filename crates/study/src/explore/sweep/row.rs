@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
 use stepcast_core::fault::Fault;
-use stepcast_core::prediction::{Bottleneck, Prediction};
+use stepcast_core::prediction::{Bottleneck, Prediction, Verdict};
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
@@ -106,7 +106,10 @@ impl PointFigures {
             cost: hours.zip(scenario.hourly_cost()).map(|(hours, hourly)| hours * hourly),
             staleness: staleness(scenario, prediction),
             minibatch: minibatch(scenario, prediction),
-            fits: fits(scenario),
+            fits: prediction.transformer.as_ref().map_or_else(
+                || memory::fits(scenario),
+                |report| report.memory.verdict != Verdict::DoesNotFit,
+            ),
             bottleneck: prediction.bottleneck,
             warnings: prediction.warnings.iter().map(|warning| warning.code).collect(),
         }
@@ -141,12 +144,4 @@ fn minibatch(scenario: &Scenario, prediction: &Prediction) -> Option<f64> {
     }
     let updating = prediction.updating.as_ref().map(|updating| updating.minibatch);
     updating.or(prediction.simulation.as_ref().map(|simulation| simulation.effective_minibatch))
-}
-
-/// Whether the model's state and every group's batch fit into its devices; profiles do not record memory.
-pub(crate) fn fits(scenario: &Scenario) -> bool {
-    let groups = scenario.cluster.groups.iter().enumerate();
-    groups
-        .into_iter()
-        .all(|(index, group)| memory::needed(scenario, scenario.batch(index)) <= group.device.memory)
 }

@@ -4,6 +4,7 @@
 //! points. The result therefore depends neither on the number of threads nor on the length of the rounds. A run can
 //! stop between rounds: everything delivered so far is complete.
 
+use super::agreement::Agreement;
 use super::row::{Refused, SweepRow};
 use super::variants::{Variants, Walker};
 use crate::predict::MethodChoice;
@@ -70,11 +71,12 @@ pub(crate) fn blocks<T: Send>(
 /// Predicts every point of `points` and delivers what `each` makes of its row.
 pub fn rows<T: Send>(
     variants: &Variants<'_>,
-    asked: MethodChoice,
+    agreement: &Agreement,
     points: Range<u64>,
     each: impl Fn(SweepRow) -> T + Sync,
     mut next: impl FnMut(Vec<T>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
+    let asked = agreement.choice();
     let block = |walker: &mut Walker<'_>, range: Range<u64>| {
         range.map(|index| each(row(variants, asked, walker, index))).collect()
     };

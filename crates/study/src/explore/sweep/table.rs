@@ -1,10 +1,11 @@
 //! Rows of a sweep as CSV or JSON lines. Equal rows are equal bytes on every machine.
 
+use super::agreement::Agreement;
 use super::row::{PointFigures, SweepRow};
 use super::variants::Variants;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use std::io;
+use std::io::{self, BufRead, Read};
 use std::path::Path;
 
 /// The format of the rows.
@@ -35,6 +36,9 @@ const COLUMNS: [&str; 15] = [
     "refused",
 ];
 
+/// Bytes of the longest row; those of sweeps have a few hundred.
+const LONGEST_ROW: u64 = 1 << 20;
+
 impl Format {
     /// The format that a file name implies: `.csv` or `.jsonl`.
     pub fn of(path: &Path) -> Option<Self> {
@@ -46,7 +50,12 @@ impl Format {
     }
 
     /// The lines before all rows.
-    pub fn header(self, variants: &Variants<'_>, fingerprint: &str) -> io::Result<Vec<u8>> {
+    pub fn header(
+        self,
+        variants: &Variants<'_>,
+        agreement: &Agreement,
+        fingerprint: &str,
+    ) -> io::Result<Vec<u8>> {
         let version = env!("CARGO_PKG_VERSION");
         let keys = variants.axes().iter().map(|axis| axis.key.as_str());
         Ok(match self {
@@ -58,9 +67,9 @@ impl Format {
             }
             Self::JsonLines => {
                 let axes: Vec<&str> = variants.axes().iter().map(|axis| axis.text()).collect();
-                let mut header = serde_json::to_vec(
-                    &json!({ "sweep": { "version": version, "fingerprint": fingerprint, "vary": axes } }),
-                )?;
+                let mut header = serde_json::to_vec(&json!({ "sweep": {
+                        "version": version, "fingerprint": fingerprint, "vary": axes, "methods": agreement.methods(),
+                    } }))?;
                 header.push(b'\n');
                 header
             }
@@ -96,6 +105,58 @@ impl Format {
             }
         }
     }
+
+    /// Appends the next row, with its line end, to `row`; nothing at the end. False if the row has no end, or none within
+    /// [`LONGEST_ROW`].
+    pub(super) fn next_row(self, reader: &mut impl BufRead, row: &mut Vec<u8>) -> io::Result<bool> {
+        loop {
+            let left = LONGEST_ROW.saturating_sub(row.len() as u64);
+            let line = row.len();
+            Read::take(&mut *reader, left).read_until(b'\n', row)?;
+            if !row[line..].ends_with(b"\n") {
+                return Ok(false);
+            }
+            // A cell in quotation marks may contain line ends.
+            let quotes = || row.iter().filter(|byte| **byte == b'"').count();
+            if self == Self::JsonLines || quotes().is_multiple_of(2) {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Whether a row has all its cells or keys, whatever their values.
+    pub(super) fn is_complete(self, variants: &Variants<'_>, row: &[u8]) -> bool {
+        match self {
+            Self::Csv => {
+                csv_cells(row).is_some_and(|cells| cells.len() == variants.axes().len() + COLUMNS.len())
+            }
+            Self::JsonLines => serde_json::from_slice::<Map<String, Value>>(row).is_ok(),
+        }
+    }
+
+    /// Whether a row is that of the point `index`.
+    pub(super) fn is_row(self, variants: &Variants<'_>, index: u64, row: &[u8]) -> bool {
+        let mut digits = Vec::new();
+        variants.grid().digits(index, &mut digits);
+        let mut values = variants.axes().iter().zip(digits).map(|(axis, digit)| (axis, axis.value(digit)));
+        match self {
+            Self::Csv => csv_cells(row).is_some_and(|cells| {
+                cells.len() == variants.axes().len() + COLUMNS.len()
+                    && values.zip(&cells).all(|((_, value), cell)| value == cell)
+            }),
+            Self::JsonLines => serde_json::from_slice::<Map<String, Value>>(row).is_ok_and(|object| {
+                let answered = ["method", "refused"].iter().any(|key| object.contains_key(*key));
+                answered && values.all(|(axis, value)| object.get(&axis.key) == Some(&typed(value)))
+            }),
+        }
+    }
+}
+
+/// The cells of one row.
+fn csv_cells(row: &[u8]) -> Option<csv::StringRecord> {
+    let mut rows =
+        csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(row).into_records();
+    rows.next()?.ok()
 }
 
 fn object_of(value: &impl Serialize) -> io::Result<Map<String, Value>> {

@@ -14,15 +14,15 @@ use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::files::Files;
 use stepcast_core::scenario::{Document, Override, Scenario};
 
-/// Number of simulated runs per point by default: there are many points.
-const RUNS: &str = "methods.simulate.runs";
-const FEW: u32 = 3;
+/// Budget of a simulation per point by default: there are many points.
+const BUDGET: &str = "methods.simulate.budget";
+const SMALL: u64 = 1_000_000;
 
-/// The overrides, preceded by a default number of runs unless the document sets one.
-fn with_runs(document: &Document, overrides: &[Override]) -> Result<Vec<Override>, Fault> {
+/// The overrides, preceded by a default budget unless the document sets one.
+fn with_budget(document: &Document, overrides: &[Override]) -> Result<Vec<Override>, Fault> {
     let mut all = Vec::with_capacity(overrides.len() + 1);
-    if !document.sets(RUNS) {
-        all.push(Override::parse(&format!("{RUNS}={FEW}"))?);
+    if !document.sets(BUDGET) {
+        all.push(Override::parse(&format!("{BUDGET}={SMALL}"))?);
     }
     all.extend_from_slice(overrides);
     Ok(all)
@@ -84,7 +84,7 @@ impl<'a> Variants<'a> {
         }
         let grid = Grid::new(axes.iter().map(|axis| axis.values.len()).collect());
         let digits = vec![0; axes.len()];
-        let overrides = with_runs(document, overrides).map_err(VaryError::Document)?;
+        let overrides = with_budget(document, overrides).map_err(VaryError::Document)?;
         let first = resolve(document, files, &overrides, &axes, &digits)
             .map_err(|error| blamed(error, &axes, &digits))?;
         let document_only = axes.iter().map(|_| Reach::Document).collect();

@@ -1,26 +1,27 @@
 //! The critical path of a step.
 //!
-//! A short run is simulated and one of its steps is traced backwards. Every operation began when another one ended:
+//! A short piece of a run is simulated and one of its steps is traced backwards. Every operation began when another one ended:
 //! one that it depends on, the one before it on its lane, or, for operations of all workers, that of the slowest
 //! worker. The chain of these operations fills the step. In its gaps, transfers start up or workers wait for their
 //! turn.
 
-use crate::simulate::{self, Recording, Simulate};
+use crate::simulate::{Excerpt, Simulate, excerpt};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
 use std::collections::BTreeMap;
 use stepcast_core::method::Method;
+use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::workload::Gradient;
 use stepcast_sim::{ChunkRecord, StepRecord};
 
-/// Simulated steps per worker: the first ones are not typical.
-const STEPS: u64 = 8;
+/// Part of the budget of a forecast that a critical path may take; where that is too little, there is none.
+const BUDGET: f64 = 0.1;
 
-/// Largest number of simulated operations; larger clusters get no critical path.
-const OPERATIONS: u64 = 1_000_000;
+/// Steps of an explanation and of the prediction that differ by more than this are not the same step.
+const SAME_STEP: f64 = 0.1;
 
 /// Moments closer than this share of a step count as equal.
 const SAME: f64 = 1e-9;
@@ -46,7 +47,7 @@ pub struct Share {
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct CriticalPath {
-    /// Length of the simulated step.
+    /// Length of the step that is predicted.
     #[serde(rename = "step_s")]
     #[serde_as(as = "InBaseUnits")]
     pub step: Seconds,
@@ -65,34 +66,37 @@ struct Link<'a> {
 }
 
 impl CriticalPath {
-    /// The critical path of a typical step. `None` if the scenario cannot be simulated or would take too long, and
+    /// The critical path of the predicted step. `None` if the scenario cannot be simulated or
+    /// would take too long, if the simulated step is another one because the method ignores what the engine knows, and
     /// for SPRINT, whose breakdown lists its threads separately.
-    pub(super) fn of(scenario: &Scenario) -> Option<Self> {
-        Simulate.applies(scenario).ok().filter(|()| !simulate::is_sprint(scenario))?;
-        let tensors =
-            scenario.workload.layers.len().max(scenario.profile().map_or(0, |p| p.operations.len()));
-        let operations = 5 * tensors as u64 * scenario.cluster.workers() * STEPS;
-        if operations > OPERATIONS {
+    pub(super) fn of(scenario: &Scenario, prediction: &Prediction) -> Option<Self> {
+        Simulate.applies(scenario).ok()?;
+        let predicted = prediction.iteration;
+        let effort = BUDGET * scenario.simulate.budget as f64;
+        let excerpt = excerpt(scenario, prediction.simulation.is_none(), effort as u64).ok()??;
+        let step = *typical(&excerpt, predicted)?;
+        let path = Walk::new(&excerpt).path(&step);
+        let length = step.until - step.since;
+        if (length / predicted.get() - 1.0).abs() > SAME_STEP {
             return None;
         }
-        let recording = simulate::timeline(scenario, STEPS).ok()?;
-        let step = *typical(&recording.observed.steps.records)?;
-        let path = Walk::new(&recording).path(&step);
-        let length = step.until - step.since;
         let gradients = scenario.gradients().ok()?;
         let shares = |name: &dyn Fn(&Link<'_>) -> String| {
             let mut times: BTreeMap<String, f64> = BTreeMap::new();
             for link in &path {
                 *times.entry(name(link)).or_default() += link.time;
             }
-            let share =
-                |(name, time): (String, f64)| Share { name, time: Seconds::new(time), share: time / length };
+            let share = |(name, time): (String, f64)| Share {
+                name,
+                time: predicted * (time / length),
+                share: time / length,
+            };
             let mut shares: Vec<Share> = times.into_iter().map(share).collect();
             shares.sort_by(|a, b| b.time.get().total_cmp(&a.time.get()));
             shares
         };
         Some(Self {
-            step: Seconds::new(length),
+            step: predicted,
             resources: shares(&|link| link.resource.to_owned()),
             layers: shares(&|link| layer(link.operation, &gradients)),
         })
@@ -115,19 +119,20 @@ fn layer(operation: &str, gradients: &[Gradient]) -> String {
     }
 }
 
-/// The step of the later half whose duration is closest to the mean.
-fn typical(steps: &[StepRecord]) -> Option<&StepRecord> {
-    let later = &steps[steps.len() / 2..];
-    let end = later.iter().map(|step| step.until).fold(0.0, f64::max);
-    let workers = steps.iter().map(|step| step.worker).max()? + 1;
-    let mean = end * f64::from(workers) / steps.len() as f64;
-    let distance = |step: &StepRecord| ((step.until - step.since) - mean).abs();
-    later.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))
+/// The simulated step whose duration is closest to the predicted one.
+fn typical(excerpt: &Excerpt, predicted: Seconds) -> Option<&StepRecord> {
+    // Another worker may stand for this one in this step.
+    let simulated = |step: &&StepRecord| {
+        let chunks = excerpt.chunks.iter().filter(|chunk| chunk.worker == step.worker);
+        chunks.into_iter().any(|chunk| chunk.since >= step.since && chunk.until <= step.until)
+    };
+    let distance = |step: &StepRecord| ((step.until - step.since) - predicted.get()).abs();
+    excerpt.steps.iter().filter(simulated).min_by(|a, b| distance(a).total_cmp(&distance(b)))
 }
 
-/// Indices for tracing a recording backwards.
+/// Indices for tracing an excerpt backwards.
 struct Walk<'a> {
-    recording: &'a Recording,
+    recording: &'a Excerpt,
     /// By operation: the operations that it waits for.
     before: Vec<Vec<u32>>,
     /// By lane: its name.
@@ -137,7 +142,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(recording: &'a Recording) -> Self {
+    fn new(recording: &'a Excerpt) -> Self {
         let program = &recording.program;
         let mut before = vec![Vec::new(); program.graph.len()];
         for op in 0..program.graph.len() as u32 {
@@ -159,8 +164,9 @@ impl<'a> Walk<'a> {
     /// Traces the path from the end of the step to its beginning.
     fn path(&self, step: &StepRecord) -> Vec<Link<'a>> {
         let same = SAME * (step.until - step.since);
-        let chunks = &self.recording.observed.chunks;
-        let own = |chunk: &ChunkRecord| chunk.worker == step.worker;
+        let chunks = &self.recording.chunks;
+        // What takes no time at the end of the step may belong to the next one.
+        let own = |chunk: &ChunkRecord| chunk.worker == step.worker && chunk.until > chunk.since;
         let mut links = Vec::new();
         let mut now = step.until;
         let mut next = self.ended_by(step.until + same).rev().find(|&index| own(&chunks[index]));
@@ -191,7 +197,7 @@ impl<'a> Walk<'a> {
 
     /// Chunks that ended by `moment`; they are sorted by their ends.
     fn ended_by(&self, moment: f64) -> std::ops::Range<usize> {
-        0..self.recording.observed.chunks.partition_point(|chunk| chunk.until <= moment)
+        0..self.recording.chunks.partition_point(|chunk| chunk.until <= moment)
     }
 
     /// Whether `after` may have waited for `before`.
@@ -210,7 +216,9 @@ mod tests {
 
     fn path(text: &str) -> CriticalPath {
         let text = format!("{text}\n[methods.simulate]\njitter = 0\n");
-        CriticalPath::of(&Document::new("test", text).scenario(&[]).unwrap()).unwrap()
+        let scenario = Document::new("test", text).scenario(&[]).unwrap();
+        let predicted = Simulate.predict(&scenario).unwrap();
+        CriticalPath::of(&scenario, &predicted).unwrap()
     }
 
     fn of<'a>(shares: &'a [Share], name: &str) -> &'a Share {

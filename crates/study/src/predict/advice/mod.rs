@@ -1,11 +1,16 @@
 //! The bottleneck of a step and the changes that would help, each of them predicted.
 
+mod alone;
+mod changes;
 mod critical_path;
+mod faster;
+mod plan;
 mod what_if;
 
+pub use alone::Alone;
 pub use critical_path::{CriticalPath, Share};
+pub(crate) use faster::{with_bandwidth, with_startup};
 pub use what_if::WhatIf;
-pub(crate) use what_if::{with_bandwidth, with_startup};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,12 +23,16 @@ use stepcast_core::strategy::Architecture;
 /// The bottleneck of the step, in words and figures.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Advice {
-    /// One sentence about the bottleneck.
+    /// What limits the step, in words; also whether one worker alone is faster than all of them.
     pub sentence: String,
+    /// The fastest worker alone, which the speed-up compares with; none if it is the whole cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alone: Option<Alone>,
     /// Link rate at which computing takes as long as communicating; none if no rate achieves it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub balanced_bandwidth: Option<BitsPerSec>,
-    /// The critical path of one step; none if the scenario cannot be simulated or is too large.
+    /// The critical path of one step; none if the scenario cannot be simulated, is too large, or
+    /// the method predicts another step than the engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub critical_path: Option<CriticalPath>,
     /// Possible changes, the most helpful first.
@@ -32,11 +41,14 @@ pub struct Advice {
 
 /// Explains a prediction and predicts the usual changes.
 pub(crate) fn advise(scenario: &Scenario, method: &dyn Method, prediction: &Prediction) -> Advice {
+    let alone = Alone::of(scenario, prediction);
+    let slower = alone.as_ref().and_then(|alone| alone.faster_than(prediction));
     Advice {
-        sentence: sentence(scenario, prediction),
+        sentence: [sentence(scenario, prediction)].into_iter().chain(slower).collect::<Vec<_>>().join(" "),
+        what_if: what_if::tried(scenario, method, prediction, alone.as_ref()),
+        alone,
         balanced_bandwidth: balanced_bandwidth(scenario, method),
-        critical_path: CriticalPath::of(scenario),
-        what_if: what_if::tried(scenario, method, prediction),
+        critical_path: CriticalPath::of(scenario, prediction),
     }
 }
 

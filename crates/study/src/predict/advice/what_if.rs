@@ -1,21 +1,33 @@
-//! The usual what-if changes, each predicted.
+//! What-if changes, each predicted.
+//!
+//! A change is compared with the scenario by one method: that of the forecast or, where that does not model the change,
+//! the first that models both. A simulation that is needed only for this is short.
 
+use super::Alone;
+use super::changes::{self, Change};
+use super::plan;
+use crate::predict::budget;
+use crate::predict::methods::MethodSet;
+use crate::simulate::NOT_STEADY;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
-use stepcast_core::machine::Cluster;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
-use stepcast_core::scenario::{MAX_WORKERS, Scenario};
-use stepcast_core::strategy::Architecture;
+use stepcast_core::scenario::Scenario;
+
+/// Most changes that are tried if each costs a simulation.
+const MOST_SLOW: usize = 8;
 
 /// One change and its effect.
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct WhatIf {
     /// "2× bandwidth".
-    pub change: &'static str,
+    pub change: String,
+    /// The method that predicts the scenario before and after the change.
+    pub method: &'static str,
     /// Time of one step after the change.
     #[serde(rename = "iteration_s")]
     #[serde_as(as = "InBaseUnits")]
@@ -24,103 +36,146 @@ pub struct WhatIf {
     #[serde(rename = "throughput_samples_per_s")]
     #[serde_as(as = "InBaseUnits")]
     pub throughput: SamplesPerSec,
+    /// Throughput before the change, by the same method.
+    #[serde(rename = "before_samples_per_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub before: SamplesPerSec,
     /// Relative change of the throughput: 0.3 is 30 % more.
     pub gain: f64,
     /// Relative change of the step time: −0.3 is 30 % shorter.
     pub step_change: f64,
 }
 
-/// The cluster with the bandwidth of every link multiplied by `factor`.
-pub(crate) fn with_bandwidth(cluster: &Cluster, factor: f64) -> Cluster {
-    let mut cluster = cluster.clone();
-    cluster.network.bandwidth = cluster.network.bandwidth * factor;
-    cluster.servers.bandwidth = cluster.servers.bandwidth.map(|rate| rate * factor);
-    if let Some(nodes) = &mut cluster.nodes {
-        nodes.network.bandwidth = nodes.network.bandwidth * factor;
-    }
-    for group in &mut cluster.groups {
-        group.bandwidth = group.bandwidth.map(|rate| rate * factor);
-    }
-    cluster
-}
-
-/// The cluster with the start-up cost of every transfer multiplied by `factor`.
-pub(crate) fn with_startup(cluster: &Cluster, factor: f64) -> Cluster {
-    let mut cluster = cluster.clone();
-    let inner = cluster.nodes.as_mut().map(|nodes| &mut nodes.network);
-    for network in std::iter::once(&mut cluster.network).chain(inner) {
-        network.latency = network.latency * factor;
-        network.startup = network.startup * factor;
-    }
-    cluster
-}
-
-fn with_compute(cluster: &Cluster, factor: f64) -> Cluster {
-    let mut cluster = cluster.clone();
-    for group in &mut cluster.groups {
-        group.speed *= factor;
-    }
-    cluster
-}
-
-fn with_worker(cluster: &Cluster) -> Cluster {
-    let mut cluster = cluster.clone();
-    cluster.groups[0].count += 1;
-    cluster
-}
-
-fn with_server(cluster: &Cluster) -> Cluster {
-    let mut cluster = cluster.clone();
-    cluster.servers.count += 1;
-    cluster
-}
-
-fn with_batch(scenario: &Scenario) -> Scenario {
-    let mut scenario = scenario.clone();
-    scenario.strategy.batch = scenario.strategy.batch.saturating_mul(2);
-    for group in &mut scenario.cluster.groups {
-        group.batch = group.batch.map(|batch| batch.saturating_mul(2));
-    }
-    scenario
-}
-
-/// The changes that can be made to a scenario.
-fn changes(scenario: &Scenario) -> Vec<(&'static str, Scenario)> {
-    let cluster = &scenario.cluster;
-    let mut changes =
-        vec![("2× compute", scenario.on(with_compute(cluster, 2.0))), ("2× batch", with_batch(scenario))];
-    if scenario.strategy.architecture == Architecture::StandAlone {
-        return changes;
-    }
-    // Times of measured all-reduces do not depend on the network of the scenario.
-    if scenario.strategy.exchange.curve.is_none() {
-        changes.push(("2× bandwidth", scenario.on(with_bandwidth(cluster, 2.0))));
-        if cluster.network.latency + cluster.network.startup > Seconds::ZERO {
-            changes.push(("½ start-up", scenario.on(with_startup(cluster, 0.5))));
-        }
-    }
-    if cluster.workers() < MAX_WORKERS {
-        changes.push(("+1 worker", scenario.on(with_worker(cluster))));
-    }
-    if scenario.strategy.architecture == Architecture::ParameterServer {
-        changes.push(("+1 server", scenario.on(with_server(cluster))));
-    }
-    changes
-}
-
-/// The effect of each change, the most helpful first.
-pub(super) fn tried(scenario: &Scenario, method: &dyn Method, now: &Prediction) -> Vec<WhatIf> {
-    let predicted = changes(scenario).into_iter().filter_map(|(change, scenario)| {
-        let then = method.predict(&scenario).ok()?;
-        Some(WhatIf {
+impl WhatIf {
+    pub(super) fn of(change: String, now: &Prediction, then: &Prediction) -> Self {
+        Self {
             change,
+            method: then.method,
             iteration: then.iteration,
             throughput: then.throughput,
+            before: now.throughput,
             gain: then.throughput / now.throughput - 1.0,
             step_change: then.iteration / now.iteration - 1.0,
-        })
+        }
+    }
+}
+
+/// The effect of each change, the most helpful first; the fastest worker alone is among them if it is faster.
+pub(super) fn tried(
+    scenario: &Scenario,
+    method: &dyn Method,
+    now: &Prediction,
+    alone: Option<&Alone>,
+) -> Vec<WhatIf> {
+    let most = if method.is_quick() { usize::MAX } else { MOST_SLOW };
+    let mut elsewhere = Elsewhere { scenario, now: Vec::new() };
+    let predicted = changes::all(scenario).into_iter().filter_map(|Change { name, scenario }| {
+        match method.applies(&scenario) {
+            Ok(()) => {
+                let then = predict(method, &scenario).filter(|then| !plan::overflows(now, then))?;
+                Some(WhatIf::of(name, now, &then))
+            }
+            Err(_) => elsewhere.compared(name, &scenario),
+        }
     });
-    let mut what_if: Vec<WhatIf> = predicted.collect();
+    let mut what_if: Vec<WhatIf> = predicted.take(most).collect();
+    let faster = alone.filter(|alone| now.workers > 1 && alone.throughput > now.throughput);
+    what_if.extend(faster.map(|alone| WhatIf {
+        change: "the fastest worker alone".to_owned(),
+        method: now.method,
+        iteration: alone.iteration,
+        throughput: alone.throughput,
+        before: now.throughput,
+        gain: alone.throughput / now.throughput - 1.0,
+        step_change: alone.iteration / now.iteration - 1.0,
+    }));
     what_if.sort_by(|a, b| b.gain.total_cmp(&a.gain));
     what_if
+}
+
+/// The scenario as other methods predict it.
+struct Elsewhere<'a> {
+    scenario: &'a Scenario,
+    now: Vec<Prediction>,
+}
+
+impl Elsewhere<'_> {
+    /// The effect of a change by a method that models both the scenario and the changed one.
+    fn compared(&mut self, name: String, changed: &Scenario) -> Option<WhatIf> {
+        let both = MethodSet::of(self.scenario).and(MethodSet::of(changed)).without_rough();
+        let method = both.methods().next()?;
+        let then = predict(method, changed)?;
+        if self.now.iter().all(|now| now.method != method.name()) {
+            self.now.push(predict(method, self.scenario)?);
+        }
+        let now = self.now.iter().find(|now| now.method == method.name())?;
+        Some(WhatIf::of(name, now, &then))
+    }
+}
+
+/// A prediction within its part of the budget; none if that is too little to know the throughput in steady state.
+fn predict(method: &dyn Method, scenario: &Scenario) -> Option<Prediction> {
+    let prediction = method.predict(&budget::what_if(scenario, MOST_SLOW)).ok()?;
+    prediction.warnings.iter().all(|warning| warning.code != NOT_STEADY).then_some(prediction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::predict::methods;
+    use stepcast_core::scenario::Document;
+
+    fn what_if(text: &str) -> Vec<WhatIf> {
+        let scenario = Document::new("test", text).scenario(&[]).unwrap();
+        let method = methods::choose(&scenario).unwrap();
+        let now = method.predict(&scenario).unwrap();
+        tried(&scenario, method, &now, Alone::of(&scenario, &now).as_ref())
+    }
+
+    fn of<'a>(changes: &'a [WhatIf], name: &str) -> Option<&'a WhatIf> {
+        changes.iter().find(|change| change.change.contains(name))
+    }
+
+    #[test]
+    fn another_strategy_is_compared_by_a_method_that_models_both() {
+        let changes = what_if("[model]\nzoo = \"vgg16\"\n[cluster]\nnetwork = \"10gbe\"\n");
+        let gathered = of(&changes, "all-reduce").unwrap();
+        assert_eq!(gathered.method, "simulate");
+        assert!(gathered.gain > 0.5, "{gathered:?}");
+        assert!((gathered.throughput / gathered.before - 1.0 - gathered.gain).abs() < 1e-12);
+        let local = of(&changes, "local-sgd(8) instead of bsp").unwrap();
+        assert_eq!(local.method, "layerwise");
+        assert!(local.gain > 1.0, "{local:?}");
+        assert!(of(&changes, "2 instead of 4 workers").is_some());
+        assert!(changes.windows(2).all(|pair| pair[0].gain >= pair[1].gain));
+    }
+
+    #[test]
+    fn what_does_not_fit_into_memory_is_left_out() {
+        let text = |batch: u32| {
+            format!(
+                "strategy.batch = {batch}\n[model]\nzoo = \"vgg16\"\n[[cluster.workers]]\ncount = 4\n\
+                 device = \"tesla-v100-sxm2-16gb\"\n"
+            )
+        };
+        assert!(of(&what_if(&text(16)), "2× batch").is_some());
+        let large = what_if(&text(200));
+        assert!(of(&large, "2× batch").is_none(), "{large:?}");
+        assert!(of(&large, "½ batch").is_some());
+    }
+
+    #[test]
+    fn fewer_machines_are_tried() {
+        let unequal = what_if(
+            "[model]\nzoo = \"vgg16\"\n[[cluster.workers]]\ncount = 2\ndevice = \"quadro-rtx-4000\"\n\
+             [[cluster.workers]]\ncount = 1\ndevice = \"gtx-1060-6gb\"\n",
+        );
+        assert!(of(&unequal, "without the slowest worker").is_some(), "{unequal:?}");
+        assert!(of(&unequal, "the fastest worker alone").unwrap().gain > 0.0, "{unequal:?}");
+        let nodes = what_if(
+            "strategy.architecture = \"all-reduce\"\n[model]\nzoo = \"vgg16\"\n[[cluster.workers]]\ncount = 16\n\
+             [cluster]\nnetwork = \"1gbe\"\nnodes = { workers = 8 }\n",
+        );
+        assert!(of(&nodes, "one node instead of 2").unwrap().gain > 0.0, "{nodes:?}");
+    }
 }

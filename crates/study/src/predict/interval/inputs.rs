@@ -3,6 +3,7 @@
 //! Inputs are assumed to be independent, and throughput to be monotonic in each of them, so that the ends of an input
 //! give the ends of its effect. Effects are added in quadrature.
 
+use crate::predict::budget;
 use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::compute::{ASSUMED, ASSUMED_EFFICIENCY_FACTOR};
@@ -105,7 +106,7 @@ pub(super) fn effects(
     change: &dyn Fn(&Scenario) -> Scenario,
 ) -> Result<Vec<InputEffect>, Fault> {
     let moved = |scenario: &Scenario| -> Result<f64, Fault> {
-        let moved = method.predict(&change(scenario))?;
+        let moved = method.predict(&budget::input(&change(scenario), varied.len()))?;
         Ok((moved.throughput.get() / prediction.throughput.get()).ln())
     };
     let effect = |varied: &Varied| {

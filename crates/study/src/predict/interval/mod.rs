@@ -25,7 +25,6 @@ use stepcast_core::prediction::{Prediction, Simulation, Warning};
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
-use stepcast_stats::student_t_95;
 
 /// Share of measurements that intervals should contain.
 pub const LEVEL: f64 = 0.9;
@@ -86,7 +85,7 @@ impl<'a> Intervals<'a> {
         let together =
             |of: fn(&InputEffect) -> f64| by_input.iter().fold(0.0, |sum: f64, effect| sum.hypot(of(effect)));
         let inputs = [together(|effect| effect.slower), together(|effect| effect.faster)];
-        let sampling = prediction.simulation.as_deref().and_then(sampling);
+        let sampling = prediction.simulation.as_deref().map(sampling);
         let model = pool.half_width();
         let [slower, faster] =
             inputs.map(|input| (input.powi(2) + model.powi(2) + sampling.unwrap_or(0.0).powi(2)).sqrt());
@@ -124,10 +123,10 @@ fn not_validated(method: &str) -> Warning {
     Warning { code: "not-validated", message }
 }
 
-/// Half-width of the interval for one more run, from the spread of the simulated ones.
-fn sampling(simulation: &Simulation) -> Option<f64> {
-    let runs = simulation.runs as f64;
-    simulation.run_spread.map(|spread| student_t_95(simulation.runs - 1) * spread * (1.0 + 1.0 / runs).sqrt())
+/// Half-width of the interval of the simulation itself.
+fn sampling(simulation: &Simulation) -> f64 {
+    let [low, high] = simulation.throughput_interval;
+    if low > 0.0 { 0.5 * (high / low).ln() } else { f64::INFINITY }
 }
 
 #[cfg(test)]

@@ -5,18 +5,21 @@ mod training;
 
 pub(crate) use training::{assumptions, messages, training};
 
-use super::replicas::{Length, replicas};
-use super::summary::{batches, describe, groups, mean, spread};
+use super::excerpt::Named;
+use super::measure::{Measured, Measurement, Recorder, measure};
+use super::summary::{batches, groups, mean, spread};
 use super::{Recording, about, broken};
 use communication::Exchanges;
+use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
+use stepcast_core::method::{Progress, Stopped, Watch};
 use stepcast_core::prediction::{
     Bottleneck, Communication, Part, Prediction, Simulation, Spread, Usage, samples_per_step,
 };
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_sim::{AllReduce, Limits, Program, ProgramError, Timeline, run};
-use stepcast_stats::{mean_and_half_width, spread_of_logarithms};
+use stepcast_sim::{AllReduce, Limits, Program, StepRecord, Timeline, Window, run};
+use stepcast_stats::spread_of_logarithms;
 
 fn inapplicable(fault: Fault) -> Fault {
     Fault::in_key("model.profile", fault.reason, fault.remedy)
@@ -24,34 +27,30 @@ fn inapplicable(fault: Fault) -> Fault {
 
 /// The figures of one run.
 struct Figures {
-    samples_per_second: f64,
     steps: u64,
     lengths: Vec<f64>,
     communication: Communication,
     /// Share of the time during which workers compute, and during which something is exchanged.
     busy: [f64; 2],
-    end: String,
+}
+
+impl Recorder for Exchanges {
+    fn records(&self) -> &[StepRecord] {
+        &self.steps.records
+    }
 }
 
 impl Figures {
-    fn of_run(
-        training: &AllReduce,
-        program: &Program,
-        batches: &[f64],
-        seed: u64,
-        length: Length,
-    ) -> Result<Self, ProgramError> {
-        let mut exchanges = Exchanges::new(training.roles(), length.warm_up);
-        let outcome = run(program, seed, length.limits(), &mut exchanges)?;
+    fn of_run(program: &Program, measured: &Measurement<'_, Exchanges>, window: &Window) -> Self {
+        let exchanges = measured.run.observer();
+        let outcome = measured.run.outcome(measured.end.clone());
         let records = &exchanges.steps.records;
-        let window = length.window(records, program.workers(), outcome.time);
         let busy = |lanes: &mut dyn Iterator<Item = u32>| {
             let shares: Vec<f64> = lanes.map(|lane| outcome.lane_busy[lane as usize]).collect();
             shares.iter().sum::<f64>() / shares.len().max(1) as f64
         };
         let communication = exchanges.mean();
-        Ok(Self {
-            samples_per_second: window.rate(records, |record| batches[record.worker as usize]),
+        Self {
             steps: outcome.steps,
             lengths: window.ending(records).map(|record| record.until - record.since).collect(),
             communication,
@@ -59,26 +58,38 @@ impl Figures {
                 busy(&mut program.lane_of.iter().map(|lanes| lanes[0])),
                 busy(&mut program.lane_of[0].iter().skip(2).copied()),
             ],
-            end: describe(&outcome.end),
-        })
+        }
     }
 }
 
-pub(super) fn predict(scenario: &Scenario) -> Result<Prediction, Fault> {
+pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Prediction, Stopped> {
     let training = training(scenario).map_err(inapplicable)?;
     let program = training.program().map_err(broken)?;
     let compute = training::computing(scenario).map_err(inapplicable)?;
     let batches = batches(scenario);
-    let operations = program.graph.len() as u64 * scenario.cluster.workers();
-    let run = |seed, length| Figures::of_run(&training, &program, &batches, seed, length);
-    let runs = replicas(scenario, operations, run).map_err(broken)?;
-    Ok(prediction(scenario, &compute, &runs))
+    let observer = || Exchanges::new(training.roles(), 0);
+    let predicted = |measured: &Measured<'_, Exchanges>| prediction(scenario, &program, &compute, measured);
+    let measured =
+        measure(&program, &batches, &scenario.simulate, observer, watch, |measured| {
+            match measured.is_last {
+                true => ControlFlow::Continue(()),
+                false => watch(Progress::Estimate(&predicted(measured))),
+            }
+        })?;
+    Ok(predicted(&measured))
 }
 
-fn prediction(scenario: &Scenario, compute: &[Seconds], runs: &[Figures]) -> Prediction {
-    let rates: Vec<f64> = runs.iter().map(|figures| figures.samples_per_second).collect();
-    let (throughput, half_width) = mean_and_half_width(&rates);
-    let throughput = SamplesPerSec::new(throughput);
+fn prediction(
+    scenario: &Scenario,
+    program: &Program,
+    compute: &[Seconds],
+    measured: &Measured<'_, Exchanges>,
+) -> Prediction {
+    let estimate = &measured.estimate;
+    let figures = measured.runs.iter().zip(&estimate.windows);
+    let runs: Vec<Figures> = figures.map(|(run, window)| Figures::of_run(program, run, window)).collect();
+    let runs = &runs[..];
+    let throughput = SamplesPerSec::new(estimate.throughput);
     let groups = groups(scenario, compute);
     let samples = samples_per_step(&groups) as f64;
     let iteration = throughput.time_for(samples);
@@ -93,8 +104,8 @@ fn prediction(scenario: &Scenario, compute: &[Seconds], runs: &[Figures]) -> Pre
     ];
     usage.sort_by(|a, b| b.share.total_cmp(&a.share));
     let simulation = Simulation {
-        throughput_interval: [(throughput.get() - half_width).max(0.0), throughput.get() + half_width],
-        run_spread: spread_of_logarithms(&rates),
+        throughput_interval: estimate.interval(),
+        run_spread: spread_of_logarithms(&estimate.rates),
         runs: runs.len(),
         steps: runs.iter().map(|figures| figures.steps).sum(),
         step_s: spread(&mut lengths),
@@ -104,14 +115,16 @@ fn prediction(scenario: &Scenario, compute: &[Seconds], runs: &[Figures]) -> Pre
         effective_minibatch: samples,
         exposed_communication: communication.exposed / iteration,
         usage,
-        end: runs.first().map_or(String::new(), |figures| figures.end.clone()),
+        end: measured.end(),
     };
     let busy = iteration * computing;
     let breakdown =
         vec![Part { name: "compute", time: busy }, Part { name: "waiting", time: iteration - busy }];
     let bottleneck = if computing >= exchanging { Bottleneck::Compute } else { Bottleneck::WorkerLink };
+    let mut warnings = assumptions(scenario);
+    warnings.extend(estimate.warning());
     Prediction {
-        warnings: assumptions(scenario),
+        warnings,
         communication: Some(communication),
         simulation: Some(Box::new(simulation)),
         ..Prediction::new("simulate", iteration, groups, breakdown, bottleneck)
@@ -138,6 +151,12 @@ pub(crate) fn first_step(training: &AllReduce) -> Result<(Seconds, Communication
     let mut exchanges = Exchanges::new(training.roles(), 0);
     let outcome = run(&program, 0, Limits::steps(1), &mut exchanges).map_err(broken)?;
     Ok((Seconds::new(outcome.time), exchanges.mean()))
+}
+
+/// The program of a scenario.
+pub(super) fn named_program(scenario: &Scenario) -> Result<Named, Fault> {
+    let training = training(scenario).map_err(inapplicable)?;
+    Ok(Named { program: training.program().map_err(broken)?, lane_names: training.lane_names() })
 }
 
 pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Fault> {

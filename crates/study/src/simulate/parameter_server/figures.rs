@@ -1,12 +1,10 @@
 //! The figures of one run with parameter servers.
 
-use super::super::replicas::Length;
-use super::super::summary::describe;
-use stepcast_sim::{LocalLanes, Program, ProgramError, Station, Steps, run};
+use super::super::measure::Measurement;
+use stepcast_sim::{LocalLanes, Program, Station, Steps, Window};
 
 /// The figures of one run.
 pub(super) struct Figures {
-    pub(super) samples_per_second: f64,
     pub(super) steps: u64,
     pub(super) step_lengths: Vec<f64>,
     pub(super) staleness: Vec<f64>,
@@ -14,21 +12,17 @@ pub(super) struct Figures {
     pub(super) servers_busy: f64,
     /// By server: downlink, uplink.
     pub(super) links_used: Vec<f64>,
-    pub(super) end: String,
 }
 
 impl Figures {
     pub(super) fn of_run(
         program: &Program,
         lanes: LocalLanes,
-        batches: &[f64],
-        seed: u64,
-        length: Length,
-    ) -> Result<Self, ProgramError> {
-        let mut steps = Steps::default();
-        let outcome = run(program, seed, length.limits(), &mut steps)?;
-        let records = &steps.records;
-        let window = length.window(records, program.workers(), outcome.time);
+        measured: &Measurement<'_, Steps>,
+        window: &Window,
+    ) -> Self {
+        let records = &measured.run.observer().records;
+        let outcome = measured.run.outcome(measured.end.clone());
         let busy = |local: u16| {
             let lanes =
                 program.lane_of.iter().map(|lanes| outcome.lane_busy[lanes[usize::from(local)] as usize]);
@@ -46,8 +40,7 @@ impl Figures {
             }
         };
         let servers = 0..u32::from(lanes.servers);
-        Ok(Self {
-            samples_per_second: window.rate(records, |record| batches[record.worker as usize]),
+        Self {
             steps: outcome.steps,
             step_lengths: window.ending(records).map(|record| record.until - record.since).collect(),
             staleness: window.ending(records).map(|record| record.stale as f64).collect(),
@@ -56,7 +49,6 @@ impl Figures {
             links_used: servers
                 .flat_map(|server| [link(lanes.down(server)), link(lanes.up(server))])
                 .collect(),
-            end: describe(&outcome.end),
-        })
+        }
     }
 }

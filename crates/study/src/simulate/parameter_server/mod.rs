@@ -5,21 +5,24 @@ mod figures;
 mod placement;
 mod replay;
 
-use super::replicas::replicas;
+use super::excerpt::Named;
+use super::measure::{Measured, measure};
 use super::summary::{batches, groups, histogram, mean, spread};
 use super::{Recording, about, broken};
 use figures::Figures;
-use replay::replay;
+use replay::{replay, server_port};
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 use stepcast_core::compute;
 use stepcast_core::fault::Fault;
+use stepcast_core::method::{Progress, Stopped, Watch};
 use stepcast_core::prediction::{Bottleneck, Part, Prediction, Simulation, Usage, Warning, samples_per_step};
 use stepcast_core::profile::{Operation, Profile};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::{self, Scenario};
 use stepcast_core::strategy::Synchronisation;
-use stepcast_sim::{Limits, LocalLanes, Program, Timeline, jittered, run, synthesise};
-use stepcast_stats::{mean_and_half_width, spread_of_logarithms};
+use stepcast_sim::{Limits, LocalLanes, Program, StepWork, Steps, Timeline, jittered, run, synthesise};
+use stepcast_stats::spread_of_logarithms;
 
 /// Fewer measured steps than this do not show how steps vary.
 const FEW_STEPS: usize = 10;
@@ -27,13 +30,27 @@ const FEW_STEPS: usize = 10;
 /// Competing workers keep something busier than this unless they move in lock-step.
 const LOCK_STEP: f64 = 0.75;
 
-pub(super) fn predict(scenario: &Scenario) -> Result<Prediction, Fault> {
+pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Prediction, Stopped> {
     let prepared = Prepared::of(scenario)?;
-    let operations = prepared.program.graph.len() as u64 * scenario.cluster.workers();
-    let run =
-        |seed, length| Figures::of_run(&prepared.program, prepared.lanes, &prepared.batches, seed, length);
-    let runs = replicas(scenario, operations, run).map_err(broken)?;
-    Ok(prepared.prediction(scenario, &runs))
+    let predicted = |measured: &Measured<'_, Steps>| prepared.prediction(scenario, measured);
+    let measured = measure(
+        &prepared.program,
+        &prepared.batches,
+        &scenario.simulate,
+        Steps::default,
+        watch,
+        |measured| match measured.is_last {
+            true => ControlFlow::Continue(()),
+            false => watch(Progress::Estimate(&predicted(measured))),
+        },
+    )?;
+    Ok(predicted(&measured))
+}
+
+/// The program of a scenario.
+pub(super) fn named_program(scenario: &Scenario) -> Result<Named, Fault> {
+    let Prepared { program, lanes, .. } = Prepared::of(scenario)?;
+    Ok(Named { program, lane_names: lanes.names() })
 }
 
 /// The first `steps` steps of every worker of one run.
@@ -81,10 +98,34 @@ impl Prepared {
         Ok(Self { lanes, program, operations, batches: batches(scenario), compute, warnings })
     }
 
-    fn prediction(self, scenario: &Scenario, runs: &[Figures]) -> Prediction {
-        let rates: Vec<f64> = runs.iter().map(|figures| figures.samples_per_second).collect();
-        let (throughput, half_width) = mean_and_half_width(&rates);
-        let throughput = SamplesPerSec::new(throughput);
+    /// Samples per second that the links of the servers can carry.
+    fn capacity(&self, scenario: &Scenario) -> f64 {
+        let (graph, mean) = (&self.program.graph, |steps: &[StepWork], op: usize| {
+            steps.iter().map(|step| step.work[op]).sum::<f64>() / steps.len() as f64
+        });
+        let port = server_port(scenario).get();
+        let period = match scenario.strategy.synchronisation {
+            Synchronisation::LocalSgd(steps) => f64::from(steps),
+            _ => 1.0,
+        };
+        let samples = self.batches.iter().sum::<f64>() / self.batches.len() as f64;
+        let servers = 0..u32::from(self.lanes.servers);
+        let bytes = servers.flat_map(|server| [self.lanes.down(server), self.lanes.up(server)]).map(|lane| {
+            let over = (0..graph.len()).filter(|&op| graph.lane(op as u32) == lane);
+            over.map(|op| mean(&self.program.steps[0], op)).sum::<f64>()
+        });
+        samples * period * port / bytes.fold(f64::MIN_POSITIVE, f64::max)
+    }
+
+    fn prediction(&self, scenario: &Scenario, measured: &Measured<'_, Steps>) -> Prediction {
+        let estimate = &measured.estimate;
+        let figures = measured.runs.iter().zip(&estimate.windows);
+        let runs: Vec<Figures> =
+            figures.map(|(run, window)| Figures::of_run(&self.program, self.lanes, run, window)).collect();
+        let runs = &runs[..];
+        // Steps that are under way when a run ends may make it look faster than links are.
+        let most = self.capacity(scenario);
+        let throughput = SamplesPerSec::new(estimate.throughput.min(most));
         let groups = groups(scenario, &self.compute);
         let samples = samples_per_step(&groups) as f64;
         let iteration = throughput.time_for(samples);
@@ -97,8 +138,8 @@ impl Prepared {
         let mut stale: Vec<f64> = runs.iter().flat_map(|figures| figures.staleness.iter().copied()).collect();
         let mean_staleness = stale.iter().sum::<f64>() / stale.len().max(1) as f64;
         let simulation = Simulation {
-            throughput_interval: [(throughput.get() - half_width).max(0.0), throughput.get() + half_width],
-            run_spread: spread_of_logarithms(&rates),
+            throughput_interval: estimate.interval().map(|end| end.min(most)),
+            run_spread: spread_of_logarithms(&estimate.rates),
             runs: runs.len(),
             steps: runs.iter().map(|figures| figures.steps).sum(),
             step_s: spread(&mut lengths),
@@ -108,13 +149,14 @@ impl Prepared {
             effective_minibatch: batch * (1.0 + mean_staleness),
             exposed_communication: 1.0 - computing,
             usage,
-            end: runs.first().map_or(String::new(), |figures| figures.end.clone()),
+            end: measured.end(),
         };
         let breakdown = vec![
             Part { name: "compute", time: compute },
             Part { name: "waiting", time: iteration - compute },
         ];
-        let mut warnings = self.warnings;
+        let mut warnings = self.warnings.clone();
+        warnings.extend(estimate.warning());
         warnings.extend(lock_step(scenario, &simulation));
         Prediction {
             warnings,
@@ -126,12 +168,9 @@ impl Prepared {
 
 /// The steps to draw from: recorded, or made from the model. What is assumed about them is added to `warnings`.
 fn profile<'a>(scenario: &'a Scenario, warnings: &mut Vec<Warning>) -> Cow<'a, Profile> {
-    let profile = match scenario.profile() {
-        Some(profile) => Cow::Borrowed(profile),
-        None => {
-            warnings.extend(compute::assumptions(scenario));
-            Cow::Owned(synthesise(scenario, 0))
-        }
+    let Some(profile) = scenario.profile() else {
+        warnings.extend(compute::assumptions(scenario));
+        return Cow::Owned(synthesise(scenario, 0));
     };
     match profile.steps.len() {
         1 => {
@@ -140,7 +179,7 @@ fn profile<'a>(scenario: &'a Scenario, warnings: &mut Vec<Warning>) -> Cow<'a, P
                 100.0 * scenario.simulate.jitter
             );
             warnings.push(Warning { code: "single-step", message });
-            Cow::Owned(jittered(&profile, scenario.simulate.jitter, scenario.simulate.seed))
+            Cow::Owned(jittered(profile, scenario.simulate.jitter, scenario.simulate.seed))
         }
         steps if steps < FEW_STEPS => {
             let message = format!(
@@ -148,9 +187,9 @@ fn profile<'a>(scenario: &'a Scenario, warnings: &mut Vec<Warning>) -> Cow<'a, P
                  lock-step"
             );
             warnings.push(Warning { code: "few-steps", message });
-            profile
+            Cow::Borrowed(profile)
         }
-        _ => profile,
+        _ => Cow::Borrowed(profile),
     }
 }
 
@@ -174,13 +213,14 @@ fn computing(scenario: &Scenario, program: &Program, lanes: LocalLanes) -> Vec<S
 /// time.
 fn lock_step(scenario: &Scenario, simulation: &Simulation) -> Option<Warning> {
     let busiest = simulation.usage.first()?;
-    let asynchronous = scenario.strategy.synchronisation == Synchronisation::Async;
+    let asynchronous =
+        matches!(scenario.strategy.synchronisation, Synchronisation::Async | Synchronisation::Ssp(1..));
     let fair = scenario.simulate.transport == scenario::Transport::Fair;
     (asynchronous && fair && scenario.cluster.workers() > 1 && busiest.share < LOCK_STEP).then(|| Warning {
         code: "lock-step",
         message: format!(
             "nothing is busy more than {:.0} % of the time: workers move in lock-step, wanting the same link at the \
-             same time. Real connections share unequally and may spread out: compare with `transport = \"tcp\"`",
+             same time. Real connections share unequally and spread out: compare with `transport = \"uneven\"`",
             100.0 * busiest.share
         ),
     })

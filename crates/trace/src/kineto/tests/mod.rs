@@ -13,7 +13,7 @@ fn ranks(text: &str, most: usize) -> Result<Vec<Rank>, Fault> {
     let path = folder.path().join("job.json");
     std::fs::write(&path, text).unwrap();
     let mut ranks = Vec::new();
-    read_all(&path, &Options::default(), most, &mut ranks).map(|()| ranks)
+    read_all(&path, &Options::default().reading(&[]), most, &mut ranks).map(|()| ranks)
 }
 
 #[test]

@@ -3,8 +3,9 @@
 mod fixture;
 mod robust;
 
-use super::profile as profile_of;
+use super::{Steps, decode, profile as profile_of};
 use crate::Imported;
+use crate::source::Memory;
 use fixture::{StepBuilder, WORKER, edge, graphs, node, server, small_graph, small_step};
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::{Operation, Profile, Resource};
@@ -17,8 +18,15 @@ fn import(steps: &[StepBuilder], graphs: &[u8]) -> Result<Imported<Profile>, Fau
 
 fn from_run_metadata(steps: &[&[u8]], graphs: Option<&[u8]>, batch: u32) -> Result<Imported<Profile>, Fault> {
     let names: Vec<String> = (0..steps.len()).map(|index| format!("step {index}")).collect();
-    let named: Vec<(&str, &[u8])> = names.iter().map(String::as_str).zip(steps.iter().copied()).collect();
-    profile_of(&named, graphs.map(|bytes| ("graphs", bytes)), batch, "steps", "steps")
+    let memory = Memory::new(1 << 30);
+    let mut all = Steps::default();
+    if let Some(bytes) = graphs {
+        all.graphs = Some(("graphs".to_owned(), decode("graphs", bytes, &memory)?.partition_graphs));
+    }
+    for (name, bytes) in names.iter().zip(steps) {
+        all.take(name, bytes, graphs.is_some(), &memory)?;
+    }
+    profile_of(all, batch, "steps", "steps")
 }
 
 fn three_steps() -> [StepBuilder; 3] {

@@ -31,9 +31,21 @@ pub(super) struct Events {
     pub(super) ignored: BTreeSet<String>,
     pub(super) odd: usize,
     pub(super) excess: usize,
+    /// Bytes of names and of lists of inputs.
+    named: usize,
 }
 
+/// Bytes of an operation, a size or a lane, and of one input, here and in the graph that is made of them.
+const OPERATION: usize = 900;
+const INPUT: usize = 200;
+
 impl Events {
+    /// About how many bytes it holds.
+    pub(super) fn held(&self) -> usize {
+        let others = self.sizes.len() + self.lanes.len() + self.ignored.len();
+        (self.events.len() + others) * OPERATION + self.named
+    }
+
     pub(super) fn take(&mut self, event: &Object) {
         match text(event.get("ph")) {
             Some("M") => self.lane(event),
@@ -47,6 +59,7 @@ impl Events {
     fn lane(&mut self, event: &Object) {
         let name = event.get("args").and_then(|args| text(args.get("name")));
         let Some(device) = name.and_then(|name| name.strip_suffix(" Compute")) else { return };
+        self.named += 2 * device.len();
         match Place::from_device(device).filter(|_| !is_kernel_stream(device)) {
             Some(place) => drop(self.lanes.insert(process(event), place)),
             None => drop(self.ignored.insert(device.to_owned())),
@@ -72,7 +85,9 @@ impl Events {
             return;
         }
         let inputs = (0..).map_while(|index| text(args.get(format!("input{index}"))).map(str::to_owned));
-        self.events.push(Event { name: name.to_owned(), place, start, duration, inputs: inputs.collect() });
+        let inputs: Vec<String> = inputs.collect();
+        self.named += 6 * name.len() + inputs.iter().map(|input| INPUT + 4 * input.len()).sum::<usize>();
+        self.events.push(Event { name: name.to_owned(), place, start, duration, inputs });
     }
 
     /// A tensor's description is text that says, among others, "requested_bytes: 400".
@@ -86,6 +101,7 @@ impl Events {
         if let (Some(name), Some(bytes)) = (text(event.get("name")), bytes)
             && self.sizes.len() < MOST
         {
+            self.named += 2 * name.len();
             self.sizes.insert(name.to_owned(), bytes);
         }
     }

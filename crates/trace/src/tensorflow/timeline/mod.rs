@@ -40,8 +40,9 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
     let mut notes = Vec::new();
     let mut steps: Vec<(String, Events)> = Vec::new();
     let mut excess = 0_usize;
+    let reading = options.reading(paths);
     for path in paths {
-        source::visit(path, Limits::STREAMED, options.watch, &mut |mut source| {
+        source::visit(path, Limits::STREAMED, &reading, &mut |mut source| {
             if !recognises(source.head()) {
                 return Ok(ControlFlow::Continue(()));
             }
@@ -50,7 +51,11 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
                 return Ok(ControlFlow::Continue(()));
             }
             let mut events = Events::default();
-            objects::each(&mut source, &["traceEvents"], &mut notes, &mut |event| events.take(&event))?;
+            objects::each(&mut source, &["traceEvents"], &mut notes, &mut |event| {
+                let before = events.held();
+                events.take(&event);
+                events.held() - before
+            })?;
             steps.push((source.name().to_owned(), events));
             Ok(ControlFlow::Continue(()))
         })?;

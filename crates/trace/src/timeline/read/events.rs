@@ -1,6 +1,7 @@
 //! Events of one worker, and the profile that they become.
 
 use crate::imported::Imported;
+use crate::source::Memory;
 use crate::summary::{Summary, SummaryValue};
 use crate::timeline::event::{About, FORMAT};
 use std::collections::HashMap;
@@ -20,23 +21,40 @@ pub(super) struct Events {
     about: About,
     /// Operations by name.
     index: HashMap<String, u32>,
-    pub(super) steps: Vec<Span>,
+    steps: Vec<Span>,
     chunks: Vec<(Span, u32)>,
+    memory: Memory,
 }
 
+/// Bytes of a step or a chunk in a list that grows, and of an operation of a step in the profile.
+const EVENT: usize = 80;
+const MEASURED: usize = 80;
+/// Bytes of an operation.
+const OPERATION: usize = 700;
+
 impl Events {
-    pub(super) fn new(about: About) -> Result<Self, String> {
+    pub(super) fn new(about: About, memory: &Memory) -> Result<Self, String> {
         if about.format != FORMAT {
             return Err(format!("\"{}\" is not a format that this version reads", about.format));
         }
+        let after: usize = about.operations.iter().map(|operation| operation.after.len()).sum();
+        let text: usize = about.operations.iter().map(|operation| operation.name.len()).sum();
+        memory.hold(about.operations.len() * OPERATION + after * 24 + text * 4);
         let names = about.operations.iter().map(|operation| operation.name.clone());
         let index = names.zip(0..).collect();
-        Ok(Self { about, index, steps: Vec::new(), chunks: Vec::new() })
+        Ok(Self { about, index, steps: Vec::new(), chunks: Vec::new(), memory: memory.clone() })
+    }
+
+    /// Adds a step.
+    pub(super) fn step(&mut self, span: Span) {
+        self.memory.hold(EVENT + self.about.operations.len() * MEASURED);
+        self.steps.push(span);
     }
 
     /// Adds a part of an operation; events that are no operation of the profile, such as pauses, are skipped.
     pub(super) fn chunk(&mut self, name: &str, span: Span) {
         if let Some(&op) = self.index.get(name) {
+            self.memory.hold(EVENT);
             self.chunks.push((span, op));
         }
     }

@@ -24,11 +24,16 @@ pub(crate) fn recognises(head: &[u8]) -> bool {
 pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
     let path = source::only(paths, "timelines", "name one of them")?;
     let mut notes = Vec::new();
-    let mut imported = source::first(path, options.watch, recognises, &mut notes, |source| {
+    let reading = options.reading(paths);
+    let mut imported = source::first(path, &reading, recognises, &mut notes, |source| {
         let name = source.name().to_owned();
         let is_json = source.head().first() == Some(&b'{');
-        let reader = BufReader::new(source);
-        let read = if is_json { json::read(reader) } else { packets::read(reader) };
+        let memory = source.memory();
+        let read = match is_json {
+            true => json::read(&mut *source, &memory),
+            false => packets::read(BufReader::new(&mut *source), &memory),
+        };
+        source.check()?;
         let remedy = "write it again: stepcast predict --timeline";
         let events = read.map_err(|reason| Fault::in_file(name.clone(), reason, remedy))?;
         events.profile(&name, options.batch)

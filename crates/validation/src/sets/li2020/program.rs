@@ -60,9 +60,9 @@ pub(super) fn program(trace: &Trace, links: Links) -> Result<Program, Validation
         },
     };
     let work = trace.operations.iter().map(|operation| operation.size.get()).collect();
-    let steps = vec![vec![StepWork { work, sources: graph.sources().to_vec(), rank: vec![] }]];
+    let steps = vec![vec![StepWork { work, sources: graph.sources().to_vec(), rank: vec![], share: 1.0 }]];
     let mut program = Program {
-        pools: vec![PoolSpec { capacity: trace.bandwidth, cap: trace.bandwidth }; 2],
+        pools: vec![PoolSpec::equal(trace.bandwidth); 2],
         ports: vec![trace.bandwidth; 2 + 2 * trace.workers as usize],
         ..Program::new(graph, steps)
     };

@@ -99,7 +99,7 @@ pub(super) fn predict(
         if let Some((_, best)) = chosen.iter().find(|(name, _)| *name == row.configuration) {
             row.held_out = Some(throughput(row, best, RUNS)?);
         }
-        Ok(())
+        Ok::<(), Fault>(())
     })?;
     Ok(choices)
 }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 pub fn app() -> Router {
-    application(Access::Loopback, CancellationToken::new()).unwrap()
+    application(Access::Loopback, None, CancellationToken::new()).unwrap()
 }
 
 pub fn request(method: &str, path: &str) -> axum::http::request::Builder {

@@ -17,12 +17,17 @@ fn one_flow_gets_all_and_equals_share() {
 
 #[test]
 fn one_pending_flow_is_finished_before_a_later_one() {
-    let mut links = Links::new(vec![2.0]);
-    links.add(0.0, 7, 1, 4.0, Route::new(&[0]));
-    links.add(1.0, 8, 2, 1.0, Route::new(&[0]));
+    let mut links =
+        Links { capacities: vec![2.0], shared: vec![true], carried: vec![0.0], ..Links::default() };
+    let alone = Demand { weight: 1.0, copies: 1 };
+    links.add(0.0, 7, 1, 4.0, Route::new(&[0]), alone);
+    links.settle();
+    links.add(1.0, 8, 2, 1.0, Route::new(&[0]), alone);
+    links.settle();
     // 2 units are left of the first; both get 1 a second, the second ends at 2.
     assert_eq!(links.next(), Some((2.0, 2)));
     assert_eq!(links.pop(2.0), Some(8));
+    links.settle();
     assert_eq!(links.next(), Some((2.5, 1)));
 }
 

@@ -151,14 +151,14 @@ proptest! {
 }
 
 #[test]
-fn points_take_few_runs_unless_the_scenario_says_how_many() {
-    let runs = |text: &str, overrides: &[&str]| {
+fn points_have_a_small_budget_unless_the_scenario_gives_one() {
+    let budget = |text: &str, overrides: &[&str]| {
         let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).unwrap()).collect();
         let document = Document::new("test", text);
-        Variants::new(&document, &NoFiles, &overrides, Vec::new()).unwrap().first().simulate.runs
+        Variants::new(&document, &NoFiles, &overrides, Vec::new()).unwrap().first().simulate.budget
     };
-    let given = format!("{TEXT}[methods.simulate]\nruns = 5\n");
-    assert_eq!(runs(TEXT, &[]), FEW);
-    assert_eq!(runs(TEXT, &["methods.simulate.runs=8"]), 8);
-    assert_eq!(runs(&given, &[]), 5);
+    let given = format!("{TEXT}[methods.simulate]\nbudget = 50000\n");
+    assert_eq!(budget(TEXT, &[]), SMALL);
+    assert_eq!(budget(TEXT, &["methods.simulate.budget=8000"]), 8000);
+    assert_eq!(budget(&given, &[]), 50_000);
 }

@@ -1,0 +1,243 @@
+//! Operations of a layer and of a step. A multiply-add is two.
+//!
+//! Backward, every matrix costs its forward twice: once for the gradient of its input (dX), once for that of its
+//! weight (dW). Core attention, scores and weighted values, costs twice its forward, all of it in the input part: a
+//! split backward has nothing of it in dW. Flash attention computes the scores again.
+
+use stepcast_core::model::transformer::Transformer;
+use stepcast_core::quantity::{FlopsPerSec, Seconds};
+use stepcast_core::strategy::{Attention, Mask, Recompute};
+
+/// Forward operations of one layer on all tensor-parallel ranks together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LayerFlops {
+    /// Queries, keys and values.
+    pub qkv: u128,
+    /// Products of queries and keys.
+    pub scores: u128,
+    /// Sums of values.
+    pub values: u128,
+    /// Output projection of attention.
+    pub output: u128,
+    /// Dense MLP.
+    pub mlp: u128,
+    /// Router of experts.
+    pub router: u128,
+    /// Routed experts.
+    pub experts: u128,
+    /// Shared expert.
+    pub shared: u128,
+}
+
+impl LayerFlops {
+    /// A layer of `shape` over `batch` sequences, with a dense MLP or with experts.
+    pub fn of(shape: &Transformer, with_experts: bool, window: Option<u64>, work: Work) -> Self {
+        let tokens = u128::from(work.sequence) * u128::from(work.batch);
+        let wide = u128::from;
+        let (hidden, heads) = (wide(shape.hidden), wide(shape.heads));
+        let (key, value) = shape.widths();
+        let (key, value) = (wide(key), wide(value));
+        let qkv = match shape.mla {
+            Some(mla) => {
+                let rank = wide(mla.query_rank);
+                let query = match mla.query_rank {
+                    0 => hidden * heads * key,
+                    _ => hidden * rank + rank * heads * key,
+                };
+                let rank = wide(mla.key_value_rank);
+                query + hidden * (rank + wide(mla.rope)) + rank * heads * (wide(mla.nope) + value)
+            }
+            None => hidden * key * (heads + 2 * wide(shape.kv_heads)),
+        };
+        // Twice the pairs of one sequence, so that half a square is whole.
+        let pairs = wide(work.batch) * heads * twice_pairs(work.sequence, work.mask, window);
+        let mlp = |width: u64| 2 * tokens * wide(shape.mlp.matrices()) * hidden * wide(width);
+        let mut flops = Self {
+            qkv: 2 * tokens * qkv,
+            scores: pairs * key,
+            values: pairs * value,
+            output: 2 * tokens * heads * value * hidden,
+            ..Self::default()
+        };
+        match shape.experts.filter(|_| with_experts) {
+            Some(experts) => {
+                flops.router = 2 * tokens * hidden * wide(experts.count);
+                flops.experts = wide(experts.active) * mlp(experts.width);
+                flops.shared = mlp(experts.shared_width);
+            }
+            None => flops.mlp = mlp(shape.mlp_width),
+        }
+        flops
+    }
+
+    /// Matrices with weights.
+    pub fn linear(&self) -> u128 {
+        self.qkv + self.output + self.mlp + self.router + self.experts + self.shared
+    }
+
+    /// Core attention.
+    pub fn core(&self) -> u128 {
+        self.scores + self.values
+    }
+
+    /// The whole forward pass.
+    pub fn forward(&self) -> u128 {
+        self.linear() + self.core()
+    }
+
+    /// Gradients of inputs: of the matrices once, of core attention twice.
+    pub fn backward_input(&self, attention: Attention) -> u128 {
+        self.linear() + 2 * self.core() + self.again_in_kernel(attention)
+    }
+
+    /// Gradients of weights.
+    pub fn backward_weight(&self) -> u128 {
+        self.linear()
+    }
+
+    /// The whole backward pass.
+    pub fn backward(&self, attention: Attention) -> u128 {
+        self.backward_input(attention) + self.backward_weight()
+    }
+
+    /// What flash attention computes again.
+    fn again_in_kernel(&self, attention: Attention) -> u128 {
+        match attention {
+            Attention::Flash => self.scores,
+            Attention::Unfused => 0,
+        }
+    }
+
+    /// What is computed again outside of kernels. Selective recomputation repeats core attention, and nothing where
+    /// flash attention repeats it anyway.
+    pub fn recomputed(&self, recompute: Recompute, attention: Attention) -> u128 {
+        match (recompute, attention) {
+            (Recompute::None, _) | (Recompute::Attention, Attention::Flash) => 0,
+            (Recompute::Attention, Attention::Unfused) => self.core(),
+            (Recompute::Layer, _) => self.forward(),
+        }
+    }
+}
+
+/// The tokens of a pass and how its attention is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Work {
+    /// Tokens of a sequence.
+    pub sequence: u64,
+    /// Sequences.
+    pub batch: u64,
+    /// Pairs of query and key that count.
+    pub mask: Mask,
+}
+
+/// Twice the pairs of query and key of one sequence: 2s² without a mask; s² by the usual convention; s(s+1) exactly
+/// causal; 2sw − w(w−1) with a causal window of w keys.
+fn twice_pairs(sequence: u64, mask: Mask, window: Option<u64>) -> u128 {
+    let s = u128::from(sequence);
+    match (mask, window) {
+        (Mask::None, _) => 2 * s * s,
+        (Mask::Half, _) => s * s,
+        (Mask::Causal, None) => s * (s + 1),
+        (Mask::Causal, Some(window)) => {
+            let w = u128::from(window).min(s);
+            2 * s * w - w * w.saturating_sub(1)
+        }
+    }
+}
+
+/// Logits of one pass, with BERT's dense layer before them.
+pub fn logits(shape: &Transformer, work: Work) -> u128 {
+    let tokens = u128::from(work.sequence) * u128::from(work.batch);
+    let dense = if shape.head_transform { shape.hidden } else { 0 };
+    2 * tokens * u128::from(shape.hidden) * (u128::from(shape.vocabulary) + u128::from(dense))
+}
+
+/// Forward operations of all layers, by kind.
+pub fn layers(shape: &Transformer, work: Work) -> LayerFlops {
+    let mut total = LayerFlops::default();
+    let dense = shape.layers - shape.expert_layers();
+    for (with_experts, from, to) in [(false, 0, dense), (true, dense, shape.layers)] {
+        let every = shape.window_every.max(1);
+        let windowed = to.div_ceil(every) - from.div_ceil(every);
+        for (window, count) in [(shape.window, windowed), (None, to - from - windowed)] {
+            let layer = LayerFlops::of(shape, with_experts, window, work);
+            total = total.plus(&layer, count);
+        }
+    }
+    total
+}
+
+impl LayerFlops {
+    /// The sum with `count` layers of another kind.
+    #[must_use]
+    pub fn plus(&self, layer: &Self, count: u64) -> Self {
+        let add = |of: fn(&Self) -> u128| of(self) + u128::from(count) * of(layer);
+        Self {
+            qkv: add(|it| it.qkv),
+            scores: add(|it| it.scores),
+            values: add(|it| it.values),
+            output: add(|it| it.output),
+            mlp: add(|it| it.mlp),
+            router: add(|it| it.router),
+            experts: add(|it| it.experts),
+            shared: add(|it| it.shared),
+        }
+    }
+}
+
+/// Operations of a step of `work.batch` sequences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepFlops {
+    /// What the model needs, whatever is computed twice: three times the forward pass. For f = 4h and g = a this is
+    /// 72·B·L·s·h²(1 + s/(6h) + V/(12hL)) (Korthikanti 2022, eq. 7).
+    pub model: u128,
+    /// What the devices compute: with recomputation, and with what flash attention computes again.
+    pub hardware: u128,
+}
+
+/// Operations of a step. Recomputation does not repeat the logits.
+pub fn step(shape: &Transformer, work: Work, recompute: Recompute, attention: Attention) -> StepFlops {
+    let layers = layers(shape, work);
+    let model = 3 * (layers.forward() + logits(shape, work));
+    let again = layers.recomputed(recompute, attention) + layers.again_in_kernel(attention);
+    StepFlops { model, hardware: model + again }
+}
+
+/// Operations by the rule of six for every parameter that a token uses, embeddings included, and token.
+pub fn six_n_d(shape: &Transformer, tokens: u64) -> u128 {
+    6 * u128::from(shape.active_parameters()) * u128::from(tokens)
+}
+
+/// Operations as PaLM counts them: 6N + 12·L·a·e·s for each token.
+pub fn palm(shape: &Transformer, sequence: u64, tokens: u64) -> u128 {
+    let wide = u128::from;
+    let attention = 12 * wide(shape.layers) * wide(shape.heads) * wide(shape.head_width) * wide(sequence);
+    six_n_d(shape, tokens) + attention * wide(tokens)
+}
+
+/// Share of the peak rate of all devices that these operations in this time are.
+pub fn utilisation(operations: u128, time: Seconds, devices: u64, peak: FlopsPerSec) -> f64 {
+    operations as f64 / (time.get() * devices as f64 * peak.get())
+}
+
+/// Places for the tokens of all experts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slots {
+    /// Places of one expert; none if there is no limit.
+    pub capacity: Option<u64>,
+    /// Places of all experts, which are computed even if they stay empty.
+    pub slots: u64,
+}
+
+/// Places for `tokens` that visit `active` of `experts`, with room for `factor` times the mean, or without a limit.
+/// What overflows is dropped.
+pub fn slots(tokens: u64, experts: u64, active: u64, factor: Option<f64>) -> Slots {
+    let visits = tokens * active;
+    match factor {
+        None => Slots { capacity: None, slots: visits },
+        Some(factor) => {
+            let capacity = (visits as f64 / experts as f64 * factor).ceil() as u64;
+            Slots { capacity: Some(capacity), slots: capacity * experts }
+        }
+    }
+}

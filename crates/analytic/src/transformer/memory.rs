@@ -1,0 +1,300 @@
+//! What a rank holds: weights, gradients, optimiser states, activations and working sets, stage by stage.
+//!
+//! States follow Rajbhandari 2020 (ZeRO) and Megatron-LM, activations Korthikanti 2022: bytes of a token in 16 bits,
+//! of which norms, inputs of matrices and dropout masks are on every tensor-parallel rank unless sequence parallelism
+//! divides them, and the rest is divided by tensor parallelism.
+
+use super::Split;
+use super::schedules::{in_flight, stage_of};
+use stepcast_core::model::transformer::{Mlp, Parameters, Transformer};
+use stepcast_core::quantity::Bytes;
+use stepcast_core::strategy::{Attention, Recompute, ScheduleKind, Sharding, States};
+
+/// Units whose weights are gathered at once beside the one in use (FSDP's prefetch).
+const PREFETCH: u64 = 1;
+
+/// Everything on which memory depends, beside the stage.
+#[derive(Debug, Clone, Copy)]
+pub struct Held<'a> {
+    /// The transformer.
+    pub shape: &'a Transformer,
+    /// How ranks divide it.
+    pub split: Split,
+    /// b: sequences of a micro-batch.
+    pub micro_batch: u64,
+    /// m: micro-batches of a replica in a step.
+    pub micro_batches: u64,
+    /// What data-parallel ranks hold only a part of.
+    pub sharding: Sharding,
+    /// Ranks of a sharding group, if they are not all replicas (HSDP).
+    pub sharding_group: Option<u64>,
+    /// Number formats.
+    pub states: States,
+    /// What is computed again.
+    pub recompute: Recompute,
+    /// How attention is computed.
+    pub attention: Attention,
+    /// Whether dropout keeps masks.
+    pub dropout: bool,
+    /// The order of operations.
+    pub schedule: ScheduleKind,
+    /// Bytes of a logit that are kept: 4 for 32-bit logits alone, up to 10 for eager PyTorch.
+    pub logit: u64,
+    /// Layers of every virtual stage, in order; equal shares if empty.
+    pub stage_layers: &'a [u64],
+}
+
+/// What one rank of a stage holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RankMemory {
+    /// Parameters before sharding.
+    pub parameters: u64,
+    /// Micro-batches in flight; with several chunks, chunks of them.
+    pub in_flight: u64,
+    /// Weights.
+    pub weights: Bytes,
+    /// Gradients.
+    pub gradients: Bytes,
+    /// Optimiser states.
+    pub optimiser: Bytes,
+    /// Activations of the layers.
+    pub activations: Bytes,
+    /// Activations of the layer that is computed again.
+    pub recomputed: Bytes,
+    /// Token ids and the embedding's dropout mask.
+    pub embedding: Bytes,
+    /// Input of the output layer, and logits.
+    pub head: Bytes,
+    /// Gathered weights and whole gradients of the units in use (sharded weights).
+    pub unsharded: Bytes,
+}
+
+impl RankMemory {
+    /// All of it.
+    pub fn total(&self) -> Bytes {
+        self.weights
+            + self.gradients
+            + self.optimiser
+            + self.activations
+            + self.recomputed
+            + self.embedding
+            + self.head
+            + self.unsharded
+    }
+}
+
+/// What the allocator and libraries take beside tensors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Allowance {
+    /// Share of all tensors that is lost between them.
+    pub fragmentation: f64,
+    /// Context of the device, buffers of the communication library, workspaces.
+    pub fixed: Bytes,
+}
+
+impl Allowance {
+    /// What is needed for tensors of `total`.
+    pub fn with(&self, total: Bytes) -> Bytes {
+        total * (1.0 + self.fragmentation) + self.fixed
+    }
+}
+
+/// The dense layers and the layers with experts of a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StageLayers {
+    /// Layers with a dense MLP.
+    pub dense: u64,
+    /// Layers with experts.
+    pub expert: u64,
+}
+
+impl Held<'_> {
+    /// What a rank of `stage` holds.
+    pub fn rank(&self, stage: u64) -> RankMemory {
+        let Split { pipeline, chunks, .. } = self.split;
+        let (first, last) = (stage == 0, self.is_last(stage));
+        let in_flight = in_flight(self.schedule, pipeline, stage, self.micro_batches, chunks);
+        let (dense, expert) = self.stage_parameters(stage);
+        let parameters = dense + expert;
+        let layers = self.layers(stage);
+        let [weight, gradient, optimiser] = self.states.bytes();
+        let stage_of = self.sharding.stage();
+        let ranks = |replicas: u64| self.sharding_group.map_or(replicas, |group| group.min(replicas)) as f64;
+        let divided = |bytes: u64, from: u32| match stage_of >= from {
+            true => {
+                let dense = (dense * bytes) as f64 / ranks(self.split.replicas());
+                Bytes::new(dense + (expert * bytes) as f64 / ranks(self.split.expert_replicas()))
+            }
+            false => Bytes::new((parameters * bytes) as f64),
+        };
+        let layer = |with_experts: bool| self.layer_activations(with_experts, self.recompute);
+        let kept = layer(false) * layers.dense as f64 + layer(true) * layers.expert as f64;
+        RankMemory {
+            parameters,
+            in_flight,
+            weights: divided(weight, 3),
+            gradients: divided(gradient, 2),
+            optimiser: divided(optimiser, 1),
+            activations: kept * (in_flight as f64 / chunks as f64),
+            recomputed: match self.recompute {
+                Recompute::Layer => self.largest(layers),
+                Recompute::None | Recompute::Attention => Bytes::ZERO,
+            },
+            embedding: if first { self.embedding() } else { Bytes::ZERO },
+            head: if last { self.head() } else { Bytes::ZERO },
+            unsharded: if stage_of == 3 { self.unsharded(layers) } else { Bytes::ZERO },
+        }
+    }
+
+    /// Layers of a stage, over all its chunks.
+    pub fn layers(&self, stage: u64) -> StageLayers {
+        let Split { pipeline, chunks, .. } = self.split;
+        let places = pipeline * chunks;
+        let dense = self.shape.layers - self.shape.expert_layers();
+        let mut found = StageLayers { dense: 0, expert: 0 };
+        let mut from = 0;
+        for place in 0..places {
+            let count = self.layers_at(place, places);
+            if self.stage_of(place) == stage {
+                let dense_here = dense.clamp(from, from + count) - from;
+                found.dense += dense_here;
+                found.expert += count - dense_here;
+            }
+            from += count;
+        }
+        found
+    }
+
+    /// Layers of a virtual stage: as given, or an equal share.
+    fn layers_at(&self, place: u64, places: u64) -> u64 {
+        let given = usize::try_from(place).ok().and_then(|place| self.stage_layers.get(place));
+        given.copied().unwrap_or(self.shape.layers / places)
+    }
+
+    fn stage_of(&self, place: u64) -> u64 {
+        stage_of(self.schedule, self.split.pipeline, place)
+    }
+
+    /// Whether a stage has the last virtual stage, and so the output layer.
+    fn is_last(&self, stage: u64) -> bool {
+        self.stage_of(self.split.pipeline * self.split.chunks - 1) == stage
+    }
+
+    /// Parameters of a rank of `stage` before sharding: dense ones, and those of its experts. A tied embedding is on
+    /// the first and on the last stage.
+    pub fn stage_parameters(&self, stage: u64) -> (u64, u64) {
+        let Split { tensor, pipeline, expert, .. } = self.split;
+        let shard = |parameters: Parameters| {
+            (parameters.dense_shard(tensor, self.shape.kv_heads), parameters.expert_shard(expert))
+        };
+        let layers = self.layers(stage);
+        let dense_layer = shard(self.shape.layer_parameters(false));
+        let expert_layer = shard(self.shape.layer_parameters(true));
+        let mut dense = dense_layer.0 * layers.dense + expert_layer.0 * layers.expert;
+        if stage == 0 {
+            dense += shard(self.shape.embedding_parameters()).0;
+        }
+        if self.is_last(stage) {
+            let end = self.shape.final_norm_parameters() + self.shape.output_parameters();
+            dense += shard(end).0;
+            if self.shape.tied && pipeline > 1 {
+                dense += (self.shape.vocabulary * self.shape.hidden).div_ceil(tensor);
+            }
+        }
+        (dense, expert_layer.1 * layers.expert)
+    }
+
+    /// Tokens of a micro-batch on one context-parallel rank.
+    fn tokens(&self) -> f64 {
+        (self.shape.sequence * self.micro_batch) as f64 / self.split.context as f64
+    }
+
+    /// Activations that one layer keeps for one micro-batch.
+    pub fn layer_activations(&self, with_experts: bool, recompute: Recompute) -> Bytes {
+        let shape = self.shape;
+        let (t, repeated) = (self.split.tensor as f64, self.split.token_ranks() as f64);
+        let h = shape.hidden;
+        if recompute == Recompute::Layer {
+            return Bytes::new(self.tokens() * (2 * h) as f64 / repeated);
+        }
+        // Inputs of two norms, of queries, keys and values, and of the MLP; masks.
+        let every = 8 * h + if self.dropout { 2 * h } else { 0 };
+        let (key, value) = shape.widths();
+        let kv_heads = if shape.mla.is_some() { shape.heads } else { shape.kv_heads };
+        let heads = 2 * shape.heads * (key + value) + 2 * (key + value) * kv_heads.max(self.split.tensor);
+        let core = match (self.attention, recompute) {
+            (Attention::Flash, _) => 4 * shape.heads,
+            (Attention::Unfused, Recompute::Attention) => 0,
+            (Attention::Unfused, _) => {
+                let scores = if self.dropout { 5 } else { 2 };
+                scores * shape.heads * shape.sequence
+            }
+        };
+        let mlp = |width: u64| match shape.mlp {
+            Mlp::Gelu => 4 * width,
+            Mlp::Swiglu => 6 * width,
+        };
+        let (divided, routed) = match shape.experts.filter(|_| with_experts) {
+            Some(experts) => {
+                let routed = experts.active * (4 * h + mlp(experts.width)) + 8 * experts.count;
+                (heads + core + mlp(experts.shared_width), routed)
+            }
+            None => (heads + core + mlp(shape.mlp_width), 0),
+        };
+        Bytes::new(self.tokens() * ((every + routed) as f64 / repeated + divided as f64 / t))
+    }
+
+    /// Full set of the largest layer of a stage.
+    fn largest(&self, layers: StageLayers) -> Bytes {
+        let full = |with_experts: bool, count: u64| match count {
+            0 => Bytes::ZERO,
+            _ => self.layer_activations(with_experts, Recompute::None),
+        };
+        full(false, layers.dense).max(full(true, layers.expert))
+    }
+
+    /// Token ids of 8 bytes, and a dropout mask, for every micro-batch whose first chunk is in flight.
+    fn embedding(&self) -> Bytes {
+        let mask =
+            if self.dropout { self.shape.hidden as f64 / self.split.token_ranks() as f64 } else { 0.0 };
+        let Split { pipeline, chunks, .. } = self.split;
+        let m = self.micro_batches;
+        let count = match (self.schedule, chunks) {
+            (ScheduleKind::Gpipe | ScheduleKind::LoopedBfs, _) => m,
+            (_, 1) => in_flight(self.schedule, pipeline, 0, m, 1),
+            (_, _) => m.min(2 * pipeline),
+        };
+        Bytes::new(count as f64 * self.tokens() * (8.0 + mask))
+    }
+
+    /// Input of the final norm and of the output layer, and logits. They count once; for all micro-batches if all
+    /// forwards come first; until dW with a split backward.
+    fn head(&self) -> Bytes {
+        let inputs = (4 * self.shape.hidden) as f64 / self.split.token_ranks() as f64;
+        let logits = (self.logit * self.shape.vocabulary) as f64 / self.split.tensor as f64;
+        let m = self.micro_batches;
+        let count = match self.schedule {
+            ScheduleKind::Gpipe | ScheduleKind::LoopedBfs => m,
+            ScheduleKind::ZbH1 | ScheduleKind::InterleavedZeroBubble | ScheduleKind::Zbv => {
+                m.min(self.split.pipeline)
+            }
+            ScheduleKind::OneFOneB | ScheduleKind::Interleaved => 1,
+        };
+        Bytes::new(count as f64 * self.tokens() * (inputs + logits))
+    }
+
+    /// Sharded weights: 16-bit weights of the unit in use and of those fetched ahead, a unit being a layer; in the
+    /// backward pass also its gradient, and the 32-bit copy that is reduced.
+    fn unsharded(&self, layers: StageLayers) -> Bytes {
+        let unit = |with_experts: bool, count: u64| match count {
+            0 => 0,
+            _ => {
+                let parameters = self.shape.layer_parameters(with_experts);
+                parameters.dense_shard(self.split.tensor, self.shape.kv_heads)
+                    + parameters.expert_shard(self.split.expert)
+            }
+        };
+        let unit = unit(false, layers.dense).max(unit(true, layers.expert));
+        Bytes::new((unit * ((1 + PREFETCH) * 2 + 2 + 4)) as f64)
+    }
+}

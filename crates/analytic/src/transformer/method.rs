@@ -1,0 +1,309 @@
+//! The method `transformer`: a step of a plan on the machines of a scenario.
+
+use super::flops::{self, Work};
+use super::memory::{Allowance, RankMemory};
+use super::placement::Links;
+use super::stages::Run;
+use super::step::{StageStep, Step};
+use stepcast_core::compute;
+use stepcast_core::fault::{Fault, KeyPath};
+use stepcast_core::machine::{Cluster, Network, WorkerGroup};
+use stepcast_core::method::Method;
+use stepcast_core::model::transformer::Transformer as Shape;
+use stepcast_core::precision::Precision;
+use stepcast_core::prediction::{
+    Bottleneck, GroupReport, MemoryReport, Part, Prediction, SplitReport, StageMemory, StageReport, Verdict,
+    Warning,
+};
+use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, SamplesPerSec, Seconds};
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::{Plan, Recompute};
+
+/// Transformers split by a plan.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Transformer;
+
+impl Method for Transformer {
+    fn name(&self) -> &'static str {
+        "transformer"
+    }
+
+    fn summary(&self) -> &'static str {
+        "transformers with tensor, context, pipeline, expert and sharded data parallelism"
+    }
+
+    fn source(&self) -> &'static str {
+        "Stepcast, docs/transformers.md"
+    }
+
+    fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
+        planned(scenario).map(|_| ())
+    }
+
+    fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
+        let (shape, plan) = planned(scenario)?;
+        let run = run(scenario, &shape, plan)?;
+        let step = run.step().map_err(|stuck| {
+            let reason = format!("stage {} waits for itself: {:?}", stuck.stage, stuck.operation);
+            Fault::in_key("strategy.plan.schedule", reason, "use another schedule")
+        })?;
+        Ok(prediction(scenario, &run, &step))
+    }
+}
+
+/// The transformer of a scenario and its plan, which divides it.
+fn planned(scenario: &Scenario) -> Result<(Shape, &Plan), Fault> {
+    let plan = scenario.strategy.plan.as_ref().ok_or_else(|| {
+        let remedy = "add `[strategy.plan]`, such as `tensor = 8`";
+        Fault::in_key("strategy.plan", "there is no plan that splits a transformer", remedy)
+    })?;
+    let shape = scenario.transformer_of_plan()?;
+    let below = |fault: Fault| fault.below(KeyPath::of("strategy.plan"));
+    plan.divide(&shape, scenario.cluster.workers()).map_err(below)?;
+    Ok((shape, plan))
+}
+
+/// The plan on the machines; the slowest device and port set the rates.
+fn run<'a>(scenario: &'a Scenario, shape: &'a Shape, plan: &'a Plan) -> Result<Run<'a>, Fault> {
+    let cluster = &scenario.cluster;
+    let division =
+        plan.divide(shape, cluster.workers()).map_err(|fault| fault.below(KeyPath::of("strategy.plan")))?;
+    let infinite = FlopsPerSec::new(f64::INFINITY);
+    let rates = (0..cluster.groups.len()).map(|index| compute::rate(scenario, index));
+    let memory = |group: &WorkerGroup| {
+        group.device.memory_rate * (compute::memory_efficiency(scenario, group) * group.speed)
+    };
+    let unlimited = BytesPerSec::new(f64::INFINITY);
+    Ok(Run {
+        shape,
+        plan,
+        division,
+        links: links(cluster),
+        node: u64::from(cluster.workers_per_node()),
+        rate: rates.fold(infinite, FlopsPerSec::min),
+        memory_rate: cluster.groups.iter().map(memory).fold(unlimited, BytesPerSec::min),
+        weight_width: match scenario.strategy.precision {
+            Precision::Fp16 | Precision::Bf16 => 2,
+            Precision::Fp32 | Precision::Tf32 => 4,
+        },
+    })
+}
+
+/// Both levels of the network: between the ranks of a node, and a rank's share of the node's ports.
+fn links(cluster: &Cluster) -> Links {
+    let rate = |network: &Network, port: BytesPerSec| port * network.efficiency;
+    let latency = |network: &Network| network.latency + network.startup;
+    let port = |group: &WorkerGroup| group.bandwidth.unwrap_or(cluster.network.bandwidth);
+    let slowest = cluster.groups.iter().map(port).reduce(|a, b| a.min(b));
+    let port = slowest.unwrap_or(cluster.network.bandwidth).to_bytes_per_sec();
+    let between = rate(&cluster.network, port);
+    match &cluster.nodes {
+        Some(nodes) => Links {
+            within: rate(&nodes.network, nodes.network.bandwidth.to_bytes_per_sec()),
+            within_latency: latency(&nodes.network),
+            between: between * (f64::from(nodes.ports.unwrap_or(1)) / f64::from(nodes.workers)),
+            between_latency: latency(&cluster.network),
+        },
+        None => Links {
+            within: between,
+            within_latency: latency(&cluster.network),
+            between,
+            between_latency: latency(&cluster.network),
+        },
+    }
+}
+
+fn prediction(scenario: &Scenario, run: &Run<'_>, step: &Step) -> Prediction {
+    let m = run.division.micro_batches as f64;
+    let slowest = &step.stages[step.slowest];
+    let breakdown = breakdown(slowest, m);
+    let compute = breakdown[0].time + breakdown[1].time;
+    let of_links: Seconds = breakdown.iter().filter(|part| is_link(part.name)).map(|part| part.time).sum();
+    let samples = run.division.global_batch;
+    let throughput = SamplesPerSec::of(samples as f64, step.time);
+    // One device alone, if it could hold everything, would compute for this long.
+    let workers = scenario.cluster.workers();
+    let each = |stage: &StageStep| (stage.spent().compute + stage.spent().recompute) * m;
+    let ranks = workers as f64 / step.stages.len() as f64;
+    let alone: f64 = step.stages.iter().map(|stage| each(stage).get() * ranks).sum();
+    let batch = u32::try_from(samples / run.division.data).unwrap_or(u32::MAX);
+    let groups = scenario.cluster.groups.iter().enumerate().map(|(index, group)| GroupReport {
+        group: index,
+        count: group.count,
+        batch,
+        compute,
+        ready: Seconds::ZERO,
+        slack: Some(0.0),
+    });
+    let report = report(scenario, run, step);
+    let mut warnings = compute::assumptions(scenario);
+    warnings.extend(memory_warning(scenario, run, &report.memory));
+    Prediction {
+        method: "transformer",
+        workers,
+        iteration: step.time,
+        samples,
+        throughput,
+        speedup: alone / step.time.get(),
+        scaling_factor: alone / step.time.get() / workers as f64,
+        bottleneck: if compute >= of_links { Bottleneck::Compute } else { Bottleneck::WorkerLink },
+        breakdown,
+        groups: groups.collect(),
+        warnings,
+        communication: None,
+        updating: None,
+        simulation: None,
+        transformer: Some(Box::new(report)),
+    }
+}
+
+/// The time of a step of its slowest stage, by what it is spent on; computing comes first.
+fn breakdown(stage: &StageStep, m: f64) -> Vec<Part> {
+    let spent = stage.spent();
+    let part = |name, time| Part { name, time };
+    let bubble = (stage.end - stage.busy() * m).max(Seconds::ZERO);
+    let mut parts = vec![
+        part("compute", spent.compute * m + stage.tail.update),
+        part("recompute", spent.recompute * m),
+        part("tensor parallelism", spent.tensor * m),
+        part("context parallelism", spent.context * m),
+        part("expert parallelism", spent.expert * m),
+        part("sharded weights", spent.sharded * m + stage.tail.weights),
+        part("pipeline sends", stage.sends * m),
+        part("gradients", stage.tail.gradients),
+        part("pipeline bubble", bubble),
+    ];
+    let mut index = 0;
+    parts.retain(|part| {
+        index += 1;
+        index <= 2 || part.time > Seconds::ZERO
+    });
+    parts
+}
+
+/// Whether a part of the breakdown waits for links.
+fn is_link(name: &str) -> bool {
+    !matches!(name, "compute" | "recompute" | "pipeline bubble")
+}
+
+fn report(scenario: &Scenario, run: &Run<'_>, step: &Step) -> SplitReport {
+    let workers = scenario.cluster.workers();
+    let (shape, plan) = (run.shape, run.plan);
+    let work = Work { sequence: shape.sequence, batch: run.division.global_batch, mask: plan.mask };
+    let flops = flops::step(shape, work, plan.recomputed(), plan.attention);
+    let peak = scenario
+        .cluster
+        .groups
+        .iter()
+        .filter_map(|group| group.device.peak(scenario.strategy.precision))
+        .reduce(FlopsPerSec::min)
+        .unwrap_or(run.rate);
+    let share = |operations| flops::utilisation(operations, step.time, workers, peak);
+    let tokens = (run.division.global_batch * shape.sequence) as f64 / step.time.get();
+    let held = run.held();
+    let ranks: Vec<RankMemory> = (0..step.stages.len() as u64).map(|stage| held.rank(stage)).collect();
+    let stage = |(stage, rank): (&StageStep, &RankMemory)| StageReport {
+        layers: stage.layers.dense + stage.layers.expert,
+        parameters: rank.parameters,
+        forward: stage.pass.forward.total(),
+        backward: stage.pass.backward.total() + stage.pass.weight.total(),
+        end: stage.end,
+        in_flight: rank.in_flight,
+        memory: StageMemory {
+            weights: rank.weights,
+            gradients: rank.gradients,
+            optimiser: rank.optimiser,
+            activations: rank.activations,
+            working: rank.recomputed + rank.embedding + rank.head + rank.unsharded,
+            total: rank.total(),
+        },
+    };
+    let exposed = breakdown(&step.stages[step.slowest], run.division.micro_batches as f64);
+    SplitReport {
+        tokens_per_s: tokens,
+        tokens_per_s_per_device: tokens / workers as f64,
+        mfu: share(flops.model),
+        hfu: share(flops.hardware),
+        mask: plan.mask,
+        bubble: step.bubble,
+        data: run.division.data,
+        micro_batches: run.division.micro_batches,
+        schedule: plan.schedule_kind(),
+        exposed: exposed.into_iter().filter(|part| is_link(part.name)).collect(),
+        stages: step.stages.iter().zip(&ranks).map(stage).collect(),
+        memory: memory_report(capacity(scenario), plan, &ranks),
+    }
+}
+
+fn capacity(scenario: &Scenario) -> Bytes {
+    let memory = scenario.cluster.groups.iter().map(|group| group.device.memory);
+    memory.reduce(Bytes::min).unwrap_or(Bytes::ZERO)
+}
+
+fn memory_report(capacity: Bytes, plan: &Plan, ranks: &[RankMemory]) -> MemoryReport {
+    let totals = ranks.iter().map(RankMemory::total).enumerate();
+    let (stage, total) =
+        totals.fold((0, Bytes::ZERO), |most, each| if each.1 > most.1 { each } else { most });
+    let least = total + plan.reserved;
+    let most = Allowance { fragmentation: plan.fragmentation, fixed: plan.reserved }.with(total);
+    let verdict = match () {
+        () if most <= capacity => Verdict::Fits,
+        () if least <= capacity => Verdict::MayNotFit,
+        () => Verdict::DoesNotFit,
+    };
+    MemoryReport { stage, least, most, capacity, verdict }
+}
+
+/// Says that a plan does not fit, and what would.
+fn memory_warning(scenario: &Scenario, run: &Run<'_>, memory: &MemoryReport) -> Option<Warning> {
+    let verdict = match memory.verdict {
+        Verdict::Fits => return None,
+        Verdict::MayNotFit => "may not fit",
+        Verdict::DoesNotFit => "does not fit",
+    };
+    let remedy = match remedy(scenario, run) {
+        Some(remedy) => format!("; {remedy} would fit"),
+        None => "; neither a smaller micro-batch, recomputation nor sharding alone would fit".to_owned(),
+    };
+    let message = format!(
+        "stage {} needs {} to {} and its devices have {}: it {verdict}{remedy}",
+        memory.stage,
+        memory.least.human(),
+        memory.most.human(),
+        memory.capacity.human()
+    );
+    Some(Warning { code: "memory", message })
+}
+
+/// The first of the usual changes after which a plan fits.
+fn remedy(scenario: &Scenario, run: &Run<'_>) -> Option<String> {
+    use stepcast_core::strategy::Sharding::{Zero1, Zero3};
+    let plan = run.plan;
+    let mut changes: Vec<(String, Plan)> = Vec::new();
+    if plan.recomputed() < Recompute::Attention {
+        let recompute = vec![Recompute::Attention];
+        changes.push(("`recompute = [\"attention\"]`".to_owned(), Plan { recompute, ..plan.clone() }));
+    }
+    if plan.micro_batch > 1 {
+        let changed = Plan { micro_batch: 1, ..plan.clone() };
+        changes.push(("`micro-batch = 1`".to_owned(), changed));
+    }
+    for sharding in [Zero1, Zero3] {
+        if plan.sharding.stage() < sharding.stage() {
+            changes.push((format!("`sharding = \"{sharding}\"`"), Plan { sharding, ..plan.clone() }));
+        }
+    }
+    if plan.recomputed() < Recompute::Layer {
+        let recompute = vec![Recompute::Layer];
+        changes.push(("`recompute = [\"layer\"]`".to_owned(), Plan { recompute, ..plan.clone() }));
+    }
+    let workers = scenario.cluster.workers();
+    let fits = |(_, changed): &(String, Plan)| {
+        let Ok(division) = changed.divide(run.shape, workers) else { return false };
+        let run = Run { plan: changed, division, ..*run };
+        let held = run.held();
+        let ranks: Vec<RankMemory> = (0..changed.pipeline).map(|stage| held.rank(stage)).collect();
+        memory_report(capacity(scenario), changed, &ranks).verdict == Verdict::Fits
+    };
+    changes.into_iter().find(fits).map(|(name, _)| name)
+}

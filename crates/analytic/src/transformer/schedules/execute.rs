@@ -1,0 +1,209 @@
+//! Runs the orders of all stages: when every operation starts, and what is idle in between.
+//!
+//! Stages are worked off in turn as far as their next operations can start, so that the cost is proportional to the
+//! number of operations.
+
+use super::{Kind, Operation, Order, Sizes, place_of, stage_of};
+use stepcast_core::quantity::Seconds;
+use stepcast_core::strategy::ScheduleKind;
+
+/// How a stage hands a tensor to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sends {
+    /// It arrives later; the sender goes on.
+    Asynchronous,
+    /// The sender is busy until it has arrived.
+    Blocking,
+}
+
+/// Durations of operations.
+#[derive(Debug, Clone, Copy)]
+pub struct Times<'a> {
+    /// Forward of every virtual stage.
+    pub forward: &'a [Seconds],
+    /// Backward of every virtual stage; with a split backward, the gradients of inputs.
+    pub backward: &'a [Seconds],
+    /// Gradients of weights of every virtual stage, with a split backward.
+    pub weight: &'a [Seconds],
+    /// What a virtual stage computes before each backward without waiting for its gradient: recomputation, if it is
+    /// begun early; empty otherwise.
+    pub ahead: &'a [Seconds],
+    /// One send between stages.
+    pub send: Seconds,
+    /// How stages send.
+    pub sends: Sends,
+}
+
+/// When the operations of all stages start.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timeline {
+    /// Start of every operation, stage by stage, in the stage's order.
+    pub start: Vec<Vec<Seconds>>,
+    /// Computing time of every stage.
+    pub busy: Vec<Seconds>,
+    /// End of the last operation of every stage.
+    pub last_end: Vec<Seconds>,
+    /// End of the last operation of all.
+    pub step: Seconds,
+}
+
+impl Timeline {
+    /// Time of a stage without computing.
+    pub fn idle(&self, stage: usize) -> Seconds {
+        self.step - self.busy[stage]
+    }
+
+    /// Share of the time of all stages without computing: the bubble, and blocking sends.
+    pub fn bubble(&self) -> f64 {
+        let idle: f64 = (0..self.busy.len()).map(|stage| self.idle(stage).get()).sum();
+        idle / (self.busy.len() as f64 * self.step.get())
+    }
+}
+
+/// Orders whose operations wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deadlock {
+    /// A stage that waits.
+    pub stage: usize,
+    /// The operation that cannot start.
+    pub operation: Operation,
+}
+
+/// Ends of operations by virtual stage and micro-batch; not a number before they are known.
+struct Ends {
+    micro_batches: usize,
+    forward: Vec<f64>,
+    backward: Vec<f64>,
+}
+
+impl Ends {
+    fn slot(&self, place: usize, operation: &Operation) -> usize {
+        place * self.micro_batches + operation.micro_batch as usize
+    }
+}
+
+/// Runs `orders`, one for each stage.
+///
+/// An error if operations wait for each other; no order of this module does.
+pub fn execute(
+    kind: ScheduleKind,
+    sizes: &Sizes,
+    orders: &[Order],
+    times: &Times<'_>,
+) -> Result<Timeline, Deadlock> {
+    let stages = orders.len();
+    let m = sizes.micro_batches as usize;
+    let places = stages * sizes.chunks as usize;
+    let mut ends =
+        Ends { micro_batches: m, forward: vec![f64::NAN; places * m], backward: vec![f64::NAN; places * m] };
+    let mut start: Vec<Vec<Seconds>> = orders.iter().map(|order| Vec::with_capacity(order.len())).collect();
+    let mut free = vec![0.0; stages];
+    let mut last_end = vec![Seconds::ZERO; stages];
+    let mut waiting = stages;
+    while waiting > 0 {
+        let mut moved = false;
+        waiting = 0;
+        for stage in 0..stages {
+            while let Some(operation) = orders[stage].get(start[stage].len()) {
+                let place = place_of(kind, stages as u32, stage as u32, operation.chunk) as usize;
+                let ready = ready(kind, stages, places, place, operation, &ends, times);
+                if ready.is_nan() {
+                    waiting += 1;
+                    break;
+                }
+                moved = true;
+                let begin = ready.max(free[stage] + ahead(times, operation.kind, place));
+                let end = begin + duration(times, operation.kind, place);
+                let slot = ends.slot(place, operation);
+                let next = match operation.kind {
+                    Kind::Forward => {
+                        ends.forward[slot] = end;
+                        Some(place + 1).filter(|&next| next < places)
+                    }
+                    Kind::Backward => {
+                        ends.backward[slot] = end;
+                        place.checked_sub(1)
+                    }
+                    Kind::Weight => None,
+                };
+                let sends = next.is_some_and(|next| stage_at(kind, stages, next) != stage);
+                let blocked = sends && times.sends == Sends::Blocking;
+                free[stage] = if blocked { end + times.send.get() } else { end };
+                start[stage].push(Seconds::new(begin));
+                last_end[stage] = Seconds::new(end);
+            }
+        }
+        if waiting > 0 && !moved {
+            let stuck = (0..stages).find_map(|stage| Some((stage, *orders[stage].get(start[stage].len())?)));
+            if let Some((stage, operation)) = stuck {
+                return Err(Deadlock { stage, operation });
+            }
+        }
+    }
+    let busy = |stage: usize| -> Seconds {
+        let place =
+            |operation: &Operation| place_of(kind, stages as u32, stage as u32, operation.chunk) as usize;
+        let time = |operation: &Operation| {
+            let (kind, place) = (operation.kind, place(operation));
+            ahead(times, kind, place) + duration(times, kind, place)
+        };
+        Seconds::new(orders[stage].iter().map(time).sum())
+    };
+    let step = last_end.iter().copied().fold(Seconds::ZERO, Seconds::max);
+    Ok(Timeline { start, busy: (0..stages).map(busy).collect(), last_end, step })
+}
+
+fn stage_at(kind: ScheduleKind, stages: usize, place: usize) -> usize {
+    stage_of(kind, stages as u64, place as u64) as usize
+}
+
+fn duration(times: &Times<'_>, kind: Kind, place: usize) -> f64 {
+    let list = match kind {
+        Kind::Forward => times.forward,
+        Kind::Backward => times.backward,
+        Kind::Weight => times.weight,
+    };
+    list.get(place).map_or(0.0, |time| time.get())
+}
+
+/// What is computed right before an operation, whatever it waits for.
+fn ahead(times: &Times<'_>, kind: Kind, place: usize) -> f64 {
+    match kind {
+        Kind::Backward => times.ahead.get(place).map_or(0.0, |time| time.get()),
+        Kind::Forward | Kind::Weight => 0.0,
+    }
+}
+
+/// When all that an operation waits for has arrived; not a number if some of it is not known yet.
+fn ready(
+    kind: ScheduleKind,
+    stages: usize,
+    places: usize,
+    place: usize,
+    operation: &Operation,
+    ends: &Ends,
+    times: &Times<'_>,
+) -> f64 {
+    let here = stage_at(kind, stages, place);
+    let arrival = |end: f64, from: usize| match stage_at(kind, stages, from) == here {
+        true => end,
+        false => end + times.send.get(),
+    };
+    match operation.kind {
+        Kind::Forward => match place.checked_sub(1) {
+            Some(from) => arrival(ends.forward[ends.slot(from, operation)], from),
+            None => 0.0,
+        },
+        Kind::Backward => {
+            let own = ends.forward[ends.slot(place, operation)];
+            match place + 1 {
+                from if from < places => {
+                    let gradient = arrival(ends.backward[ends.slot(from, operation)], from);
+                    if own.is_nan() || gradient.is_nan() { f64::NAN } else { own.max(gradient) }
+                }
+                _ => own,
+            }
+        }
+        Kind::Weight => ends.backward[ends.slot(place, operation)],
+    }
+}

@@ -1,0 +1,140 @@
+//! Pipeline schedules as data: the order of operations of every stage.
+//!
+//! Every schedule is a function from its sizes to an [`Order`] for each stage, in a file of its own; [`execute()`] runs
+//! any of them. Forward of virtual stage q waits for that of q−1; backward waits for its own forward and for the
+//! backward of q+1; with a split backward, the gradients of weights wait for those of inputs. The closed forms of
+//! [`closed`] are special cases with conditions.
+
+pub mod closed;
+mod execute;
+mod gpipe;
+mod interleaved;
+mod looped_bfs;
+mod one_f_one_b;
+mod split;
+mod zb_h1;
+mod zbv;
+
+pub use execute::{Deadlock, Sends, Timeline, Times, execute};
+
+use stepcast_core::strategy::ScheduleKind;
+
+/// What an operation computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The forward pass of a chunk.
+    Forward,
+    /// Its backward pass; with a split backward, the gradients of inputs.
+    Backward,
+    /// With a split backward, the gradients of weights.
+    Weight,
+}
+
+/// One operation of a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operation {
+    /// What it computes.
+    pub kind: Kind,
+    /// Of which micro-batch.
+    pub micro_batch: u32,
+    /// Of which of the stage's chunks.
+    pub chunk: u32,
+}
+
+impl Operation {
+    const fn new(kind: Kind, micro_batch: u32, chunk: u32) -> Self {
+        Self { kind, micro_batch, chunk }
+    }
+}
+
+/// The operations of one stage in their order.
+pub type Order = Vec<Operation>;
+
+/// The sizes of a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// p: stages.
+    pub stages: u32,
+    /// m: micro-batches.
+    pub micro_batches: u32,
+    /// v: chunks on each stage; 1 for schedules without chunks, 2 for `zbv`.
+    pub chunks: u32,
+    /// q: micro-batches of a group, at least p, for interleaved schedules; p unless set.
+    pub group: Option<u32>,
+}
+
+/// The order of operations of `stage`.
+pub fn order(kind: ScheduleKind, sizes: &Sizes, stage: u32) -> Order {
+    match kind {
+        ScheduleKind::Gpipe => gpipe::order(sizes),
+        ScheduleKind::OneFOneB => one_f_one_b::order(sizes, stage),
+        ScheduleKind::Interleaved => interleaved::order(sizes, stage),
+        ScheduleKind::ZbH1 => zb_h1::order(sizes, stage),
+        ScheduleKind::LoopedBfs => looped_bfs::order(sizes),
+        ScheduleKind::InterleavedZeroBubble => interleaved::zero_bubble(sizes, stage),
+        ScheduleKind::Zbv => zbv::order(sizes, stage),
+    }
+}
+
+/// The orders of all stages.
+pub fn orders(kind: ScheduleKind, sizes: &Sizes) -> Vec<Order> {
+    (0..sizes.stages).map(|stage| order(kind, sizes, stage)).collect()
+}
+
+/// Whether the backward pass is split into gradients of inputs and of weights.
+pub const fn is_split(kind: ScheduleKind) -> bool {
+    matches!(kind, ScheduleKind::ZbH1 | ScheduleKind::InterleavedZeroBubble | ScheduleKind::Zbv)
+}
+
+/// Whether stages have several chunks.
+pub const fn has_chunks(kind: ScheduleKind) -> bool {
+    use ScheduleKind::{Interleaved, InterleavedZeroBubble, LoopedBfs, Zbv};
+    matches!(kind, Interleaved | InterleavedZeroBubble | LoopedBfs | Zbv)
+}
+
+/// The stage that has virtual stage `place`: they go round all stages, in `zbv` there and back.
+pub const fn stage_of(kind: ScheduleKind, stages: u64, place: u64) -> u64 {
+    match kind {
+        ScheduleKind::Zbv if place >= stages => (2 * stages - 1).saturating_sub(place),
+        _ => place % stages,
+    }
+}
+
+/// The virtual stage of a chunk of a stage.
+const fn place_of(kind: ScheduleKind, stages: u32, stage: u32, chunk: u32) -> u32 {
+    match kind {
+        ScheduleKind::Zbv if chunk == 1 => 2 * stages - 1 - stage,
+        _ => chunk * stages + stage,
+    }
+}
+
+/// Most micro-batches that are in flight on a stage, or chunks of them if there are several: begun, and not yet gone
+/// backward, or with a split backward, their gradients of weights not yet computed. For `interleaved-zero-bubble` and
+/// `zbv`, an upper bound.
+pub fn in_flight(kind: ScheduleKind, stages: u64, stage: u64, micro_batches: u64, chunks: u64) -> u64 {
+    let (p, m, v) = (stages, micro_batches, chunks);
+    let behind = p - 1 - stage;
+    match kind {
+        ScheduleKind::Gpipe | ScheduleKind::LoopedBfs => m * v,
+        ScheduleKind::OneFOneB => (behind + 1).min(m),
+        ScheduleKind::Interleaved => (2 * behind + (v - 1) * p + 1).min(m * v),
+        ScheduleKind::ZbH1 => p.min(m),
+        ScheduleKind::InterleavedZeroBubble => (2 * behind + (v - 1) * p + 1 + stage).min(m * v),
+        ScheduleKind::Zbv => (2 * p).min(2 * m),
+    }
+}
+
+/// The same by counting along an order.
+pub fn count_in_flight(order: &[Operation]) -> u64 {
+    let last = if order.iter().any(|op| op.kind == Kind::Weight) { Kind::Weight } else { Kind::Backward };
+    let (mut now, mut most) = (0_u64, 0);
+    for operation in order {
+        if operation.kind == Kind::Forward {
+            now += 1;
+            most = most.max(now);
+        } else if operation.kind == last {
+            now -= 1;
+        }
+    }
+    most
+}

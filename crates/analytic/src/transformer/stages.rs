@@ -1,0 +1,369 @@
+//! What a micro-batch takes on every virtual stage: computing and the communication that it waits for.
+
+use super::flops::{self, LayerFlops, Work};
+use super::placement::{Group, Links, Route, Seats};
+use super::traffic::{self, Message, Phase};
+use super::{Split, schedules};
+use stepcast_core::model::transformer::Transformer;
+use stepcast_core::quantity::{BytesPerSec, FlopsPerSec, Seconds};
+use stepcast_core::strategy::{Attention, Division, Mask, Overlaps, Plan, Recompute, Sharding};
+
+/// A plan on machines: all that times depend on.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    /// The transformer.
+    pub shape: &'a Transformer,
+    /// How it is split.
+    pub plan: &'a Plan,
+    /// What the plan leaves open.
+    pub division: Division,
+    /// Both levels of the network.
+    pub links: Links,
+    /// Ranks of a node.
+    pub node: u64,
+    /// Rate of computing of the slowest device.
+    pub rate: FlopsPerSec,
+    /// Rate of memory of the slowest device, as far as it is reached.
+    pub memory_rate: BytesPerSec,
+    /// Bytes of a weight as it is gathered.
+    pub weight_width: u64,
+}
+
+/// Time by what it is spent on.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Spent {
+    /// Computing.
+    pub compute: Seconds,
+    /// Computing again.
+    pub recompute: Seconds,
+    /// Waiting for tensor parallelism.
+    pub tensor: Seconds,
+    /// Waiting for context parallelism.
+    pub context: Seconds,
+    /// Waiting for expert parallelism.
+    pub expert: Seconds,
+    /// Waiting for sharded weights and for gradients that are reduced with every micro-batch.
+    pub sharded: Seconds,
+}
+
+impl Spent {
+    /// All of it.
+    pub fn total(&self) -> Seconds {
+        self.compute + self.recompute + self.tensor + self.context + self.expert + self.sharded
+    }
+
+    /// The sum with `count` times another.
+    #[must_use]
+    pub fn plus(&self, other: &Self, count: f64) -> Self {
+        Self {
+            compute: self.compute + other.compute * count,
+            recompute: self.recompute + other.recompute * count,
+            tensor: self.tensor + other.tensor * count,
+            context: self.context + other.context * count,
+            expert: self.expert + other.expert * count,
+            sharded: self.sharded + other.sharded * count,
+        }
+    }
+}
+
+/// A micro-batch on a layer or on a virtual stage.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Pass {
+    /// Forward.
+    pub forward: Spent,
+    /// Backward; with a split backward, the gradients of inputs.
+    pub backward: Spent,
+    /// With a split backward, the gradients of weights.
+    pub weight: Spent,
+}
+
+impl Pass {
+    /// The sum with `count` times another.
+    #[must_use]
+    pub fn plus(&self, other: &Self, count: f64) -> Self {
+        Self {
+            forward: self.forward.plus(&other.forward, count),
+            backward: self.backward.plus(&other.backward, count),
+            weight: self.weight.plus(&other.weight, count),
+        }
+    }
+}
+
+/// What of `sent` is left after `beside` has covered it.
+fn uncovered(sent: Seconds, beside: Seconds, overlapped: bool) -> Seconds {
+    if overlapped { (sent - beside).max(Seconds::ZERO) } else { sent }
+}
+
+impl Run<'_> {
+    /// How many ranks divide the transformer, by kind.
+    pub fn split(&self) -> Split {
+        Split {
+            tensor: self.plan.tensor,
+            sequence_parallel: self.plan.sequence_parallel,
+            context: self.plan.context,
+            pipeline: self.plan.pipeline,
+            chunks: self.plan.virtual_stages,
+            data: self.division.data,
+            expert: self.plan.expert,
+        }
+    }
+
+    /// What is sent while computing goes on.
+    pub fn overlaps(&self) -> Overlaps {
+        self.plan.overlap.overlaps(self.plan.virtual_stages > 1)
+    }
+
+    /// Where the ranks of a group are.
+    pub fn seats(&self, group: Group) -> Seats {
+        group.seats(&self.split(), self.node)
+    }
+
+    /// Where expert-parallel ranks are: neighbours in the numbering.
+    pub fn expert_seats(&self) -> Seats {
+        let split = self.split();
+        let neighbours = Split { tensor: split.expert, data: split.world() / split.expert, ..Split::WHOLE };
+        Group::Tensor.seats(&neighbours, self.node)
+    }
+
+    /// Time of a message over its group, by the faster route.
+    pub fn time(&self, message: &Message, seats: Seats) -> Seconds {
+        let by = |route| self.links.message(message, seats, route);
+        match seats.nodes {
+            0 | 1 => by(Route::Flat),
+            _ => by(Route::Flat).min(by(Route::Hierarchical)),
+        }
+    }
+
+    /// Tokens of a micro-batch, with the pairs that are really computed: flash attention skips what is masked.
+    fn work(&self) -> Work {
+        let mask = match (self.shape.causal, self.plan.attention) {
+            (true, Attention::Flash) => Mask::Causal,
+            _ => Mask::None,
+        };
+        Work { sequence: self.shape.sequence, batch: self.plan.micro_batch, mask }
+    }
+
+    fn computing(&self, operations: f64) -> Seconds {
+        Seconds::new(operations / self.rate.get())
+    }
+
+    /// One layer, without what the ranks of a sharding group send for it.
+    pub fn layer(&self, with_experts: bool, window: Option<u64>) -> Pass {
+        let (plan, split) = (self.plan, self.split());
+        let flops = LayerFlops::of(self.shape, with_experts, window, self.work());
+        let inner = (split.tensor * split.context) as f64;
+        // Every token-parallel rank has its own tokens for the experts.
+        let routed = (flops.router as f64 + flops.experts as f64 * plan.expert_skew)
+            / (split.context * split.token_ranks()) as f64;
+        let linear = (flops.linear() - flops.router - flops.experts) as f64 / inner + routed;
+        let core = flops.core() as f64 / inner;
+        let in_kernel = match plan.attention {
+            Attention::Flash => flops.scores as f64 / inner,
+            Attention::Unfused => 0.0,
+        };
+        let forward = self.computing(linear + core);
+        let input = self.computing(linear + 2.0 * core + in_kernel);
+        let weight = self.computing(linear);
+        let again = match (plan.recomputed(), plan.attention) {
+            (Recompute::Layer, _) => forward,
+            (Recompute::Attention, Attention::Unfused) => self.computing(core),
+            _ => Seconds::ZERO,
+        };
+        let mut pass = Pass::default();
+        pass.forward.compute = forward;
+        pass.backward.compute = input;
+        pass.backward.recompute = again;
+        pass.weight.compute = weight;
+        self.add_tensor(&mut pass, with_experts, [input, weight]);
+        self.add_context(&mut pass, [self.computing(core), self.computing(2.0 * core + in_kernel)]);
+        if with_experts {
+            self.add_expert(&mut pass);
+        }
+        self.joined(pass)
+    }
+
+    /// Adds tensor parallelism: the forward pass waits; backward, sums run beside the gradients of weights, and the
+    /// gathers of saved inputs beside those of inputs, if the framework does so and the backward pass is not split.
+    fn add_tensor(&self, pass: &mut Pass, with_experts: bool, [input, weight]: [Seconds; 2]) {
+        let (plan, split) = (self.plan, self.split());
+        let seats = self.seats(Group::Tensor);
+        let beside = self.overlaps().tensor_backward && !schedules::is_split(plan.schedule_kind());
+        let mut sums = Seconds::ZERO;
+        let mut gathers = Seconds::ZERO;
+        let recompute = plan.recomputed();
+        for message in traffic::tensor_layer(self.shape, &split, plan.micro_batch, with_experts, recompute) {
+            let time = self.time(&message, seats);
+            match (message.phase, message.collective) {
+                (Phase::Forward, _) => pass.forward.tensor += time,
+                (Phase::BackwardWeight, _) => gathers += time,
+                (Phase::Backward, traffic::Collective::AllReduce | traffic::Collective::ReduceScatter) => {
+                    sums += time;
+                }
+                _ => pass.backward.tensor += time,
+            }
+        }
+        pass.backward.tensor += uncovered(sums, weight, beside);
+        pass.weight.tensor += uncovered(gathers, input, beside);
+    }
+
+    /// Adds context parallelism: keys and values of the next step around the ring travel beside the attention of this
+    /// one, (c−1)/c of which is left when the first arrive.
+    fn add_context(&self, pass: &mut Pass, [forward, backward]: [Seconds; 2]) {
+        let (plan, split) = (self.plan, self.split());
+        let seats = self.seats(Group::Context);
+        let rest = (split.context - 1) as f64 / split.context as f64;
+        let ring = plan.context_exchange == stepcast_core::strategy::ContextExchange::Ring;
+        let beside = self.overlaps().context && ring;
+        let messages = traffic::context_layer(
+            self.shape,
+            &split,
+            plan.micro_batch,
+            plan.context_exchange,
+            plan.recomputed(),
+        );
+        let (mut there, mut back, mut again) = (Seconds::ZERO, Seconds::ZERO, Seconds::ZERO);
+        for message in messages {
+            let time = self.time(&message, seats);
+            match message.phase {
+                Phase::Forward => there += time,
+                Phase::Recompute => again += time,
+                _ => back += time,
+            }
+        }
+        pass.forward.context += uncovered(there, forward * rest, beside);
+        pass.backward.context +=
+            uncovered(back, backward * rest, beside) + uncovered(again, forward * rest, beside);
+    }
+
+    /// Adds expert parallelism: the hottest rank's time counts, and nothing runs beside it.
+    fn add_expert(&self, pass: &mut Pass) {
+        let (plan, split) = (self.plan, self.split());
+        let message = traffic::expert_layer(self.shape, &split, plan.micro_batch, plan.recomputed());
+        let Some(message) = message.filter(|message| message.ranks > 1) else { return };
+        let seats = self.expert_seats();
+        let pair = self.time(&Message { count: 2, ..message }, seats) * plan.expert_skew;
+        pass.forward.expert += pair;
+        pass.backward.expert += pair * (message.count as f64 / 2.0 - 1.0);
+    }
+
+    /// Without a split backward, the gradients of weights belong to the backward pass.
+    fn joined(&self, pass: Pass) -> Pass {
+        match schedules::is_split(self.plan.schedule_kind()) {
+            true => pass,
+            false => {
+                Pass { backward: pass.backward.plus(&pass.weight, 1.0), weight: Spent::default(), ..pass }
+            }
+        }
+    }
+
+    /// The embedding's sum, on the first virtual stage.
+    pub fn embedding(&self) -> Pass {
+        let mut pass = Pass::default();
+        if let Some(vocabulary) = self.vocabulary() {
+            pass.forward.tensor = self.time(&vocabulary.embedding, self.seats(Group::Tensor));
+        }
+        pass
+    }
+
+    /// The output layer and the loss, on the last virtual stage.
+    pub fn head(&self) -> Pass {
+        let split = self.split();
+        let logits = flops::logits(self.shape, self.work()) as f64 / (split.tensor * split.context) as f64;
+        let mut pass = Pass::default();
+        let time = self.computing(logits);
+        (pass.forward.compute, pass.backward.compute, pass.weight.compute) = (time, time, time);
+        if let Some(vocabulary) = self.vocabulary() {
+            let seats = self.seats(Group::Tensor);
+            let gather = self.time(&vocabulary.gathers, seats) * 0.5;
+            pass.forward.tensor = gather + self.time(&vocabulary.loss, seats);
+            pass.backward.tensor = self.time(&vocabulary.logits, seats);
+            pass.weight.tensor = gather;
+        }
+        self.joined(pass)
+    }
+
+    fn vocabulary(&self) -> Option<traffic::Vocabulary> {
+        let split = self.split();
+        let tokens = self.shape.sequence * self.plan.micro_batch / split.context;
+        traffic::vocabulary(self.shape, &split, tokens)
+    }
+
+    /// What a micro-batch waits for if weights or gradients are sharded, on a virtual stage of `layers` that compute
+    /// `pass` and hold `parameters` together.
+    ///
+    /// With fetching ahead, the gather of a layer runs beside the computing of the one before, and the reduction of its
+    /// gradients beside the backward pass of the next: exposed are the first gather, the last reduction, and what does
+    /// not fit.
+    pub fn sharded_stage(&self, layers: u64, parameters: u64, pass: &Pass) -> [Seconds; 2] {
+        let [gather, reduce] = self.sharded_layer(layers, parameters);
+        if layers == 0 || gather + reduce <= Seconds::ZERO {
+            return [Seconds::ZERO; 2];
+        }
+        let n = layers as f64;
+        let each = |spent: &Spent| spent.total() / n;
+        if !self.overlaps().prefetch {
+            return [gather * n, (gather + reduce) * n];
+        }
+        let forward = gather + uncovered(gather, each(&pass.forward), true) * (n - 1.0);
+        let backward_each = each(&pass.backward) + each(&pass.weight);
+        let backward = uncovered(gather + reduce, backward_each, true) * (n - 1.0) + reduce;
+        [forward, backward]
+    }
+
+    /// Gather of the weights and reduction of the gradients of one layer, for every micro-batch.
+    fn sharded_layer(&self, layers: u64, parameters: u64) -> [Seconds; 2] {
+        let plan = self.plan;
+        let (gathers, reduces) = match plan.sharding {
+            Sharding::None | Sharding::Zero1 | Sharding::Keep => return [Seconds::ZERO; 2],
+            Sharding::Zero2 => (false, true),
+            Sharding::Zero3 | Sharding::Hsdp => (true, true),
+        };
+        let [mut gather, mut reduce] = [Seconds::ZERO; 2];
+        let reduction = self.reduction();
+        let unit = parameters / layers.max(1);
+        for message in traffic::data_step(reduction, unit, 1, self.widths()) {
+            let one = Message { count: 1, ..message };
+            match message.collective {
+                traffic::Collective::AllGather if gathers => gather += self.time(&one, self.sharding_seats()),
+                traffic::Collective::AllGather => {}
+                traffic::Collective::AllReduce => reduce += self.time(&one, self.copies_seats()),
+                _ if reduces => reduce += self.time(&one, self.sharding_seats()),
+                _ => {}
+            }
+        }
+        [gather, reduce]
+    }
+
+    /// The ranks that reduce the gradients of dense parameters.
+    pub fn reduction(&self) -> traffic::Reduction {
+        let replicas = self.split().replicas();
+        let ranks = self.plan.sharding_group.unwrap_or(replicas);
+        traffic::Reduction { sharding: self.plan.sharding, ranks, copies: replicas / ranks }
+    }
+
+    /// Bytes of gradients and weights as they are sent.
+    pub fn widths(&self) -> traffic::Widths {
+        let [_, gradient, _] = self.plan.states.bytes();
+        traffic::Widths { gradient, weight: self.weight_width }
+    }
+
+    /// Where the ranks of one sharding group are.
+    pub fn sharding_seats(&self) -> Seats {
+        let all = self.seats(Group::DataContext);
+        match self.plan.sharding_group {
+            Some(group) => {
+                let per_node = all.per_node.min(group);
+                Seats { size: group, per_node, nodes: group.div_ceil(per_node) }
+            }
+            None => all,
+        }
+    }
+
+    /// Where the ranks with the same shard of different groups are.
+    pub fn copies_seats(&self) -> Seats {
+        let all = self.seats(Group::DataContext);
+        let size = self.reduction().copies;
+        let per_node = (all.per_node / self.sharding_seats().per_node).clamp(1, size.max(1));
+        Seats { size, per_node, nodes: size.div_ceil(per_node) }
+    }
+}

@@ -1,0 +1,316 @@
+//! The closed form of a whole step: the pipeline of all micro-batches, then gradients, update and weights.
+//!
+//! All ranks of a stage are alike, so that one of each stage is looked at. What a stage does after its last backward
+//! pass does not wait for the other stages, except for the gradient of a tied embedding.
+
+use super::Split;
+use super::memory::{Held, StageLayers};
+use super::placement::{Group, Seats};
+use super::schedules::{self, Deadlock, Sends, Sizes, Times};
+use super::stages::{Pass, Run, Spent};
+use super::traffic::{self, Collective, Message, Reduction};
+use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::strategy::Sharding;
+
+/// What a stage does after its last backward pass, as far as it is not hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Tail {
+    /// Sum of the gradients.
+    pub gradients: Seconds,
+    /// Gather of the weights, which the next step's forward pass may hide.
+    pub weights: Seconds,
+    /// Update of the weights.
+    pub update: Seconds,
+}
+
+impl Tail {
+    /// All of it.
+    pub fn total(&self) -> Seconds {
+        self.gradients + self.weights + self.update
+    }
+}
+
+/// One stage in a step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StageStep {
+    /// Its layers.
+    pub layers: StageLayers,
+    /// A micro-batch on all its chunks.
+    pub pass: Pass,
+    /// Blocking sends of a micro-batch.
+    pub sends: Seconds,
+    /// End of its last backward pass.
+    pub end: Seconds,
+    /// What it does then.
+    pub tail: Tail,
+}
+
+impl StageStep {
+    /// Computing and communicating for one micro-batch.
+    pub fn busy(&self) -> Seconds {
+        let Pass { forward, backward, weight } = self.pass;
+        forward.total() + backward.total() + weight.total() + self.sends
+    }
+
+    /// All that it does for one micro-batch, by what it is spent on.
+    pub fn spent(&self) -> Spent {
+        let Pass { forward, backward, weight } = self.pass;
+        forward.plus(&backward, 1.0).plus(&weight, 1.0)
+    }
+}
+
+/// A step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// Its time.
+    pub time: Seconds,
+    /// The stage that ends it.
+    pub slowest: usize,
+    /// The stages.
+    pub stages: Vec<StageStep>,
+    /// Share of the time of all stages, until the last backward pass, in which they wait for each other.
+    pub bubble: f64,
+}
+
+impl Run<'_> {
+    /// What a rank holds.
+    pub fn held(&self) -> Held<'_> {
+        let plan = self.plan;
+        Held {
+            shape: self.shape,
+            split: self.split(),
+            micro_batch: plan.micro_batch,
+            micro_batches: self.division.micro_batches,
+            sharding: plan.sharding,
+            sharding_group: plan.sharding_group,
+            states: plan.states,
+            recompute: plan.recomputed(),
+            attention: plan.attention,
+            dropout: plan.dropout,
+            schedule: plan.schedule_kind(),
+            logit: plan.logit_bytes,
+            stage_layers: plan.given_layers(),
+        }
+    }
+
+    /// The step. An error only if a schedule waits for itself, which none does.
+    pub fn step(&self) -> Result<Step, Deadlock> {
+        let split = self.split();
+        let (p, m) = (split.pipeline as usize, self.division.micro_batches);
+        let places = self.places();
+        let (send, blocking) = self.send();
+        let ends = self.ends(&places, send, blocking)?;
+        let held = self.held();
+        let stage_of = |place: usize| {
+            schedules::stage_of(self.plan.schedule_kind(), split.pipeline, place as u64) as usize
+        };
+        let mut stages: Vec<StageStep> = (0..p)
+            .map(|stage| {
+                let own = (0..places.len()).filter(|&place| stage_of(place) == stage);
+                let pass = own.clone().fold(Pass::default(), |sum, place| sum.plus(&places[place], 1.0));
+                let leaves = |other: Option<usize>| {
+                    let other = other.filter(|&other| other < places.len());
+                    u32::from(other.is_some_and(|other| stage_of(other) != stage))
+                };
+                let count: u32 =
+                    own.map(|place| leaves(Some(place + 1)) + leaves(place.checked_sub(1))).sum();
+                StageStep {
+                    layers: held.layers(stage as u64),
+                    pass,
+                    sends: if blocking { send * f64::from(count) } else { Seconds::ZERO },
+                    end: ends[stage],
+                    tail: Tail::default(),
+                }
+            })
+            .collect();
+        for (index, stage) in stages.iter_mut().enumerate() {
+            stage.tail = self.tail(&held, index as u64, stage);
+        }
+        let last = ends.iter().copied().fold(Seconds::ZERO, Seconds::max);
+        let waited: f64 = stages.iter().map(|stage| (last - stage.busy() * m as f64).get()).sum();
+        let end = |stage: &StageStep| stage.end + stage.tail.total();
+        let (slowest, time) =
+            stages.iter().map(end).enumerate().fold((0, Seconds::ZERO), |most, (index, end)| {
+                if end > most.1 { (index, end) } else { most }
+            });
+        Ok(Step { time, slowest, bubble: (waited / (p as f64 * last.get())).max(0.0), stages })
+    }
+
+    /// A micro-batch on every virtual stage.
+    fn places(&self) -> Vec<Pass> {
+        let (shape, split) = (self.shape, self.split());
+        let count = split.pipeline * split.chunks;
+        let (dense, every) = (shape.layers - shape.expert_layers(), shape.window_every.max(1));
+        let kinds = [false, true].map(|with_experts| {
+            [shape.window, None].map(|window| {
+                let exists = if with_experts { shape.expert_layers() > 0 } else { dense > 0 };
+                if exists { self.layer(with_experts, window) } else { Pass::default() }
+            })
+        });
+        let given = self.plan.given_layers();
+        let mut from = 0;
+        let mut places = Vec::with_capacity(count as usize);
+        for place in 0..count {
+            let layers = given.get(place as usize).copied().unwrap_or(shape.layers / count);
+            let to = from + layers;
+            let mut pass = Pass::default();
+            let mut parameters = 0;
+            let ranges = [(from.min(dense), to.min(dense)), (from.max(dense), to.max(dense))];
+            for (index, (first, end)) in ranges.into_iter().enumerate() {
+                let windowed = end.div_ceil(every) - first.div_ceil(every);
+                let [with, without] = &kinds[index];
+                pass = pass.plus(with, windowed as f64).plus(without, (end - first - windowed) as f64);
+                let each = shape.layer_parameters(index == 1);
+                let held = each.dense_shard(split.tensor, shape.kv_heads) + each.expert_shard(split.expert);
+                parameters += held * (end - first);
+            }
+            let [forward, backward] = self.sharded_stage(layers, parameters, &pass);
+            pass.forward.sharded += forward;
+            pass.backward.sharded += backward;
+            if place == 0 {
+                pass = pass.plus(&self.embedding(), 1.0);
+            }
+            if place + 1 == count {
+                pass = pass.plus(&self.head(), 1.0);
+            }
+            places.push(pass);
+            from = to;
+        }
+        places
+    }
+
+    fn boundary(&self) -> traffic::Boundary {
+        let split = self.split();
+        let states = traffic::hidden_states(self.shape, &split, self.plan.micro_batch);
+        traffic::boundary(states, &split, split.tensor > 1)
+    }
+
+    /// Time of one send between stages, and whether the sender waits for it.
+    fn send(&self) -> (Seconds, bool) {
+        let split = self.split();
+        if split.pipeline == 1 {
+            return (Seconds::ZERO, false);
+        }
+        let boundary = self.boundary();
+        let message = |collective, ranks, bytes| Message {
+            phase: traffic::Phase::Forward,
+            collective,
+            ranks,
+            count: 1,
+            bytes,
+        };
+        let mut time = self
+            .time(&message(Collective::Send, split.pipeline, boundary.bytes), self.seats(Group::Pipeline));
+        if boundary.gathered > 0 {
+            let whole = boundary.bytes * split.tensor;
+            let gather = message(Collective::AllGather, split.tensor, whole);
+            time += self.time(&gather, self.seats(Group::Tensor));
+        }
+        (time, !self.overlaps().sends)
+    }
+
+    /// When the last backward pass of every stage ends.
+    fn ends(&self, places: &[Pass], send: Seconds, blocking: bool) -> Result<Vec<Seconds>, Deadlock> {
+        let (split, m) = (self.split(), self.division.micro_batches);
+        let time = |of: fn(&Pass) -> &Spent| places.iter().map(|pass| of(pass).total()).collect::<Vec<_>>();
+        let (forward, backward, weight) =
+            (time(|pass| &pass.forward), time(|pass| &pass.backward), time(|pass| &pass.weight));
+        if split.pipeline == 1 {
+            let sum = |times: &[Seconds]| times.iter().copied().sum::<Seconds>();
+            return Ok(vec![(sum(&forward) + sum(&backward) + sum(&weight)) * m as f64]);
+        }
+        let kind = self.plan.schedule_kind();
+        let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        let sizes = Sizes {
+            stages: narrow(split.pipeline),
+            micro_batches: narrow(m),
+            chunks: narrow(split.chunks),
+            group: None,
+        };
+        let times = Times {
+            forward: &forward,
+            backward: &backward,
+            weight: &weight,
+            ahead: &[],
+            send,
+            sends: if blocking { Sends::Blocking } else { Sends::Asynchronous },
+        };
+        let timeline = schedules::execute(kind, &sizes, &schedules::orders(kind, &sizes), &times)?;
+        Ok(timeline.last_end)
+    }
+
+    /// Gradients, update and weights of a stage.
+    fn tail(&self, held: &Held<'_>, index: u64, stage: &StageStep) -> Tail {
+        let plan = self.plan;
+        let (dense, expert) = held.stage_parameters(index);
+        let layers = (stage.layers.dense + stage.layers.expert).max(1) as f64;
+        let (mut gradients, mut weights) = (Seconds::ZERO, Seconds::ZERO);
+        // With every micro-batch, or once.
+        let once = matches!(plan.sharding, Sharding::None | Sharding::Zero1 | Sharding::Keep);
+        let gathered = matches!(plan.sharding, Sharding::Zero1 | Sharding::Zero2 | Sharding::Keep);
+        let experts = Reduction { ranks: self.split().expert_replicas(), ..self.reduction() };
+        let both = [
+            (self.reduction(), self.sharding_seats(), dense),
+            (experts, self.expert_replica_seats(), expert),
+        ];
+        for (reduction, seats, parameters) in both {
+            for message in traffic::data_step(reduction, parameters, 1, self.widths()) {
+                let time = self.time(&Message { count: 1, ..message }, seats);
+                match message.collective {
+                    Collective::AllGather if gathered => weights += time,
+                    Collective::AllGather => {}
+                    _ if once => gradients += time,
+                    _ => {}
+                }
+            }
+        }
+        let overlaps = self.overlaps();
+        let hidden = |time: Seconds, beside: Seconds, overlapped: bool| match overlapped {
+            // The last bucket, or what does not fit.
+            true => (time / layers).max(time - beside * ((layers - 1.0) / layers)),
+            false => time,
+        };
+        let backward = stage.pass.backward.total() + stage.pass.weight.total();
+        Tail {
+            gradients: hidden(gradients, backward, overlaps.gradients) + self.tied(index),
+            weights: hidden(weights, stage.pass.forward.total(), overlaps.weights),
+            update: self.update(dense, expert),
+        }
+    }
+
+    /// The sum of both gradients of a tied embedding, on the first and the last stage.
+    fn tied(&self, index: u64) -> Seconds {
+        let split = self.split();
+        let ends = index == 0 || index + 1 == split.pipeline;
+        let Some(message) = traffic::tied_gradient(self.shape, &split).filter(|_| ends) else {
+            return Seconds::ZERO;
+        };
+        let pipeline = self.seats(Group::Pipeline);
+        let per_node = if pipeline.nodes > 1 { 1 } else { 2 };
+        self.time(&message, Seats { size: 2, per_node, nodes: 2 / per_node })
+    }
+
+    /// Ranks with the same experts: every x-th in the numbering.
+    fn expert_replica_seats(&self) -> Seats {
+        let split = self.split();
+        let data = split.expert_replicas();
+        let every = Split { tensor: split.expert, data, pipeline: split.pipeline, ..Split::WHOLE };
+        Group::Data.seats(&every, self.node)
+    }
+
+    /// Weights and gradients are read once, optimiser states read and written.
+    fn update(&self, dense: u64, expert: u64) -> Seconds {
+        let [weight, gradient, optimiser] = self.plan.states.bytes();
+        let moved = (weight + gradient + 2 * optimiser) as f64;
+        let split = self.split();
+        let parameters = match self.plan.sharding {
+            Sharding::None => (dense + expert) as f64,
+            _ => {
+                let ranks =
+                    |replicas: u64| self.plan.sharding_group.map_or(replicas, |z| z.min(replicas)) as f64;
+                dense as f64 / ranks(split.replicas()) + expert as f64 / ranks(split.expert_replicas())
+            }
+        };
+        Bytes::new(parameters * moved) / self.memory_rate
+    }
+}

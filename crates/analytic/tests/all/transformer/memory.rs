@@ -1,0 +1,234 @@
+//! Memory: Korthikanti's tables, ZeRO's table, whole ranks.
+
+use super::flops::recomputed;
+use super::{near, number, of_kind, shape, truth};
+use serde_json::Value;
+use stepcast_analytic::transformer::Split;
+use stepcast_analytic::transformer::memory::{Allowance, Held};
+use stepcast_core::model::transformer::Transformer;
+use stepcast_core::quantity::Bytes;
+use stepcast_core::strategy::{Attention, Recompute, ScheduleKind, Sharding, States};
+
+const GOLDEN: &str = include_str!("../../../../../validation/transformer/memory.json");
+const GIB: f64 = (1_u64 << 30) as f64;
+
+/// What Korthikanti measured with: unfused attention, dropout, 16 bits.
+fn korthikanti(shape: &Transformer, split: Split, micro_batch: u64, recompute: Recompute) -> Held<'_> {
+    Held {
+        shape,
+        split,
+        micro_batch,
+        micro_batches: 1,
+        sharding: Sharding::None,
+        sharding_group: None,
+        states: States::MegatronBf16,
+        recompute,
+        attention: Attention::Unfused,
+        dropout: true,
+        schedule: ScheduleKind::OneFOneB,
+        logit: 4,
+        stage_layers: &[],
+    }
+}
+
+/// Activations of one layer.
+fn layer(shape: &Transformer, [tensor, micro_batch]: [u64; 2], sp: bool, recompute: Recompute) -> f64 {
+    let split = Split { tensor, sequence_parallel: sp, ..Split::WHOLE };
+    korthikanti(shape, split, micro_batch, recompute).layer_activations(false, recompute).get()
+}
+
+#[test]
+fn layers_of_korthikanti() {
+    use Recompute::{Attention, Layer, None};
+    for case in of_kind(GOLDEN, "korthikanti-table2") {
+        let shape = shape(&case, "seq");
+        let b = number(&case, "micro_batch");
+        let t = number(&case, "tp");
+        let expect = &case["expect_bytes_per_layer"];
+        near(layer(&shape, [1, b], false, None), &expect["none, no parallelism"], "none");
+        near(layer(&shape, [t, b], false, None), &expect["tp"], "tp");
+        near(layer(&shape, [t, b], true, None), &expect["tp+sp"], "tp+sp");
+        near(layer(&shape, [t, b], false, Attention), &expect["tp+selective"], "tp+selective");
+        near(layer(&shape, [t, b], true, Attention), &expect["tp+sp+selective"], "tp+sp+selective");
+        near(layer(&shape, [1, b], false, Layer), &expect["full"], "full");
+    }
+    for case in of_kind(GOLDEN, "korthikanti-fig7") {
+        let shape = Transformer { sequence: 2048, ..shape(&case, "seq") };
+        let whole = layer(&shape, [8, 1], false, None);
+        let share = |sp, recompute| 100.0 * layer(&shape, [8, 1], sp, recompute) / whole;
+        let shares = [
+            ("sp", share(true, None)),
+            ("selective", share(false, Attention)),
+            ("sp+selective", share(true, Attention)),
+            ("full", share(false, Layer)),
+        ];
+        for (key, found) in shares {
+            near(found, &case["expect_percent"][key], key);
+            let read_off = case["read_off_figure"][key].as_f64().unwrap();
+            assert!((found - read_off).abs() <= case["tol_percent_points"].as_f64().unwrap(), "{key}");
+        }
+    }
+    for case in of_kind(GOLDEN, "korthikanti-section5") {
+        let shape = shape(&case, "seq");
+        let all = layer(&shape, [1, 1], false, None);
+        let saved = 1.0 - layer(&shape, [1, 1], false, Attention) / all;
+        near(100.0 * saved, &case["expect"]["saved_percent"], "saved");
+        let scores = 5 * shape.heads * shape.sequence / shape.hidden;
+        assert_eq!(scores, number(&case["expect"], "five_a_s_over_h"));
+    }
+}
+
+#[test]
+fn figure_1_of_korthikanti() {
+    for case in of_kind(GOLDEN, "korthikanti-fig1") {
+        let shape = shape(&case, "seq");
+        let (t, p, v) = (number(&case, "tp"), number(&case, "pp"), number(&case, "chunks"));
+        let b = number(&case, "micro_batch");
+        let schedule = if v > 1 { ScheduleKind::Interleaved } else { ScheduleKind::OneFOneB };
+        let activations = |sequence_parallel: bool, recompute: Recompute| {
+            let split = Split { tensor: t, sequence_parallel, pipeline: p, chunks: v, ..Split::WHOLE };
+            let held = Held {
+                schedule,
+                micro_batches: number(&case, "micro_batches"),
+                ..korthikanti(&shape, split, b, recompute)
+            };
+            let rank = held.rank(0);
+            assert_eq!(rank.in_flight, number(&case, "in_flight_chunks"));
+            rank.activations.get() / GIB
+        };
+        let expect = &case["expect_gib"];
+        near(activations(false, Recompute::None), &expect["tp"], "tp");
+        near(activations(true, Recompute::Attention), &expect["tp_sp_selective"], "tp+sp+selective");
+        let states = 18 * 12 * shape.layers * shape.hidden * shape.hidden / (p * t);
+        near(states as f64 / GIB, &expect["states_18_bytes_of_12Lh2"], "states");
+    }
+}
+
+#[test]
+fn table_1_of_zero() {
+    for case in of_kind(GOLDEN, "zero-table1") {
+        let [weight, gradient, optimiser] = States::MixedFp16.bytes().map(|bytes| bytes as f64);
+        let (parameters, ranks) = (number(&case, "parameters") as f64, number(&case, "ranks") as f64);
+        let stages = [
+            weight + gradient + optimiser / ranks,
+            weight + (gradient + optimiser) / ranks,
+            (weight + gradient + optimiser) / ranks,
+        ];
+        for (stage, bytes) in ["stage1", "stage2", "stage3"].into_iter().zip(stages) {
+            near(parameters * bytes / 1e9, &case["expect_gb"][stage], stage);
+        }
+    }
+    for case in of_kind(GOLDEN, "bytes-per-parameter") {
+        let states: States = super::word(&case["precision"]);
+        let [weight, gradient, optimiser] = states.bytes().map(|bytes| bytes as f64);
+        let over = |ranks: f64| weight + gradient + optimiser / ranks;
+        near(over(1.0), &case["expect"]["replicated"], "replicated");
+        near(over(8.0), &case["expect"]["sharded_over_8"], "over 8");
+        near(over(64.0), &case["expect"]["sharded_over_64"], "over 64");
+    }
+}
+
+/// The arguments of a run; what is absent is usual.
+fn held<'a>(shape: &'a Transformer, run: &Value) -> Held<'a> {
+    let count = |key: &str| run[key].as_u64().unwrap_or(1);
+    let chunks = count("v");
+    let schedule = match run["schedule"].as_str() {
+        Some(_) => super::word(&run["schedule"]),
+        None if chunks > 1 => ScheduleKind::Interleaved,
+        None => ScheduleKind::OneFOneB,
+    };
+    Held {
+        shape,
+        split: Split {
+            tensor: count("t"),
+            sequence_parallel: truth(run, "sp"),
+            context: count("c"),
+            pipeline: count("p"),
+            chunks,
+            data: count("d"),
+            expert: count("x"),
+        },
+        micro_batch: count("b"),
+        micro_batches: count("m"),
+        sharding: match run["zero"].as_u64().unwrap_or(0) {
+            0 => Sharding::None,
+            1 => Sharding::Zero1,
+            2 => Sharding::Zero2,
+            _ => Sharding::Zero3,
+        },
+        sharding_group: None,
+        states: run["precision"].as_str().map_or(States::MegatronBf16, |_| super::word(&run["precision"])),
+        recompute: recomputed(&run["recompute"]),
+        attention: run["attention"].as_str().map_or(Attention::Flash, |_| super::word(&run["attention"])),
+        dropout: truth(run, "dropout"),
+        schedule,
+        logit: 4,
+        stage_layers: &[],
+    }
+}
+
+#[test]
+fn whole_ranks() {
+    let cases = of_kind(GOLDEN, "rank");
+    assert_eq!(cases.len(), 25);
+    for case in cases {
+        let run = &case["run"];
+        let shape = Transformer { sequence: number(run, "s"), ..shape(&case, "s") };
+        let rank = held(&shape, run).rank(number(&case, "stage"));
+        let expect = &case["expect_bytes"];
+        let what = format!("{} {run} stage {}", case["model"], case["stage"]);
+        assert_eq!(rank.parameters, number(expect, "parameters"), "{what}: parameters");
+        assert_eq!(rank.in_flight, number(expect, "in_flight"), "{what}: in flight");
+        let parts = [
+            ("weights", rank.weights),
+            ("gradients", rank.gradients),
+            ("optimiser", rank.optimiser),
+            ("activations", rank.activations),
+            ("recompute_working_set", rank.recomputed),
+            ("embedding", rank.embedding),
+            ("head", rank.head),
+            ("unsharded", rank.unsharded),
+            ("total", rank.total()),
+        ];
+        for (key, found) in parts {
+            near(found.get(), &expect[key], &format!("{what}: {key}"));
+        }
+        let with = &case["with_allowance"];
+        let allowance = Allowance {
+            fragmentation: with["fragmentation"].as_f64().unwrap(),
+            fixed: Bytes::new(with["fixed"].as_f64().unwrap()),
+        };
+        let total = allowance.with(rank.total());
+        near(total.get(), &with["total"], &what);
+        assert_eq!(total.get() <= with["capacity"].as_f64().unwrap(), truth(with, "fits"), "{what}");
+    }
+}
+
+#[test]
+fn stages_have_the_golden_parameters() {
+    let cases = of_kind(GOLDEN, "stage-parameters");
+    assert_eq!(cases.len(), 3);
+    for case in cases {
+        let shape = shape(&case, "seq");
+        let split = Split { tensor: number(&case, "tp"), pipeline: number(&case, "pp"), ..Split::WHOLE };
+        let held = korthikanti(&shape, split, 1, Recompute::None);
+        for (stage, expected) in case["expect"].as_array().unwrap().iter().enumerate() {
+            let (dense, expert) = held.stage_parameters(stage as u64);
+            assert_eq!(dense + expert, expected.as_u64().unwrap(), "{} stage {stage}", case["model"]);
+        }
+    }
+}
+
+/// Stages that are given differ; together they hold all layers.
+#[test]
+fn given_stages_hold_the_given_layers() {
+    let shape = stepcast_core::model::transformer::zoo::find("deepseek-v3").unwrap();
+    let split = Split { pipeline: 4, ..Split::WHOLE };
+    let held = Held { stage_layers: &[2, 20, 20, 19], ..korthikanti(&shape, split, 1, Recompute::None) };
+    let layers: Vec<_> = (0..4).map(|stage| held.layers(stage)).collect();
+    assert_eq!(layers.iter().map(|layers| layers.dense).collect::<Vec<_>>(), [2, 1, 0, 0]);
+    assert_eq!(layers.iter().map(|layers| layers.dense + layers.expert).sum::<u64>(), 61);
+    let all: u64 =
+        (0..4).map(|stage| held.stage_parameters(stage)).map(|(dense, expert)| dense + expert).sum();
+    assert_eq!(all, shape.parameters());
+}

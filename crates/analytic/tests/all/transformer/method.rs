@@ -1,0 +1,237 @@
+//! The method on whole scenarios: limits in which the answer is known, and what must hold for every plan.
+
+use proptest::prelude::*;
+use stepcast_analytic::transformer::Transformer;
+use stepcast_analytic::transformer::flops::{self, Work};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
+use stepcast_core::prediction::{Prediction, Verdict};
+use stepcast_core::quantity::Seconds;
+use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_core::strategy::{Attention, Mask, Recompute};
+
+const BASE: &str = r#"
+    [model]
+    zoo = "llama3-8b"
+    [[cluster.workers]]
+    count = 64
+    device = { base = "h100-sxm5", efficiency = 0.5 }
+    [cluster.network]
+    base = "infiniband-ndr"
+    [cluster.nodes]
+    workers = 8
+    network = "nvlink4"
+    ports = 8
+    [strategy.plan]
+    global-batch = 128
+"#;
+
+fn scenario(changes: &[&str]) -> Result<Scenario, Fault> {
+    let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+    Document::new("test", BASE).scenario(&changes)
+}
+
+fn predict(changes: &[&str]) -> Prediction {
+    Transformer.predict(&scenario(changes).unwrap_or_else(|fault| panic!("{changes:?}: {fault}"))).unwrap()
+}
+
+/// On one device a step is its operations at the device's rate, and the update of all states.
+#[test]
+fn one_device_only_computes() {
+    let one = predict(&["cluster.workers.count=1", "strategy.plan.global-batch=2"]);
+    let scenario = scenario(&["cluster.workers.count=1", "strategy.plan.global-batch=2"]).unwrap();
+    let shape = scenario.source.transformer().unwrap();
+    let work = Work { sequence: 8192, batch: 2, mask: Mask::Causal };
+    let step = flops::step(&shape, work, Recompute::None, Attention::Flash);
+    let computing = step.hardware as f64 / (0.5 * 989.4e12);
+    // Two bytes of weights, four of gradients, twelve of states, the last read and written, at half the memory rate.
+    let update = shape.parameters() as f64 * (2.0 + 4.0 + 24.0) / (0.5 * 3.35e12);
+    let expected = computing + update;
+    assert!((one.iteration.get() / expected - 1.0).abs() < 1e-12, "{} {expected}", one.iteration);
+    assert_eq!(one.breakdown.iter().map(|part| part.name).collect::<Vec<_>>(), ["compute", "recompute"]);
+}
+
+/// With a network that costs nothing, tensor parallelism divides computing, and replicas multiply throughput.
+#[test]
+fn free_communication_scales() {
+    let free = [
+        "cluster.network.bandwidth=1e12 Gbit/s",
+        "cluster.network.latency=0 s",
+        "cluster.nodes.network.bandwidth=1e12 Gbit/s",
+        "cluster.nodes.network.latency=0 s",
+        "strategy.plan.sharding=zero-1",
+    ];
+    let with = |more: &[&str]| predict(&[&free[..], more].concat());
+    let [one, eight] = ["strategy.plan.tensor=1", "strategy.plan.tensor=8"].map(|tensor| with(&[tensor]));
+    let compute = |prediction: &Prediction| prediction.part("compute").get();
+    // All ranks together do the same work; only the update of norms is repeated.
+    assert!(
+        (one.iteration.get() / eight.iteration.get() - 1.0).abs() < 1e-4,
+        "{} {}",
+        one.iteration,
+        eight.iteration
+    );
+    assert!(compute(&eight) > 0.99 * eight.iteration.get());
+}
+
+/// GPipe and 1F1B take the same time on equal stages without sends; interleaving divides the bubble.
+#[test]
+fn interleaving_shrinks_the_bubble() {
+    let plan = |more: &[&str]| {
+        // Many layers, so that the output layer does not unbalance the stages.
+        let base = [
+            "model.zoo=gpt3-175b",
+            "strategy.plan.tensor=8",
+            "strategy.plan.pipeline=4",
+            "strategy.plan.overlap=torchtitan",
+        ];
+        predict(&[&base[..], more].concat()).transformer.unwrap()
+    };
+    let plain = plan(&["strategy.plan.schedule=1f1b"]);
+    let gpipe = plan(&["strategy.plan.schedule=gpipe"]);
+    let two = plan(&["strategy.plan.virtual-stages=2"]);
+    let split = plan(&["strategy.plan.schedule=zb-h1"]);
+    assert!((plain.bubble / gpipe.bubble - 1.0).abs() < 0.1, "{} {}", plain.bubble, gpipe.bubble);
+    assert!(two.bubble < 0.8 * plain.bubble, "{} {}", two.bubble, plain.bubble);
+    assert!(split.bubble < plain.bubble, "{} {}", split.bubble, plain.bubble);
+    assert!(gpipe.stages[0].in_flight > plain.stages[0].in_flight);
+}
+
+#[test]
+fn recomputation_costs_time_and_saves_memory() {
+    let [none, all] =
+        ["[]", "[\"layer\"]"].map(|list| predict(&[&format!("strategy.plan.recompute={list}")]));
+    assert!(all.iteration > none.iteration);
+    let memory = |prediction: &Prediction| prediction.transformer.as_ref().unwrap().memory.most;
+    assert!(memory(&all) < memory(&none));
+    let report = all.transformer.as_ref().unwrap();
+    assert!(report.hfu > 1.2 * report.mfu, "{} {}", report.hfu, report.mfu);
+}
+
+#[test]
+fn what_does_not_fit_is_said_with_what_would() {
+    let large = predict(&["model.zoo=llama3-70b", "strategy.plan.tensor=8"]);
+    let report = large.transformer.as_ref().unwrap();
+    assert_eq!(report.memory.verdict, Verdict::DoesNotFit);
+    let warning = large.warnings.iter().find(|warning| warning.code == "memory").unwrap();
+    assert!(warning.message.contains("does not fit"), "{}", warning.message);
+    let small = predict(&["strategy.plan.sharding=zero-3", "strategy.plan.recompute=[\"layer\"]"]);
+    assert_eq!(small.transformer.unwrap().memory.verdict, Verdict::Fits);
+    assert!(small.warnings.is_empty(), "{:?}", small.warnings);
+}
+
+#[test]
+fn plans_are_refused_where_they_make_no_sense() {
+    let key = |changes: &[&str]| scenario(changes).unwrap_err().key.to_string();
+    assert_eq!(key(&["strategy.plan.tensor=3"]), "strategy.plan.tensor");
+    assert_eq!(key(&["strategy.architecture=parameter-server"]), "strategy.architecture");
+    assert_eq!(key(&["strategy.synchronisation=async"]), "strategy.synchronisation");
+    assert_eq!(key(&["model.zoo=resnet50"]), "strategy.plan");
+    let without = Document::new("test", "[model]\nzoo = \"llama3-8b\"").scenario(&[]).unwrap();
+    assert_eq!(Transformer.applies(&without).unwrap_err().key.to_string(), "strategy.plan");
+}
+
+/// Korthikanti 2022, Table 5: seconds of a step with full recomputation, and with sequence parallelism and selective
+/// recomputation, on A100s. What both have in common, such as the share of the peak rate, cancels in their quotient.
+#[test]
+fn selective_recomputation_gains_what_was_measured() {
+    let rows = [
+        ("megatron-22b", 8, [1, 1], [4, 4], 1.42 / 1.10),
+        ("gpt3-175b-megatron", 64, [8, 3], [1, 64], 18.13 / 13.75),
+        ("turing-530b", 280, [35, 3], [1, 280], 49.05 / 37.83),
+        ("megatron-1t", 512, [64, 1], [1, 512], 94.42 / 71.49),
+    ];
+    for (model, workers, [stages, chunks], [micro, global], measured) in rows {
+        let plan = [
+            format!("model.zoo={model}"),
+            format!("cluster.workers.count={workers}"),
+            "cluster.workers.device=a100-sxm4-80gb".to_owned(),
+            "cluster.workers.efficiency=0.6".to_owned(),
+            "cluster.network.base=infiniband-hdr".to_owned(),
+            "cluster.nodes.network=nvlink3".to_owned(),
+            "strategy.precision=fp16".to_owned(),
+            "strategy.plan.tensor=8".to_owned(),
+            format!("strategy.plan.pipeline={stages}"),
+            format!("strategy.plan.virtual-stages={chunks}"),
+            format!("strategy.plan.micro-batch={micro}"),
+            format!("strategy.plan.global-batch={global}"),
+            "strategy.plan.attention=unfused".to_owned(),
+            "strategy.plan.dropout=true".to_owned(),
+            "strategy.plan.states=megatron-fp16".to_owned(),
+        ];
+        let step = |more: [&str; 2]| {
+            let changes: Vec<&str> = plan.iter().map(String::as_str).chain(more).collect();
+            predict(&changes).iteration
+        };
+        let full = step(["strategy.plan.recompute=[\"layer\"]", "strategy.plan.sequence-parallel=false"]);
+        let selective =
+            step(["strategy.plan.recompute=[\"attention\"]", "strategy.plan.sequence-parallel=true"]);
+        let found = full / selective;
+        assert!((found / measured - 1.0).abs() < 0.05, "{model}: {found} instead of {measured}");
+    }
+}
+
+/// A plan from its choices, as overrides.
+fn choices() -> impl Strategy<Value = Vec<String>> {
+    let tensor = prop::sample::select(vec![1_u64, 2, 4, 8, 16]);
+    let context = prop::sample::select(vec![1_u64, 2]);
+    let pipeline = prop::sample::select(vec![1_u64, 2, 4]);
+    let schedule = prop::sample::select(vec![
+        "gpipe",
+        "1f1b",
+        "zb-h1",
+        "interleaved",
+        "looped-bfs",
+        "interleaved-zero-bubble",
+        "zbv",
+    ]);
+    let sharding = prop::sample::select(vec!["none", "zero-1", "zero-2", "zero-3", "fsdp-keep"]);
+    let recompute = prop::sample::select(vec!["[]", "[\"attention\"]", "[\"layer\"]"]);
+    let overlap = prop::sample::select(vec!["none", "megatron", "torchtitan", "deepspeed", "fsdp2"]);
+    let model = prop::sample::select(vec!["llama3-8b", "mixtral-8x7b", "gpt3-6.7b"]);
+    let rest = (any::<bool>(), any::<bool>(), 1_u64..3);
+    (tensor, context, pipeline, schedule, sharding, recompute, overlap, model, rest).prop_map(
+        |(tensor, context, pipeline, schedule, sharding, recompute, overlap, model, (sp, flash, micro))| {
+            let chunks = match schedule {
+                "gpipe" | "1f1b" | "zb-h1" => 1,
+                _ => 2,
+            };
+            vec![
+                "cluster.workers.count=128".to_owned(),
+                format!("model.zoo={model}"),
+                "model.sequence=2048".to_owned(),
+                format!("strategy.plan.tensor={tensor}"),
+                format!("strategy.plan.context={context}"),
+                format!("strategy.plan.pipeline={pipeline}"),
+                format!("strategy.plan.virtual-stages={chunks}"),
+                format!("strategy.plan.schedule={schedule}"),
+                format!("strategy.plan.sharding={sharding}"),
+                format!("strategy.plan.recompute={recompute}"),
+                format!("strategy.plan.overlap={overlap}"),
+                format!("strategy.plan.sequence-parallel={sp}"),
+                format!("strategy.plan.attention={}", if flash { "flash" } else { "unfused" }),
+                format!("strategy.plan.micro-batch={micro}"),
+                "strategy.plan.global-batch=1024".to_owned(),
+            ]
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn every_plan_adds_up(changes in choices()) {
+        let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
+        let prediction = predict(&changes);
+        let parts: Seconds = prediction.breakdown.iter().map(|part| part.time).sum();
+        prop_assert!((parts.get() / prediction.iteration.get() - 1.0).abs() < 1e-9, "{} {}", parts, prediction.iteration);
+        prop_assert!(prediction.scaling_factor > 0.0 && prediction.scaling_factor <= 1.0 + 1e-9, "{}", prediction.scaling_factor);
+        let report = prediction.transformer.unwrap();
+        prop_assert!(report.mfu > 0.0 && report.hfu >= report.mfu);
+        prop_assert!((0.0..1.0).contains(&report.bubble), "{}", report.bubble);
+        prop_assert!(report.memory.least <= report.memory.most);
+        // More bandwidth never makes a step longer.
+        let faster = predict(&[&changes[..], &["cluster.network.bandwidth=4000 Gbit/s"]].concat());
+        prop_assert!(faster.iteration <= prediction.iteration * (1.0 + 1e-9));
+    }
+}

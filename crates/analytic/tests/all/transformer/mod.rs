@@ -1,0 +1,55 @@
+//! Transformers against golden cases that were worked out independently, published tables, and slow references.
+
+mod flops;
+mod memory;
+mod method;
+mod pipeline;
+mod schedules;
+mod traffic;
+mod vtrain;
+
+use serde_json::Value;
+use stepcast_core::model::transformer::{Transformer, zoo};
+
+/// The cases of a golden file.
+fn cases(text: &str) -> Vec<Value> {
+    let golden: Value = serde_json::from_str(text).unwrap();
+    golden["cases"].as_array().unwrap().clone()
+}
+
+/// The cases of one kind.
+fn of_kind(text: &str, kind: &str) -> Vec<Value> {
+    let cases: Vec<Value> = cases(text).into_iter().filter(|case| case["kind"] == kind).collect();
+    assert!(!cases.is_empty(), "there is no {kind}");
+    cases
+}
+
+/// A model of the zoo, with the sequence of a case.
+fn shape(case: &Value, sequence: &str) -> Transformer {
+    let name = case["model"].as_str().unwrap();
+    let shape = zoo::find(name).unwrap_or_else(|| panic!("the zoo has no {name}"));
+    // The golden cases count every model without a window unless they name one.
+    let sequence = case[sequence].as_u64().unwrap_or(shape.sequence);
+    Transformer { sequence, window: None, ..shape }
+}
+
+fn number(case: &Value, key: &str) -> u64 {
+    case[key].as_u64().unwrap_or_else(|| panic!("{key} in {case}"))
+}
+
+fn truth(case: &Value, key: &str) -> bool {
+    case[key].as_bool().unwrap_or(false)
+}
+
+/// A word of a file, in the type that has it.
+fn word<T: serde::de::DeserializeOwned>(value: &Value) -> T {
+    serde_json::from_value(value.clone()).unwrap()
+}
+
+/// Equal up to the last digits of a double.
+#[track_caller]
+fn near(found: f64, expected: &Value, what: &str) {
+    let expected = expected.as_f64().unwrap();
+    let tolerance = 1e-12 * expected.abs();
+    assert!((found - expected).abs() <= tolerance, "{what}: {found} instead of {expected}");
+}

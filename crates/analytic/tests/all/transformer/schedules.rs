@@ -1,0 +1,291 @@
+//! Schedules against a slow simulation, closed forms and counts, on random sizes and uneven stages.
+
+use proptest::prelude::*;
+use stepcast_analytic::transformer::schedules::{
+    Kind, Operation, Order, Sends, Sizes, Times, closed, count_in_flight, execute, has_chunks, in_flight,
+    is_split, order, orders, stage_of,
+};
+use stepcast_core::quantity::Seconds;
+use stepcast_core::strategy::ScheduleKind;
+
+const KINDS: [ScheduleKind; 7] = [
+    ScheduleKind::Gpipe,
+    ScheduleKind::OneFOneB,
+    ScheduleKind::Interleaved,
+    ScheduleKind::ZbH1,
+    ScheduleKind::LoopedBfs,
+    ScheduleKind::InterleavedZeroBubble,
+    ScheduleKind::Zbv,
+];
+
+fn seconds(times: &[u32]) -> Vec<Seconds> {
+    times.iter().map(|&time| Seconds::new(f64::from(time))).collect()
+}
+
+/// Chunks that a schedule can have.
+fn chunks_of(kind: ScheduleKind, wanted: u32) -> u32 {
+    match kind {
+        ScheduleKind::Zbv => 2,
+        _ if has_chunks(kind) => wanted,
+        _ => 1,
+    }
+}
+
+/// Starts by relaxation: every operation begins at 0 and is moved behind all it waits for, until nothing moves.
+fn relaxed(kind: ScheduleKind, sizes: &Sizes, orders: &[Order], times: &Times<'_>) -> Vec<Vec<f64>> {
+    let p = orders.len() as u64;
+    let places = p * u64::from(sizes.chunks);
+    let send = times.send.get();
+    let place = |stage: usize, op: &Operation| -> u64 {
+        // The chunk-th virtual stage of the stage.
+        (0..places).filter(|&place| stage_of(kind, p, place) == stage as u64).nth(op.chunk as usize).unwrap()
+    };
+    let duration = |stage: usize, op: &Operation| {
+        let list = match op.kind {
+            Kind::Forward => times.forward,
+            Kind::Backward => times.backward,
+            Kind::Weight => times.weight,
+        };
+        list[place(stage, op) as usize].get()
+    };
+    let find = |kind_of: Kind, micro_batch: u32, at: u64| -> (usize, usize) {
+        let stage = stage_of(kind, p, at) as usize;
+        let matches =
+            |op: &Operation| op.kind == kind_of && op.micro_batch == micro_batch && place(stage, op) == at;
+        (stage, orders[stage].iter().position(matches).unwrap())
+    };
+    let mut start: Vec<Vec<f64>> = orders.iter().map(|order| vec![0.0; order.len()]).collect();
+    loop {
+        let mut moved = false;
+        for stage in 0..orders.len() {
+            for (index, op) in orders[stage].iter().enumerate() {
+                let at = place(stage, op);
+                let mut earliest: f64 = 0.0;
+                if index > 0 {
+                    let before = &orders[stage][index - 1];
+                    let from = place(stage, before);
+                    let next = match before.kind {
+                        Kind::Forward => Some(from + 1).filter(|&next| next < places),
+                        Kind::Backward => from.checked_sub(1),
+                        Kind::Weight => None,
+                    };
+                    let leaves = next.is_some_and(|next| stage_of(kind, p, next) != stage as u64);
+                    let blocked = times.sends == Sends::Blocking && leaves;
+                    let end = start[stage][index - 1] + duration(stage, before);
+                    earliest = end + if blocked { send } else { 0.0 };
+                }
+                let mut wait = |kind_of: Kind, from: u64| {
+                    let (other, position) = find(kind_of, op.micro_batch, from);
+                    let end = start[other][position] + duration(other, &orders[other][position]);
+                    earliest = earliest.max(end + if other == stage { 0.0 } else { send });
+                };
+                match op.kind {
+                    Kind::Forward if at > 0 => wait(Kind::Forward, at - 1),
+                    Kind::Forward => {}
+                    Kind::Backward => {
+                        wait(Kind::Forward, at);
+                        if at + 1 < places {
+                            wait(Kind::Backward, at + 1);
+                        }
+                    }
+                    Kind::Weight => wait(Kind::Backward, at),
+                }
+                if earliest > start[stage][index] {
+                    start[stage][index] = earliest;
+                    moved = true;
+                }
+            }
+        }
+        if !moved {
+            return start;
+        }
+    }
+}
+
+/// A schedule with uneven stages.
+#[derive(Debug, Clone)]
+struct Case {
+    kind: ScheduleKind,
+    sizes: Sizes,
+    forward: Vec<u32>,
+    backward: Vec<u32>,
+    weight: Vec<u32>,
+    send: u32,
+    blocking: bool,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let sizes = (0..KINDS.len(), 1_u32..5, 1_u32..8, 1_u32..4, any::<bool>());
+    sizes.prop_flat_map(|(index, stages, micro_batches, wanted, blocking)| {
+        let kind = KINDS[index];
+        let chunks = chunks_of(kind, wanted);
+        // Interleaved schedules want whole groups.
+        let micro_batches = match kind {
+            ScheduleKind::Interleaved | ScheduleKind::InterleavedZeroBubble if chunks > 1 => {
+                micro_batches.div_ceil(stages) * stages
+            }
+            _ => micro_batches,
+        };
+        let places = (stages * chunks) as usize;
+        let times = || prop::collection::vec(1_u32..20, places);
+        (times(), times(), times(), 0_u32..6).prop_map(move |(forward, backward, weight, send)| Case {
+            kind,
+            sizes: Sizes { stages, micro_batches, chunks, group: None },
+            forward,
+            backward,
+            weight,
+            send,
+            blocking,
+        })
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_operation_runs_once_and_in_time(case in case()) {
+        let orders = orders(case.kind, &case.sizes);
+        let Sizes { micro_batches, chunks, .. } = case.sizes;
+        for order in &orders {
+            let kinds = if is_split(case.kind) { 3 } else { 2 };
+            prop_assert_eq!(order.len(), (kinds * micro_batches * chunks) as usize);
+            let mut keys: Vec<_> = order.iter().map(|op| (op.kind as u32, op.micro_batch, op.chunk)).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            prop_assert_eq!(keys.len(), order.len());
+        }
+        let (forward, backward, weight) =
+            (seconds(&case.forward), seconds(&case.backward), seconds(&case.weight));
+        let times = Times {
+            forward: &forward,
+            backward: &backward,
+            weight: &weight, ahead: &[],
+            send: Seconds::new(f64::from(case.send)),
+            sends: if case.blocking { Sends::Blocking } else { Sends::Asynchronous },
+        };
+        let timeline = execute(case.kind, &case.sizes, &orders, &times).unwrap();
+        let slow = relaxed(case.kind, &case.sizes, &orders, &times);
+        for (fast, slow) in timeline.start.iter().zip(&slow) {
+            let fast: Vec<f64> = fast.iter().map(|start| start.get()).collect();
+            prop_assert_eq!(&fast, slow);
+        }
+        for (stage, order) in orders.iter().enumerate() {
+            let counted = count_in_flight(order);
+            let Sizes { stages, micro_batches, chunks, .. } = case.sizes;
+            let closed = in_flight(
+                case.kind, stages.into(), stage as u64, micro_batches.into(), chunks.into(),
+            );
+            match case.kind {
+                // An upper bound.
+                ScheduleKind::Zbv | ScheduleKind::InterleavedZeroBubble => prop_assert!(counted <= closed),
+                _ => prop_assert_eq!(counted, closed, "stage {}", stage),
+            }
+        }
+        // No schedule beats its busiest stage.
+        prop_assert!(timeline.busy.iter().all(|busy| *busy <= timeline.step));
+    }
+
+    #[test]
+    fn closed_forms_hold_on_equal_stages(
+        index in 0..KINDS.len(), stages in 1_u32..6, micro_batches in 1_u32..12, wanted in 1_u32..4,
+        f in 1_u32..20, b in 1_u32..20, w in 1_u32..20,
+    ) {
+        let kind = KINDS[index];
+        let chunks = chunks_of(kind, wanted);
+        let sizes = Sizes { stages, micro_batches, chunks, group: None };
+        let places = (stages * chunks) as usize;
+        let all = |time: u32| seconds(&vec![time; places]);
+        let (forward, backward, weight) = (all(f), all(b), all(w));
+        let send = Seconds::ZERO;
+        let times = Times { forward: &forward, backward: &backward, weight: &weight, ahead: &[], send, sends: Sends::Asynchronous };
+        let of_stage = |time: u32| Seconds::new(f64::from(time * chunks));
+        let weight_of_stage = if is_split(kind) { of_stage(w) } else { Seconds::ZERO };
+        let equal = closed::Equal { forward: of_stage(f), backward: of_stage(b), weight: weight_of_stage };
+        if let Some(closed) = closed::equal_stages(kind, &sizes, &equal) {
+            let step = execute(kind, &sizes, &orders(kind, &sizes), &times).unwrap().step;
+            prop_assert!((step.get() - closed.get()).abs() < 1e-9 * step.get(), "{} {}", step, closed);
+        }
+    }
+
+    #[test]
+    fn gpipe_has_a_closed_form_on_unequal_stages(
+        (forward, backward) in (1_usize..6).prop_flat_map(|stages| {
+            let times = || prop::collection::vec(1_u32..20, stages);
+            (times(), times())
+        }),
+        micro_batches in 1_u32..10, send in 0_u32..9,
+    ) {
+        let kind = ScheduleKind::Gpipe;
+        let sizes = Sizes { stages: forward.len() as u32, micro_batches, chunks: 1, group: None };
+        let (forward, backward) = (seconds(&forward), seconds(&backward));
+        let send = Seconds::new(f64::from(send));
+        let times = Times { forward: &forward, backward: &backward, weight: &[], ahead: &[], send, sends: Sends::Asynchronous };
+        let step = execute(kind, &sizes, &orders(kind, &sizes), &times).unwrap().step;
+        prop_assert_eq!(step, closed::gpipe(micro_batches, &forward, &backward, send));
+    }
+}
+
+/// Qi's formula for ZB-H1 is wrong where W is longer than F or B.
+#[test]
+fn conditions_of_closed_forms_matter() {
+    let kind = ScheduleKind::ZbH1;
+    let sizes = Sizes { stages: 4, micro_batches: 12, chunks: 1, group: None };
+    let [f, b, w] = [2.0, 2.0, 3.0].map(Seconds::new);
+    assert_eq!(
+        closed::equal_stages(kind, &sizes, &closed::Equal { forward: f, backward: b, weight: w }),
+        None
+    );
+    let (forward, backward, weight) = ([f; 4], [b; 4], [w; 4]);
+    let times = Times {
+        forward: &forward,
+        backward: &backward,
+        weight: &weight,
+        ahead: &[],
+        send: Seconds::ZERO,
+        sends: Sends::Asynchronous,
+    };
+    let step = execute(kind, &sizes, &orders(kind, &sizes), &times).unwrap().step;
+    let formula = (f + b) * 15.0 + w * 9.0;
+    assert!(step > formula, "{step} {formula}");
+}
+
+/// With equal operations, ZBV leaves only the time until the last stage begins and its mirror.
+#[test]
+fn zbv_has_a_smaller_bubble_than_zb_h1() {
+    let one = [Seconds::new(1.0); 8];
+    let two = [Seconds::new(2.0); 4];
+    let step = |kind, chunks, times: &[Seconds]| {
+        let sizes = Sizes { stages: 4, micro_batches: 12, chunks, group: None };
+        let times = Times {
+            forward: times,
+            backward: times,
+            weight: times,
+            ahead: &[],
+            send: Seconds::ZERO,
+            sends: Sends::Asynchronous,
+        };
+        execute(kind, &sizes, &orders(kind, &sizes), &times).unwrap().step.get()
+    };
+    let (zbv, h1) = (step(ScheduleKind::Zbv, 2, &one), step(ScheduleKind::ZbH1, 1, &two));
+    assert!(zbv < h1, "{zbv} {h1}");
+    assert!((72.0..=72.0 + 6.0).contains(&zbv), "{zbv}");
+}
+
+#[test]
+fn orders_that_wait_for_each_other_are_found() {
+    let kind = ScheduleKind::OneFOneB;
+    let sizes = Sizes { stages: 2, micro_batches: 1, chunks: 1, group: None };
+    let mut orders = orders(kind, &sizes);
+    orders[0].reverse();
+    let one = [Seconds::new(1.0); 2];
+    let times = Times {
+        forward: &one,
+        backward: &one,
+        weight: &[],
+        ahead: &[],
+        send: Seconds::ZERO,
+        sends: Sends::Asynchronous,
+    };
+    let stuck = execute(kind, &sizes, &orders, &times).unwrap_err();
+    assert_eq!((stuck.stage, stuck.operation.kind), (0, Kind::Backward));
+    assert_eq!(order(kind, &sizes, 1).len(), 2);
+}

@@ -1,0 +1,323 @@
+//! What is sent: bytes by collective, seats of groups, times on two levels.
+
+use super::flops::recomputed;
+use super::{near, number, of_kind, shape, truth, word};
+use proptest::prelude::*;
+use serde_json::Value;
+use stepcast_analytic::transformer::Split;
+use stepcast_analytic::transformer::placement::{Group, Links, Route, Seats};
+use stepcast_analytic::transformer::traffic::{self, Collective, Message, Phase, Reduction, Widths};
+use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
+use stepcast_core::strategy::Sharding;
+
+const GOLDEN: &str = include_str!("../../../../../validation/transformer/comm.json");
+
+fn split(case: &Value) -> Split {
+    let ranks = |key: &str| case[key].as_u64().unwrap_or(1);
+    Split {
+        tensor: ranks("tp"),
+        sequence_parallel: truth(case, "sp"),
+        context: ranks("cp"),
+        pipeline: ranks("pp"),
+        chunks: ranks("chunks"),
+        data: ranks("dp"),
+        expert: ranks("ep"),
+    }
+}
+
+fn collective(word: &str) -> Collective {
+    match word {
+        "all-reduce" => Collective::AllReduce,
+        "all-gather" => Collective::AllGather,
+        "reduce-scatter" => Collective::ReduceScatter,
+        "all-to-all" => Collective::AllToAll,
+        "send" => Collective::Send,
+        other => panic!("{other}"),
+    }
+}
+
+fn phase(word: &str) -> Phase {
+    match word {
+        "forward" => Phase::Forward,
+        "backward" => Phase::Backward,
+        "backward-weight" => Phase::BackwardWeight,
+        "backward-dkv" => Phase::BackwardKeyValue,
+        "recompute" => Phase::Recompute,
+        other => panic!("{other}"),
+    }
+}
+
+/// The messages are those of the case, in any order.
+#[track_caller]
+fn same(found: Vec<Message>, case: &Value) {
+    let expect = case["expect"].as_array().unwrap();
+    assert_eq!(found.len(), expect.len(), "{case}: {found:?}");
+    for message in expect {
+        let known = found.iter().find(|known| {
+            known.collective == collective(message["collective"].as_str().unwrap())
+                && message["phase"].as_str().is_none_or(|word| known.phase == phase(word))
+        });
+        let known = known.unwrap_or_else(|| panic!("{case}: no {message}"));
+        assert_eq!(
+            (known.count, known.bytes),
+            (number(message, "count"), number(message, "bytes")),
+            "{case}"
+        );
+        assert!(message["ranks"].as_u64().is_none_or(|ranks| known.ranks == ranks), "{case}");
+        near(known.wire().get(), &message["wire"], "wire");
+    }
+    near(found.iter().map(|message| message.wire().get()).sum(), &case["wire_total"], "all");
+}
+
+#[test]
+fn tensor_parallel_layers() {
+    let cases = of_kind(GOLDEN, "tp-layer");
+    assert_eq!(cases.len(), 8);
+    for case in cases {
+        let shape = shape(&case, "seq");
+        let recompute = recomputed(&case["recompute"]);
+        let found =
+            traffic::tensor_layer(&shape, &split(&case), number(&case, "micro_batch"), false, recompute);
+        same(found.collect(), &case);
+    }
+}
+
+/// Attention has its pair, routed experts none, a shared expert its own.
+#[test]
+fn experts_take_half_of_the_tensor_parallel_traffic() {
+    let split = Split { tensor: 2, ..Split::WHOLE };
+    let count = |name: &str, with_experts: bool| -> u64 {
+        let shape = stepcast_core::model::transformer::zoo::find(name).unwrap();
+        let none = stepcast_core::strategy::Recompute::None;
+        traffic::tensor_layer(&shape, &split, 1, with_experts, none).map(|message| message.count).sum()
+    };
+    assert_eq!(count("mixtral-8x7b", true), 2);
+    assert_eq!(count("deepseek-moe-16b", true), 4);
+    assert_eq!(count("deepseek-moe-16b", false), 4);
+}
+
+#[test]
+fn context_parallel_layers() {
+    let cases = of_kind(GOLDEN, "cp-layer");
+    assert_eq!(cases.len(), 6);
+    for case in cases {
+        let (shape, split) = (shape(&case, "seq"), split(&case));
+        let exchange = word(&case["exchange"]);
+        let none = stepcast_core::strategy::Recompute::None;
+        let found = traffic::context_layer(&shape, &split, number(&case, "micro_batch"), exchange, none);
+        same(found.collect(), &case);
+        let imbalance = &case["causal_imbalance"];
+        let contiguous = traffic::contiguous_imbalance(number(imbalance, "seq_used"), split.context);
+        near(contiguous, &imbalance["contiguous"], "imbalance");
+    }
+}
+
+/// Pairs of query and key by slice, counted one by one.
+#[test]
+fn slices_of_a_causal_sequence_have_the_counted_work() {
+    for (sequence, ranks) in [(48_u64, 2_u64), (96, 4), (120, 5)] {
+        let slice = sequence / (2 * ranks);
+        let work = |piece: u64| -> u64 { (piece * slice..(piece + 1) * slice).map(|query| query + 1).sum() };
+        let mean = (sequence * (sequence + 1) / 2) as f64 / ranks as f64;
+        let contiguous = (0..ranks).map(|rank| work(2 * rank) + work(2 * rank + 1)).max().unwrap();
+        let counted = contiguous as f64 / mean;
+        assert!((traffic::contiguous_imbalance(sequence, ranks) - counted).abs() < 1e-12);
+        let zigzag = (0..ranks).map(|rank| work(rank) + work(2 * ranks - 1 - rank));
+        assert!(zigzag.into_iter().all(|work| (work as f64 / mean - 1.0).abs() < 1e-12));
+    }
+}
+
+#[test]
+fn pipeline_boundaries() {
+    let cases = of_kind(GOLDEN, "pp-boundary");
+    assert_eq!(cases.len(), 6);
+    for case in cases {
+        let split = split(&case);
+        let tokens = number(&case, "seq") * number(&case, "micro_batch") / split.context;
+        let states = tokens * number(&case, "hidden") * 2;
+        let found = traffic::boundary(states, &split, truth(&case, "scatter_gather"));
+        let expect = &case["expect"];
+        assert_eq!(found.bytes, number(expect, "bytes_per_send"));
+        assert_eq!(found.gathered, number(expect, "all_gather_after"));
+        assert_eq!(found.inner_sends, number(expect, "sends_per_inner_rank_per_micro_batch"));
+        assert_eq!(found.boundaries, number(expect, "boundaries"));
+        let sent = |sends: u64| found.bytes * sends * number(&case, "micro_batches");
+        let step = &expect["sent_per_step"];
+        assert_eq!(sent(found.end_sends), number(step, "first"));
+        assert_eq!(sent(found.end_sends), number(step, "last"));
+        assert!(step["inner"].is_null() || sent(found.inner_sends) == number(step, "inner"));
+    }
+}
+
+#[test]
+fn data_parallel_steps() {
+    let cases = of_kind(GOLDEN, "dp-step");
+    assert_eq!(cases.len(), 10);
+    for case in cases {
+        let sharding = match case["scheme"].as_str().unwrap() {
+            "ddp" => Sharding::None,
+            "zero1" => Sharding::Zero1,
+            "zero2" => Sharding::Zero2,
+            "zero3" => Sharding::Zero3,
+            "fsdp-keep" => Sharding::Keep,
+            "hsdp" => Sharding::Hsdp,
+            other => panic!("{other}"),
+        };
+        let reduction =
+            Reduction { sharding, ranks: number(&case, "ranks"), copies: number(&case, "replicas") };
+        let widths =
+            Widths { gradient: number(&case, "gradient_bytes"), weight: number(&case, "weight_bytes") };
+        let m = number(&case, "micro_batches");
+        same(traffic::data_step(reduction, number(&case, "parameters"), m, widths).collect(), &case);
+    }
+}
+
+#[test]
+fn expert_parallel_layers() {
+    let cases = of_kind(GOLDEN, "ep-layer");
+    assert_eq!(cases.len(), 5);
+    for case in cases {
+        let recompute = recomputed(&case["recompute"]);
+        let shape = shape(&case, "seq");
+        let found =
+            traffic::expert_layer(&shape, &split(&case), number(&case, "micro_batch"), recompute).unwrap();
+        let (expect, skew) = (&case["expect"], case["skew"].as_f64().unwrap());
+        assert_eq!((found.count, found.bytes), (number(expect, "all_to_alls"), number(expect, "bytes_held")));
+        let each = Message { count: 1, ..found };
+        near(skew * each.wire().get(), &expect["wire_each_hottest"], "each");
+        near(skew * found.wire().get(), &expect["wire_total_hottest"], "all");
+    }
+}
+
+#[test]
+fn vocabularies() {
+    let cases = of_kind(GOLDEN, "vocabulary");
+    assert_eq!(cases.len(), 4);
+    for case in cases {
+        let (shape, split, expect) = (shape(&case, "seq"), split(&case), &case["expect"]);
+        let found = traffic::vocabulary(&shape, &split, number(&case, "tokens")).unwrap();
+        for (message, key) in
+            [(found.embedding, "embedding_forward"), (found.logits, "logits_backward"), (found.loss, "loss")]
+        {
+            assert_eq!(message.collective, collective(expect[key]["collective"].as_str().unwrap()));
+            assert_eq!(message.bytes, number(&expect[key], "bytes"));
+            assert_eq!(message.count, expect[key]["count"].as_u64().unwrap_or(1));
+        }
+        let tied = traffic::tied_gradient(&shape, &split);
+        assert_eq!(tied.map(|message| message.bytes), expect["tied_gradient"]["bytes"].as_u64());
+        assert_eq!(tied.map(|message| message.ranks), expect["tied_gradient"]["ranks"].as_u64());
+    }
+}
+
+const GROUPS: [(&str, Group); 5] = [
+    ("tp", Group::Tensor),
+    ("cp", Group::Context),
+    ("dp", Group::Data),
+    ("pp", Group::Pipeline),
+    ("dp*cp", Group::DataContext),
+];
+
+#[test]
+fn groups_sit_where_the_golden_cases_have_them() {
+    let cases = of_kind(GOLDEN, "placement");
+    assert_eq!(cases.len(), 10);
+    for case in cases {
+        for (key, group) in GROUPS {
+            let expect = &case["expect"][key];
+            let seats = Seats {
+                size: number(expect, "size"),
+                per_node: number(expect, "ranks_per_node"),
+                nodes: number(expect, "nodes"),
+            };
+            assert_eq!(group.seats(&split(&case), number(&case, "node")), seats, "{key} of {case}");
+        }
+    }
+}
+
+#[test]
+fn collectives_take_the_golden_times() {
+    let cases = of_kind(GOLDEN, "collective-time");
+    assert_eq!(cases.len(), 8);
+    for case in cases {
+        let real = |key: &str| case[key].as_f64().unwrap();
+        let links = Links {
+            within: BytesPerSec::new(real("nvlink")),
+            within_latency: Seconds::new(real("latency_nvlink")),
+            between: BytesPerSec::new(real("nic")),
+            between_latency: Seconds::new(real("latency_nic")),
+        };
+        let (size, per_node) = (number(&case, "ranks"), number(&case, "ranks_per_node"));
+        let seats = Seats { size, per_node, nodes: size / per_node };
+        let route = if case["algorithm"] == "flat" { Route::Flat } else { Route::Hierarchical };
+        let of = collective(case["collective"].as_str().unwrap());
+        let time = links.time(of, seats, Bytes::new(real("bytes")), route);
+        near(time.get(), &case["expect_seconds"], &case.to_string());
+    }
+}
+
+/// Every group, its nodes listed one by one.
+fn seats_by_listing(group: Group, split: &Split, node: u64) -> Seats {
+    let Split { tensor, context, data, pipeline, .. } = *split;
+    let rank = |[t, c, d, p]: [u64; 4]| t + tensor * (c + context * (d + data * p));
+    let mut seats = Seats { size: 0, per_node: 0, nodes: 0 };
+    let mut all: std::collections::BTreeMap<[u64; 4], Vec<u64>> = std::collections::BTreeMap::new();
+    for t in 0..tensor {
+        for c in 0..context {
+            for d in 0..data {
+                for p in 0..pipeline {
+                    // What tells a group from others of its kind.
+                    let of = match group {
+                        Group::Tensor => [0, c, d, p],
+                        Group::Context => [t, 0, d, p],
+                        Group::Data => [t, c, 0, p],
+                        Group::Pipeline => [t, c, d, 0],
+                        Group::DataContext => [t, 0, 0, p],
+                    };
+                    all.entry(of).or_default().push(rank([t, c, d, p]) / node);
+                }
+            }
+        }
+    }
+    for nodes in all.values() {
+        seats.size = nodes.len() as u64;
+        let mut distinct = nodes.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        seats.nodes = seats.nodes.max(distinct.len() as u64);
+        let most = distinct.iter().map(|node| nodes.iter().filter(|of| *of == node).count() as u64).max();
+        seats.per_node = seats.per_node.max(most.unwrap_or(0));
+    }
+    seats
+}
+
+proptest! {
+    #[test]
+    fn seats_are_those_of_a_listing(
+        tensor in 1_u64..7, context in 1_u64..5, data in 1_u64..7, pipeline in 1_u64..5, node in 1_u64..10,
+    ) {
+        let split = Split { tensor, context, data, pipeline, ..Split::WHOLE };
+        for (_, group) in GROUPS {
+            prop_assert_eq!(group.seats(&split, node), seats_by_listing(group, &split, node), "{:?}", group);
+        }
+    }
+
+    /// With one node, or with one rank on each, both routes are one ring.
+    #[test]
+    fn both_routes_agree_on_one_level(ranks in 2_u64..40, bytes in 1.0..1e10_f64, alone: bool) {
+        let links = Links {
+            within: BytesPerSec::new(2e11),
+            within_latency: Seconds::new(3e-6),
+            between: BytesPerSec::new(1.25e10),
+            between_latency: Seconds::new(12e-6),
+        };
+        let seats = match alone {
+            true => Seats { size: ranks, per_node: 1, nodes: ranks },
+            false => Seats { size: ranks, per_node: ranks, nodes: 1 },
+        };
+        for of in [Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter] {
+            let time = |route| links.time(of, seats, Bytes::new(bytes), route).get();
+            let (flat, two) = (time(Route::Flat), time(Route::Hierarchical));
+            prop_assert!((flat / two - 1.0).abs() < 1e-12, "{} {}", flat, two);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The server as a process: how it ends, and what clients who send nothing can do to it.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// A gradient takes a thousand hours, while the update thread goes round thousands of times a second.
+const ENDLESS: &str = "[model]\nzoo = \"vgg16\"\n[[cluster.workers]]\ncount = 8\ndevice = \"tesla-k80\"\n\
+    [cluster]\nnodes = { workers = 4 }\n\
+    [strategy]\narchitecture = \"all-reduce\"\nsynchronisation = \"async\"\nbatch = 4\n\
+    [methods.oyama2016]\ncompute-gradient = { each = \"0 s\", fixed = \"1000 h\" }\n\
+    [methods.simulate]\nruns = 1\nsteps = 40\nwarm-up = 10\n";
+
+struct Server {
+    process: Child,
+    host: String,
+}
+
+impl Server {
+    /// A server that may open this many files.
+    fn start(files: u32) -> Self {
+        let program = assert_cmd::cargo::cargo_bin("stepcast");
+        let mut process = Command::new("sh")
+            .args(["-c", &format!("ulimit -n {files} && exec \"$0\" serve --port 0")])
+            .arg(program)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let host = line.trim().trim_start_matches("http://").trim_end_matches('/').to_owned();
+        Self { process, host }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.host).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream
+    }
+
+    fn post(&self, path: &str, body: &str) -> TcpStream {
+        let mut stream = self.connect();
+        let (host, length) = (&self.host, body.len());
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        stream
+    }
+
+    /// Sends a signal, and how long it takes to end.
+    fn end(&mut self, signal: &str) -> Duration {
+        let since = Instant::now();
+        Command::new("kill").args([signal, &self.process.id().to_string()]).status().unwrap();
+        while self.process.try_wait().unwrap().is_none() && since.elapsed() < Duration::from_secs(60) {
+            sleep(Duration::from_millis(5));
+        }
+        since.elapsed()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has ended, unless the test has failed.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn a_signal_ends_the_server_whatever_it_does() {
+    for signal in ["-TERM", "-INT"] {
+        let mut server = Server::start(1024);
+        let scenario = serde_json::to_string(ENDLESS).unwrap();
+        let body = format!("{{\"scenario\": {scenario}, \"method\": \"simulate\"}}");
+        for _ in 0..2 {
+            let left = server.post("/api/v1/predict", &body);
+            sleep(Duration::from_millis(300));
+            drop(left);
+        }
+        let _waiting = server.post("/api/v1/predict", &body);
+        sleep(Duration::from_millis(300));
+        let took = server.end(signal);
+        assert!(took < Duration::from_secs(2), "{signal}: {took:?}");
+    }
+}
+
+#[test]
+fn idle_connections_lock_nobody_out() {
+    let mut server = Server::start(256);
+    let idle: Vec<TcpStream> = (0..400).map(|_| server.connect()).collect();
+    let mut slow = server.connect();
+    slow.write_all(b"GET / HTTP/1.1\r\nHost: localh").unwrap();
+    let mut answer = [0; 12];
+    server.post("/api/v1/scenario", "{\"scenario\": \"\"}").read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    // A head that never ends is given up.
+    let since = Instant::now();
+    let mut rest = Vec::new();
+    // It is closed, in whatever way.
+    let _ = slow.read_to_end(&mut rest);
+    assert!(since.elapsed() < Duration::from_secs(40), "{:?}", since.elapsed());
+    drop(idle);
+    server.end("-TERM");
+}

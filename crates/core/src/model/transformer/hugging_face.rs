@@ -1,0 +1,269 @@
+//! `config.json` of Hugging Face transformers: the shape of a checkpoint.
+//!
+//! Families write the same facts under different names and leave out what is usual for them; [`read`] knows those
+//! that the zoo has, by their `model_type`. Keys that say nothing about sizes are ignored.
+
+use super::{Experts, Mla, Mlp, NormKind, Transformer};
+use crate::fault::Fault;
+use serde_json::Value;
+
+/// Reads the shape of one family.
+type Reader = fn(&Config<'_>) -> Result<Transformer, Fault>;
+
+/// The families that are known, with what is usual for each.
+const FAMILIES: &[(&str, Reader)] = &[
+    ("gpt2", gpt2),
+    ("gpt_neox", gpt_neox),
+    ("bloom", bloom),
+    ("mpt", mpt),
+    ("llama", llama),
+    ("mistral", mistral),
+    ("mixtral", mixtral),
+    ("qwen2", qwen2),
+    ("qwen3", qwen3),
+    ("qwen3_moe", qwen3_moe),
+    ("gemma2", gemma2),
+    ("deepseek", deepseek),
+    ("deepseek_v2", deepseek),
+    ("deepseek_v3", deepseek_v3),
+    ("bert", bert),
+];
+
+/// The name, if the file has one, and the checked shape of the model in a `config.json`.
+pub fn read(text: &str) -> Result<(Option<String>, Transformer), Fault> {
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        Fault::new(format!("it is not JSON: {error}"), "name the `config.json` of a Hugging Face model")
+    })?;
+    let config = Config(&value);
+    let families = || FAMILIES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let kind = value.get("model_type").and_then(Value::as_str).ok_or_else(|| {
+        Fault::new("it has no `model_type`", "name the `config.json` of a Hugging Face model")
+    })?;
+    let family = FAMILIES.iter().find(|(name, _)| *name == kind).ok_or_else(|| {
+        let remedy = format!("known are {}; others can be written as `[model.transformer]`", families());
+        Fault::new(format!("the `model_type` \"{kind}\" is not known"), remedy)
+    })?;
+    let shape = (family.1)(&config)?;
+    shape.check().map_err(|fault| Fault::new(format!("{}: {}", fault.key, fault.reason), fault.remedy))?;
+    let name = value.get("_name_or_path").and_then(Value::as_str).filter(|name| !name.is_empty());
+    Ok((name.map(str::to_owned), shape))
+}
+
+/// A configuration with accessors that name the missing key.
+struct Config<'a>(&'a Value);
+
+impl Config<'_> {
+    fn number(&self, key: &str) -> Result<u64, Fault> {
+        self.given(key)?
+            .ok_or_else(|| Fault::new(format!("it has no `{key}`"), "add it, or name another file"))
+    }
+
+    /// A number that may be absent or null.
+    fn given(&self, key: &str) -> Result<Option<u64>, Fault> {
+        match self.0.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => value.as_u64().map(Some).ok_or_else(|| {
+                Fault::new(format!("`{key}` is {value}, not a whole number"), "check the file")
+            }),
+        }
+    }
+
+    fn or(&self, key: &str, usual: u64) -> Result<u64, Fault> {
+        Ok(self.given(key)?.unwrap_or(usual))
+    }
+
+    fn truth(&self, key: &str, usual: bool) -> bool {
+        self.0.get(key).and_then(Value::as_bool).unwrap_or(usual)
+    }
+
+    /// Width of a head: given, or the quotient.
+    fn head_width(&self, hidden: u64, heads: u64) -> Result<u64, Fault> {
+        match self.given("head_dim")? {
+            Some(width) => Ok(width),
+            None => quotient(hidden, heads),
+        }
+    }
+}
+
+fn quotient(hidden: u64, heads: u64) -> Result<u64, Fault> {
+    match hidden.checked_rem(heads) {
+        Some(0) => Ok(hidden / heads),
+        _ => Err(Fault::new(format!("{heads} heads do not divide the width {hidden}"), "check the file")),
+    }
+}
+
+fn gpt2(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let (hidden, heads) = (config.number("n_embd")?, config.number("n_head")?);
+    let sequence = config.or("n_positions", 1024)?;
+    let shape = gpt(config.number("n_layer")?, hidden, heads, config.number("vocab_size")?, sequence)?;
+    let mlp_width = config.or("n_inner", shape.mlp_width)?;
+    Ok(Transformer { mlp_width, tied: config.truth("tie_word_embeddings", true), ..shape })
+}
+
+/// The shape of GPT-2's kind, with heads that divide the width.
+fn gpt(layers: u64, hidden: u64, heads: u64, vocabulary: u64, sequence: u64) -> Result<Transformer, Fault> {
+    let head_width = quotient(hidden, heads)?;
+    let mlp_width = hidden.saturating_mul(4);
+    let shape = Transformer::gpt(layers, 0, heads, vocabulary, sequence);
+    Ok(Transformer { hidden, head_width, mlp_width, ..shape })
+}
+
+fn gpt_neox(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let (layers, hidden) = (config.number("num_hidden_layers")?, config.number("hidden_size")?);
+    let heads = config.number("num_attention_heads")?;
+    let sequence = config.or("max_position_embeddings", 2048)?;
+    let shape = gpt(layers, hidden, heads, config.number("vocab_size")?, sequence)?;
+    let mlp_width = config.or("intermediate_size", shape.mlp_width)?;
+    Ok(Transformer { mlp_width, positions: 0, tied: config.truth("tie_word_embeddings", false), ..shape })
+}
+
+fn bloom(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let hidden = config.given("hidden_size")?.map_or_else(|| config.number("n_embed"), Ok)?;
+    let heads = config.given("n_head")?.map_or_else(|| config.number("num_attention_heads"), Ok)?;
+    let layers = config.given("n_layer")?.map_or_else(|| config.number("num_hidden_layers"), Ok)?;
+    let sequence = config.or("seq_length", 2048)?;
+    let shape = gpt(layers, hidden, heads, config.number("vocab_size")?, sequence)?;
+    Ok(Transformer { positions: 0, embedding_norm: true, ..shape })
+}
+
+fn mpt(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let (hidden, heads) = (config.number("d_model")?, config.number("n_heads")?);
+    let sequence = config.or("max_seq_len", 2048)?;
+    let shape = gpt(config.number("n_layers")?, hidden, heads, config.number("vocab_size")?, sequence)?;
+    let ratio = config.or("expansion_ratio", 4)?;
+    let plain = config.truth("no_bias", true);
+    let alibi = config.0.get("attn_config").and_then(|attention| attention.get("alibi")?.as_bool());
+    Ok(Transformer {
+        mlp_width: hidden.saturating_mul(ratio),
+        norm: if plain { NormKind::LayerNoBias } else { NormKind::Layer },
+        bias: !plain,
+        qkv_bias: !plain,
+        positions: if alibi.unwrap_or(true) { 0 } else { sequence },
+        ..shape
+    })
+}
+
+fn llama(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let (hidden, heads) = (config.number("hidden_size")?, config.number("num_attention_heads")?);
+    let shape = Transformer {
+        hidden,
+        head_width: config.head_width(hidden, heads)?,
+        ..Transformer::llama(
+            config.number("num_hidden_layers")?,
+            0,
+            [heads, config.or("num_key_value_heads", heads)?],
+            config.number("intermediate_size")?,
+            config.number("vocab_size")?,
+            config.or("max_position_embeddings", 4096)?,
+        )
+    };
+    Ok(Transformer {
+        bias: config.truth("mlp_bias", false),
+        qkv_bias: config.truth("attention_bias", false),
+        tied: config.truth("tie_word_embeddings", false),
+        ..shape
+    })
+}
+
+fn mistral(config: &Config<'_>) -> Result<Transformer, Fault> {
+    Ok(Transformer { window: config.given("sliding_window")?, ..llama(config)? })
+}
+
+fn mixtral(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let shape = mistral(config)?;
+    let experts = Experts {
+        count: config.number("num_local_experts")?,
+        active: config.number("num_experts_per_tok")?,
+        width: shape.mlp_width,
+        shared_width: 0,
+        dense_layers: 0,
+        router_bias: false,
+    };
+    Ok(Transformer { experts: Some(experts), ..shape })
+}
+
+fn qwen2(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let window = match config.truth("use_sliding_window", false) {
+        true => config.given("sliding_window")?,
+        false => None,
+    };
+    Ok(Transformer { qkv_bias: true, window, ..llama(config)? })
+}
+
+fn qwen3(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let head_width = config.or("head_dim", 128)?;
+    Ok(Transformer { qk_norm: true, head_width, ..llama(config)? })
+}
+
+fn qwen3_moe(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let experts = Experts {
+        count: config.number("num_experts")?,
+        active: config.number("num_experts_per_tok")?,
+        width: config.number("moe_intermediate_size")?,
+        shared_width: 0,
+        dense_layers: 0,
+        router_bias: false,
+    };
+    Ok(Transformer { experts: Some(experts), ..qwen3(config)? })
+}
+
+fn gemma2(config: &Config<'_>) -> Result<Transformer, Fault> {
+    Ok(Transformer {
+        head_width: config.or("head_dim", 256)?,
+        sandwich: true,
+        tied: config.truth("tie_word_embeddings", true),
+        window: Some(config.or("sliding_window", 4096)?),
+        window_every: 2,
+        ..llama(config)?
+    })
+}
+
+/// DeepSeekMoE and V2; the latter has latent attention.
+fn deepseek(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let shape = llama(config)?;
+    let mla = match config.given("kv_lora_rank")? {
+        None => None,
+        Some(key_value_rank) => Some(Mla {
+            query_rank: config.or("q_lora_rank", 0)?,
+            key_value_rank,
+            nope: config.number("qk_nope_head_dim")?,
+            rope: config.number("qk_rope_head_dim")?,
+            value: config.number("v_head_dim")?,
+        }),
+    };
+    let width = config.number("moe_intermediate_size")?;
+    let experts = Experts {
+        count: config.number("n_routed_experts")?,
+        active: config.number("num_experts_per_tok")?,
+        width,
+        shared_width: width.saturating_mul(config.or("n_shared_experts", 0)?),
+        dense_layers: config.or("first_k_dense_replace", 0)?,
+        router_bias: false,
+    };
+    Ok(Transformer { experts: Some(experts), mla, ..shape })
+}
+
+/// The router has a value for each expert that balances the load.
+fn deepseek_v3(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let shape = deepseek(config)?;
+    let experts = shape.experts.map(|experts| Experts { router_bias: true, ..experts });
+    Ok(Transformer { experts, ..shape })
+}
+
+/// With the head for masked language modelling.
+fn bert(config: &Config<'_>) -> Result<Transformer, Fault> {
+    let (layers, hidden) = (config.number("num_hidden_layers")?, config.number("hidden_size")?);
+    let heads = config.number("num_attention_heads")?;
+    let positions = config.or("max_position_embeddings", 512)?;
+    let shape = gpt(layers, hidden, heads, config.number("vocab_size")?, positions)?;
+    Ok(Transformer {
+        mlp_width: config.or("intermediate_size", shape.mlp_width)?,
+        mlp: Mlp::Gelu,
+        token_types: config.or("type_vocab_size", 2)?,
+        embedding_norm: true,
+        final_norm: false,
+        head_transform: true,
+        causal: false,
+        ..shape
+    })
+}

@@ -1,0 +1,234 @@
+//! A transformer as a model of layers, for methods that know nothing but layers.
+//!
+//! Matrices are linear layers. What the operations of [`Op`] do not have (normalisation without a shift, grouped
+//! queries, windows, latent attention, experts) are counted layers with the same costs.
+
+use super::{Experts, Mla, Mlp, NormKind, Transformer};
+use crate::model::cost::Cost;
+use crate::model::op::{Activation, Norm, Op};
+use crate::model::shape::Misfit;
+use crate::model::{Builder, LayerId, Model, ShapeError};
+
+type Added = Result<LayerId, ShapeError>;
+
+impl Transformer {
+    /// The layers, one sample being a sequence.
+    pub fn layout(&self, mut builder: Builder) -> Result<Model, ShapeError> {
+        let b = &mut builder;
+        let mut x = self.embed(b)?;
+        for index in 0..self.layers {
+            x = self.layer(b, index, x)?;
+        }
+        if self.final_norm {
+            x = self.normalise(b, "norm", self.hidden, x)?;
+        }
+        if self.head_transform {
+            x = b.linear("head.dense", self.hidden, x)?;
+            x = b.activate("head.activation", Activation::Gelu, x)?;
+            x = self.normalise(b, "head.norm", self.hidden, x)?;
+        }
+        let output = Op::Linear { out: self.vocabulary, bias: self.head_transform, tied: self.tied };
+        b.add("output", output, &[x])?;
+        builder.finish()
+    }
+
+    fn embed(&self, b: &mut Builder) -> Added {
+        let width = self.hidden;
+        let tokens = b.input("input", &[self.sequence])?;
+        let mut x = b.add("embedding", Op::Embedding { count: self.vocabulary, width }, &[tokens])?;
+        if self.token_types > 0 {
+            let types = b.input("token_types", &[self.sequence])?;
+            let types =
+                b.add("type_embedding", Op::Embedding { count: self.token_types, width }, &[types])?;
+            x = b.add("embedding.add", Op::Add, &[x, types])?;
+        }
+        if self.positions > 0 {
+            x = b.add("positions", Op::PositionEmbedding { count: self.positions }, &[x])?;
+        }
+        match self.embedding_norm {
+            true => self.normalise(b, "embedding.norm", width, x),
+            false => Ok(x),
+        }
+    }
+
+    fn layer(&self, b: &mut Builder, index: u64, from: LayerId) -> Added {
+        let name = format!("layers.{index}");
+        let x = self.normalise(b, &format!("{name}.attention.norm"), self.hidden, from)?;
+        let x = self.attention(b, &name, index, x)?;
+        let x = self.after(b, &format!("{name}.attention.after"), x)?;
+        let middle = b.add(format!("{name}.attention.add"), Op::Add, &[x, from])?;
+        let x = self.normalise(b, &format!("{name}.mlp.norm"), self.hidden, middle)?;
+        let x = match self.experts.filter(|_| self.has_experts(index)) {
+            Some(experts) => self.experts(b, &name, experts, x)?,
+            None => self.mlp(b, &format!("{name}.mlp"), self.mlp_width, x)?,
+        };
+        let x = self.after(b, &format!("{name}.mlp.after"), x)?;
+        b.add(format!("{name}.mlp.add"), Op::Add, &[x, middle])
+    }
+
+    fn after(&self, b: &mut Builder, name: &str, from: LayerId) -> Added {
+        if self.sandwich { self.normalise(b, name, self.hidden, from) } else { Ok(from) }
+    }
+
+    fn attention(&self, b: &mut Builder, layer: &str, index: u64, from: LayerId) -> Added {
+        let name = format!("{layer}.attention");
+        let (key_width, value_width) = self.widths();
+        let [query, key, value] = match self.mla {
+            Some(mla) => self.latent(b, &name, mla, from)?,
+            None => {
+                let part = |out: u64| Op::Linear { out, bias: self.qkv_bias, tied: false };
+                let query = b.add(format!("{name}.query"), part(self.heads * key_width), &[from])?;
+                let key = b.add(format!("{name}.key"), part(self.kv_heads * key_width), &[from])?;
+                let value = b.add(format!("{name}.value"), part(self.kv_heads * value_width), &[from])?;
+                [query, key, value]
+            }
+        };
+        let query = self.head_norm(b, &format!("{name}.query.norm"), self.heads, query)?;
+        let key = self.head_norm(b, &format!("{name}.key.norm"), self.kv_heads, key)?;
+        let grouped = self.kv_heads != self.heads || self.mla.is_some();
+        let x = match (grouped, self.window_of(index)) {
+            (false, None) => {
+                let attention = Op::Attention { heads: self.heads, causal: self.causal };
+                b.add(format!("{name}.core"), attention, &[query, key, value])?
+            }
+            (_, window) => {
+                let pairs = self.pairs(window).ok_or_else(|| Misfit::overflow().at(&name))?;
+                let scores = times(&name, &[self.heads, pairs])?;
+                let cost = Cost {
+                    multiply_add: times(&name, &[2, scores, key_width + value_width])?,
+                    activation: times(&name, &[Activation::Softmax.operations(), scores])?,
+                    elementwise: scores,
+                    ..Cost::default()
+                };
+                let dims = [self.sequence, self.heads * value_width];
+                b.counted(&format!("{name}.core"), &[query, key, value], &dims, cost)?
+            }
+        };
+        let output = Op::Linear { out: self.hidden, bias: self.bias, tied: false };
+        b.add(format!("{name}.output"), output, &[x])
+    }
+
+    /// Queries, keys and values through their narrow layers.
+    fn latent(
+        &self,
+        b: &mut Builder,
+        name: &str,
+        mla: Mla,
+        from: LayerId,
+    ) -> Result<[LayerId; 3], ShapeError> {
+        let plain = |out: u64| Op::Linear { out, bias: false, tied: false };
+        let mut query = from;
+        if mla.query_rank > 0 {
+            query = b.add(format!("{name}.query.narrow"), plain(mla.query_rank), &[query])?;
+            query = self.normalise(b, &format!("{name}.query.narrow.norm"), mla.query_rank, query)?;
+        }
+        let query = b.add(format!("{name}.query"), plain(self.heads * (mla.nope + mla.rope)), &[query])?;
+        let narrow = format!("{name}.key_value.narrow");
+        let rank = mla.key_value_rank;
+        let narrow = b.add(narrow, plain(rank + mla.rope), &[from])?;
+        // The rotary part goes past the normalisation and the wide layer.
+        let name_of_part = format!("{name}.key_value.part");
+        let part = b.counted(&name_of_part, &[narrow], &[self.sequence, rank], Cost::default())?;
+        let part = self.normalise(b, &format!("{name}.key_value.narrow.norm"), rank, part)?;
+        let wide = plain(self.heads * (mla.nope + mla.value));
+        let both = b.add(format!("{name}.key_value"), wide, &[part])?;
+        let dims = |width: u64| [self.sequence, self.heads * width];
+        let key =
+            b.counted(&format!("{name}.key"), &[both, narrow], &dims(mla.nope + mla.rope), Cost::default())?;
+        let value = b.counted(&format!("{name}.value"), &[both], &dims(mla.value), Cost::default())?;
+        Ok([query, key, value])
+    }
+
+    /// Query-key pairs of one head; none if they overflow 64 bits.
+    fn pairs(&self, window: Option<u64>) -> Option<u64> {
+        let s = u128::from(self.sequence);
+        let pairs = match (window, self.causal) {
+            (Some(window), true) => {
+                let window = u128::from(window).min(s);
+                s * window - window * (window - 1) / 2
+            }
+            (Some(window), false) => s * u128::from(window).min(s),
+            (None, true) => s * (s + 1) / 2,
+            (None, false) => s * s,
+        };
+        u64::try_from(pairs).ok()
+    }
+
+    fn mlp(&self, b: &mut Builder, name: &str, width: u64, from: LayerId) -> Added {
+        let matrix = |out: u64| Op::Linear { out, bias: self.bias, tied: false };
+        let inner = match self.mlp {
+            Mlp::Gelu => {
+                let x = b.add(format!("{name}.up"), matrix(width), &[from])?;
+                b.activate(format!("{name}.activation"), Activation::Gelu, x)?
+            }
+            Mlp::Swiglu => {
+                let gate = Op::Linear { out: width, bias: false, tied: false };
+                let gate = b.add(format!("{name}.gate"), gate, &[from])?;
+                let gate = b.activate(format!("{name}.activation"), Activation::Silu, gate)?;
+                let up = b.add(format!("{name}.up"), matrix(width), &[from])?;
+                b.add(format!("{name}.product"), Op::Multiply, &[up, gate])?
+            }
+        };
+        b.add(format!("{name}.down"), matrix(self.hidden), &[inner])
+    }
+
+    /// A router, the experts as one counted layer, and the shared expert.
+    fn experts(&self, b: &mut Builder, layer: &str, experts: Experts, from: LayerId) -> Added {
+        let router = Op::Linear { out: experts.count, bias: experts.router_bias, tied: false };
+        let routed = b.add(format!("{layer}.router"), router, &[from])?;
+        let routed = b.activate(format!("{layer}.router.softmax"), Activation::Softmax, routed)?;
+        let name = format!("{layer}.experts");
+        let matrix = times(&name, &[self.mlp.matrices(), self.hidden, experts.width])?;
+        let inner = times(&name, &[experts.active, self.sequence, experts.width])?;
+        let activation = match self.mlp {
+            Mlp::Gelu => Activation::Gelu,
+            Mlp::Swiglu => Activation::Silu,
+        };
+        let biases = if self.bias { experts.count * (experts.width + self.hidden) } else { 0 };
+        let cost = Cost {
+            multiply_add: times(&name, &[2, self.sequence, experts.active, matrix])?,
+            activation: times(&name, &[activation.operations(), inner])?,
+            elementwise: times(&name, &[experts.active, self.sequence, self.hidden])?,
+            weights: times(&name, &[experts.count, matrix])?,
+            biases,
+            ..Cost::default()
+        };
+        let x = b.counted(&name, &[from, routed], &[self.sequence, self.hidden], cost)?;
+        match experts.shared_width {
+            0 => Ok(x),
+            width => {
+                let shared = self.mlp(b, &format!("{layer}.shared"), width, from)?;
+                b.add(format!("{layer}.shared.add"), Op::Add, &[x, shared])
+            }
+        }
+    }
+
+    fn normalise(&self, b: &mut Builder, name: &str, width: u64, from: LayerId) -> Added {
+        let affine = Norm::Layer { affine: true };
+        match self.norm {
+            NormKind::Layer => b.layer_norm(name, from),
+            NormKind::LayerNoBias | NormKind::Rms => {
+                let normalisation = times(name, &[affine.operations(), self.sequence, width])?;
+                let cost = Cost { normalisation, weights: width, ..Cost::default() };
+                b.counted(name, &[from], &[self.sequence, width], cost)
+            }
+        }
+    }
+
+    /// The normalisation in each head; its weights are those of one head.
+    fn head_norm(&self, b: &mut Builder, name: &str, heads: u64, from: LayerId) -> Added {
+        if !self.qk_norm {
+            return Ok(from);
+        }
+        let (width, _) = self.widths();
+        let elements = times(name, &[self.sequence, heads, width])?;
+        let normalisation = times(name, &[Norm::Layer { affine: true }.operations(), elements])?;
+        let cost = Cost { normalisation, weights: width, ..Cost::default() };
+        b.counted(name, &[from], &[self.sequence, heads * width], cost)
+    }
+}
+
+fn times(name: &str, factors: &[u64]) -> Result<u64, ShapeError> {
+    let product = factors.iter().try_fold(1_u64, |product, &factor| product.checked_mul(factor));
+    product.ok_or_else(|| Misfit::overflow().at(name))
+}

@@ -1,0 +1,235 @@
+//! Transformers by their shape: layers, widths, heads, experts, vocabulary.
+//!
+//! A [`Transformer`] is plain data. It comes from the zoo ([`zoo`]), from a `[model.transformer]` table
+//! ([`TransformerSection`]) or from a `config.json` of Hugging Face ([`hugging_face`]). [`Transformer::parts`] counts
+//! its parameters exactly, and by the way in which parallelism divides them. [`Transformer::layout`] lays it out as a
+//! [`Model`](super::Model), so that every method for data-parallel training takes it like any other network.
+//!
+//! Encoders with cross-attention (T5) and patches of images (ViT) have no words here; the layered zoo has ViT.
+
+pub mod hugging_face;
+mod layout;
+mod parts;
+mod section;
+#[cfg(test)]
+mod tests;
+pub mod zoo;
+
+pub use parts::{LayerParts, Parameters, Part, Parts};
+pub use section::{ExpertsSection, MlaSection, TransformerSection};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The shape of a transformer. All widths are numbers of elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transformer {
+    /// Layers.
+    pub layers: u64,
+    /// Width between layers.
+    pub hidden: u64,
+    /// Query heads.
+    pub heads: u64,
+    /// Key-value heads: as many as query heads, or fewer (grouped queries), or 1 (multi-query).
+    pub kv_heads: u64,
+    /// Width of a head.
+    pub head_width: u64,
+    /// Inner width of the MLP of a dense layer.
+    pub mlp_width: u64,
+    /// Kind of the MLP.
+    pub mlp: Mlp,
+    /// Rows of the embedding and of the output layer.
+    pub vocabulary: u64,
+    /// Tokens of one sample.
+    pub sequence: u64,
+    /// Kind of normalisation.
+    pub norm: NormKind,
+    /// Whether each half of a layer also normalises its output (Gemma 2).
+    pub sandwich: bool,
+    /// Whether a normalisation follows the last layer; not where normalisation comes after each half (BERT).
+    pub final_norm: bool,
+    /// Whether the output projection and the MLP have biases.
+    pub bias: bool,
+    /// Whether queries, keys and values have biases.
+    pub qkv_bias: bool,
+    /// Whether queries and keys are normalised in each head (Qwen 3).
+    pub qk_norm: bool,
+    /// Learned positions; 0 for rotary positions and for biases of attention.
+    pub positions: u64,
+    /// Rows of a table of token types (BERT).
+    pub token_types: u64,
+    /// Whether the embedding is normalised (BERT, BLOOM).
+    pub embedding_norm: bool,
+    /// Whether the output layer shares the weight of the embedding.
+    pub tied: bool,
+    /// Whether a dense layer with a normalisation, and a bias of the logits, precede the loss (BERT).
+    pub head_transform: bool,
+    /// Whether a query sees only keys up to its own position.
+    pub causal: bool,
+    /// Number of keys that a query sees, itself included, in layers with a window.
+    pub window: Option<u64>,
+    /// One layer of so many has the window; 1 for all.
+    pub window_every: u64,
+    /// Experts in place of the MLP.
+    pub experts: Option<Experts>,
+    /// Multi-head latent attention (DeepSeek).
+    pub mla: Option<Mla>,
+}
+
+/// The MLP of a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mlp {
+    /// Two matrices around a non-linearity.
+    Gelu,
+    /// Three matrices: a gate, a factor and the way back; also with GELU in the gate.
+    Swiglu,
+}
+
+impl Mlp {
+    /// Matrices of hidden × inner width.
+    pub const fn matrices(self) -> u64 {
+        match self {
+            Self::Gelu => 2,
+            Self::Swiglu => 3,
+        }
+    }
+}
+
+/// Normalisation over the hidden width.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NormKind {
+    /// With scale and shift.
+    Layer,
+    /// LayerNorm with a scale only (MPT).
+    LayerNoBias,
+    /// Root mean square, with a scale.
+    Rms,
+}
+
+impl NormKind {
+    /// Parameters for each element of the width.
+    pub const fn parameters(self) -> u64 {
+        match self {
+            Self::Layer => 2,
+            Self::LayerNoBias | Self::Rms => 1,
+        }
+    }
+}
+
+/// Layers whose MLP is a choice of experts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Experts {
+    /// Routed experts in a layer.
+    pub count: u64,
+    /// Routed experts that a token visits.
+    pub active: u64,
+    /// Inner width of one expert.
+    pub width: u64,
+    /// Inner width of all shared experts together; 0 for none.
+    pub shared_width: u64,
+    /// First layers that keep a dense MLP, of the width `mlp_width`.
+    pub dense_layers: u64,
+    /// Whether the router adds a value for each expert (DeepSeek V3).
+    pub router_bias: bool,
+}
+
+/// Multi-head latent attention: keys and values, and perhaps queries, pass through a narrow layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mla {
+    /// Width that queries pass through; 0 if they come directly from the hidden width.
+    pub query_rank: u64,
+    /// Width that keys and values pass through.
+    pub key_value_rank: u64,
+    /// Part of a head's query and key without positions.
+    pub nope: u64,
+    /// Part of a head's query and key with rotary positions; its key is shared by all heads.
+    pub rope: u64,
+    /// Width of a head's value.
+    pub value: u64,
+}
+
+impl Transformer {
+    /// A decoder in the manner of GPT-2: learned positions, LayerNorm, biases, GELU of four times the width, tied.
+    pub const fn gpt(layers: u64, hidden: u64, heads: u64, vocabulary: u64, sequence: u64) -> Self {
+        Self {
+            layers,
+            hidden,
+            heads,
+            kv_heads: heads,
+            head_width: match hidden.checked_div(heads) {
+                Some(width) => width,
+                None => 0,
+            },
+            mlp_width: 4 * hidden,
+            mlp: Mlp::Gelu,
+            vocabulary,
+            sequence,
+            norm: NormKind::Layer,
+            sandwich: false,
+            final_norm: true,
+            bias: true,
+            qkv_bias: true,
+            qk_norm: false,
+            positions: sequence,
+            token_types: 0,
+            embedding_norm: false,
+            tied: true,
+            head_transform: false,
+            causal: true,
+            window: None,
+            window_every: 1,
+            experts: None,
+            mla: None,
+        }
+    }
+
+    /// A decoder in the manner of Llama: rotary positions, RMSNorm, no biases, SwiGLU, an output layer of its own.
+    pub const fn llama(
+        layers: u64,
+        hidden: u64,
+        [heads, kv_heads]: [u64; 2],
+        mlp_width: u64,
+        vocabulary: u64,
+        sequence: u64,
+    ) -> Self {
+        Self {
+            kv_heads,
+            mlp_width,
+            mlp: Mlp::Swiglu,
+            norm: NormKind::Rms,
+            bias: false,
+            qkv_bias: false,
+            positions: 0,
+            tied: false,
+            ..Self::gpt(layers, hidden, heads, vocabulary, sequence)
+        }
+    }
+
+    /// Width of a head's query and key, and of its value.
+    pub const fn widths(&self) -> (u64, u64) {
+        match self.mla {
+            Some(mla) => (mla.nope + mla.rope, mla.value),
+            None => (self.head_width, self.head_width),
+        }
+    }
+
+    /// Number of layers with experts; they are the last ones.
+    pub const fn expert_layers(&self) -> u64 {
+        match self.experts {
+            Some(experts) => self.layers.saturating_sub(experts.dense_layers),
+            None => 0,
+        }
+    }
+
+    /// Whether the layer at `index` has experts.
+    pub fn has_experts(&self, index: u64) -> bool {
+        index >= self.layers - self.expert_layers()
+    }
+
+    /// The window of the layer at `index`.
+    pub fn window_of(&self, index: u64) -> Option<u64> {
+        self.window.filter(|_| index.is_multiple_of(self.window_every.max(1)))
+    }
+}

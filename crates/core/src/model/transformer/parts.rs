@@ -1,0 +1,269 @@
+//! Exact numbers of parameters, part by part, and by the way in which parallelism divides them.
+
+use super::{Experts, Transformer};
+use std::ops::{Add, AddAssign};
+
+/// Parameters by the way in which ranks divide them.
+///
+/// Query, MLP and vocabulary matrices with their column biases are divided by tensor parallelism; norms, row biases,
+/// routers, positions and the narrow layers of latent attention are on every rank. A rank holds whole key-value
+/// heads, at least one, so that its part is larger than the quotient if there are fewer heads than ranks. Experts
+/// are divided by expert parallelism alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Parameters {
+    /// Divided by tensor parallelism.
+    pub tensor: u64,
+    /// Of the key-value heads, divided by tensor parallelism up to their number.
+    pub key_value: u64,
+    /// Of the routed experts, divided by expert parallelism.
+    pub expert: u64,
+    /// On every rank.
+    pub every: u64,
+}
+
+impl Parameters {
+    const NONE: Self = Self { tensor: 0, key_value: 0, expert: 0, every: 0 };
+
+    /// All parameters.
+    pub const fn total(&self) -> u64 {
+        self.tensor + self.key_value + self.expert + self.every
+    }
+
+    /// Parameters of one rank without those of its experts, for `ranks` tensor-parallel ranks of `kv_heads` heads.
+    pub const fn dense_shard(&self, ranks: u64, kv_heads: u64) -> u64 {
+        let heads = kv_heads.div_ceil(ranks);
+        self.tensor.div_ceil(ranks) + self.key_value / kv_heads * heads + self.every
+    }
+
+    /// Parameters of one rank's experts, for `ranks` expert-parallel ranks.
+    pub const fn expert_shard(&self, ranks: u64) -> u64 {
+        self.expert / ranks
+    }
+
+    /// So many times these parameters.
+    #[must_use]
+    pub const fn times(self, count: u64) -> Self {
+        Self {
+            tensor: self.tensor * count,
+            key_value: self.key_value * count,
+            expert: self.expert * count,
+            every: self.every * count,
+        }
+    }
+}
+
+impl Add for Parameters {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            tensor: self.tensor + other.tensor,
+            key_value: self.key_value + other.key_value,
+            expert: self.expert + other.expert,
+            every: self.every + other.every,
+        }
+    }
+}
+
+impl AddAssign for Parameters {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl std::iter::Sum for Parameters {
+    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
+        parts.fold(Self::NONE, Add::add)
+    }
+}
+
+/// One part of a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// What it is called.
+    pub name: &'static str,
+    /// Its parameters.
+    pub parameters: Parameters,
+}
+
+/// The parts of one layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayerParts {
+    /// The parts in the order of computation; none of them is empty.
+    pub parts: Vec<Part>,
+}
+
+impl LayerParts {
+    /// All parameters of the layer.
+    pub fn parameters(&self) -> Parameters {
+        self.parts.iter().map(|part| part.parameters).sum()
+    }
+}
+
+/// The parts of a transformer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parts {
+    /// Tokens, positions, token types, and their normalisation.
+    pub embedding: Parameters,
+    /// A layer with a dense MLP, and how many there are.
+    pub dense: (LayerParts, u64),
+    /// A layer with experts, and how many there are.
+    pub expert: (LayerParts, u64),
+    /// The normalisation after the last layer.
+    pub final_norm: Parameters,
+    /// The output layer; without the matrix if it is the embedding's.
+    pub output: Parameters,
+}
+
+impl Parts {
+    /// All parameters.
+    pub fn total(&self) -> u64 {
+        self.embedding.total() + self.layers() + self.final_norm.total() + self.output.total()
+    }
+
+    /// The parameters of all layers.
+    pub fn layers(&self) -> u64 {
+        let of = |(layer, count): &(LayerParts, u64)| layer.parameters().total() * count;
+        of(&self.dense) + of(&self.expert)
+    }
+}
+
+impl Transformer {
+    /// The parts with their parameters.
+    pub fn parts(&self) -> Parts {
+        Parts {
+            embedding: self.embedding_parameters(),
+            dense: (self.layer_parts(false), self.layers - self.expert_layers()),
+            expert: (self.layer_parts(true), self.expert_layers()),
+            final_norm: self.final_norm_parameters(),
+            output: self.output_parameters(),
+        }
+    }
+
+    /// All parameters.
+    pub fn parameters(&self) -> u64 {
+        self.parts().total()
+    }
+
+    /// Parameters that one token uses: all but those of the experts it does not visit.
+    pub fn active_parameters(&self) -> u64 {
+        let idle = self.experts.map_or(0, |experts| {
+            (experts.count - experts.active) * self.mlp_matrices(experts.width) * self.expert_layers()
+        });
+        self.parameters() - idle
+    }
+
+    /// Tokens, positions, token types, and their normalisation.
+    pub fn embedding_parameters(&self) -> Parameters {
+        let norm = if self.embedding_norm { self.norm_parameters() } else { 0 };
+        Parameters {
+            tensor: self.vocabulary * self.hidden,
+            every: (self.positions + self.token_types) * self.hidden + norm,
+            ..Parameters::NONE
+        }
+    }
+
+    /// The normalisation after the last layer.
+    pub fn final_norm_parameters(&self) -> Parameters {
+        Parameters { every: if self.final_norm { self.norm_parameters() } else { 0 }, ..Parameters::NONE }
+    }
+
+    /// The output layer; without the matrix if it is the embedding's.
+    pub fn output_parameters(&self) -> Parameters {
+        let matrix = if self.tied { 0 } else { self.vocabulary * self.hidden };
+        let (dense, bias) = match self.head_transform {
+            true => (self.hidden * self.hidden + self.hidden + self.norm_parameters(), self.vocabulary),
+            false => (0, 0),
+        };
+        Parameters { tensor: matrix + bias, every: dense, ..Parameters::NONE }
+    }
+
+    /// The parts of a layer, with experts or without.
+    pub fn layer_parts(&self, with_experts: bool) -> LayerParts {
+        let norms = if self.sandwich { 4 } else { 2 };
+        let norms = Part {
+            name: "norms",
+            parameters: Parameters { every: norms * self.norm_parameters(), ..Parameters::NONE },
+        };
+        let mut parts = vec![norms];
+        parts.extend(self.attention_parts());
+        match self.experts.filter(|_| with_experts) {
+            Some(experts) => parts.extend(self.expert_parts(experts)),
+            None => parts.push(Part { name: "mlp", parameters: self.mlp_parameters(self.mlp_width) }),
+        }
+        parts.retain(|part| part.parameters.total() > 0);
+        LayerParts { parts }
+    }
+
+    /// Parameters of a layer, with experts or without.
+    pub fn layer_parameters(&self, with_experts: bool) -> Parameters {
+        self.layer_parts(with_experts).parameters()
+    }
+
+    fn norm_parameters(&self) -> u64 {
+        self.norm.parameters() * self.hidden
+    }
+
+    fn attention_parts(&self) -> [Part; 4] {
+        let (key, value) = self.widths();
+        let bias = u64::from(self.qkv_bias);
+        let none = Parameters::NONE;
+        let (query, key_value) = match self.mla {
+            Some(mla) => {
+                let out = self.heads * key;
+                let query = match mla.query_rank {
+                    0 => Parameters { tensor: self.hidden * out, ..none },
+                    rank => Parameters { tensor: rank * out, every: self.hidden * rank + rank, ..none },
+                };
+                let rank = mla.key_value_rank;
+                let narrow = self.hidden * (rank + mla.rope) + rank;
+                let wide = rank * self.heads * (mla.nope + value);
+                (query, Parameters { tensor: wide, every: narrow, ..none })
+            }
+            None => {
+                let width = |heads: u64| self.head_width * heads * (self.hidden + bias);
+                let query = Parameters { tensor: width(self.heads), ..none };
+                (query, Parameters { key_value: 2 * width(self.kv_heads), ..none })
+            }
+        };
+        let qk_norm = if self.qk_norm { 2 * key } else { 0 };
+        let bias = if self.bias { self.hidden } else { 0 };
+        let output = Parameters { tensor: self.heads * value * self.hidden, every: bias, ..none };
+        [
+            Part { name: "query", parameters: query },
+            Part { name: "key and value", parameters: key_value },
+            Part { name: "norms of query and key", parameters: Parameters { every: qk_norm, ..none } },
+            Part { name: "attention output", parameters: output },
+        ]
+    }
+
+    fn expert_parts(&self, experts: Experts) -> [Part; 3] {
+        let bias = if experts.router_bias { experts.count } else { 0 };
+        let router = self.hidden * experts.count + bias;
+        let routed = experts.count * self.mlp_matrices(experts.width);
+        let shared = match experts.shared_width {
+            0 => Parameters::NONE,
+            width => self.mlp_parameters(width),
+        };
+        [
+            Part { name: "router", parameters: Parameters { every: router, ..Parameters::NONE } },
+            Part { name: "experts", parameters: Parameters { expert: routed, ..Parameters::NONE } },
+            Part { name: "shared expert", parameters: shared },
+        ]
+    }
+
+    /// An MLP with its biases.
+    fn mlp_parameters(&self, width: u64) -> Parameters {
+        let bias = u64::from(self.bias);
+        Parameters {
+            tensor: self.mlp.matrices() * self.hidden * width + bias * width,
+            every: bias * self.hidden,
+            ..Parameters::NONE
+        }
+    }
+
+    /// An expert's MLP, all of it on one rank.
+    fn mlp_matrices(&self, width: u64) -> u64 {
+        self.mlp_parameters(width).total()
+    }
+}

@@ -1,0 +1,118 @@
+//! What only a transformer split over many devices has: tokens, utilisation, stages, memory.
+
+use super::Part;
+use crate::quantity::{Bytes, InBaseUnits, Seconds};
+use crate::strategy::{Mask, ScheduleKind};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_with::serde_as;
+
+/// A transformer's step.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct SplitReport {
+    /// Tokens that all devices process in a second.
+    pub tokens_per_s: f64,
+    /// The same for each device.
+    pub tokens_per_s_per_device: f64,
+    /// Operations that the model needs, as a share of the peak rate of all devices.
+    pub mfu: f64,
+    /// Operations with recomputation, as a share of the peak rate of all devices.
+    pub hfu: f64,
+    /// Pairs of query and key that both count.
+    pub mask: Mask,
+    /// Share of the time of all stages, until the last backward pass, without computing or communicating.
+    pub bubble: f64,
+    /// Replicas.
+    pub data: u64,
+    /// Micro-batches of a replica.
+    pub micro_batches: u64,
+    /// Order of operations of a stage.
+    pub schedule: ScheduleKind,
+    /// Communication that computing waits for on the slowest stage, by kind.
+    pub exposed: Vec<Part>,
+    /// The stages.
+    pub stages: Vec<StageReport>,
+    /// What the fullest stage needs.
+    pub memory: MemoryReport,
+}
+
+/// One rank of a pipeline stage.
+#[serde_as]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct StageReport {
+    /// Its layers, over all chunks.
+    pub layers: u64,
+    /// Parameters before sharding.
+    pub parameters: u64,
+    /// Forward pass of a micro-batch, over all chunks.
+    #[serde(rename = "forward_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub forward: Seconds,
+    /// Backward pass of a micro-batch, over all chunks, with recomputation.
+    #[serde(rename = "backward_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub backward: Seconds,
+    /// End of its last backward pass.
+    #[serde(rename = "end_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub end: Seconds,
+    /// Micro-batches in flight; with several chunks, chunks of them.
+    pub in_flight: u64,
+    /// What one of its ranks holds.
+    pub memory: StageMemory,
+}
+
+/// What one rank holds, by kind.
+#[serde_as]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
+pub struct StageMemory {
+    /// Weights.
+    #[serde_as(as = "InBaseUnits")]
+    pub weights: Bytes,
+    /// Gradients.
+    #[serde_as(as = "InBaseUnits")]
+    pub gradients: Bytes,
+    /// Optimiser states.
+    #[serde_as(as = "InBaseUnits")]
+    pub optimiser: Bytes,
+    /// Activations of the layers.
+    #[serde_as(as = "InBaseUnits")]
+    pub activations: Bytes,
+    /// Working sets: of a recomputed layer, of gathered weights, of the embedding and of the output layer.
+    #[serde_as(as = "InBaseUnits")]
+    pub working: Bytes,
+    /// All of it.
+    #[serde_as(as = "InBaseUnits")]
+    pub total: Bytes,
+}
+
+/// Whether a plan fits into the devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Also with what the allocator may lose.
+    Fits,
+    /// Only if the allocator loses little.
+    MayNotFit,
+    /// Not even without losses.
+    DoesNotFit,
+}
+
+/// What the fullest stage needs.
+#[serde_as]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
+pub struct MemoryReport {
+    /// The fullest stage.
+    pub stage: usize,
+    /// Tensors and reserved memory.
+    #[serde_as(as = "InBaseUnits")]
+    pub least: Bytes,
+    /// The same with what the allocator may lose.
+    #[serde_as(as = "InBaseUnits")]
+    pub most: Bytes,
+    /// Memory of the smallest device.
+    #[serde_as(as = "InBaseUnits")]
+    pub capacity: Bytes,
+    /// Whether it fits.
+    pub verdict: Verdict,
+}

@@ -1,0 +1,212 @@
+//! Whether a plan divides a transformer over a number of ranks. Keys of faults are relative to the plan.
+
+use super::{ContextExchange, Plan, ScheduleKind, Sharding};
+use crate::fault::Fault;
+use crate::model::transformer::Transformer;
+
+/// What a plan leaves open, derived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Division {
+    /// Replicas.
+    pub data: u64,
+    /// Micro-batches of a replica in a step.
+    pub micro_batches: u64,
+    /// Sequences of a step.
+    pub global_batch: u64,
+}
+
+impl Plan {
+    /// Checks the plan for a transformer on `workers` ranks, and derives what it leaves open.
+    pub fn divide(&self, shape: &Transformer, workers: u64) -> Result<Division, Fault> {
+        self.check_heads(shape)?;
+        self.check_stages(shape)?;
+        self.check_context(shape)?;
+        let data = self.replicas(workers)?;
+        self.check_experts(shape, data)?;
+        self.check_sharding(data)?;
+        let (global_batch, micro_batches) = self.batches(data)?;
+        self.check_micro_batches(micro_batches)?;
+        Ok(Division { data, micro_batches, global_batch })
+    }
+
+    fn check_heads(&self, shape: &Transformer) -> Result<(), Fault> {
+        let (t, heads, kv_heads) = (self.tensor, shape.heads, shape.kv_heads);
+        let fits =
+            |t: &u64| heads.is_multiple_of(*t) && (kv_heads.is_multiple_of(*t) || t.is_multiple_of(kv_heads));
+        if fits(&t) {
+            return Ok(());
+        }
+        let reason = match heads.is_multiple_of(t) {
+            false => format!("{t} tensor-parallel ranks do not divide {heads} heads"),
+            true => {
+                format!("{t} tensor-parallel ranks and {kv_heads} key-value heads do not divide each other")
+            }
+        };
+        Err(Fault::in_key("tensor", reason, format!("use {}", choices((1..=heads).filter(fits)))))
+    }
+
+    fn check_stages(&self, shape: &Transformer) -> Result<(), Fault> {
+        let (p, v, layers) = (self.pipeline, self.virtual_stages, shape.layers);
+        let kind = self.schedule_kind();
+        let has_chunks = matches!(
+            kind,
+            ScheduleKind::Interleaved
+                | ScheduleKind::InterleavedZeroBubble
+                | ScheduleKind::LoopedBfs
+                | ScheduleKind::Zbv
+        );
+        if kind == ScheduleKind::Zbv && v != 2 {
+            let reason = format!("`zbv` has two chunks on each stage, not {v}");
+            return Err(Fault::in_key("virtual-stages", reason, "use `virtual-stages = 2`"));
+        }
+        if v > 1 && !has_chunks {
+            let reason = format!("`{kind}` has one chunk on each stage, not {v}");
+            let remedy = "use `schedule = \"interleaved\"`, or `virtual-stages = 1`";
+            return Err(Fault::in_key("virtual-stages", reason, remedy));
+        }
+        let places = p.saturating_mul(v);
+        if let Some(given) = &self.stage_layers {
+            if given.len() as u64 != places {
+                let reason = format!("{} numbers are given for {places} virtual stages", given.len());
+                return Err(Fault::in_key("stage-layers", reason, "give one for each virtual stage"));
+            }
+            let sum = given.iter().fold(0_u64, |sum, &count| sum.saturating_add(count));
+            if sum != layers {
+                let reason = format!("they make up {sum} layers, and the model has {layers}");
+                return Err(Fault::in_key("stage-layers", reason, "give numbers that add up"));
+            }
+        } else if !layers.is_multiple_of(places) {
+            let what = if v > 1 { "virtual stages" } else { "stages" };
+            let fits = |p: &u64| layers.is_multiple_of(p.saturating_mul(v));
+            let reason = format!("{places} {what} do not divide {layers} layers");
+            let list = choices((1..=layers).filter(fits));
+            let remedy = format!("use {list}, or give the layers of every stage in `stage-layers`");
+            return Err(Fault::in_key("pipeline", reason, remedy));
+        }
+        Ok(())
+    }
+
+    fn check_context(&self, shape: &Transformer) -> Result<(), Fault> {
+        let (c, sequence) = (self.context, shape.sequence);
+        if !sequence.is_multiple_of(c) {
+            let reason = format!("{c} context-parallel ranks do not divide {sequence} tokens");
+            return Err(Fault::in_key("context", reason, "use a divisor of the sequence"));
+        }
+        let heads = shape.heads / self.tensor;
+        if self.context_exchange == ContextExchange::AllToAll && !heads.is_multiple_of(c) {
+            let reason = format!("{c} ranks cannot exchange the {heads} heads of a tensor-parallel rank");
+            let remedy = "use a divisor of these heads, or `context-exchange = \"ring\"`";
+            return Err(Fault::in_key("context", reason, remedy));
+        }
+        Ok(())
+    }
+
+    /// The replicas: all workers that the other kinds leave.
+    fn replicas(&self, workers: u64) -> Result<u64, Fault> {
+        let inner = self.tensor.saturating_mul(self.context).saturating_mul(self.pipeline);
+        let product =
+            format!("tensor {} × context {} × pipeline {}", self.tensor, self.context, self.pipeline);
+        match self.data {
+            Some(data) if inner.saturating_mul(data) != workers => {
+                let wanted = inner.saturating_mul(data);
+                let reason =
+                    format!("{product} × data {data} is {wanted}, and the cluster has {workers} workers");
+                Err(Fault::in_key("data", reason, format!("use {wanted} workers, or leave `data` out")))
+            }
+            Some(data) => Ok(data),
+            None if workers == 0 || !workers.is_multiple_of(inner) => {
+                let reason = format!("{product} is {inner}, which does not divide {workers} workers");
+                let key = if self.pipeline > 1 { "pipeline" } else { "tensor" };
+                Err(Fault::in_key(
+                    key,
+                    reason,
+                    format!("use a multiple of {inner} workers, or another split"),
+                ))
+            }
+            None => Ok(workers / inner),
+        }
+    }
+
+    fn check_experts(&self, shape: &Transformer, data: u64) -> Result<(), Fault> {
+        let x = self.expert;
+        let wrong = |reason: String, remedy: String| Err(Fault::in_key("expert", reason, remedy));
+        let Some(experts) = shape.experts else {
+            return match x {
+                1 => Ok(()),
+                _ => wrong("the model has no experts".to_owned(), "use `expert = 1`".to_owned()),
+            };
+        };
+        let ranks = self.tensor * self.context * data;
+        let fits = |x: &u64| experts.count.is_multiple_of(*x) && ranks.is_multiple_of(*x);
+        if fits(&x) {
+            return Ok(());
+        }
+        let remedy = format!("use {}", choices((1..=experts.count).filter(fits)));
+        match experts.count.is_multiple_of(x) {
+            false => wrong(format!("{x} ranks do not divide {} experts", experts.count), remedy),
+            true => wrong(format!("{x} does not divide tensor × context × data = {ranks} ranks"), remedy),
+        }
+    }
+
+    fn check_sharding(&self, data: u64) -> Result<(), Fault> {
+        let replicas = data * self.context;
+        match (self.sharding, self.sharding_group) {
+            (Sharding::Hsdp, None) => {
+                let reason = "`hsdp` needs the size of its groups";
+                Err(Fault::in_key("sharding", reason, "add `sharding-group = 8`"))
+            }
+            (Sharding::Hsdp, Some(group)) if !replicas.is_multiple_of(group) => {
+                let reason =
+                    format!("groups of {group} do not divide {replicas} ranks with the same weights");
+                Err(Fault::in_key("sharding-group", reason, "use a divisor of them"))
+            }
+            (Sharding::Hsdp, Some(_)) | (_, None) => Ok(()),
+            (sharding, Some(_)) => {
+                let reason = format!("`{sharding}` shards over all replicas");
+                Err(Fault::in_key("sharding-group", reason, "remove it, or use `sharding = \"hsdp\"`"))
+            }
+        }
+    }
+
+    /// Sequences of a step, and micro-batches of a replica.
+    fn batches(&self, data: u64) -> Result<(u64, u64), Fault> {
+        let each = data.saturating_mul(self.micro_batch);
+        let Some(global) = self.global_batch else {
+            return Ok((each.saturating_mul(self.pipeline), self.pipeline));
+        };
+        if !global.is_multiple_of(each) {
+            let reason = format!(
+                "{data} replicas × micro-batch {} = {each} does not divide {global} sequences",
+                self.micro_batch
+            );
+            let below = global / each * each;
+            let near = if below > 0 { format!("{below} or {}", below + each) } else { each.to_string() };
+            return Err(Fault::in_key("global-batch", reason, format!("use a multiple, such as {near}")));
+        }
+        Ok((global, global / each))
+    }
+
+    /// Interleaved schedules take whole groups of micro-batches (Megatron-LM).
+    fn check_micro_batches(&self, micro_batches: u64) -> Result<(), Fault> {
+        let kind = self.schedule_kind();
+        let grouped = matches!(kind, ScheduleKind::Interleaved | ScheduleKind::InterleavedZeroBubble);
+        let (p, m) = (self.pipeline, micro_batches);
+        if grouped && p > 1 && !m.is_multiple_of(p) {
+            let reason = format!("`{kind}` takes micro-batches in groups of {p}, and a replica has {m}");
+            let remedy = format!("choose `global-batch` so that a replica has a multiple of {p}, or `1f1b`");
+            return Err(Fault::in_key("schedule", reason, remedy));
+        }
+        Ok(())
+    }
+}
+
+/// "1, 2, 4 or 8".
+fn choices(numbers: impl Iterator<Item = u64>) -> String {
+    /// More are not helpful.
+    const MOST: usize = 12;
+    let mut numbers: Vec<String> = numbers.take(MOST).map(|number| number.to_string()).collect();
+    match (numbers.pop(), numbers.is_empty()) {
+        (Some(last), false) => format!("{} or {last}", numbers.join(", ")),
+        (last, _) => last.unwrap_or_default(),
+    }
+}

@@ -1,0 +1,119 @@
+//! Plans: how a transformer is split over ranks.
+//!
+//! [`Plan`] holds the keys of `[strategy.plan]`. [`Plan::divide`] checks them against a transformer and a number of
+//! ranks, and derives what they leave open.
+
+mod check;
+mod choices;
+mod overlap;
+#[cfg(test)]
+mod tests;
+
+pub use check::Division;
+pub use choices::{Attention, ContextExchange, Mask, Recompute, ScheduleKind, Sharding, States};
+pub use overlap::{OverlapPreset, Overlaps};
+
+use crate::fault::Fault;
+use crate::keys::{Check, keys, plain, section_of};
+use crate::quantity::Bytes;
+
+/// Largest number of ranks of one kind.
+const MOST: u64 = 1_000_000;
+
+/// Bytes of a logit that are kept: 32-bit logits alone (Korthikanti 2022, Megatron's fused loss).
+const LOGIT: u64 = 4;
+
+/// Share of all tensors that the allocator loses between them, assumed; an input, because no measurement is general.
+const FRAGMENTATION: f64 = 0.05;
+
+/// Context of the device, buffers of the communication library and workspaces, assumed.
+const RESERVED: Bytes = Bytes::new(2.0 * (1_u64 << 30) as f64);
+
+plain!(Vec<u64>, "list of integers");
+plain!(Vec<Recompute>, "list of strings");
+
+keys! {
+    /// How a transformer is split over ranks.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Plan;
+    /// `[strategy.plan]`: how a transformer is split.
+    section PlanSection, missing |key| Fault::new(format!("the plan has no `{key}`"), format!("add `{key}`"));
+    before {}
+    keys {
+        /// Ranks that divide every matrix.
+        tensor: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 8"), Resolved;
+        /// Whether tensor-parallel ranks divide norms and dropout by tokens.
+        sequence_parallel: bool => bool, default(false), Check::Any, Resolved;
+        /// Ranks that divide every sequence.
+        context: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 2"), Resolved;
+        /// How context-parallel ranks exchange keys and values: `"ring"`, `"all-gather"` or `"all-to-all"`.
+        context_exchange: ContextExchange => ContextExchange, default(ContextExchange::Ring), Check::Any, Resolved;
+        /// Stages of layers.
+        pipeline: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 4"), Resolved;
+        /// Chunks of layers on each stage.
+        virtual_stages: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 2"), Resolved;
+        /// Layers of every virtual stage, in order.
+        stage_layers: Vec<u64> => Vec<u64>, optional("equal shares"), Check::Any, Resolved;
+        /// Order of operations of a stage: `"gpipe"`, `"1f1b"`, `"interleaved"`, `"zb-h1"`, `"looped-bfs"`,
+        /// `"interleaved-zero-bubble"` or `"zbv"`.
+        schedule: ScheduleKind => ScheduleKind, optional("`\"1f1b\"`, or `\"interleaved\"` with `virtual-stages`"), Check::Any, Resolved;
+        /// Ranks that divide experts, taken from those of tensor, context and data parallelism.
+        expert: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 8"), Resolved;
+        /// Visits of the busiest expert rank against the mean.
+        expert_skew: f64 => f64, default(1.0), Check::Positive("a factor such as 1.2"), Resolved;
+        /// Replicas.
+        data: u64 => u64, optional("all workers that the other kinds leave"), Check::Between(1, MOST, "a number such as 8"), Resolved;
+        /// What replicas hold only a part of: `"none"`, `"zero-1"`, `"zero-2"`, `"zero-3"`, `"fsdp-keep"` or `"hsdp"`.
+        sharding: Sharding => Sharding, default(Sharding::None), Check::Any, Resolved;
+        /// Ranks of one group of `"hsdp"`.
+        sharding_group: u64 => u64, optional("–"), Check::Between(2, MOST, "a number such as 8"), Resolved;
+        /// Sequences of a micro-batch.
+        micro_batch: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 1"), Resolved;
+        /// Sequences of a step.
+        global_batch: u64 => u64, optional("as many micro-batches as stages, on every replica"), Check::Between(1, 1_000_000_000, "a number such as 1024"), Resolved;
+        /// What is computed again instead of being kept: `"attention"`, `"layer"`.
+        recompute: Vec<Recompute> => Vec<Recompute>, default(Vec::new()), Check::Any, Resolved;
+        /// How attention is computed: `"flash"` or `"unfused"`.
+        attention: Attention => Attention, default(Attention::Flash), Check::Any, Resolved;
+        /// Whether dropout keeps masks.
+        dropout: bool => bool, default(false), Check::Any, Resolved;
+        /// Number formats of weights, gradients and optimiser: `"megatron-bf16"`, `"megatron-fp16"`, `"mixed-fp16"` or
+        /// `"fp32"`.
+        states: States => States, default(States::MegatronBf16), Check::Any, Resolved;
+        /// What is sent while computing goes on: `"none"`, `"megatron"`, `"torchtitan"`, `"deepspeed"` or `"fsdp2"`.
+        overlap: OverlapPreset => OverlapPreset, default(OverlapPreset::Megatron), Check::Any, Resolved;
+        /// Pairs of query and key that count in MFU and HFU: `"none"` for all, `"half"`, or `"causal"` for exactly those that
+        /// are needed.
+        mask: Mask => Mask, default(Mask::None), Check::Any, Resolved;
+        /// Bytes of a logit that are kept: 4 with a fused loss, up to 10 without.
+        logit_bytes: u64 => u64, default(LOGIT), Check::Between(0, 64, "4 with a fused loss"), Resolved;
+        /// Share of memory that the allocator may lose between tensors.
+        fragmentation: f64 => f64, default(FRAGMENTATION), Check::NotNegative("a share such as 0.05"), Resolved;
+        /// Memory beside tensors: context of the device, buffers of the communication library, workspaces.
+        reserved: Bytes => Bytes, default(RESERVED), Check::NotNegative("a size such as \"2 GiB\""), Resolved;
+    }
+    after {}
+    made {}
+}
+
+section_of!(Plan, PlanSection);
+
+impl Plan {
+    /// The order of operations of a stage.
+    pub fn schedule_kind(&self) -> ScheduleKind {
+        self.schedule.unwrap_or(match self.virtual_stages {
+            1 => ScheduleKind::OneFOneB,
+            _ => ScheduleKind::Interleaved,
+        })
+    }
+
+    /// What is computed again: the most that the list names.
+    pub fn recomputed(&self) -> Recompute {
+        self.recompute.iter().copied().max().unwrap_or(Recompute::None)
+    }
+
+    /// Layers of every virtual stage that are given.
+    pub fn given_layers(&self) -> &[u64] {
+        self.stage_layers.as_deref().unwrap_or_default()
+    }
+}

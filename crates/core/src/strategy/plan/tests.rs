@@ -1,0 +1,73 @@
+//! One refusal for each thing that cannot be combined, naming what would be valid.
+
+use super::{Division, Plan, PlanSection};
+use crate::fault::Fault;
+use crate::files::NoFiles;
+use crate::model::transformer::zoo;
+
+fn plan(text: &str) -> Plan {
+    toml::from_str::<PlanSection>(text).unwrap().fill(None, &NoFiles).unwrap()
+}
+
+fn divide(model: &str, workers: u64, text: &str) -> Result<Division, Fault> {
+    plan(text).divide(&zoo::find(model).unwrap(), workers)
+}
+
+#[test]
+fn what_is_left_open_is_derived() {
+    let found = divide("llama3-70b", 512, "tensor = 8\npipeline = 4\nglobal-batch = 1024").unwrap();
+    assert_eq!(found, Division { data: 16, micro_batches: 64, global_batch: 1024 });
+    let found = divide("llama3-70b", 64, "tensor = 8\npipeline = 4").unwrap();
+    assert_eq!(found, Division { data: 2, micro_batches: 4, global_batch: 8 });
+    let found = divide("llama3-8b", 8, "sharding = \"hsdp\"\nsharding-group = 4").unwrap();
+    assert_eq!(found, Division { data: 8, micro_batches: 1, global_batch: 8 });
+}
+
+#[test]
+fn refusals_name_the_key_and_what_would_be_valid() {
+    let cases = [
+        ("gpt2", 8, "tensor = 8", "tensor", "use 1, 2, 3, 4, 6 or 12"),
+        ("qwen2.5-7b", 28, "tensor = 14", "tensor", "use 1, 2, 4 or 28"),
+        ("llama3-8b", 12, "pipeline = 12", "pipeline", "use 1, 2, 4, 8, 16 or 32, or give"),
+        ("llama3-8b", 4, "pipeline = 4\nstage-layers = [8, 8, 16]", "stage-layers", "one for each"),
+        ("llama3-8b", 2, "pipeline = 2\nstage-layers = [8, 8]", "stage-layers", "add up"),
+        (
+            "llama3-8b",
+            4,
+            "pipeline = 4\nvirtual-stages = 2\nschedule = \"1f1b\"",
+            "virtual-stages",
+            "interleaved",
+        ),
+        ("llama3-8b", 4, "pipeline = 4\nvirtual-stages = 4\nschedule = \"zbv\"", "virtual-stages", "= 2"),
+        ("llama3-8b", 12, "tensor = 8", "tensor", "a multiple of 8 workers"),
+        ("llama3-8b", 16, "tensor = 8\ndata = 4", "data", "use 32 workers"),
+        ("llama3-8b", 8, "global-batch = 20", "global-batch", "such as 16 or 24"),
+        ("llama3-8b", 8, "global-batch = 4", "global-batch", "such as 8"),
+        ("llama3-8b", 8, "expert = 2", "expert", "use `expert = 1`"),
+        ("mixtral-8x7b", 12, "expert = 3", "expert", "use 1, 2 or 4"),
+        ("mixtral-8x7b", 4, "expert = 8", "expert", "use 1, 2 or 4"),
+        ("llama3-8b", 3, "context = 3", "context", "divisor of the sequence"),
+        ("gpt2", 8, "context = 8\ncontext-exchange = \"all-to-all\"", "context", "ring"),
+        ("llama3-8b", 8, "sharding = \"hsdp\"", "sharding", "sharding-group = 8"),
+        ("llama3-8b", 8, "sharding = \"hsdp\"\nsharding-group = 3", "sharding-group", "divisor"),
+        ("llama3-8b", 8, "sharding = \"zero-1\"\nsharding-group = 4", "sharding-group", "remove it"),
+        (
+            "llama3-8b",
+            4,
+            "pipeline = 4\nvirtual-stages = 2\nglobal-batch = 6",
+            "schedule",
+            "a replica has a multiple of 4",
+        ),
+    ];
+    for (model, workers, text, key, remedy) in cases {
+        let fault = divide(model, workers, text).expect_err(text);
+        assert_eq!(fault.key.to_string(), key, "{text}: {fault}");
+        assert!(fault.remedy.contains(remedy), "{text}: {fault}");
+    }
+}
+
+#[test]
+fn sections_are_written_back() {
+    let first = plan("tensor = 8\nrecompute = [\"attention\"]\nstage-layers = [40, 40]\npipeline = 2");
+    assert_eq!(first.section().fill(None, &NoFiles).unwrap(), first);
+}

@@ -1,0 +1,139 @@
+//! TOML from outside, with bounded nesting.
+//!
+//! The parser bounds the parts of one key and the brackets around a value, but not their product: 80 inline tables, each
+//! below a key of 80 parts, are 6,400 levels, and everything that walks such a tree recurses as often. Documents are
+//! therefore measured, and taken apart without recursion, before anything else sees them.
+
+use crate::fault::Fault;
+use serde::de::{DeserializeOwned, Error as _};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer, Error};
+
+/// Most levels of a document, and most parts of a key. A scenario has eight.
+pub const MAX_DEPTH: usize = 32;
+
+/// Most characters of a foreign text in a message.
+const SHOWN: usize = 120;
+
+/// Parses a document of at most [`MAX_DEPTH`] levels.
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+    T::deserialize(Deserializer::from(document(text)?))
+}
+
+/// The document with the places of its values, at most [`MAX_DEPTH`] levels.
+pub(crate) fn document(text: &str) -> Result<Spanned<DeTable<'_>>, Error> {
+    let (root, errors) = DeTable::parse_recoverable(text);
+    let error = match errors.into_iter().next() {
+        Some(error) => error,
+        None if is_shallow(root.get_ref()) => return Ok(root),
+        None => Error::custom("it is nested too deeply; a scenario has only a few levels"),
+    };
+    dismantle(root.into_inner());
+    Err(error)
+}
+
+fn is_shallow(root: &DeTable<'_>) -> bool {
+    let mut left: Vec<(&DeValue<'_>, usize)> = root.values().map(|value| (value.get_ref(), 1)).collect();
+    while let Some((value, depth)) = left.pop() {
+        if depth > MAX_DEPTH {
+            return false;
+        }
+        match value {
+            DeValue::Table(inner) => left.extend(inner.values().map(|value| (value.get_ref(), depth + 1))),
+            DeValue::Array(inner) => left.extend(inner.iter().map(|value| (value.get_ref(), depth + 1))),
+            _ => {}
+        }
+    }
+    true
+}
+
+/// Drops a tree level by level: dropping its root would recurse.
+fn dismantle(root: DeTable<'_>) {
+    let mut left: Vec<DeValue<'_>> = vec![DeValue::Table(root)];
+    while let Some(value) = left.pop() {
+        match value {
+            DeValue::Table(inner) => left.extend(inner.into_iter().map(|(_, value)| value.into_inner())),
+            DeValue::Array(inner) => left.extend(inner.into_iter().map(Spanned::into_inner)),
+            _ => {}
+        }
+    }
+}
+
+/// The parts of a key such as `cluster.workers.0.count`: at least one, none empty, at most [`MAX_DEPTH`].
+pub fn key_parts(key: &str) -> Result<Vec<&str>, Fault> {
+    let wrong = |reason: String, remedy: &str| Fault::in_file(shown(key), reason, remedy);
+    let parts: Vec<&str> = key.split('.').take(MAX_DEPTH + 1).map(str::trim).collect();
+    if parts.len() > MAX_DEPTH {
+        let reason = format!("the key has more than {MAX_DEPTH} parts");
+        return Err(wrong(reason, "a scenario has only a few levels"));
+    }
+    if parts.iter().any(|part| part.is_empty()) {
+        let reason = "the key is empty or has an empty part".to_owned();
+        return Err(wrong(reason, "write a key such as strategy.batch"));
+    }
+    Ok(parts)
+}
+
+/// A text for a message, cut if it is long.
+pub fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    fn keys(parts: usize) -> String {
+        vec!["a"; parts].join(".")
+    }
+
+    /// Tables in each other, each below a key of `parts` parts.
+    fn nested(tables: usize, parts: usize) -> String {
+        let key = keys(parts);
+        format!("{}1{}", format!("{key} = {{ ").repeat(tables), " }".repeat(tables)).replace("{ 1", "{ b = 1")
+    }
+
+    #[test]
+    fn depth_is_bounded_and_whatever_is_too_deep_is_dropped_without_recursion() {
+        let texts = [
+            nested(1, 40),
+            nested(75, 75),
+            format!("[{}]\n{}", keys(75), nested(75, 75)),
+            format!("{} x", nested(75, 75)),
+            format!("a = {}{}", "[".repeat(60), "]".repeat(60)),
+            format!("a = {}", "[".repeat(100_000)),
+            format!("{} = 1", keys(100_000)),
+        ];
+        // A stack that recursion over thousands of levels would exceed.
+        let small = thread::Builder::new().stack_size(512 << 10);
+        let refused = move || texts.iter().all(|text| parse::<toml::Table>(text).is_err());
+        assert!(small.spawn(refused).unwrap().join().unwrap());
+    }
+
+    #[test]
+    fn what_is_shallow_is_read_as_ever() {
+        for text in ["", "a.b.c = 1\n[d]\ne = [[1], [2, { f = 3 }]]\n[[g]]\n[[g]]\nh = 1979-05-27\n"] {
+            assert_eq!(parse::<toml::Table>(text).unwrap(), toml::from_str(text).unwrap());
+        }
+        let error = parse::<toml::Table>("a = 1\nb = ").unwrap_err();
+        let usual = toml::from_str::<toml::Table>("a = 1\nb = ").unwrap_err();
+        assert_eq!((error.message(), error.span()), (usual.message(), usual.span()));
+        assert!(parse::<toml::Table>(&format!("{} = 1", keys(MAX_DEPTH))).is_ok());
+        assert!(parse::<toml::Table>(&format!("{} = 1", keys(MAX_DEPTH + 1))).is_err());
+    }
+
+    #[test]
+    fn keys_have_few_parts() {
+        assert_eq!(key_parts(" a . b").unwrap(), ["a", "b"]);
+        assert_eq!(key_parts(&keys(MAX_DEPTH)).unwrap().len(), MAX_DEPTH);
+        let fault = key_parts(&keys(100_000)).unwrap_err();
+        assert!(fault.reason.contains("32 parts") && fault.to_string().len() < 400, "{fault}");
+        for empty in ["", ".", "a.", "a..b"] {
+            assert!(key_parts(empty).unwrap_err().reason.contains("empty"), "{empty}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Transformers: their parts with their parameters, and how a plan splits them.
+
+use crate::format::{count, percent, percent_with_decimal};
+use crate::table::{Column, Table};
+use stepcast_core::model::transformer::{LayerParts, Parameters, Transformer};
+use stepcast_core::prediction::{MemoryReport, SplitReport, StageMemory, Verdict};
+use stepcast_core::quantity::Bytes;
+use stepcast_core::strategy::Mask;
+
+/// One row for each part, the layers' parts with how many there are.
+pub fn parts(shape: &Transformer) -> Table {
+    let columns = [
+        Column::names("part"),
+        Column::numbers("parameters"),
+        Column::numbers("layers"),
+        Column::numbers("together"),
+        Column::numbers("share"),
+        Column::words("divided by"),
+    ];
+    let mut table = Table::new("", columns);
+    let parts = shape.parts();
+    let total = parts.total();
+    let mut row = |name: &str, parameters: Parameters, layers: Option<u64>| {
+        let together = parameters.total() * layers.unwrap_or(1);
+        if together > 0 {
+            table.row([
+                name.to_owned(),
+                count(parameters.total()),
+                layers.map_or_else(String::new, count),
+                count(together),
+                percent(together as f64 / total as f64),
+                divided(&parameters).to_owned(),
+            ]);
+        }
+    };
+    row("embedding", parts.embedding, None);
+    let mut layers = |prefix: &str, (layer, number): &(LayerParts, u64)| {
+        for part in &layer.parts {
+            row(&format!("{prefix}{}", part.name), part.parameters, Some(*number));
+        }
+    };
+    let both = parts.dense.1 > 0 && parts.expert.1 > 0;
+    layers(if both { "dense layer: " } else { "" }, &parts.dense);
+    layers(if both { "expert layer: " } else { "" }, &parts.expert);
+    row("final norm", parts.final_norm, None);
+    row("output", parts.output, None);
+    let active = match shape.experts {
+        Some(_) => format!(" A token uses {} of them.", count(shape.active_parameters())),
+        None => String::new(),
+    };
+    let output = if shape.tied { " The output layer shares the embedding's matrix." } else { "" };
+    table.note = format!("{} parameters.{active}{output}", count(total));
+    table
+}
+
+/// What splits a part over ranks.
+fn divided(parameters: &Parameters) -> &'static str {
+    match parameters {
+        Parameters { expert: 1.., .. } => "experts",
+        Parameters { key_value: 1.., .. } => "tensor ranks, by whole heads",
+        Parameters { tensor: 1.., .. } => "tensor ranks",
+        _ => "nothing",
+    }
+}
+
+/// The tables of a transformer that a plan splits: figures, stages, memory.
+pub(super) fn all(report: &SplitReport) -> Vec<Table> {
+    vec![figures(report), stages(report), memory(report)]
+}
+
+fn figures(report: &SplitReport) -> Table {
+    let mut table = Table::of_figures("Transformer");
+    let pairs = match report.mask {
+        Mask::None => "all pairs of query and key counted",
+        Mask::Half => "half of all pairs of query and key counted",
+        Mask::Causal => "pairs of query and key counted that the mask leaves",
+    };
+    table.figure("tokens", rate(report.tokens_per_s), "of all devices");
+    table.figure("tokens per device", rate(report.tokens_per_s_per_device), "");
+    table.figure("MFU", percent_with_decimal(report.mfu), format!("of the peak rate; {pairs}"));
+    table.figure("HFU", percent_with_decimal(report.hfu), "the same with recomputation");
+    let plural = if report.micro_batches == 1 { "" } else { "es" };
+    let number = count(report.micro_batches);
+    let micro_batches = format!("{}, {number} micro-batch{plural} per replica", report.schedule);
+    table.figure("bubble", percent(report.bubble), micro_batches);
+    table.figure("replicas", count(report.data), "");
+    let verdict = match report.memory.verdict {
+        Verdict::Fits => "fits",
+        Verdict::MayNotFit => "may not fit",
+        Verdict::DoesNotFit => "does not fit",
+    };
+    let MemoryReport { least, most, capacity, stage, .. } = report.memory;
+    let range = format!("{} to {} of {} on stage {stage}", least.human(), most.human(), capacity.human());
+    table.figure("memory", verdict, range);
+    table
+}
+
+/// "12,345/s", or with a decimal where there are few.
+fn rate(tokens: f64) -> String {
+    if tokens >= 1000.0 { format!("{}/s", count(tokens.round() as u64)) } else { format!("{tokens:.1}/s") }
+}
+
+fn stages(report: &SplitReport) -> Table {
+    let columns = [
+        Column::numbers("stage"),
+        Column::numbers("layers"),
+        Column::numbers("parameters"),
+        Column::numbers("forward"),
+        Column::numbers("backward"),
+        Column::numbers("end"),
+        Column::numbers("in flight"),
+    ];
+    let mut table = Table::new("Stages", columns);
+    for (index, stage) in report.stages.iter().enumerate() {
+        table.row([
+            index.to_string(),
+            count(stage.layers),
+            count(stage.parameters),
+            stage.forward.human(),
+            stage.backward.human(),
+            stage.end.human(),
+            count(stage.in_flight),
+        ]);
+    }
+    table.note =
+        "One rank of every stage: times of a micro-batch, and when its last backward pass ends.".to_owned();
+    table
+}
+
+fn memory(report: &SplitReport) -> Table {
+    let columns = [
+        Column::numbers("stage"),
+        Column::numbers("weights"),
+        Column::numbers("gradients"),
+        Column::numbers("optimiser"),
+        Column::numbers("activations"),
+        Column::numbers("working sets"),
+        Column::numbers("together"),
+    ];
+    let mut table = Table::new("Memory of a rank", columns);
+    for (index, stage) in report.stages.iter().enumerate() {
+        let StageMemory { weights, gradients, optimiser, activations, working, total } = stage.memory;
+        let cells = [weights, gradients, optimiser, activations, working, total].map(Bytes::human);
+        let fullest = (index == report.memory.stage).then_some("fullest");
+        table.marked_row(std::iter::once(index.to_string()).chain(cells), fullest);
+    }
+    table
+}

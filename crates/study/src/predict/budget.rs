@@ -1,0 +1,42 @@
+//! How the parts of a forecast share the budget of a simulation.
+
+use stepcast_core::scenario::Scenario;
+
+/// Part of the budget for the figure that is asked for.
+const HEADLINE: f64 = 0.5;
+
+/// For the table of other numbers of workers.
+const SCALING: f64 = 0.2;
+
+/// For all changes that might help.
+const WHAT_IF: f64 = 0.2;
+
+/// For both ends of all uncertain inputs.
+const INPUTS: f64 = 0.1;
+
+/// Least budget of one prediction.
+const LEAST: f64 = 10_000.0;
+
+/// The scenario with one of `count` equal parts of a share of its budget.
+fn part(scenario: &Scenario, share: f64, count: usize) -> Scenario {
+    let mut part = scenario.clone();
+    let budget = scenario.simulate.budget as f64;
+    part.simulate.budget = (budget * share / count.max(1) as f64).max(LEAST.min(budget)) as u64;
+    part
+}
+
+pub(super) fn headline(scenario: &Scenario) -> Scenario {
+    part(scenario, HEADLINE, 1)
+}
+
+pub(super) fn scaling(scenario: &Scenario, points: usize) -> Scenario {
+    part(scenario, SCALING, points)
+}
+
+pub(super) fn what_if(scenario: &Scenario, changes: usize) -> Scenario {
+    part(scenario, WHAT_IF, changes)
+}
+
+pub(super) fn input(scenario: &Scenario, inputs: usize) -> Scenario {
+    part(scenario, INPUTS, 2 * inputs)
+}

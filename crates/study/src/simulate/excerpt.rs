@@ -1,0 +1,101 @@
+//! A short piece of a run: what happens during one or a few typical steps, in memory for no more than those.
+//!
+//! A step that a closed form predicts is simulated as closed forms see it, with mean times and equal shares: equal workers
+//! then do the same at the same moments and one of each kind is simulated.
+
+use super::{all_reduce, is_sprint, parameter_server, waits};
+use std::borrow::Cow;
+use stepcast_core::fault::Fault;
+use stepcast_core::scenario::{Scenario, Transport};
+use stepcast_core::strategy::Synchronisation;
+use stepcast_sim::{ChunkRecord, End, Limits, Observer, Program, Run, StepRecord};
+
+/// Share of the effort that a run gets to settle where workers do not meet.
+const SETTLING: f64 = 0.7;
+
+/// Steps that are recorded where they differ from each other.
+const RECORDED: u64 = 8;
+
+/// A program and the names of its local lanes.
+pub(super) struct Named {
+    pub(super) program: Program,
+    pub(super) lane_names: Vec<String>,
+}
+
+/// A short piece of a run.
+pub(crate) struct Excerpt {
+    /// The program.
+    pub(crate) program: Program,
+    /// Names of every worker's local lanes.
+    pub(crate) lane_names: Vec<String>,
+    /// What workers that are simulated did, in the order of its end.
+    pub(crate) chunks: Vec<ChunkRecord>,
+    /// Their steps, and those of workers they stand for.
+    pub(crate) steps: Vec<StepRecord>,
+}
+
+/// Keeps what ends after a moment.
+#[derive(Default)]
+struct Recent {
+    since: f64,
+    chunks: Vec<ChunkRecord>,
+    steps: Vec<StepRecord>,
+}
+
+impl Observer for Recent {
+    fn chunk(&mut self, worker: u32, op: u32, lane: u32, since: f64, until: f64) {
+        if until > self.since {
+            self.chunks.push(ChunkRecord { worker, op, lane, since, until });
+        }
+    }
+
+    fn step(&mut self, worker: u32, since: f64, until: f64, stale: u64) {
+        if since >= self.since {
+            self.steps.push(StepRecord { worker, since, until, stale });
+        }
+    }
+}
+
+/// The scenario with mean times and equal shares.
+fn typical(scenario: &Scenario) -> Scenario {
+    let mut typical = scenario.with_typical_step();
+    typical.simulate.jitter = 0.0;
+    if typical.simulate.transport == Transport::Uneven {
+        typical.simulate.transport = Transport::Fair;
+    }
+    typical
+}
+
+/// A piece of a run of `scenario`, with mean times and equal shares if it is to be `typical`, that costs the engine no more
+/// than `effort`; none if that is too little.
+pub(crate) fn excerpt(scenario: &Scenario, is_typical: bool, effort: u64) -> Result<Option<Excerpt>, Fault> {
+    if is_sprint(scenario) {
+        return Ok(None);
+    }
+    let meets = waits(scenario.strategy.synchronisation);
+    let scenario = if is_typical { Cow::Owned(typical(scenario)) } else { Cow::Borrowed(scenario) };
+    let Named { program, lane_names } = match scenario.strategy.architecture {
+        stepcast_core::strategy::Architecture::AllReduce => all_reduce::named_program(&scenario)?,
+        _ => parameter_server::named_program(&scenario)?,
+    };
+    let mut run = Run::new(&program, scenario.simulate.seed, Recent::default()).map_err(super::broken)?;
+    let steps = match scenario.strategy.synchronisation {
+        Synchronisation::LocalSgd(steps) => u64::from(steps),
+        _ => 1,
+    };
+    // The first step begins in an untypical state.
+    let before = match meets {
+        true => Limits { effort: effort / 2, ..Limits::until_slowest(steps) },
+        false => Limits { effort: (SETTLING * effort as f64) as u64, ..Limits::steps(u64::MAX) },
+    };
+    run.observer_mut().since = f64::INFINITY;
+    run.go_on(before);
+    run.observer_mut().since = run.time();
+    let slowest = run.steps().iter().copied().min().unwrap_or(0);
+    let recorded = if is_typical { steps + u64::from(!meets) } else { RECORDED };
+    let end = run.go_on(Limits { effort, ..Limits::until_slowest(slowest + recorded) });
+    let Recent { chunks, steps, .. } = std::mem::take(run.observer_mut());
+    // Where steps differ, fewer of them will do.
+    let is_whole = (end == End::Completed || !is_typical) && !steps.is_empty();
+    Ok(is_whole.then_some(Excerpt { program, lane_names, chunks, steps }))
+}

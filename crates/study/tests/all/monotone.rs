@@ -1,0 +1,106 @@
+//! More bandwidth, less latency and faster devices never make a step longer, by any method that is a closed form.
+
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use stepcast_core::method::Method;
+use stepcast_core::quantity::Seconds;
+use stepcast_core::scenario::{Document, Scenario};
+use stepcast_core::strategy::Fusion;
+use stepcast_study::predict::methods;
+
+/// How much longer a step may get. Fusion rules that look at times group gradients anew when these change, and adaFusion
+/// then loses up to a fifth: the rules are modelled as they are. SPRINT's GPU threads copy new weights and wait for locks
+/// more often if updates are more frequent, which can take as long as a small batch.
+fn allowed(method: &dyn Method, scenario: &Scenario) -> f64 {
+    match (method.name(), &scenario.strategy.exchange.fusion) {
+        ("liu2022", Fusion::Adaptive | Fusion::MgWfbp | Fusion::Horovod { .. }) => 0.25,
+        ("oyama2016", _) => 1.0,
+        _ => 1e-9,
+    }
+}
+
+fn scenario() -> impl Strategy<Value = Scenario> {
+    let model = prop::sample::select(vec!["alexnet", "resnet50", "vgg16", "lenet5"]);
+    let strategy = prop::sample::select(vec![
+        ("parameter-server", "bsp", ""),
+        ("parameter-server", "local-sgd(4)", ""),
+        ("parameter-server", "async", ""),
+        ("all-reduce", "bsp", "none"),
+        ("all-reduce", "bsp", "all"),
+        ("all-reduce", "bsp", "pytorch"),
+        ("all-reduce", "bsp", "horovod"),
+        ("all-reduce", "bsp", "adaptive"),
+        ("all-reduce", "bsp", "mg-wfbp"),
+        ("all-reduce", "async", ""),
+    ]);
+    let groups = prop::collection::vec((1_u32..9, 0.2..2.0_f64), 1..3);
+    let network = (0.5..200.0_f64, 0.0..500.0_f64);
+    let servers = (1_u32..5, prop::option::of(0.5..200.0_f64));
+    (model, strategy, groups, network, servers, 1_u32..64).prop_filter_map(
+        "a scenario",
+        |(model, (architecture, synchronisation, fusion), groups, (bandwidth, latency), (servers, port), batch)| {
+            let mut text = format!("[model]\nzoo = \"{model}\"\n");
+            let groups = if synchronisation == "async" { &groups[..1] } else { &groups[..] };
+            for (count, speed) in groups {
+                text += &format!(
+                    "[[cluster.workers]]\ncount = {count}\nspeed = {speed}\nefficiency = 0.4\ndevice = \"tesla-v100-sxm2-16gb\"\n"
+                );
+            }
+            text += &format!("[cluster.network]\nbandwidth = \"{bandwidth} Gbit/s\"\nlatency = \"{latency} us\"\n");
+            text += &format!("[cluster.servers]\ncount = {servers}\n");
+            if let Some(port) = port {
+                text += &format!("bandwidth = \"{port} Gbit/s\"\n");
+            }
+            text += &format!(
+                "[strategy]\narchitecture = \"{architecture}\"\nsynchronisation = \"{synchronisation}\"\nbatch = {batch}\n"
+            );
+            if !fusion.is_empty() {
+                text += &format!("fusion = {{ rule = \"{fusion}\" }}\n");
+            }
+            Document::new("test", text).scenario(&[]).ok()
+        },
+    )
+}
+
+/// The same with something better, by its name.
+fn better(scenario: &Scenario, factor: f64) -> Vec<(&'static str, Scenario)> {
+    let with = |change: &dyn Fn(&mut Scenario)| {
+        let mut changed = scenario.clone();
+        change(&mut changed);
+        changed
+    };
+    vec![
+        ("bandwidth", with(&|s| s.cluster.network.bandwidth = s.cluster.network.bandwidth * factor)),
+        (
+            "port of servers",
+            with(&|s| s.cluster.servers.bandwidth = s.cluster.servers.bandwidth.map(|rate| rate * factor)),
+        ),
+        ("latency", with(&|s| s.cluster.network.latency = s.cluster.network.latency / factor)),
+        ("no latency", with(&|s| s.cluster.network.latency = Seconds::ZERO)),
+        ("speed", with(&|s| s.cluster.groups.iter_mut().for_each(|group| group.speed *= factor))),
+        ("speed of one group", with(&|s| s.cluster.groups[0].speed *= factor)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    #[test]
+    fn more_of_anything_never_slows_a_job(scenario in scenario(), factor in 1.01..20.0_f64) {
+        for method in methods::all().iter().filter(|method| method.is_quick()) {
+            if method.applies(&scenario).is_err() {
+                continue;
+            }
+            let Ok(now) = method.predict(&scenario) else { continue };
+            for (what, changed) in better(&scenario, factor) {
+                let then = method.predict(&changed).unwrap();
+                let longest = now.iteration * (1.0 + allowed(*method, &scenario));
+                prop_assert!(
+                    then.iteration <= longest,
+                    "{}: {what} times {factor} takes {} in place of {}",
+                    method.name(), then.iteration.human(), now.iteration.human()
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Closed forms and the event engine side by side, for every strategy and every example: steps do not vary and links
+//! are shared fairly. Where the premises of the two agree, so do their steps; where they do not, the reason stands in
+//! [`STRATEGIES`] or [`EXCEPTIONS`] and in docs/methods/agreement.md, and bounds the difference.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests stand outside of them
+
+use std::path::{Path, PathBuf};
+use stepcast_core::prediction::Prediction;
+use stepcast_core::scenario::{Override, Scenario};
+use stepcast_core::strategy::Fusion;
+use stepcast_study::Request;
+use stepcast_study::predict::methods;
+
+/// Steps that differ by less than this share agree.
+const AGREE: f64 = 0.02;
+
+/// Local steps of local SGD: all but the last one of a round.
+const LOCAL: f64 = 7.0 / 8.0;
+
+/// What the premises of a closed form and of the engine have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Premise {
+    /// Everything.
+    Same,
+    /// The closed form begins to compute when all parameters have arrived, and its server starts transfers of all
+    /// workers one at a time. In the engine a layer is computed as soon as its own parameters are there, and every
+    /// connection starts transfers by itself. The step of the engine is shorter, by no more than pulls and start-ups.
+    PullsOverlap,
+    /// The closed form cuts every tensor into slices; the engine places whole tensors, for any `placement`.
+    WholeTensors,
+    /// The closed form knows four phases that do not overlap and one average worker; workers of the engine overlap
+    /// them, and without jitter stay in lock-step. The engine is not faster than computing and links allow, and not
+    /// slower than bulk-synchronous training.
+    Phases,
+    /// There is no closed form. The step lies between those of asynchronous and bulk-synchronous training.
+    Between,
+    /// All-reduce waits for the slowest of the steps that workers draw from the recording, and the closed form has a
+    /// mean step: the engine's step is longer.
+    StepsVary,
+    /// The closed form refuses the example, for this key.
+    Refused(&'static str),
+}
+
+use Premise::{Between, Phases, PullsOverlap, Refused, Same, StepsVary, WholeTensors};
+
+/// Name, closed form, changes, premise.
+type Strategy = (&'static str, &'static str, &'static [&'static str], Premise);
+
+const SERVERS: &str = "strategy.architecture=parameter-server";
+const ALL_REDUCE: &str = "strategy.architecture=all-reduce";
+const BSP: &str = "strategy.synchronisation=bsp";
+
+/// Buckets of one, two and three gradients; all others travel alone. A file would have to list all of them.
+const BUCKETS: &str = "";
+
+const STRATEGIES: &[Strategy] = &[
+    ("servers, bsp", "layerwise", &[SERVERS, BSP], PullsOverlap),
+    (
+        "4 servers, bsp",
+        "layerwise",
+        &[SERVERS, BSP, "cluster.servers.count=4", "cluster.servers.placement=greedy"],
+        PullsOverlap,
+    ),
+    (
+        "4 servers, even, bsp",
+        "layerwise",
+        &[SERVERS, BSP, "cluster.servers.count=4", "cluster.servers.placement=even"],
+        WholeTensors,
+    ),
+    ("servers, local-sgd(8)", "layerwise", &[SERVERS, "strategy.synchronisation=local-sgd(8)"], PullsOverlap),
+    (
+        "servers, async",
+        "lin2018",
+        &[SERVERS, "strategy.synchronisation=async", "cluster.servers.count=1"],
+        Phases,
+    ),
+    (
+        "servers, ssp(3)",
+        "",
+        &[SERVERS, "strategy.synchronisation=ssp(3)", "cluster.servers.count=1"],
+        Between,
+    ),
+    ("all-reduce, none", "liu2022", &[ALL_REDUCE, BSP, "strategy.fusion={rule=\"none\"}"], Same),
+    ("all-reduce, all", "liu2022", &[ALL_REDUCE, BSP, "strategy.fusion={rule=\"all\"}"], Same),
+    ("all-reduce, buffer", "liu2022", &[ALL_REDUCE, BSP, "strategy.fusion={rule=\"buffer\"}"], Same),
+    ("all-reduce, pytorch", "liu2022", &[ALL_REDUCE, BSP, "strategy.fusion={rule=\"pytorch\"}"], Same),
+    ("all-reduce, horovod", "liu2022", &[ALL_REDUCE, BSP, "strategy.fusion={rule=\"horovod\"}"], Same),
+    ("all-reduce, adaptive", "liu2022", &[ALL_REDUCE, BSP, "strategy.fusion={rule=\"adaptive\"}"], Same),
+    ("all-reduce, mg-wfbp", "liu2022", &[ALL_REDUCE, BSP, "strategy.fusion={rule=\"mg-wfbp\"}"], Same),
+    ("all-reduce, buckets", "liu2022", &[ALL_REDUCE, BSP, BUCKETS], Same),
+    // The closed form is that of a step with communication; the other steps compute alone.
+    ("all-reduce, local-sgd(8)", "liu2022", &[ALL_REDUCE, "strategy.synchronisation=local-sgd(8)"], Same),
+    ("all-reduce, async", "oyama2016", &[ALL_REDUCE, "strategy.synchronisation=async"], Same),
+];
+
+/// Example, beginning of the strategy's name, premise.
+const EXCEPTIONS: &[(&str, &str, Premise)] = &[
+    ("all-reduce-cpu.toml", "all-reduce, async", Same),
+    ("all-reduce-cpu.toml", "all-reduce, local-sgd", Refused("strategy.synchronisation")),
+    ("all-reduce-cpu.toml", "all-reduce", Refused("strategy.all-reduce.channels")),
+    ("profile.toml", "servers, async", Phases),
+    ("profile.toml", "servers, ssp", Between),
+    ("profile.toml", "all-reduce, async", Refused("model.profile")),
+    ("profile.toml", "all-reduce", StepsVary),
+    ("profile.toml", "", Refused("model.profile")),
+    // Oyama 2016 models workers that are all alike.
+    ("custom-device.toml", "all-reduce, async", Refused("cluster.workers")),
+    ("quickstart.toml", "all-reduce, async", Refused("cluster.workers")),
+    ("search.toml", "all-reduce, async", Refused("cluster.workers")),
+    ("stale-synchronous.toml", "all-reduce, async", Refused("cluster.workers")),
+    ("zeng2023-table7.toml", "all-reduce, async", Refused("cluster.workers")),
+];
+
+fn examples() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    // The engine does not split transformers.
+    let has_plan = |path: &PathBuf| {
+        path.is_file() && std::fs::read_to_string(path).is_ok_and(|text| text.contains("[strategy.plan]"))
+    };
+    let entries = entries.filter(|path| !has_plan(path));
+    let mut files: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
+    files.sort();
+    assert!(files.len() >= 13, "{files:?}");
+    files
+}
+
+fn scenario(file: &Path, changes: &[&str]) -> Scenario {
+    // A fast worker of local SGD is up to a round ahead when the measured period ends.
+    let local = changes.iter().any(|change| change.contains("local-sgd"));
+    let steps = if local { "steps=800" } else { "steps=40" };
+    let fixed = ["jitter=0", "transport=fair", "runs=1", steps, "warm-up=8"];
+    let fixed = fixed.map(|option| format!("methods.simulate.{option}"));
+    let all = fixed.iter().map(String::as_str).chain(changes.iter().copied());
+    let overrides =
+        all.filter(|change| *change != BUCKETS).map(|change| Override::parse(change).unwrap()).collect();
+    let mut scenario = Request::open(file.to_str().unwrap(), overrides).unwrap().scenario().unwrap();
+    if changes.contains(&BUCKETS) {
+        scenario.strategy.exchange.fusion = Fusion::Buckets([1, 2, 3].into());
+    }
+    scenario
+}
+
+fn step(prediction: &Prediction) -> f64 {
+    prediction.iteration.get()
+}
+
+fn simulated(scenario: &Scenario) -> f64 {
+    step(&methods::find("simulate").unwrap().predict(scenario).unwrap())
+}
+
+fn premise(example: &str, strategy: &Strategy) -> Premise {
+    let exception =
+        EXCEPTIONS.iter().find(|(file, begins, _)| *file == example && strategy.0.starts_with(begins));
+    exception.map_or(strategy.3, |(_, _, premise)| *premise)
+}
+
+/// The step by the closed form.
+fn closed(file: &Path, strategy: &Strategy, scenario: &Scenario) -> f64 {
+    let method = methods::find(strategy.1).unwrap();
+    if strategy.0 != "all-reduce, local-sgd(8)" {
+        return step(&method.predict(scenario).unwrap());
+    }
+    let exchanging = method.predict(&self::scenario(file, &[ALL_REDUCE, BSP])).unwrap();
+    let slowest = exchanging.groups.iter().map(|group| group.compute.get()).fold(0.0, f64::max);
+    LOCAL * slowest + (1.0 - LOCAL) * step(&exchanging)
+}
+
+/// A reason why the row does not hold.
+fn broken(file: &Path, example: &str, strategy: &Strategy) -> Option<String> {
+    let scenario = scenario(file, strategy.2);
+    let premise = premise(example, strategy);
+    if let Refused(key) = premise {
+        let refused = methods::find(strategy.1).unwrap().applies(&scenario).err();
+        let found = refused.map(|fault| fault.key.to_string());
+        return (found.as_deref() != Some(key)).then(|| format!("refused for {found:?} instead of {key}"));
+    }
+    let engine = simulated(&scenario);
+    let with = |changes: &[&'static str]| simulated(&self::scenario(file, changes));
+    let one_server = "cluster.servers.count=1";
+    let between = |low: f64, high: f64| {
+        let holds = engine >= low * (1.0 - AGREE) && engine <= high * (1.0 + AGREE);
+        (!holds).then(|| format!("{engine} s is not between {low} s and {high} s"))
+    };
+    match premise {
+        Same => {
+            let closed = closed(file, strategy, &scenario);
+            between(closed, closed)
+        }
+        PullsOverlap => {
+            let closed = methods::find(strategy.1).unwrap().predict(&scenario).unwrap();
+            let hidden = closed.part("pull") + closed.part("start-up");
+            between(step(&closed) - hidden.get(), step(&closed))
+        }
+        WholeTensors => {
+            let greedy = with(&[SERVERS, BSP, "cluster.servers.count=4", "cluster.servers.placement=greedy"]);
+            between(greedy, greedy)
+        }
+        Phases => {
+            let rates = scenario
+                .cluster
+                .groups
+                .iter()
+                .map(|group| group.bandwidth.unwrap_or(scenario.cluster.network.bandwidth));
+            let port = scenario.cluster.servers.bandwidth.or(rates.reduce(|a, b| a.min(b))).unwrap();
+            let bytes = scenario.profile().map_or(scenario.workload.bytes(), |profile| {
+                profile.bytes(stepcast_core::profile::Resource::Uplink)
+            });
+            let wire = bytes / scenario.cluster.network.payload_rate(port);
+            let low = wire.get() * scenario.cluster.workers() as f64;
+            between(low, with(&[SERVERS, BSP, one_server]))
+        }
+        Between => {
+            let free = with(&[SERVERS, "strategy.synchronisation=async", one_server]);
+            between(free, with(&[SERVERS, BSP, one_server]))
+        }
+        StepsVary => {
+            let closed = closed(file, strategy, &scenario);
+            between(closed, 1.15 * closed)
+        }
+        Refused(_) => None,
+    }
+}
+
+#[test]
+fn closed_forms_and_the_engine_agree_where_their_premises_do() {
+    let mut wrong = Vec::new();
+    for file in examples() {
+        let example = file.file_name().unwrap().to_str().unwrap();
+        for strategy in STRATEGIES {
+            if let Some(why) = broken(&file, example, strategy) {
+                wrong.push(format!("{example}, {}: {why}", strategy.0));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// With a single layer nothing overlaps: pulls, computing and pushes follow each other, and both take framing, copies
+/// on hosts and unequal workers alike.
+#[test]
+fn nothing_overlaps_with_a_single_layer() {
+    let text = "strategy.batch = 64\n[model.custom]\nname = \"one\"\ninput = [2000]\n\
+                layers = [{ name = \"fc\", op = \"linear\", out = 2000 }]\n\
+                [[cluster.workers]]\ncount = 3\ndevice = \"tesla-t4\"\n\
+                [[cluster.workers]]\ncount = 1\ndevice = \"tesla-t4\"\nspeed = 0.1\n\
+                [cluster.network]\nbandwidth = \"10 Gbit/s\"\nefficiency = 0.9\nhost-rate = \"2 GB/s\"\n";
+    for synchronisation in ["bsp", "local-sgd(1)"] {
+        let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let scenario = scenario(file.path(), &[&format!("strategy.synchronisation={synchronisation}")]);
+        let closed = step(&methods::find("layerwise").unwrap().predict(&scenario).unwrap());
+        let engine = simulated(&scenario);
+        assert!((engine / closed - 1.0).abs() < AGREE, "{synchronisation}: {engine} {closed}");
+    }
+}
+
+/// Scaling factors with Horovod's rule vary smoothly with the number of workers: the phase of its cycles does not show.
+#[test]
+fn horovods_cycles_leave_no_trace_in_scaling() {
+    let rule = "strategy.fusion={rule=\"horovod\"}";
+    let example = examples().into_iter().find(|path| path.ends_with("all-reduce.toml")).unwrap();
+    let factor = |workers: u32| {
+        let count = format!("cluster.workers.0.count={workers}");
+        methods::find("liu2022")
+            .unwrap()
+            .predict(&scenario(&example, &[rule, &count]))
+            .unwrap()
+            .scaling_factor
+    };
+    let factors: Vec<f64> = [4, 8, 16, 32, 64].map(factor).to_vec();
+    assert!(factors.windows(2).all(|pair| pair[1] <= pair[0]), "{factors:?}");
+    assert!(factors.windows(2).all(|pair| pair[0] - pair[1] < 0.02), "{factors:?}");
+}

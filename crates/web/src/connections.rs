@@ -1,0 +1,314 @@
+//! Connections: how many there are, how long they may be silent, and how they end.
+//!
+//! There are never more connections than the process has files for. If all places are taken, a new connection takes
+//! that of the one that has been idle longest; if none is idle, it is told to come back.
+
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::Request;
+use http_body::{Frame, SizeHint};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::convert::Infallible;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{interval, sleep};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::{Service, service_fn};
+
+/// Longest time for the head of a request, also of the next one on an idle connection.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// Longest time that a client may leave an answer unread.
+const UNREAD: Duration = Duration::from_secs(20);
+
+/// Most connections, however many files the process may open.
+const MOST: usize = 512;
+
+/// Open files for each connection: its own, that of its upload, and as much for everything else.
+#[cfg(unix)]
+const FILES_EACH: u64 = 3;
+
+const BUSY: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+
+/// What is known of one connection.
+#[derive(Debug)]
+struct Use {
+    /// Requests that are not answered in full.
+    open: usize,
+    /// When the last answer ended.
+    idle_since: Instant,
+    /// When the client last stopped reading.
+    unread_since: Option<Instant>,
+}
+
+/// One connection, as others see it.
+#[derive(Clone)]
+struct Place {
+    used: Arc<Mutex<Use>>,
+    displaced: CancellationToken,
+}
+
+impl Place {
+    fn new() -> Self {
+        let used = Use { open: 0, idle_since: Instant::now(), unread_since: None };
+        Self { used: Arc::new(Mutex::new(used)), displaced: CancellationToken::new() }
+    }
+
+    fn used(&self) -> MutexGuard<'_, Use> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The places of all connections.
+struct Places {
+    taken: Mutex<Vec<Place>>,
+    most: usize,
+}
+
+impl Places {
+    fn new(most: usize) -> Self {
+        Self { taken: Mutex::new(Vec::new()), most }
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Vec<Place>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a new connection; none if all are busy.
+    fn take(&self) -> Option<Place> {
+        let mut taken = self.taken();
+        if taken.len() >= self.most {
+            let idle = taken.iter().enumerate().filter_map(|(index, place)| {
+                let used = place.used();
+                (used.open == 0).then_some((used.idle_since, index))
+            });
+            let (_, longest) = idle.min()?;
+            taken.swap_remove(longest).displaced.cancel();
+        }
+        let place = Place::new();
+        taken.push(place.clone());
+        Some(place)
+    }
+
+    fn leave(&self, place: &Place) {
+        self.taken().retain(|other| !Arc::ptr_eq(&other.used, &place.used));
+    }
+}
+
+/// Accepts connections until `leaving`, and returns when all have ended.
+pub(crate) async fn accept(listener: TcpListener, application: Router, leaving: CancellationToken) {
+    let places = Arc::new(Places::new(most()));
+    let tracker = TaskTracker::new();
+    loop {
+        let accepted: io::Result<(TcpStream, SocketAddr)> = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = leaving.cancelled() => break,
+        };
+        let Ok((stream, _)) = accepted else {
+            // The client has gone already, or there are no files left: connections that end free some.
+            sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        // Events are small: by default each would wait until the client has acknowledged the one before, some 40 ms.
+        // If the option cannot be set, the connection is only slower.
+        let _ = stream.set_nodelay(true);
+        let Some(place) = places.take() else {
+            // A client that does not read this learns of it by the end of the connection.
+            let _ = stream.try_write(BUSY);
+            continue;
+        };
+        let (places, application, leaving) = (Arc::clone(&places), application.clone(), leaving.clone());
+        tracker.spawn(async move {
+            serve(stream, &place, application, leaving).await;
+            places.leave(&place);
+        });
+    }
+    drop(listener);
+    tracker.close();
+    tracker.wait().await;
+}
+
+/// Serves one connection to its end.
+async fn serve(stream: TcpStream, place: &Place, application: Router, leaving: CancellationToken) {
+    let watched = Watched { inner: stream, place: place.clone() };
+    let service = service_fn(|request: Request<hyper::body::Incoming>| {
+        let open = Open::new(place.clone());
+        let mut application = application.clone();
+        async move {
+            let response = application.call(request).await?;
+            Ok::<_, Infallible>(response.map(|body| Counted { body, _open: open }))
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(SILENCE)
+        .serve_connection(TokioIo::new(watched), TowerToHyperService::new(service));
+    tokio::pin!(connection);
+    let mut look = interval(UNREAD / 4);
+    let mut left = false;
+    loop {
+        tokio::select! {
+            // The client is gone if this is an error.
+            _ = connection.as_mut() => return,
+            () = place.displaced.cancelled() => return,
+            () = leaving.cancelled(), if !left => {
+                left = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            _ = look.tick() => {
+                if place.used().unread_since.is_some_and(|since| since.elapsed() > UNREAD) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Most connections that the files of this process allow.
+fn most() -> usize {
+    #[cfg(unix)]
+    {
+        let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let places = files.map_or(MOST as u64, |files| files / FILES_EACH);
+        usize::try_from(places).unwrap_or(MOST).clamp(1, MOST)
+    }
+    #[cfg(not(unix))]
+    MOST
+}
+
+/// A request that is not yet answered in full.
+struct Open(Place);
+
+impl Open {
+    fn new(place: Place) -> Self {
+        place.used().open += 1;
+        Self(place)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let mut used = self.0.used();
+        used.open -= 1;
+        used.idle_since = Instant::now();
+    }
+}
+
+/// The body of an answer; its request is open until it has been sent.
+struct Counted {
+    body: Body,
+    _open: Open,
+}
+
+impl HttpBody for Counted {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A stream that notes since when its client does not read.
+struct Watched {
+    inner: TcpStream,
+    place: Place,
+}
+
+impl Watched {
+    fn note<T>(&self, written: Poll<T>) -> Poll<T> {
+        let mut used = self.place.used();
+        match written {
+            Poll::Pending => drop(used.unread_since.get_or_insert_with(Instant::now)),
+            Poll::Ready(_) => used.unread_since = None,
+        }
+        written
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write(context, bytes);
+        self.note(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write_vectored(context, parts);
+        self.note(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_idle_connection_makes_room() {
+        let places = Places::new(3);
+        let [first, second, third] = [(); 3].map(|()| places.take().unwrap());
+        let busy = Open::new(first.clone());
+        drop(Open::new(second.clone()));
+        let fourth = places.take().unwrap();
+        assert!(third.displaced.is_cancelled(), "it never asked anything");
+        let _also = Open::new(fourth.clone());
+        let fifth = places.take().unwrap();
+        assert!(second.displaced.is_cancelled() && !first.displaced.is_cancelled());
+        let _last = Open::new(fifth.clone());
+        assert!(places.take().is_none(), "nobody is idle");
+        drop(busy);
+        assert!(places.take().is_some() && first.displaced.is_cancelled());
+        places.leave(&fifth);
+        assert_eq!(places.taken().len(), 2);
+    }
+}

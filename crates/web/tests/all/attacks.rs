@@ -1,0 +1,98 @@
+//! Requests that were made to kill, hang or fill the server.
+
+use crate::asking::{app, ask, asking, post, request};
+use axum::Router;
+use axum::body::Body;
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use stepcast_web::{Access, Token, application};
+use tokio_util::sync::CancellationToken;
+
+const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
+
+async fn refused(app: &Router, path: &str, body: &Value) -> Value {
+    let since = Instant::now();
+    let (status, _, bytes) = ask(app, asking(path, "application/json", body)).await;
+    let problem: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{path}: {problem}");
+    assert!(bytes.len() < 2000, "{path}: a message of {} bytes", bytes.len());
+    assert!(since.elapsed() < Duration::from_secs(10), "{path}: {:?}", since.elapsed());
+    problem
+}
+
+#[tokio::test]
+async fn keys_of_thousands_of_parts_are_refused() {
+    let app = app();
+    let key = vec!["a"; 60_000].join(".");
+    let nested = format!("model={}1{}", "{a.a.a.a.a.a.a.a.a.a=".repeat(75), "}".repeat(75));
+    for set in [format!("{key}=1"), format!("cluster.{key}=1"), nested] {
+        for path in ["predict", "compare", "timeline"] {
+            refused(&app, &format!("/api/v1/{path}"), &json!({ "scenario": QUICK_START, "set": [set] }))
+                .await;
+        }
+    }
+    let vary =
+        json!({ "scenario": QUICK_START, "minimize": "iteration", "vary": [format!("cluster.{key}=1,2")] });
+    refused(&app, "/api/v1/search", &vary).await;
+    let edit = json!({ "scenario": QUICK_START, "edit": [{ "key": key, "value": "1" }] });
+    refused(&app, "/api/v1/scenario", &edit).await;
+    let removed = json!({ "scenario": QUICK_START, "edit": [{ "key": key }] });
+    refused(&app, "/api/v1/scenario", &removed).await;
+}
+
+#[tokio::test]
+async fn texts_of_thousands_of_levels_are_refused() {
+    let app = app();
+    let key = vec!["a"; 75].join(".");
+    let text = format!("{}1{}", format!("{key} = {{ ").repeat(75), " }".repeat(75)).replace("{ 1", "{ b = 1");
+    refused(&app, "/api/v1/predict", &json!({ "scenario": text })).await;
+    let described = post(&app, "/api/v1/scenario", json!({ "scenario": text })).await;
+    assert!(described["problem"]["detail"].as_str().unwrap().contains("nested too deeply"), "{described}");
+    let edit = json!({ "scenario": text, "edit": [{ "key": "strategy.batch", "value": "1" }] });
+    refused(&app, "/api/v1/scenario", &edit).await;
+    let value =
+        json!({ "scenario": QUICK_START, "edit": [{ "key": "model", "value": format!("{{ {text} }}") }] });
+    let described = post(&app, "/api/v1/scenario", value).await;
+    assert!(described["problem"].is_object(), "it is a text, not a table");
+}
+
+#[tokio::test]
+async fn thousands_of_changes_and_values_are_refused_at_once() {
+    let app = app();
+    let set: Vec<String> = (0..30_000).map(|batch| format!("strategy.batch={batch}")).collect();
+    refused(&app, "/api/v1/predict", &json!({ "scenario": QUICK_START, "set": set })).await;
+    let edit: Vec<Value> =
+        (0..15_000).map(|batch| json!({ "key": "strategy.batch", "value": batch.to_string() })).collect();
+    refused(&app, "/api/v1/scenario", &json!({ "scenario": QUICK_START, "edit": edit })).await;
+    let values: Vec<String> = (1..150_000).map(|batch| batch.to_string()).collect();
+    let vary = format!("cluster.{}={}", "workers.count", values.join(",")).replace(",7,", ",7,7,");
+    let body = json!({ "scenario": QUICK_START, "minimize": "iteration", "vary": [vary] });
+    let problem = refused(&app, "/api/v1/search", &json!(body)).await;
+    assert!(problem["detail"].as_str().unwrap().contains("twice"), "{problem}");
+}
+
+#[tokio::test]
+async fn a_token_is_asked_of_the_api_and_carried_by_the_link() {
+    let token = Token::new("open-sesame").unwrap();
+    let app = application(Access::Network, Some(token), CancellationToken::new()).unwrap();
+    let plain = |path: &str| {
+        let mut asked = request("GET", path).body(Body::empty()).unwrap();
+        asked.headers_mut().insert("host", "10.0.0.1:7400".parse().unwrap());
+        asked
+    };
+    assert_eq!(ask(&app, plain("/")).await.0, StatusCode::OK, "the page is no secret");
+    assert_eq!(ask(&app, plain("/main.js")).await.0, StatusCode::OK);
+    for path in ["/api", "/api/v1/methods", "/api/v1/methods?token=open-sesame"] {
+        let (status, kind, bytes) = ask(&app, plain(path)).await;
+        assert_eq!((status, kind.as_str()), (StatusCode::UNAUTHORIZED, "application/problem+json"), "{path}");
+        assert!(!String::from_utf8_lossy(&bytes).contains("open-sesame"));
+    }
+    for (name, value) in [("authorization", "Bearer open-sesame"), ("cookie", "stepcast-7400=open-sesame")] {
+        let mut asked = plain("/api/v1/methods");
+        asked.headers_mut().insert(name, value.parse().unwrap());
+        assert_eq!(ask(&app, asked).await.0, StatusCode::OK, "{name}");
+    }
+    assert_eq!(ask(&app, plain("/?token=open-sesame")).await.0, StatusCode::SEE_OTHER);
+    assert_eq!(ask(&app, plain("/?token=open-barley")).await.0, StatusCode::OK, "only the page");
+}
