@@ -145,7 +145,7 @@ def test_methods_stand_side_by_side(page):
     page.click("#tab-methods")
     page.wait_for_function(
         "() => [...document.querySelectorAll('#compared tr')].slice(0, 2).every((row) => / s$|ms$/.test(row.children[1].textContent))")
-    assert page.locator("#compared tr").count() == 8
+    assert page.locator("#compared tr").count() == 9
     picture(page, "methods")
 
 
