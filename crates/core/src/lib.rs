@@ -14,6 +14,7 @@ pub mod model;
 pub mod pass;
 pub mod precision;
 pub mod prediction;
+pub mod prior;
 pub mod profile;
 pub mod quantity;
 pub mod scenario;

@@ -23,6 +23,12 @@ pub struct CatalogError {
     pub reason: String,
 }
 
+impl From<CatalogError> for Fault {
+    fn from(error: CatalogError) -> Self {
+        Self::new(error.to_string(), "this copy of stepcast is damaged; build it again")
+    }
+}
+
 static DEVICES: LazyLock<Result<Entries<Device>, CatalogError>> =
     LazyLock::new(|| read("devices.toml", include_str!("../../../../catalog/devices.toml")));
 
@@ -62,8 +68,7 @@ fn find<T: Clone>(
     id: &str,
     list: impl FnOnce(&Entries<T>) -> String,
 ) -> Result<T, Fault> {
-    let entries = entries
-        .map_err(|error| Fault::new(error.to_string(), "this copy of stepcast is damaged; build it again"))?;
+    let entries = entries?;
     entries.get(id).cloned().ok_or_else(|| {
         let names = entries.keys().map(String::as_str);
         let remedy = suggest::remedy(id, names, &list(entries));

@@ -6,8 +6,9 @@ mod device;
 mod network;
 
 pub(crate) use cluster::MAX_BATCH;
+pub use catalog::CatalogError;
 pub use cluster::{
     Cluster, Nodes, NodesSection, Placement, Servers, ServersSection, WorkerGroup, WorkersSection,
 };
 pub use device::{Device, DeviceKind, DeviceSection, FittedDevice, FittedModel};
-pub use network::{Network, NetworkSection};
+pub use network::{Network, NetworkSection, Transport};

@@ -3,7 +3,7 @@
 use super::catalog;
 use crate::fault::{Fault, KeyPath};
 use crate::files::Files;
-use crate::keys::{Check, Given, NameOr, keys, unordered};
+use crate::keys::{Check, Given, NameOr, keys, plain, unordered};
 use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, Seconds};
 use crate::uncertain::Uncertain;
 use schemars::JsonSchema;
@@ -11,6 +11,27 @@ use serde::{Deserialize, Serialize};
 
 /// Default network.
 pub(super) const DEFAULT_NETWORK: &str = "10gbe";
+
+/// How software moves data over a link; it decides how much of the nominal rate is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// Sockets of the operating system.
+    #[default]
+    Tcp,
+    /// The adapter reads and writes memory by itself: InfiniBand, RoCE.
+    Rdma,
+    /// MPI that copies gradients to the host and sums them there.
+    HostMpi,
+    /// PCI Express between the devices of a machine.
+    Pcie,
+    /// NVLink between the devices of a machine.
+    Nvlink,
+    /// All of the nominal rate is reached, as papers assume.
+    Ideal,
+}
+
+plain!(Transport, "string");
 
 keys! {
     /// One kind of link, the same in both directions.
@@ -42,6 +63,15 @@ keys! {
         /// Rate at which hosts copy and serialise payload, in series with the wire.
         #[serde(skip_serializing_if = "Option::is_none")]
         host_rate: Uncertain<BytesPerSec> => BytesPerSec, optional("no cost"), Check::Positive("a rate such as \"8 GB/s\""), Transfer;
+        /// How software moves data over it, which decides how much of the rate it reaches: `"tcp"`, `"rdma"`, `"host-mpi"`
+        /// (MPI that sums on the host), `"pcie"`, `"nvlink"`, or `"ideal"` for all of it.
+        transport: Transport => Transport, default(Transport::default()), Check::Any, Exchange;
+        /// Whether the machines are rented: virtual machines reach less over TCP than machines of one's own.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rented: bool => bool, optional("either"), Check::Any, Exchange;
+        /// Rate that was measured, per machine and direction, in place of what the transport usually reaches.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reached: Uncertain<BytesPerSec> => BytesPerSec, optional("what the transport usually reaches"), Check::Positive("a rate such as \"2.3 GB/s\""), Transfer;
         /// Where the figures come from.
         source: String => String, default("scenario"), Check::Any, Resolved;
     }

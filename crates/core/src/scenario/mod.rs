@@ -40,6 +40,7 @@ use crate::machine::Cluster;
 use crate::model::transformer::{self, Transformer};
 use crate::model::{Counting, ModelFile};
 use crate::pass::Recorded;
+use crate::prior::Priors;
 use crate::profile::Profile;
 use crate::strategy::{Architecture, Strategy};
 use crate::workload::Gradient;
@@ -153,6 +154,8 @@ pub struct Scenario {
     pub oyama2016: Oyama2016,
     /// Inputs of the simulation.
     pub simulate: Simulate,
+    /// What is assumed of machines and software where the scenario does not say it.
+    pub priors: Arc<Priors>,
 }
 
 impl Scenario {

@@ -10,6 +10,7 @@ use crate::fault::{Fault, KeyPath};
 use crate::files::{Files, NoFiles};
 use crate::keys::Given;
 use crate::precision::Precision;
+use crate::prior::Priors;
 use crate::strategy::{Architecture, Strategy, StrategySection};
 use crate::workload::Gradient;
 use std::sync::Arc;
@@ -66,6 +67,7 @@ impl ScenarioFile {
             oyama2016,
             simulate: simulate::resolve(methods.simulate.unwrap_or_default(), files)
                 .map_err(below("methods.simulate"))?,
+            priors: Priors::shipped()?,
         })
     }
 }

@@ -1,0 +1,152 @@
+//! The constants by name, as plain numbers for formulas.
+
+use super::file::Section;
+
+/// Declares a struct of constants that a section of the file defines under the same names.
+macro_rules! constants {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $field:ident,)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub struct $name {
+            $($(#[$doc])* pub $field: f64,)*
+        }
+
+        impl $name {
+            pub(super) fn read(section: &Section) -> Result<Self, String> {
+                let value = |field: &str| {
+                    let name = crate::keys::kebab(field);
+                    let constant = section.constants.get(&name);
+                    constant.map(|constant| constant.value).ok_or_else(|| format!("`{name}` is missing"))
+                };
+                Ok(Self { $($field: value(stringify!($field))?,)* })
+            }
+
+            pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut f64> {
+                $(if crate::keys::kebab(stringify!($field)) == name {
+                    return Some(&mut self.$field);
+                })*
+                None
+            }
+        }
+    };
+}
+
+constants! {
+    /// Several workers that all-reduce: rates in GB/s or as shares of nominal rates, times in seconds.
+    AllReduce {
+        /// What a host of one's own reaches over TCP, GB/s.
+        tcp_flow,
+        /// What a rented machine reaches over TCP, GB/s.
+        tcp_vm,
+        /// Share of the nominal rate over RDMA.
+        rdma,
+        /// Share of the nominal rate of PCIe between GPUs with peer-to-peer access.
+        p2p,
+        /// Rate between two GPUs that copy through host memory, GB/s.
+        bounce,
+        /// Rate of the path through host memory that all GPUs of a machine share, GB/s.
+        shared,
+        /// Share of the nominal rate of NVLink.
+        nv,
+        /// Rate of MPI that sums on the host, GB/s.
+        mpi,
+        /// Share of communication inside a machine that shows although there is time to hide it.
+        shows_in,
+        /// The same between machines.
+        shows_x,
+        /// Share of the backward pass that can hide communication.
+        hides,
+        /// Share of computing lost with each doubling of the GPUs in a machine.
+        loss_in,
+        /// Share of computing lost with each doubling of machines.
+        loss_x,
+        /// Share of computing lost to reading real data with each doubling of the GPUs in a machine.
+        loss_real,
+        /// Start-up of a collective for each doubling of the GPUs in a machine, one way.
+        hop_in,
+        /// Start-up of a collective for each doubling of machines, one way.
+        hop_x,
+        /// Host work for each gradient tensor.
+        tensor,
+        /// Waiting for Horovod's cycle and agreement, for each doubling of GPUs.
+        cycle,
+    }
+}
+
+constants! {
+    /// One GPU: shares of data-sheet rates, factors, and times in seconds.
+    OneGpu {
+        /// Share of the FP32 peak that 3x3 convolutions of stride 1 reach on ordinary units; fast algorithms exceed 1.
+        square,
+        /// The same for other convolutions.
+        conv,
+        /// The same for matrix products.
+        linear,
+        /// The same for convolutions of at most four input channels.
+        stem,
+        /// The same for depth-wise convolutions.
+        depthwise,
+        /// The same for grouped convolutions.
+        grouped,
+        /// Factor for devices whose FP32 units double as integer units.
+        dual,
+        /// Factor for devices of the Kepler generation.
+        kepler,
+        /// Factor for devices of AMD.
+        amd,
+        /// Exponent of the power limit.
+        power,
+        /// Share of the peak of tensor units.
+        tensor,
+        /// Limit by which 3x3 convolutions can feed tensor units, multiples of the lane rate.
+        feed_square,
+        /// The same for other convolutions.
+        feed_conv,
+        /// The same for matrix products.
+        feed_linear,
+        /// Factor of these limits in TF32.
+        feed_tf32,
+        /// Factor of convolutions with channels last.
+        channels_last,
+        /// Share of the memory rate.
+        memory,
+        /// Factor of the bytes moved in mixed precision.
+        amp,
+        /// Factor of element-wise passes in a compiled step.
+        compiled,
+        /// Host time of a layer.
+        op,
+        /// Host time of a gradient tensor.
+        gradient,
+        /// Factor of host times in mixed precision.
+        host_amp,
+        /// Start and tail of a kernel, three for each layer.
+        start,
+    }
+}
+
+constants! {
+    /// Parameter servers: rates in GB/s, times in seconds.
+    Servers {
+        /// Rate of one gRPC server, in and out together, GB/s.
+        grpc,
+        /// The same with MPI as the transport, GB/s.
+        grpc_mpi,
+        /// Time of a server for each tensor of an update.
+        tensor,
+        /// Factor by which asynchronous workers use both directions.
+        duplex,
+        /// BytePS over TCP: share of both directions of a port.
+        bps_wire,
+        /// BytePS over TCP: rate of one remote server, both directions, GB/s.
+        bps_flow,
+        /// Share of communication that shows although there is time to hide it.
+        shows,
+        /// Share of the backward pass that can hide communication.
+        hides,
+        /// Share of computing lost with each doubling of workers with GPUs.
+        loss,
+        /// The same for workers on CPU cores.
+        loss_cpu,
+    }
+}

@@ -1,0 +1,119 @@
+//! The form of `catalog/priors.toml`.
+
+use indexmap::IndexMap;
+use serde::Deserialize;
+
+/// The whole file.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct PriorsFile {
+    pub(super) all_reduce: Section,
+    pub(super) one_gpu: Section,
+    pub(super) servers: Section,
+    #[serde(rename = "extrapolation")]
+    pub(super) range: Range,
+}
+
+/// The figures for one kind of training.
+#[derive(Debug, Deserialize)]
+pub(super) struct Section {
+    pub(super) residual: Residual,
+    #[serde(flatten)]
+    pub(super) constants: IndexMap<String, Constant>,
+}
+
+/// An assumed figure.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Constant {
+    /// Its median.
+    pub value: f64,
+    /// Its unit.
+    pub unit: String,
+    /// Standard deviation of the logarithm of the common value.
+    pub fit_error: f64,
+    /// Standard deviation of the logarithm between machines.
+    pub spread: f64,
+    /// The constants with which it moves together; none if it is the same everywhere.
+    pub group: Option<String>,
+    /// Standard deviation of the logarithm of the factor by which the group moves.
+    #[serde(default)]
+    pub group_spread: f64,
+    /// Whether it falls when the others of its group rise.
+    #[serde(default)]
+    pub reversed: bool,
+    /// The figure before the fit.
+    pub prior: Before,
+    /// Where the figure before the fit comes from.
+    pub prior_source: String,
+    /// Number of runs that depend on it.
+    #[serde(default)]
+    pub rows: u32,
+    /// Families of these runs.
+    #[serde(default)]
+    pub families: Vec<String>,
+}
+
+/// A figure before the fit.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Before {
+    /// Its median.
+    pub value: f64,
+    /// Standard deviation of its logarithm.
+    pub spread: f64,
+}
+
+/// Standard deviations of the logarithm of a step that no constant explains.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Residual {
+    /// Between combinations of software, device and network.
+    pub cell: f64,
+    /// Between runs of one combination.
+    pub row: f64,
+    /// Of software as a whole.
+    #[serde(default)]
+    pub software: f64,
+    /// Of the input of real data.
+    #[serde(default)]
+    pub input: f64,
+    /// Number of families of runs behind these figures.
+    pub families: u32,
+}
+
+/// Ranges of the runs to which constants were fitted.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Range {
+    /// Of several workers.
+    pub all_reduce: SeveralWorkers,
+    /// Of one GPU.
+    pub one_gpu: OneWorker,
+}
+
+/// Range of the runs of several workers.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SeveralWorkers {
+    /// What a doubling beyond the range adds: standard deviation of the logarithm.
+    pub per_doubling: f64,
+    /// Fewest and most GPUs.
+    pub gpus: [f64; 2],
+    /// Least and most gradients, MB.
+    pub gradient_mb: [f64; 2],
+    /// Slowest and fastest network, Gbit/s.
+    pub gbps: [f64; 2],
+}
+
+/// Range of the runs of one GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct OneWorker {
+    /// What a doubling beyond the range adds: standard deviation of the logarithm.
+    pub per_doubling: f64,
+    /// Least and most samples.
+    pub batch: [f64; 2],
+    /// Slowest and fastest device, TFLOP/s in fp32.
+    pub fp32_tflops: [f64; 2],
+}
