@@ -89,6 +89,15 @@ pub fn host_to_device(scenario: &Scenario, index: usize) -> Seconds {
     scenario.cluster.groups[index].device.host_link.map_or(Seconds::ZERO, |link| batch / link)
 }
 
+/// Time that a worker of the group at `index`, which computes for `computing` in a step, waits for its batch: the
+/// input pipeline of its machine prepares the batches of all its workers while they compute.
+pub fn input_wait(scenario: &Scenario, index: usize, computing: Seconds) -> Seconds {
+    let Some(rate) = scenario.input.rate else { return Seconds::ZERO };
+    let on_machine = u64::from(scenario.cluster.workers_per_node()).min(scenario.cluster.workers());
+    let batches = f64::from(scenario.batch(index)) * on_machine as f64;
+    (rate.time_for(batches) - computing).max(Seconds::ZERO)
+}
+
 fn efficiency(scenario: &Scenario, group: &WorkerGroup) -> Option<f64> {
     let shares = group.device.shares(scenario.strategy.precision);
     group.efficiency.or(shares.map(|shares| shares.compute)).or(group.device.efficiency)

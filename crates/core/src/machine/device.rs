@@ -73,6 +73,9 @@ keys! {
         /// Rate of the link to the host, one direction: PCIe, NVLink-C2C.
         #[serde(skip_serializing_if = "Option::is_none")]
         host_link: BytesPerSec => BytesPerSec, optional("none"), Check::Positive("a rate such as \"16 GB/s\""), Resolved;
+        /// Whether devices of this kind read each other's memory over PCIe.
+        #[serde(default = "yes", skip_serializing_if = "is_yes")]
+        peer_to_peer: bool => bool, default(true), Check::Any, Resolved;
         /// Share of the peak rate that training reaches, three times the forward operations being the work. Fast
         /// convolution algorithms can lift it above 1.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,6 +93,14 @@ keys! {
     }
     after {}
     made {}
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(value: &bool) -> bool {
+    *value
 }
 
 impl Given<Device> for NameOr<DeviceSection> {

@@ -4,7 +4,7 @@ mod exchange;
 mod fusion;
 mod plan;
 
-pub use exchange::{Algorithm, AllReduceSection, CurveSection, Exchange};
+pub use exchange::{Algorithm, AllReduceSection, CurveSection, Exchange, Overlap};
 pub use fusion::{
     BucketList, Fusion, FusionRule, FusionSection, HOROVOD_CYCLE, HOROVOD_THRESHOLD, PYTORCH_CAP,
     PYTORCH_FIRST,
