@@ -13,7 +13,7 @@ use stepcast_core::machine::Transport;
 use stepcast_core::pass::Pass;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{InputKind, Scenario};
-use stepcast_core::strategy::{Architecture, Fusion, Overlap};
+use stepcast_core::strategy::{Architecture, Overlap};
 
 /// Softness of the corner between hidden and exposed communication, as a share of what can hide.
 const SOFTNESS: f64 = 0.4;
@@ -31,7 +31,7 @@ pub struct Contention {
     hides: f64,
     /// Share of the communication that shows although there is time to hide it.
     shows: f64,
-    /// Wait for the cycles of Horovod.
+    /// Wait for the cycles of Horovod, where that sends gradients.
     cycle: Seconds,
 }
 
@@ -58,18 +58,13 @@ impl Contention {
             InputKind::Real => priors.loss_real,
             InputKind::Synthetic => 0.0,
         };
-        let horovod = matches!(exchange.fusion, Fusion::Horovod { .. });
         Self {
             slowdown: (priors.loss_in + reading) * machines.workers.log2(),
             stragglers: priors.loss_x * machines.count.log2(),
             tensor: Seconds::new(priors.tensor),
             hides: priors.hides.min(1.0),
             shows: if within_machine { priors.shows_in } else { priors.shows_x },
-            cycle: if horovod {
-                Seconds::new(priors.cycle) * (machines.workers * machines.count).log2()
-            } else {
-                Seconds::ZERO
-            },
+            cycle: Seconds::new(priors.cycle) * (machines.workers * machines.count).log2(),
         }
     }
 
@@ -77,6 +72,13 @@ impl Contention {
     #[must_use]
     pub fn of_varying_steps(self) -> Self {
         Self { stragglers: 0.0, ..self }
+    }
+
+    /// The mean losses where gradients are exchanged in one of `period` steps.
+    #[must_use]
+    pub fn once_in(self, period: u32) -> Self {
+        let share = 1.0 / f64::from(period.max(1));
+        Self { slowdown: self.slowdown * share, stragglers: self.stragglers * share, ..self }
     }
 
     /// The pass of a worker that computes beside others.
@@ -101,7 +103,11 @@ impl Contention {
     /// messages are ready late, stays as it is.
     pub fn beyond(&self, pass: &Pass, schedule: &Schedule, mean: &Mean) -> Seconds {
         let tensors = pass.layers.iter().filter(|layer| layer.gradients.get() > 0.0).count();
-        let host = self.tensor * tensors as f64 + self.cycle;
+        let cycle = match schedule {
+            Schedule::Horovod { .. } => self.cycle,
+            _ => Seconds::ZERO,
+        };
+        let host = self.tensor * tensors as f64 + cycle;
         if matches!(schedule, Schedule::AtEnd) || (self.hides >= 1.0 && self.shows <= 0.0) {
             return host;
         }
@@ -216,7 +222,7 @@ mod tests {
             let step = alone * (1.0 + contention.slowdown + contention.stragglers)
                 + shown
                 + contention.tensor * f64::from(vector.tensors)
-                + contention.cycle;
+                + if vector.horovod == "True" { contention.cycle } else { Seconds::ZERO };
             let ratio = step.get() / vector.predicted_s;
             assert!((ratio - 1.0).abs() < 1e-3, "{}: {step} instead of {} s", vector.id, vector.predicted_s);
         }

@@ -68,12 +68,12 @@ impl<'a> Evaluator<'a> {
         &self.pass
     }
 
-    /// Whether closed forms hold.
-    pub(super) fn is_closed(&self) -> bool {
-        self.engine.is_none()
+    /// Whether the best plan of the schedule alone is the best plan: no contention, no engine.
+    pub(super) fn is_exact(&self) -> bool {
+        self.engine.is_none() && self.contention == Contention::NONE
     }
 
-    /// The best plan if closed forms hold.
+    /// The best plan of the schedule alone.
     pub(super) fn optimum(&self) -> Result<Vec<u32>, Fault> {
         optimum_while(&self.contention.slowed(&self.pass), &self.update, self.wanted).ok_or_else(stopped)
     }

@@ -25,9 +25,14 @@ pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Fault> {
     if recorded || scenario.simulate.jitter > 0.0 {
         contention = contention.of_varying_steps();
     }
+    let period = match scenario.strategy.synchronisation {
+        Synchronisation::LocalSgd(steps) => steps,
+        _ => 1,
+    };
     let slowed = contention.slowed(&slowest);
-    // What shows beyond the schedule is the same in every step.
-    let beyond = contention.beyond(&slowest, &rule, &liu2022::mean(&slowed, &update, &rule));
+    // What shows beyond the schedule is the same in every exchange.
+    let beyond = contention.beyond(&slowest, &rule, &liu2022::mean(&slowed, &update, &rule)) / f64::from(period.max(1));
+    let contention = contention.once_in(period);
     let beside_others = |pass: Pass| {
         let slowed = contention.slowed(&pass);
         Pass { update: slowed.update + beyond, ..slowed }
@@ -50,10 +55,7 @@ pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Fault> {
             slowdown: exchange.interference,
             copy_byte: exchange.copy_rate.map_or(Seconds::ZERO, |rate| Seconds::new(1.0 / rate.get())),
         },
-        period: match scenario.strategy.synchronisation {
-            Synchronisation::LocalSgd(steps) => steps,
-            _ => 1,
-        },
+        period,
     })
 }
 
