@@ -154,8 +154,17 @@ fn with_parameters(model: &Model, times: StepLayers, slowness: f64) -> BTreeMap<
     layers.into_iter().collect()
 }
 
-/// Time to copy a batch to the device, if it has its own link.
+/// Time that copying a batch to the device adds to the layers; nothing where their times come from whole steps, whether
+/// published or measured, because those include it.
 pub fn host_to_device(scenario: &Scenario, index: usize) -> Seconds {
+    let group = &scenario.cluster.groups[index];
+    let fitted = group.device.fitted.is_some();
+    let whole = is_measured(group) || (!fitted && prior_of(scenario, group).is_some());
+    if whole { Seconds::ZERO } else { copy_of_batch(scenario, index) }
+}
+
+/// Time to copy a batch to the device, if it has its own link.
+pub fn copy_of_batch(scenario: &Scenario, index: usize) -> Seconds {
     let batch = scenario.workload.sample * f64::from(scenario.batch(index));
     scenario.cluster.groups[index].device.host_link.map_or(Seconds::ZERO, |link| batch / link)
 }
@@ -167,16 +176,22 @@ fn efficiency(group: &WorkerGroup, precision: Precision) -> Option<f64> {
 }
 
 /// Share of the memory rate that a worker of the group reaches.
-fn memory_efficiency(group: &WorkerGroup, precision: Precision) -> f64 {
+pub fn memory_efficiency(group: &WorkerGroup, precision: Precision) -> f64 {
     let shares = group.device.shares(precision);
     let given = shares.map(|shares| shares.memory).or(group.device.memory_efficiency);
     given.unwrap_or(ASSUMED_MEMORY_EFFICIENCY)
 }
 
+/// Whether a measured step tells the speed of the workers of a group.
+fn is_measured(group: &WorkerGroup) -> bool {
+    group.throughput.is_some() || group.step_time.is_some()
+}
+
 /// Whether nothing is given that tells the speed of the workers of a group.
-fn is_assumed(scenario: &Scenario, group: &WorkerGroup) -> bool {
-    let measured = group.throughput.is_some() || group.step_time.is_some();
-    !measured && group.device.fitted.is_none() && efficiency(group, scenario.strategy.precision).is_none()
+pub fn is_assumed(scenario: &Scenario, group: &WorkerGroup) -> bool {
+    !is_measured(group)
+        && group.device.fitted.is_none()
+        && efficiency(group, scenario.strategy.precision).is_none()
 }
 
 /// Warnings about speeds that were assumed rather than given, and about extrapolated fits.
@@ -219,4 +234,81 @@ fn stretched(scenario: &Scenario, index: usize) -> Option<Warning> {
             group.device.name
         ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::Fault;
+    use crate::scenario::Document;
+
+    fn scenario(workers: &str, strategy: &str) -> Result<Scenario, Fault> {
+        let text =
+            format!("model.zoo = \"resnet50\"\n[[cluster.workers]]\n{workers}\n[strategy]\n{strategy}\n");
+        Document::new("scenario.toml", text).scenario(&[])
+    }
+
+    fn step(scenario: &Scenario) -> Seconds {
+        let speed = Speed::of(scenario, 0);
+        scenario.workload.layers.iter().map(|layer| speed.forward(layer) + speed.backward(layer)).sum()
+    }
+
+    fn near(one: Seconds, other: f64) -> bool {
+        (one.get() / other - 1.0).abs() < 1e-9
+    }
+
+    #[test]
+    fn a_measured_throughput_is_what_a_worker_reaches() {
+        for device in ["rtx-3090", "xeon-e5-2620"] {
+            let measured =
+                scenario(&format!("device = \"{device}\"\nthroughput = \"250 samples/s\""), "batch = 50");
+            assert!(near(step(&measured.unwrap()), 0.2), "{device}");
+            let timed = scenario(&format!("device = \"{device}\"\nstep-time = \"40 ms\""), "").unwrap();
+            assert!(near(step(&timed), 0.04), "{device}");
+            assert_eq!(assumptions(&timed), []);
+        }
+    }
+
+    #[test]
+    fn a_measurement_scales_to_other_batches_and_precisions() {
+        let device = "device = \"rtx-3090\"\n";
+        let assumed = |strategy: &str| step(&scenario(device, strategy).unwrap());
+        let slower = assumed("batch = 16").get() * 1.5;
+        let measured =
+            format!("{device}step-time = \"{slower} s\"\nmeasured-batch = 16\nmeasured-precision = \"fp32\"");
+        for strategy in ["batch = 16", "batch = 128", "batch = 64\nprecision = \"amp\""] {
+            let got = step(&scenario(&measured, strategy).unwrap());
+            assert!(near(got, 1.5 * assumed(strategy).get()), "{strategy}");
+        }
+    }
+
+    #[test]
+    fn a_speed_is_given_once() {
+        for (workers, key) in [
+            ("throughput = \"9 samples/s\"\nefficiency = 0.5", "throughput"),
+            ("throughput = \"9 samples/s\"\nstep-time = \"9 ms\"", "step-time"),
+            ("step-time = \"9 ms\"\ndevice = { base = \"l4\", efficiency = 0.4 }", "step-time"),
+            ("measured-batch = 8", "measured-batch"),
+        ] {
+            let fault = scenario(workers, "").unwrap_err();
+            assert_eq!(fault.key.to_string(), format!("cluster.workers[0].{key}"), "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_range_of_throughput_is_an_uncertain_input() {
+        let scenario = scenario("throughput = \"200..242 samples/s\"", "batch = 22").unwrap();
+        let [slow, fast] = scenario.at_ends(&scenario.uncertain[0]);
+        assert!(near(step(&slow), 0.11) && near(step(&scenario), 0.1) && near(step(&fast), 22.0 / 242.0));
+    }
+
+    #[test]
+    fn assumed_speeds_are_told() {
+        let told = assumptions(&scenario("device = \"l4\"", "").unwrap());
+        assert_eq!(told.len(), 1);
+        assert!(told[0].message.starts_with("the speed of the NVIDIA L4 is assumed from its data sheet"));
+        let told = assumptions(&scenario("device = \"xeon-core\"", "").unwrap());
+        assert!(told[0].message.contains("is assumed from 0.5 of its peak rate"), "{told:?}");
+        assert_eq!(assumptions(&scenario("efficiency = 0.4", "").unwrap()), []);
+    }
 }

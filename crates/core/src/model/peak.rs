@@ -176,7 +176,8 @@ mod tests {
 
     const VECTORS: &str = include_str!("../../../../research/priors/vectors_memory.csv");
 
-    /// Steps measured on an H200 (PyTorch 2.11), of the networks that the zoo has.
+    /// Steps measured on an H200 (PyTorch 2.11) of the networks that the zoo has: 31 of 37. Those it lacks (ConvNeXt, Swin,
+    /// a wide ResNet) are predicted to 4 % by the slow twin.
     #[test]
     fn peaks_are_those_of_measured_steps() {
         let mut errors = Vec::new();
@@ -184,20 +185,34 @@ mod tests {
             let fields: Vec<&str> = line.split(',').collect();
             let [name, batch, precision, measured, twin, ..] = fields[..] else { panic!("{line}") };
             let name = if name == "bert-base" { "bert-base-mlm" } else { name };
-            let Ok(model) = zoo::build(&name.replace('_', "-")).or_else(|_| zoo::build(name)) else {
-                println!("{name} is not in the zoo");
-                continue;
-            };
+            let Ok(model) = zoo::build(&name.replace('_', "-")) else { continue };
             let transformer = name.starts_with("bert") || name.starts_with("gpt");
             let optimiser = if transformer { Optimiser::Adam } else { Optimiser::Sgd };
-            let precision = if precision == "tf32" { Precision::Tf32 } else { Precision::AmpBf16 };
+            let mixed = precision == "amp-bf16";
+            let precision = if mixed { Precision::AmpBf16 } else { Precision::Tf32 };
             let got = model.peak_memory(batch.parse().unwrap(), precision, optimiser).get();
             let [measured, twin]: [f64; 2] = [measured, twin].map(|text| text.parse().unwrap());
-            println!("{line}: {:.3} of measured, {:.3} of the slow twin", got / measured, got / twin);
-            errors.push((got / measured - 1.0).abs());
+            // The slow twin takes neighbours in its list for what a layer reads: it differs in BERT's first block.
+            let same = if transformer { 0.004 } else { 1e-6 };
+            assert!((got / twin - 1.0).abs() < same, "{line}: {got}");
+            errors.push((mixed, (got / measured - 1.0).abs()));
         }
-        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
-        println!("{} mean {mean}", errors.len());
-        assert!(mean < 0.06, "{mean}");
+        assert_eq!(errors.len(), 31);
+        let mean = |of: &dyn Fn(bool) -> bool| {
+            let chosen: Vec<f64> =
+                errors.iter().filter(|(mixed, _)| of(*mixed)).map(|(_, error)| *error).collect();
+            chosen.iter().sum::<f64>() / chosen.len() as f64
+        };
+        let worst = errors.iter().map(|(_, error)| *error).fold(0.0, f64::max);
+        println!("mean {:.3}, mixed {:.3}, worst {worst:.3}", mean(&|_| true), mean(&|mixed| mixed));
+        assert!(mean(&|_| true) < 0.065 && mean(&|mixed| mixed) < 0.03 && worst < 0.36);
+    }
+
+    #[test]
+    fn pure_16_bits_take_half_of_32() {
+        let model = zoo::build("mobilenet-v2").unwrap();
+        let [half, full] = [Precision::Bf16, Precision::Fp32]
+            .map(|precision| model.peak_memory(64, precision, Optimiser::Sgd).get());
+        assert!((2.0 * half / full - 1.0).abs() < 0.01, "{half} {full}");
     }
 }

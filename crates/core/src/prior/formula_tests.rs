@@ -1,11 +1,12 @@
 //! The formulas of one GPU against the vectors of their slow twin in research/priors.
 
 use super::Priors;
-use super::device::{Reach, Settings, Sheet};
+use super::device::{self, Reach, Settings, Sheet};
 use super::work::{StepWork, Work};
 use crate::machine::{Generation, catalog};
 use crate::model::zoo;
-use crate::quantity::{BytesPerSec, FlopsPerSec};
+use crate::precision::Precision;
+use crate::quantity::{BytesPerSec, FlopsPerSec, Seconds};
 use crate::strategy::Optimiser;
 use std::collections::BTreeMap;
 
@@ -132,6 +133,8 @@ fn data_sheets_are_those_of_the_slow_twin() {
     }
 }
 
+/// The slow twin counts two layers that the zoo does not have: the adaptive pooling of AlexNet and VGG, which copies an
+/// image of the usual size, and the sum of BERT's positions, which the zoo has as part of their embedding.
 #[test]
 fn work_of_the_zoo_is_that_of_the_slow_twin() {
     let mut compared = 0;
@@ -148,18 +151,41 @@ fn work_of_the_zoo_is_that_of_the_slow_twin() {
             ("depthwise", sum.depthwise, wanted.depthwise),
             ("grouped", sum.grouped, wanted.grouped),
             ("passes", sum.passes, wanted.passes),
-            ("elementwise", sum.elementwise, wanted.elementwise),
             ("wide", sum.wide, wanted.wide),
             ("weights", got.weights, want.weights),
-            ("layers", got.operations, want.operations),
             ("tensors", got.tensors, want.tensors),
         ];
         for (figure, got, want) in figures {
-            if (got - want).abs() > 1e-6 * want {
-                println!("{name}: {figure} {got}, slow twin {want} {}", got / want);
-            }
+            assert!((got - want).abs() <= 1e-6 * want, "{name}: {figure} {got}, slow twin {want}");
         }
+        let missing = want.operations - got.operations;
+        let counts_more = ["alexnet", "vgg16", "bert-base", "bert-large", "bert-large-mlm"].contains(&name);
+        assert_eq!(missing.round() as i64, i64::from(counts_more), "{name}: layers");
+        let ratio = sum.elementwise / wanted.elementwise;
+        let least = if counts_more { 0.989 } else { 1.0 - 1e-6 };
+        assert!((least..=1.0 + 1e-6).contains(&ratio), "{name}: element-wise passes {ratio}");
         compared += 1;
     }
-    println!("{compared}");
+    assert_eq!(compared, 174, "of 186; the zoo lacks ResNet-18 for CIFAR, DenseNet-161 and ViT-S");
+}
+
+/// Times of layers add up to the step, and every group of constants moves it.
+#[test]
+fn layers_add_up_and_depend_on_all_groups() {
+    let priors = Priors::shipped().unwrap();
+    let device = catalog::device("a100-sxm4-40gb").unwrap();
+    let model = zoo::build("resnet50").unwrap();
+    let settings = Settings {
+        precision: Precision::AmpFp16,
+        optimiser: Optimiser::Sgd,
+        compiled: false,
+        channels_last: false,
+    };
+    let step = |priors: &Priors| device::step(&model, &device, settings, 64, &priors.one_gpu);
+    let times = device::layers(&model, &device, settings, 64, &priors.one_gpu);
+    let sum = times.layers.iter().map(|own| own.forward + own.backward).sum::<Seconds>() + times.update;
+    assert!((sum / step(&priors) - 1.0).abs() < 1e-12);
+    let spread = priors.one_gpu_spread(step, false);
+    assert_eq!(spread.groups.len(), 4);
+    assert!(spread.groups.iter().all(|(_, own)| *own > 1e-3), "{spread:?}");
 }

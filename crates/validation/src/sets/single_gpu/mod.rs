@@ -20,7 +20,7 @@ use stepcast_stats::student_t_95;
 
 const NAME: &str = "single-gpu";
 
-const ABOUT: &str = "Published throughput of one GPU, 14 sources and 33 devices from the K80 to the H100, predicted from the names of \
+const ABOUT: &str = "Published throughput of one GPU, 15 sources and 34 devices from the K80 to the H200, predicted from the names of \
                      device and network alone, with the constants of catalog/priors.toml. These constants were fitted to \
                      these runs and to others, of networks that the zoo does not have: the errors here are those of a fit. \
                      With the whole source left out of the fit, the zoo's networks are predicted within a factor of 1.26 on \
@@ -265,7 +265,7 @@ mod tests {
         use stepcast_core::scenario::{Document, Override};
         use stepcast_core::speed::Speed;
         let text = "model.zoo = \"resnet50\"\n[[cluster.workers]]\ncount = 1\ndevice = \"rtx-3090\"\n\
-                    [strategy]\nbatch = 64\nprecision = \"amp\"\n";
+                    [strategy]\nbatch = 512\nprecision = \"amp\"\n";
         let document = Document::new("scenario.toml", text.to_owned());
         let overrides: [Override; 0] = [];
         let scenario = document.scenario(&overrides).unwrap();
@@ -276,7 +276,7 @@ mod tests {
             run.model == "resnet50"
                 && run.device == "rtx-3090"
                 && run.precision.to_string() == "amp-fp16"
-                && run.batch == 64
+                && run.batch == 512
                 && !run.compiled
                 && !run.channels_last
                 && run.optimiser == stepcast_core::strategy::Optimiser::Sgd
