@@ -134,7 +134,7 @@ fn reached(
 
 /// Whether the devices of all groups read each other's memory over PCIe.
 fn peer_to_peer(cluster: &Cluster) -> bool {
-    cluster.groups.iter().all(|group| group.device.peer_to_peer)
+    cluster.groups.iter().all(|group| group.device.peer_to_peer())
 }
 
 fn gigabytes(rate: f64) -> BytesPerSec {

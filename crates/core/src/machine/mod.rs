@@ -3,12 +3,14 @@
 pub mod catalog;
 mod cluster;
 mod device;
+mod generation;
 mod network;
 
-pub(crate) use cluster::MAX_BATCH;
 pub use catalog::CatalogError;
+pub(crate) use cluster::MAX_BATCH;
 pub use cluster::{
     Cluster, Nodes, NodesSection, Placement, Servers, ServersSection, WorkerGroup, WorkersSection,
 };
 pub use device::{Device, DeviceKind, DeviceSection, FittedDevice, FittedModel};
+pub use generation::Generation;
 pub use network::{Network, NetworkSection, Transport};

@@ -6,10 +6,16 @@
 //! that gives the part of an interval that an assumed figure causes, and runs of a user's own correct them.
 
 mod constants;
+pub mod device;
 mod file;
+#[cfg(test)]
+mod formula_tests;
+mod spread;
+pub mod work;
 
 pub use constants::{AllReduce, OneGpu, Servers};
 pub use file::{Constant, Range, Residual};
+pub use spread::Spread;
 
 use crate::machine::CatalogError;
 use file::{PriorsFile, Section};

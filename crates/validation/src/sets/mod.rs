@@ -6,6 +6,7 @@ mod li2020;
 mod liu2022;
 mod oyama2016;
 mod published;
+mod single_gpu;
 pub mod steps;
 mod tf_ps;
 pub mod zeng2023;
@@ -25,6 +26,7 @@ pub fn all() -> &'static [&'static dyn Set] {
         &tf_ps::TfPs,
         &ddp_gloo::DdpGloo,
         &steps::StepTimes,
+        &single_gpu::SingleGpu,
         &oyama2016::Oyama2016,
         &li2020::Li2020,
     ]
