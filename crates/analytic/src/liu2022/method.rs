@@ -124,7 +124,7 @@ impl Method for Liu2022 {
         let report = |(index, (delay, pass)): (usize, &(Seconds, Pass))| GroupReport {
             group: index,
             count: scenario.cluster.groups[index].count,
-            batch: scenario.batch(index),
+            batch: scenario.samples(index),
             compute: *delay + pass.computing() + pass.update,
             ready: *delay + pass.forward + pass.layers.first().map_or(Seconds::ZERO, |layer| layer.backward),
             slack: None,
@@ -174,7 +174,9 @@ pub fn passes(scenario: &Scenario) -> Result<Vec<(Seconds, Pass)>, Fault> {
                 (compute::host_to_device(scenario, index), Pass::by_tensor(&scenario.workload, &speed))
             }
         };
-        (copying + compute::input_wait(scenario, index, copying + pass.computing() + pass.update), pass)
+        let waiting = compute::input_wait(scenario, index, copying + pass.computing() + pass.update);
+        let (batches, share) = (scenario.strategy.accumulation, scenario.strategy.exchange.gradients.share());
+        ((copying + waiting) * f64::from(batches), pass.accumulated(batches, share))
     };
     Ok((0..scenario.cluster.groups.len()).map(pass).collect())
 }

@@ -875,3 +875,28 @@ fn refuses_what_it_does_not_model() {
         assert!(!refusal.reason.is_empty() && !refusal.remedy.is_empty());
     }
 }
+
+#[test]
+fn accumulated_batches_are_exchanged_once_and_sixteen_bits_are_half_the_bytes() {
+    let once = predict(&scenario(EQUAL, &[]));
+    let four = predict(&scenario(EQUAL, &["strategy.accumulation=4"]));
+    let exposed = |prediction: &Prediction| prediction.part("exposed communication").get();
+    relative(exposed(&four), exposed(&once), 1e-9, "exposed");
+    let computing = once.iteration.get() - exposed(&once);
+    relative(four.iteration.get(), 4.0 * computing + exposed(&once), 1e-9, "step");
+    assert_eq!(four.samples, 4 * once.samples);
+    let sent = |sets: &[&str]| predict(&scenario(EQUAL, sets)).communication.unwrap().allreduce.get();
+    let none = "strategy.all-reduce.overhead=0 s";
+    let half = sent(&[none, "strategy.all-reduce.gradients=fp16"]);
+    relative(half, 0.5 * sent(&[none]), 1e-9, "all-reduces");
+}
+
+#[test]
+fn a_slow_input_pipeline_limits_a_machine() {
+    let fed = predict(&scenario(EQUAL, &["input.rate=100 samples/s"]));
+    let free = predict(&scenario(EQUAL, &[]));
+    let exposed = fed.part("exposed communication").get();
+    // Every worker is a machine of its own: 32 samples at 100 samples/s.
+    relative(fed.iteration.get() - exposed, 0.32, 1e-9, "computing and waiting");
+    assert!(fed.iteration > free.iteration);
+}

@@ -95,6 +95,17 @@ impl Pass {
         }
     }
 
+    /// The pass of a worker that adds up the gradients of `batches` batches and sends those of the last, each byte as
+    /// `share` bytes.
+    #[must_use]
+    pub fn accumulated(mut self, batches: u32, share: f64) -> Self {
+        self.forward += self.computing() * f64::from(batches.saturating_sub(1));
+        for layer in &mut self.layers {
+            layer.gradients = layer.gradients * share;
+        }
+        self
+    }
+
     /// The same pass scaled in time by `factor`, after a `delay`.
     #[must_use]
     pub fn scaled(&self, factor: f64, delay: Seconds) -> Self {

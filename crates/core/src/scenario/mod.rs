@@ -234,7 +234,12 @@ impl Scenario {
         self.price.as_ref().map_or(USUAL_CURRENCY, |price| &price.currency)
     }
 
-    /// Samples per worker and step in the group at `index`.
+    /// Samples per worker and step in the group at `index`: all batches between two exchanges.
+    pub fn samples(&self, index: usize) -> u32 {
+        self.batch(index).saturating_mul(self.strategy.accumulation)
+    }
+
+    /// Samples per worker and batch in the group at `index`.
     pub fn batch(&self, index: usize) -> u32 {
         self.cluster.groups[index].batch.unwrap_or(self.strategy.batch)
     }

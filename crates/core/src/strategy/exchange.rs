@@ -36,6 +36,29 @@ pub enum Overlap {
     Ideal,
 }
 
+/// Number format in which gradients travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WireFormat {
+    /// 32 bits.
+    #[default]
+    Fp32,
+    /// 16 bits: half of the bytes.
+    #[serde(alias = "bf16")]
+    Fp16,
+}
+
+impl WireFormat {
+    /// Bytes on the wire for each byte of 32-bit gradients.
+    pub fn share(self) -> f64 {
+        match self {
+            Self::Fp32 => 1.0,
+            Self::Fp16 => 0.5,
+        }
+    }
+}
+
+plain!(WireFormat, "`\"fp32\"` or `\"fp16\"`");
 plain!(Algorithm, "string");
 plain!(Overlap, "`\"usual\"` or `\"ideal\"`");
 
@@ -50,6 +73,8 @@ keys! {
         /// `"ring"`, `"halving-doubling"`, `"tree"`, `"double-tree"`, or `"hierarchical"`: within the machines of
         /// `[cluster.nodes]` first, then between them.
         algorithm: Algorithm => Algorithm, default(Algorithm::Ring), Check::Any, Exchange;
+        /// Number format in which gradients travel.
+        gradients: WireFormat => WireFormat, default(WireFormat::default()), Check::Any, Exchange;
         /// All-reduces that may be under way at once.
         channels: u32 => u32, default(1_u32), Check::Between(1, 64, "a number such as 2"), Exchange;
         /// What every all-reduce costs whatever its size.
@@ -99,6 +124,7 @@ impl Default for Exchange {
         Self {
             fusion: Fusion::default(),
             algorithm: Algorithm::default(),
+            gradients: WireFormat::default(),
             channels: 1,
             overhead: None,
             curve: None,

@@ -5,7 +5,7 @@ mod fusion;
 mod optimiser;
 mod plan;
 
-pub use exchange::{Algorithm, AllReduceSection, CurveSection, Exchange, Overlap};
+pub use exchange::{Algorithm, AllReduceSection, CurveSection, Exchange, Overlap, WireFormat};
 pub use fusion::{
     BucketList, Fusion, FusionRule, FusionSection, HOROVOD_CYCLE, HOROVOD_THRESHOLD, PYTORCH_CAP,
     PYTORCH_FIRST,
@@ -133,7 +133,10 @@ keys! {
         synchronisation: Synchronisation => Synchronisation, default(Synchronisation::default()), Check::Any, Exchange;
         /// Samples per worker and step; a profile brings its own.
         batch: u32 => u32, default(DEFAULT_BATCH), Check::Between(1, MAX_BATCH, "the number of samples per worker and step"), Load;
-        /// Number format of the arithmetic; gradients travel as 32-bit numbers whatever it is.
+        /// Batches whose gradients a worker adds up before they are exchanged; for all-reduce.
+        accumulation: u32 => u32, default(1_u32), Check::Between(1, 65_536, "a number such as 4"), Load;
+        /// Number format of the arithmetic; gradients travel as 32-bit numbers whatever it is, unless `[strategy.all-reduce]`
+        /// says otherwise.
         precision: Precision => Precision, default(Precision::default()), Check::Any, Choice;
         /// How weights are updated: gradient descent with momentum, Adam, or without any state.
         optimiser: Optimiser => Optimiser, default(Optimiser::default()), Check::Any, Choice;

@@ -11,8 +11,9 @@ fn report(changes: &[&str]) -> FusionReport {
     fuse(&Document::new("test", text).scenario(&changes).unwrap()).unwrap()
 }
 
-const NETWORKS: [&str; 3] = [
+const NETWORKS: [&str; 4] = [
     "cluster.network=1gbe",
+    "cluster.network={ base = \"10gbe\", transport = \"ideal\" }",
     "cluster.network=25gbe",
     "cluster.network={ bandwidth = \"10 Gbit/s\", startup = \"2 ms\" }",
 ];
@@ -30,7 +31,9 @@ fn nothing_is_faster_than_the_best_plan() {
                 report.plan.iter().map(|message| message.gradients.len()).sum::<usize>(),
                 report.tensors
             );
-            assert!(report.gain_interval[0] >= -1e-12 && report.gain_interval[1] >= report.gain_interval[0]);
+            // The best plan for the mean step may lose in a slower one, but not by much.
+            let [low, high] = report.gain_interval;
+            assert!(low >= -0.1 && high >= low.max(-1e-12), "{model} {network}: {low} to {high}");
             assert!(report.best().gain >= report.settings.pytorch.gain - 1e-12);
         }
     }

@@ -39,6 +39,15 @@ impl Scenario {
             let remedy = "use \"parameter-server\" or \"all-reduce\", or one worker";
             return Err(Fault::in_key("strategy.architecture", reason, remedy));
         }
+        if strategy.accumulation > 1 && strategy.architecture != Architecture::AllReduce {
+            let reason = "accumulated gradients are modelled for all-reduce only";
+            let remedy = "use `architecture = \"all-reduce\"`, or `synchronisation = \"local-sgd(4)\"` for servers";
+            return Err(Fault::in_key("strategy.accumulation", reason, remedy));
+        }
+        if strategy.accumulation > 1 && strategy.plan.is_some() {
+            let reason = "a plan accumulates the gradients of its micro-batches";
+            return Err(Fault::in_key("strategy.accumulation", reason, "remove it, and set `micro-batch` of the plan"));
+        }
         match &strategy.plan {
             Some(plan) => self.check_plan(plan, total),
             None => Ok(()),

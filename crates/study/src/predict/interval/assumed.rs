@@ -12,7 +12,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::prior::{Domain, Group, Residual};
-use stepcast_core::scenario::Scenario;
+use stepcast_core::scenario::{InputKind, Scenario};
 use stepcast_core::strategy::Architecture;
 use stepcast_stats::student_t_95;
 
@@ -61,6 +61,8 @@ pub(super) struct Assumed {
     pub(super) half_width: f64,
     /// What causes it, the largest first.
     pub(super) by_assumption: Vec<Assumption>,
+    /// Whether it covers the speed of devices.
+    pub(super) of_devices: bool,
     /// Families of published runs behind the figures.
     pub(super) families: usize,
     /// Published runs behind the figures.
@@ -94,7 +96,12 @@ pub(super) fn assumed(
     if uses(Domain::OneGpu) {
         let by_computing = slope(twin, &|shift| slowed(scenario, shift))?.abs();
         let of = residual.one_gpu;
-        let unexplained = [of.cell, of.row, of.software].iter().fold(0.0, |sum: f64, sd| sum.hypot(*sd));
+        let input = match scenario.input.data {
+            InputKind::Real => of.input,
+            InputKind::Synthetic => 0.0,
+        };
+        let unexplained =
+            [of.cell, of.row, of.software, input].iter().fold(0.0, |sum: f64, sd| sum.hypot(*sd));
         causes.push(Cause::Unexplained("this model on this device", by_computing * unexplained));
         causes.push(Cause::Unexplained(BEYOND_DEVICES, by_computing * beyond_devices(scenario)));
         bases.push(of);
@@ -150,6 +157,7 @@ pub(super) fn assumed(
     Ok(Some(Assumed {
         half_width: quantile * variance.sqrt(),
         by_assumption,
+        of_devices: uses(Domain::OneGpu),
         families,
         runs: bases.iter().map(|of| of.rows as usize).sum(),
     }))

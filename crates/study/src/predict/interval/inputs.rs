@@ -6,13 +6,16 @@
 use crate::predict::budget;
 use schemars::JsonSchema;
 use serde::Serialize;
-use stepcast_core::compute::{ASSUMED, ASSUMED_EFFICIENCY_FACTOR};
+use stepcast_core::compute::{ASSUMED, ASSUMED_EFFICIENCY_FACTOR, is_assumed};
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::{Profile, Resource, Step};
 use stepcast_core::scenario::Scenario;
 use stepcast_stats::{deviation, student_t_95};
+
+/// The input that is uncertain because a share of the peak rate is assumed.
+pub(super) const ASSUMED_SHARE: &str = "assumed efficiency";
 
 /// The effect of one uncertain input on the logarithm of the throughput, over its 90 % range.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
@@ -57,13 +60,9 @@ pub(super) fn varied(scenario: &Scenario) -> Vec<Varied> {
         }
         None => {
             let groups = &scenario.cluster.groups;
-            let assumed = |index: usize| {
-                let group = &groups[index];
-                let known = group.efficiency.or(group.device.efficiency);
-                group.device.fitted.is_none() && known.is_none()
-            };
+            let assumed = |index: usize| is_assumed(scenario, &groups[index]);
             if (0..groups.len()).any(assumed) {
-                let varied_speed = speed(scenario, "assumed efficiency", ASSUMED_EFFICIENCY_FACTOR, assumed);
+                let varied_speed = speed(scenario, ASSUMED_SHARE, ASSUMED_EFFICIENCY_FACTOR, assumed);
                 varied.push(Varied { told_by: Some(ASSUMED), ..varied_speed });
             }
         }

@@ -89,12 +89,15 @@ impl<'a> Intervals<'a> {
         let regime = Regime::of(asked, prediction.scaling_factor);
         let method = validated_as(asked, prediction.method);
         let Some(pool) = Pool::of(&self.table, method, regime, |_| true) else { return Ok(None) };
-        let by_input = inputs::effects(&self.varied, self.method, prediction, change)?;
+        let assumed = assumed::assumed(asked, self.method, prediction)?;
+        let mut by_input = inputs::effects(&self.varied, self.method, prediction, change)?;
+        if assumed.as_ref().is_some_and(|assumed| assumed.of_devices) {
+            by_input.retain(|effect| effect.key != inputs::ASSUMED_SHARE);
+        }
         let together =
             |of: fn(&InputEffect) -> f64| by_input.iter().fold(0.0, |sum: f64, effect| sum.hypot(of(effect)));
         let inputs = [together(|effect| effect.slower), together(|effect| effect.faster)];
         let sampling = prediction.simulation.as_deref().map(sampling);
-        let assumed = assumed::assumed(asked, self.method, prediction)?;
         let model = assumed.as_ref().map_or_else(|| pool.half_width(), |assumed| assumed.half_width);
         let [slower, faster] =
             inputs.map(|input| (input.powi(2) + model.powi(2) + sampling.unwrap_or(0.0).powi(2)).sqrt());

@@ -1,4 +1,5 @@
 use super::*;
+use stepcast_analytic::liu2022::Liu2022;
 use stepcast_core::scenario::{Document, Override};
 
 fn case(set: &'static str, group: &str, method: &str, residual: f64) -> Case {
@@ -112,10 +113,36 @@ fn ranges_widen_the_interval_to_what_their_ends_predict() {
 fn an_assumed_efficiency_is_an_uncertain_input() {
     let known = interval(&scenario(&[])).0;
     assert!(known.inputs.iter().all(|width| width.abs() < 1e-12), "{known:?}");
-    let text = "[model]\nzoo = \"resnet50\"\n[cluster]\nnetwork = \"100gbe\"\n";
+    let text = "[model]\nzoo = \"resnet50\"\n[[cluster.workers]]\ndevice = \"xeon-e5-2620\"\n";
     let assumed = interval(&Document::new("test", text).scenario(&[]).unwrap()).0;
     assert_eq!(assumed.by_input[0].key, "assumed efficiency");
     assert!(assumed.inputs[0] > 0.5, "{assumed:?}");
+}
+
+/// The more is known, the narrower the interval: names alone, a throughput, a throughput and a measured rate.
+#[test]
+fn intervals_narrow_with_what_is_known() {
+    let width = |workers: &str, network: &str| {
+        let text = format!(
+            "[model]\nzoo = \"resnet50\"\n[strategy]\narchitecture = \"all-reduce\"\nbatch = 64\n\
+             [[cluster.workers]]\ncount = 16\ndevice = \"tesla-v100-sxm2-16gb\"\n{workers}\n\
+             [cluster.network]\nbandwidth = \"25 Gbit/s\"\n{network}\n"
+        );
+        let scenario = Document::new("test", text).scenario(&[]).unwrap();
+        let prediction = Liu2022.predict(&scenario).unwrap();
+        let intervals = Intervals::new(&scenario, &Liu2022);
+        let (interval, _) = intervals.interval(&scenario, &prediction, &Scenario::clone).unwrap().unwrap();
+        assert!(!interval.by_assumption.is_empty());
+        let shares: f64 = interval.by_assumption.iter().map(|assumption| assumption.share).sum();
+        assert!(shares < 1.0 + 1e-9 && shares > 0.9, "{shares}");
+        interval.model
+    };
+    let measured = "throughput = \"350 samples/s\"";
+    let names = width("", "");
+    let rented = width("", "rented = true");
+    let throughput = width(measured, "rented = true");
+    let rate = width(measured, "reached = \"0.6 GB/s\"");
+    assert!(names > rented && rented > throughput && throughput > rate, "{names} {rented} {throughput} {rate}");
 }
 
 #[test]

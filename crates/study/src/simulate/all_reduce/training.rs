@@ -63,7 +63,11 @@ pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Fault> {
 fn steps(scenario: &Scenario, index: usize, mean: &(Seconds, Pass)) -> Result<Vec<Pass>, Fault> {
     match scenario.profile() {
         Some(profile) if profile.steps.len() > 1 => {
-            Ok(Recorded::new(profile)?.steps(scenario.slowness(index)).collect())
+            let (batches, share) =
+                (scenario.strategy.accumulation, scenario.strategy.exchange.gradients.share());
+            let recorded = Recorded::new(profile)?;
+            let steps = recorded.steps(scenario.slowness(index));
+            Ok(steps.map(|step| step.accumulated(batches, share)).collect())
         }
         _ => {
             let (delay, pass) = mean;
