@@ -14,7 +14,7 @@ const BARS: usize = 64;
 pub(super) fn batches(scenario: &Scenario) -> Vec<f64> {
     let mut batches = Vec::with_capacity(scenario.cluster.workers() as usize);
     for (index, group) in scenario.cluster.groups.iter().enumerate() {
-        batches.extend(std::iter::repeat_n(f64::from(scenario.batch(index)), group.count as usize));
+        batches.extend(std::iter::repeat_n(f64::from(scenario.samples(index)), group.count as usize));
     }
     batches
 }
@@ -24,7 +24,7 @@ pub(super) fn groups(scenario: &Scenario, compute: &[Seconds]) -> Vec<GroupRepor
     let report = |(index, group): (usize, &WorkerGroup)| GroupReport {
         group: index,
         count: group.count,
-        batch: scenario.batch(index),
+        batch: scenario.samples(index),
         compute: compute[index],
         ready: Seconds::ZERO,
         slack: None,

@@ -6,6 +6,7 @@ mod li2020;
 mod liu2022;
 mod oyama2016;
 mod published;
+mod published_scaling;
 pub mod steps;
 mod tf_ps;
 pub mod zeng2023;
@@ -24,6 +25,7 @@ pub fn all() -> &'static [&'static dyn Set] {
         &Cakelab,
         &tf_ps::TfPs,
         &ddp_gloo::DdpGloo,
+        &published_scaling::PublishedScaling,
         &steps::StepTimes,
         &oyama2016::Oyama2016,
         &li2020::Li2020,
