@@ -182,7 +182,9 @@ mod tests {
     "#;
 
     fn scenario(more: &str) -> Scenario {
-        Document::new("test", format!("{ASYNC}\n{more}")).scenario(&[]).unwrap()
+        let mut scenario = Document::new("test", format!("{ASYNC}\n{more}")).scenario(&[]).unwrap();
+        scenario.cluster.servers.software = Some(ServerSoftware::None);
+        scenario
     }
 
     fn methods() -> [&'static dyn Method; 3] {

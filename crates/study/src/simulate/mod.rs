@@ -159,7 +159,7 @@ mod tests {
     use stepcast_core::scenario::{Document, Override};
 
     fn predicted(changes: &[&str]) -> Prediction {
-        let text = "[model]\nzoo = \"resnet50\"\n[strategy]\nsynchronisation = \"async\"\n[methods.simulate]\nsteps = 60\nwarm-up = 10\n";
+        let text = "[model]\nzoo = \"resnet50\"\n[cluster.servers]\nsoftware = \"none\"\n[strategy]\nsynchronisation = \"async\"\n[methods.simulate]\nsteps = 60\nwarm-up = 10\n";
         let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
         Simulate.predict(&Document::new("test", text).scenario(&changes).unwrap()).unwrap()
     }

@@ -29,7 +29,8 @@ fn group(count: u32, speed: f64) -> String {
 
 fn network(rate: &str) -> String {
     format!(
-        "[cluster.network]\nbandwidth = \"{rate}\"\nlatency = \"0 s\"\nstartup = \"0 s\"\nefficiency = 1.0\n"
+        "[cluster.network]\nbandwidth = \"{rate}\"\nlatency = \"0 s\"\nstartup = \"0 s\"\nefficiency = 1.0\n\
+         [cluster.servers]\nsoftware = \"none\"\n"
     )
 }
 
