@@ -116,7 +116,7 @@ fn servers_on_the_machines_of_workers_share_their_ports() {
             "methods.simulate.jitter=0",
         ];
         let all: Vec<&str> = base.iter().chain(changes).copied().collect();
-        let scenario = scenario("vgg16", &all);
+        let scenario = scenario("resnet50", &all);
         methods::find(method).unwrap().predict(&scenario).unwrap().iteration.get()
     };
     // A quarter stays inside; the ports carry the rest of what a worker sends and of what a server sends to others.
@@ -140,7 +140,7 @@ fn cpus_lose_more_than_gpus() {
     let losing = |changes: &[&str]| {
         let fast = ["cluster.network=100gbe", "cluster.servers.software=grpc-mpi"];
         let all: Vec<&str> = fast.iter().chain(changes).copied().collect();
-        let scenario = scenario("lenet5", &all);
+        let scenario = scenario("resnet32", &all);
         let prediction = predicted(&scenario);
         prediction.part("compute") / prediction.groups[0].compute
     };

@@ -8,7 +8,6 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use stepcast_core::method::Method;
 use stepcast_core::quantity::SamplesPerSec;
 use stepcast_study::predict::interval::{self, Case, Regime};
 use stepcast_study::predict::methods;

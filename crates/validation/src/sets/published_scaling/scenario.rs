@@ -3,7 +3,6 @@
 use super::data::Run;
 use crate::ValidationError;
 use std::fmt::Write as _;
-use stepcast_core::method::Method;
 use stepcast_core::model::{ModelFile, zoo};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
 use stepcast_study::predict::methods;
