@@ -34,7 +34,9 @@ except KeyboardInterrupt:
 def test_control_c(work: str, tmp_path: Path) -> None:
     text = PROGRAM.replace("WORK", work)
     ask = [sys.executable, "-c", text, str(tmp_path / "sweep.jsonl")]
-    running = subprocess.Popen(ask, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    # Jobs in the background of a shell ignore SIGINT, and so do their children.
+    heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    running = subprocess.Popen(ask, stdout=subprocess.PIPE, text=True, cwd=ROOT, preexec_fn=heard)
     assert running.stdout is not None and running.stdout.readline() == "ready\n"
     time.sleep(1.0)
     assert running.poll() is None, "it was too quick to be interrupted"

@@ -15,7 +15,7 @@ DATA = os.environ.get('STEPCAST_DATA', os.path.join(os.path.dirname(__file__), '
 
 
 class Cols:
-    """Columns of a table as arrays, so that a formula reads as in MODEL.md."""
+    """Columns of a table as arrays, so that a formula reads as in docs/priors.md."""
 
     def __init__(self, frame, numbers, flags):
         for k in numbers:

@@ -1,4 +1,4 @@
-"""Refits every constant and prints every table of MODEL.md. Writes priors.toml.
+"""Refits every constant and prints every table of docs/priors.md. Writes priors.toml.
 
     python3 fit.py            about four minutes on one core
     python3 fit.py --quick    without leaving out devices and networks
@@ -69,7 +69,7 @@ def write(f, name, model, x, se, s, effects, src, formula):
 AR_EFFECTS = list(AR.GROUPS) + ['cell', 'row']
 S_EFFECTS = list(S.GROUPS) + ['cell', 'row']
 out = open('priors.toml', 'w')
-out.write('# Priors of what machines reach: fitted by fit.py beside this file, explained in MODEL.md.\n# value: median. spread: standard deviation of its logarithm for a new machine.\n')
+out.write('# Priors of what machines reach: fitted by fit.py beside this file, explained in docs/priors.md.\n# value: median. spread: standard deviation of its logarithm for a new machine.\n')
 
 # ------------------------------------------------------------------------------------------------ all-reduce
 a = AR.rows()
@@ -77,7 +77,7 @@ x, se = AR.train(a, True)
 s = AR.variances(x, a)
 title('All-reduce: constants')
 constants(AR.MODEL, x, se, s, AR_EFFECTS)
-write(out, 'all-reduce', AR.MODEL, x, se, s, AR_EFFECTS, sources(AR.MODEL, x, a[a.usable], AR.cols), 'step of several workers, MODEL.md section 1')
+write(out, 'all-reduce', AR.MODEL, x, se, s, AR_EFFECTS, sources(AR.MODEL, x, a[a.usable], AR.cols), 'step of several workers, docs/priors.md section 1')
 
 title('All-reduce: mean absolute relative error of throughput')
 fitted = AR.MODEL.predict(x, AR.cols(a))
@@ -106,7 +106,7 @@ gx, gse = G.train(g, True)
 gs = G.variances(gx, g)
 title('One GPU: constants')
 constants(G.MODEL, gx, gse, gs, G.EFFECTS)
-write(out, 'one-gpu', G.MODEL, gx, gse, gs, G.EFFECTS, sources(G.MODEL, gx, g, G.cols), 'step of one GPU, MODEL.md section 2')
+write(out, 'one-gpu', G.MODEL, gx, gse, gs, G.EFFECTS, sources(G.MODEL, gx, g, G.cols), 'step of one GPU, docs/priors.md section 2')
 
 title('One GPU: factor exp(mean |ln(measured / predicted)|)')
 factor = lambda v: math.exp(np.abs(v).mean())
@@ -223,7 +223,7 @@ px, pse = S.train(p, True)
 ps = S.variances(px, p)
 title('Parameter servers: constants')
 constants(S.MODEL, px, pse, ps, S_EFFECTS)
-write(out, 'servers', S.MODEL, px, pse, ps, S_EFFECTS, sources(S.MODEL, px, p[~p.pod], S.cols), 'step with parameter servers, MODEL.md section 4')
+write(out, 'servers', S.MODEL, px, pse, ps, S_EFFECTS, sources(S.MODEL, px, p[~p.pod], S.cols), 'step with parameter servers, docs/priors.md section 4')
 sp, ssd, sdf = S.left_out(p)
 sl = np.log(p['T'] / sp).to_numpy()
 sh = student.ppf(.95, sdf) * ssd
@@ -248,7 +248,7 @@ lo = []
 for net in m.model.unique():
     lo.append(e[m.model == net].mean())
 print(f'by network: mean {np.mean(lo):.3f}, worst {np.max(lo):.3f} ({m.model.unique()[int(np.argmax(lo))]})')
-out.write(f'\n# {"-" * 100}\n# memory: counted, MODEL.md section 3; nothing fitted\n# {"-" * 100}\n\n[memory]\nwinograd = {M.WINOGRAD}   # 36 numbers for 16: F(4x4, 3x3)\nfft = {M.FFT}         # 32 x 17 complex numbers for 9: tiled FFT\nmean-error = {e.mean():.3f}\n')
+out.write(f'\n# {"-" * 100}\n# memory: counted, docs/priors.md section 3; nothing fitted\n# {"-" * 100}\n\n[memory]\nwinograd = {M.WINOGRAD}   # 36 numbers for 16: F(4x4, 3x3)\nfft = {M.FFT}         # 32 x 17 complex numbers for 9: tiled FFT\nmean-error = {e.mean():.3f}\n')
 usable, data = a[a.usable], g[~own]
 out.write(f"""
 # {"-" * 100}

@@ -7,6 +7,7 @@
 
 pub mod baselines;
 pub mod collectives;
+pub mod contention;
 pub mod cynthia2019;
 pub mod layerwise;
 pub mod lin2018;

@@ -1,13 +1,17 @@
 //! Computing times of a workload on a device: how long the layers of one step take.
 //!
-//! A step takes three times the forward operations at a share of the peak rate, plus work per weight at a share of
-//! the memory rate. These shares are measured, given in the scenario, or assumed with a warning. For a device with
-//! fitted step times, the fit gives the time of each layer at the given batch.
+//! In order of preference: the fit of a device gives the time of each layer; a given or fitted efficiency is the share
+//! of the peak rate at which three times the forward operations are computed, beside work per weight at a share of the
+//! memory rate; for a GPU and a model with layers, [`prior`](crate::prior) gives the time of each layer, scaled to a
+//! measured step if there is one; everything else is assumed to reach a fixed share, scaled likewise.
 
 use crate::fitted::steps::{LayerTimes, StepLayers};
-use crate::machine::WorkerGroup;
+use crate::machine::{DeviceKind, WorkerGroup};
+use crate::model::Model;
+use crate::precision::Precision;
 use crate::prediction::Warning;
-use crate::quantity::{Bytes, FlopsPerSec, Seconds};
+use crate::prior::device::{self, Settings};
+use crate::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use crate::scenario::Scenario;
 use crate::speed::{BYTES_PER_WEIGHT, Speed};
 use std::collections::BTreeMap;
@@ -15,7 +19,7 @@ use std::collections::BTreeMap;
 /// Share of the peak rate that is assumed without a measurement.
 pub const ASSUMED_EFFICIENCY: f64 = 0.5;
 
-/// Code of the warning that an efficiency is assumed.
+/// Code of the warning that the speed of a device is assumed.
 pub const ASSUMED: &str = "assumed-efficiency";
 
 /// Code of the warning that a fit is extrapolated.
@@ -32,35 +36,102 @@ pub const ASSUMED_MEMORY_EFFICIENCY: f64 = 0.5;
 impl Speed {
     /// The speed of a worker of the group at `index`, for its whole batch.
     pub fn of(scenario: &Scenario, index: usize) -> Self {
-        if let Some(layers) = fitted(scenario, index) {
-            return Self::Fitted(layers);
-        }
         let group = &scenario.cluster.groups[index];
-        let rate = rate(scenario, index);
-        let memory = memory_efficiency(scenario, group);
-        Self::Rates {
-            per_flop: Seconds::new(f64::from(scenario.batch(index))) / rate.get(),
-            per_weight: Bytes::new(BYTES_PER_WEIGHT) / (group.device.memory_rate * (memory * group.speed)),
+        if let Some((model, times)) = fitted(scenario, index) {
+            return Self::Layers(with_parameters(model, times, 1.0 / group.speed));
         }
+        let at = Point { batch: scenario.batch(index), precision: scenario.strategy.precision };
+        let prior = prior_of(scenario, group);
+        let slowness = calibration(scenario, index, prior).unwrap_or(1.0) / group.speed;
+        if let Some(model) = prior {
+            let settings = Settings::of(&scenario.strategy, at.precision);
+            let times = device::layers(model, &group.device, settings, at.batch, &scenario.priors.one_gpu);
+            return Self::Layers(with_parameters(model, times, slowness));
+        }
+        let [per_flop, per_weight] = rates(group, at);
+        Self::Rates { per_flop: per_flop * slowness, per_weight: per_weight * slowness }
     }
+}
+
+/// A batch in a number format.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    batch: u32,
+    precision: Precision,
 }
 
 /// The rate at which a worker of the group at `index` computes: a share of the peak rate of its device.
 pub fn rate(scenario: &Scenario, index: usize) -> FlopsPerSec {
     let group = &scenario.cluster.groups[index];
-    let peak = group.device.peak(scenario.strategy.precision).unwrap_or_else(|| group.device.fp32_peak());
-    peak * (efficiency(scenario, group).unwrap_or(ASSUMED_EFFICIENCY) * group.speed)
+    let slowness = calibration(scenario, index, None).unwrap_or(1.0);
+    share_of_peak(group, scenario.strategy.precision) * (group.speed / slowness)
 }
 
-/// Fitted times of the layers with parameters. The times of layers without parameters are added to the next layer
-/// with parameters, as in a [`Workload`](crate::workload::Workload). The update is added to the backward pass in
-/// proportion to the parameters of each layer.
-fn fitted(scenario: &Scenario, index: usize) -> Option<BTreeMap<String, LayerTimes>> {
+/// The rate of the memory that a worker of the group at `index` reaches.
+pub fn memory_rate(scenario: &Scenario, index: usize) -> BytesPerSec {
     let group = &scenario.cluster.groups[index];
-    let model = scenario.workload.graph.as_ref()?;
-    let fitted = group.device.steps()?;
-    let StepLayers { layers: times, update } =
-        fitted.layers(model, scenario.strategy.precision, scenario.batch(index))?;
+    let slowness = calibration(scenario, index, None).unwrap_or(1.0);
+    let share = memory_efficiency(group, scenario.strategy.precision);
+    group.device.memory_rate * (share * group.speed / slowness)
+}
+
+fn share_of_peak(group: &WorkerGroup, precision: Precision) -> FlopsPerSec {
+    let peak = group.device.peak(precision).unwrap_or_else(|| group.device.fp32_peak());
+    peak * efficiency(group, precision).unwrap_or(ASSUMED_EFFICIENCY)
+}
+
+/// Time of an operation on every sample, and of a weight once a step.
+fn rates(group: &WorkerGroup, at: Point) -> [Seconds; 2] {
+    let rate = share_of_peak(group, at.precision);
+    let memory = group.device.memory_rate * memory_efficiency(group, at.precision);
+    [Seconds::new(f64::from(at.batch)) / rate.get(), Bytes::new(BYTES_PER_WEIGHT) / memory]
+}
+
+/// The model, if the layers of a worker of the group are assumed to take what published runs tell.
+fn prior_of<'a>(scenario: &'a Scenario, group: &WorkerGroup) -> Option<&'a Model> {
+    let assumed = efficiency(group, scenario.strategy.precision).is_none();
+    let model = scenario.workload.graph.as_deref()?;
+    (assumed && group.device.kind == DeviceKind::Gpu).then_some(model)
+}
+
+/// How many times longer than assumed the measured step of a worker takes; none without a measurement. Assumed is what
+/// priors say of the layers of `prior`, or what fixed shares of the rates give.
+fn calibration(scenario: &Scenario, index: usize, prior: Option<&Model>) -> Option<f64> {
+    let group = &scenario.cluster.groups[index];
+    let at = Point {
+        batch: group.measured_batch.unwrap_or_else(|| scenario.batch(index)),
+        precision: group.measured_precision.unwrap_or(scenario.strategy.precision),
+    };
+    let samples = f64::from(at.batch);
+    let measured = group.step_time.or(group.throughput.map(|throughput| throughput.time_for(samples)))?;
+    let assumed = match prior {
+        Some(model) => {
+            let settings = Settings::of(&scenario.strategy, at.precision);
+            device::step(model, &group.device, settings, at.batch, &scenario.priors.one_gpu)
+        }
+        None => {
+            let [per_flop, per_weight] = rates(group, at);
+            let speed = Speed::Rates { per_flop, per_weight };
+            let layers = scenario.workload.layers.iter();
+            layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum()
+        }
+    };
+    (assumed > Seconds::ZERO).then(|| measured / assumed)
+}
+
+/// Fitted times of the layers.
+fn fitted(scenario: &Scenario, index: usize) -> Option<(&Model, StepLayers)> {
+    let model = scenario.workload.graph.as_deref()?;
+    let fitted = scenario.cluster.groups[index].device.steps()?;
+    let times = fitted.layers(model, scenario.strategy.precision, scenario.batch(index))?;
+    Some((model, times))
+}
+
+/// Times of the layers with parameters, `slowness` times as long. The times of layers without parameters are added to
+/// the next layer with parameters, as in a [`Workload`](crate::workload::Workload). The update is added to the backward
+/// pass in proportion to the parameters of each layer.
+fn with_parameters(model: &Model, times: StepLayers, slowness: f64) -> BTreeMap<String, LayerTimes> {
+    let StepLayers { layers: times, update } = times;
     let mut layers: Vec<(String, LayerTimes)> = Vec::new();
     let mut rest = LayerTimes::default();
     for (layer, own) in model.layers().iter().zip(times) {
@@ -77,52 +148,87 @@ fn fitted(scenario: &Scenario, index: usize) -> Option<BTreeMap<String, LayerTim
         last.backward += rest.backward;
     }
     for (_, times) in &mut layers {
-        times.forward = times.forward / group.speed;
-        times.backward = times.backward / group.speed;
+        times.forward = times.forward * slowness;
+        times.backward = times.backward * slowness;
     }
-    Some(layers.into_iter().collect())
+    layers.into_iter().collect()
+}
+
+/// Time that copying a batch to the device adds to the layers; nothing where their times come from whole steps, whether
+/// published or measured, because those include it.
+pub fn host_to_device(scenario: &Scenario, index: usize) -> Seconds {
+    let group = &scenario.cluster.groups[index];
+    let fitted = group.device.fitted.is_some();
+    let whole = is_measured(group) || (!fitted && prior_of(scenario, group).is_some());
+    if whole { Seconds::ZERO } else { copy_of_batch(scenario, index) }
 }
 
 /// Time to copy a batch to the device, if it has its own link.
-pub fn host_to_device(scenario: &Scenario, index: usize) -> Seconds {
+pub fn copy_of_batch(scenario: &Scenario, index: usize) -> Seconds {
     let batch = scenario.workload.sample * f64::from(scenario.batch(index));
     scenario.cluster.groups[index].device.host_link.map_or(Seconds::ZERO, |link| batch / link)
 }
 
-fn efficiency(scenario: &Scenario, group: &WorkerGroup) -> Option<f64> {
-    let shares = group.device.shares(scenario.strategy.precision);
+/// Time that a worker of the group at `index`, which computes for `computing` in a step, waits for its batch: the
+/// input pipeline of its machine prepares the batches of all its workers while they compute.
+pub fn input_wait(scenario: &Scenario, index: usize, computing: Seconds) -> Seconds {
+    let Some(rate) = scenario.input.rate else { return Seconds::ZERO };
+    let on_machine = u64::from(scenario.cluster.workers_per_node()).min(scenario.cluster.workers());
+    let batches = f64::from(scenario.batch(index)) * on_machine as f64;
+    (rate.time_for(batches) - computing).max(Seconds::ZERO)
+}
+
+/// The given or fitted share of the peak rate.
+fn efficiency(group: &WorkerGroup, precision: Precision) -> Option<f64> {
+    let shares = group.device.shares(precision);
     group.efficiency.or(shares.map(|shares| shares.compute)).or(group.device.efficiency)
 }
 
 /// Share of the memory rate that a worker of the group reaches.
-pub fn memory_efficiency(scenario: &Scenario, group: &WorkerGroup) -> f64 {
-    let shares = group.device.shares(scenario.strategy.precision);
+pub fn memory_efficiency(group: &WorkerGroup, precision: Precision) -> f64 {
+    let shares = group.device.shares(precision);
     let given = shares.map(|shares| shares.memory).or(group.device.memory_efficiency);
     given.unwrap_or(ASSUMED_MEMORY_EFFICIENCY)
 }
 
-/// Warnings about efficiencies that were assumed rather than given, and about extrapolated fits.
+/// Whether a measured step tells the speed of the workers of a group.
+fn is_measured(group: &WorkerGroup) -> bool {
+    group.throughput.is_some() || group.step_time.is_some()
+}
+
+/// Whether nothing is given that tells the speed of the workers of a group.
+pub fn is_assumed(scenario: &Scenario, group: &WorkerGroup) -> bool {
+    !is_measured(group)
+        && group.device.fitted.is_none()
+        && efficiency(group, scenario.strategy.precision).is_none()
+}
+
+/// Warnings about speeds that were assumed rather than given, and about extrapolated fits.
 pub fn assumptions(scenario: &Scenario) -> Vec<Warning> {
-    let mut assumed: Vec<&str> = Vec::new();
-    let mut warnings = Vec::new();
+    let mut assumed: [Vec<&str>; 2] = Default::default();
+    let mut stretched: Vec<Warning> = Vec::new();
     for (index, group) in scenario.cluster.groups.iter().enumerate() {
         let name = group.device.name.as_str();
-        if group.device.fitted.is_none() && efficiency(scenario, group).is_none() && !assumed.contains(&name)
-        {
-            assumed.push(name);
+        let by_layer = scenario.strategy.plan.is_none() && prior_of(scenario, group).is_some();
+        let known = &mut assumed[usize::from(!by_layer)];
+        if is_assumed(scenario, group) && !known.contains(&name) {
+            known.push(name);
         }
-        warnings.extend(stretched(scenario, index));
+        stretched.extend(self::stretched(scenario, index));
     }
-    warnings.dedup();
-    if !assumed.is_empty() {
-        let message = format!(
-            "no efficiency is known for {}: {ASSUMED_EFFICIENCY} of the peak rate is assumed; measure one step and \
-             set `efficiency`",
-            assumed.join(", ")
-        );
-        warnings.insert(0, Warning { code: ASSUMED, message });
-    }
-    warnings
+    stretched.dedup();
+    let sources =
+        ["its data sheet and published runs".to_owned(), format!("{ASSUMED_EFFICIENCY} of its peak rate")];
+    let assumed = assumed.iter().zip(sources).filter(|(names, _)| !names.is_empty());
+    let assumed = assumed.map(|(names, source)| Warning {
+        code: ASSUMED,
+        message: format!(
+            "the speed of the {} is assumed from {source}; measure one worker and set `throughput` in \
+             [[cluster.workers]]",
+            names.join(", the ")
+        ),
+    });
+    assumed.chain(stretched).collect()
 }
 
 /// Warning if a batch lies outside the range in the fit of a device's steps.
@@ -137,4 +243,81 @@ fn stretched(scenario: &Scenario, index: usize) -> Option<Warning> {
             group.device.name
         ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::Fault;
+    use crate::scenario::Document;
+
+    fn scenario(workers: &str, strategy: &str) -> Result<Scenario, Fault> {
+        let text =
+            format!("model.zoo = \"resnet50\"\n[[cluster.workers]]\n{workers}\n[strategy]\n{strategy}\n");
+        Document::new("scenario.toml", text).scenario(&[])
+    }
+
+    fn step(scenario: &Scenario) -> Seconds {
+        let speed = Speed::of(scenario, 0);
+        scenario.workload.layers.iter().map(|layer| speed.forward(layer) + speed.backward(layer)).sum()
+    }
+
+    fn near(one: Seconds, other: f64) -> bool {
+        (one.get() / other - 1.0).abs() < 1e-9
+    }
+
+    #[test]
+    fn a_measured_throughput_is_what_a_worker_reaches() {
+        for device in ["rtx-3090", "xeon-e5-2620"] {
+            let measured =
+                scenario(&format!("device = \"{device}\"\nthroughput = \"250 samples/s\""), "batch = 50");
+            assert!(near(step(&measured.unwrap()), 0.2), "{device}");
+            let timed = scenario(&format!("device = \"{device}\"\nstep-time = \"40 ms\""), "").unwrap();
+            assert!(near(step(&timed), 0.04), "{device}");
+            assert_eq!(assumptions(&timed), []);
+        }
+    }
+
+    #[test]
+    fn a_measurement_scales_to_other_batches_and_precisions() {
+        let device = "device = \"rtx-3090\"\n";
+        let assumed = |strategy: &str| step(&scenario(device, strategy).unwrap());
+        let slower = assumed("batch = 16").get() * 1.5;
+        let measured =
+            format!("{device}step-time = \"{slower} s\"\nmeasured-batch = 16\nmeasured-precision = \"fp32\"");
+        for strategy in ["batch = 16", "batch = 128", "batch = 64\nprecision = \"amp\""] {
+            let got = step(&scenario(&measured, strategy).unwrap());
+            assert!(near(got, 1.5 * assumed(strategy).get()), "{strategy}");
+        }
+    }
+
+    #[test]
+    fn a_speed_is_given_once() {
+        for (workers, key) in [
+            ("throughput = \"9 samples/s\"\nefficiency = 0.5", "throughput"),
+            ("throughput = \"9 samples/s\"\nstep-time = \"9 ms\"", "step-time"),
+            ("step-time = \"9 ms\"\ndevice = { base = \"l4\", efficiency = 0.4 }", "step-time"),
+            ("measured-batch = 8", "measured-batch"),
+        ] {
+            let fault = scenario(workers, "").unwrap_err();
+            assert_eq!(fault.key.to_string(), format!("cluster.workers[0].{key}"), "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_range_of_throughput_is_an_uncertain_input() {
+        let scenario = scenario("throughput = \"200..242 samples/s\"", "batch = 22").unwrap();
+        let [slow, fast] = scenario.at_ends(&scenario.uncertain[0]);
+        assert!(near(step(&slow), 0.11) && near(step(&scenario), 0.1) && near(step(&fast), 22.0 / 242.0));
+    }
+
+    #[test]
+    fn assumed_speeds_are_told() {
+        let told = assumptions(&scenario("device = \"l4\"", "").unwrap());
+        assert_eq!(told.len(), 1);
+        assert!(told[0].message.starts_with("the speed of the NVIDIA L4 is assumed from its data sheet"));
+        let told = assumptions(&scenario("device = \"xeon-core\"", "").unwrap());
+        assert!(told[0].message.contains("is assumed from 0.5 of its peak rate"), "{told:?}");
+        assert_eq!(assumptions(&scenario("efficiency = 0.4", "").unwrap()), []);
+    }
 }

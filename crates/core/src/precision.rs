@@ -20,6 +20,36 @@ pub enum Precision {
     Fp16,
     /// 16-bit brain floating point in the tensor cores.
     Bf16,
+    /// Automatic mixed precision: weights in 32 bits, cast to 16-bit IEEE floating point for products.
+    #[serde(alias = "amp")]
+    AmpFp16,
+    /// Automatic mixed precision with 16-bit brain floating point.
+    AmpBf16,
+}
+
+impl Precision {
+    /// Whether weights are stored in 32 bits and cast for products.
+    pub fn is_mixed(self) -> bool {
+        matches!(self, Self::AmpFp16 | Self::AmpBf16)
+    }
+
+    /// Number format of products.
+    #[must_use]
+    pub fn of_products(self) -> Self {
+        match self {
+            Self::AmpFp16 => Self::Fp16,
+            Self::AmpBf16 => Self::Bf16,
+            own => own,
+        }
+    }
+
+    /// Bytes of an activation.
+    pub fn width(self) -> u32 {
+        match self.of_products() {
+            Self::Fp16 | Self::Bf16 => 2,
+            _ => 4,
+        }
+    }
 }
 
 impl fmt::Display for Precision {
@@ -29,8 +59,13 @@ impl fmt::Display for Precision {
             Self::Tf32 => "tf32",
             Self::Fp16 => "fp16",
             Self::Bf16 => "bf16",
+            Self::AmpFp16 => "amp-fp16",
+            Self::AmpBf16 => "amp-bf16",
         })
     }
 }
 
-plain!(Precision, "`\"fp32\"`, `\"tf32\"`, `\"fp16\"` or `\"bf16\"`");
+plain!(
+    Precision,
+    "`\"fp32\"`, `\"tf32\"`, `\"fp16\"`, `\"bf16\"`, `\"amp-fp16\"` (also `\"amp\"`) or `\"amp-bf16\"`"
+);

@@ -29,7 +29,7 @@ pub enum Speed {
         per_weight: Seconds,
     },
     /// What every layer with parameters takes it, by name.
-    Fitted(BTreeMap<String, LayerTimes>),
+    Layers(BTreeMap<String, LayerTimes>),
 }
 
 impl Speed {
@@ -39,7 +39,7 @@ impl Speed {
             Self::Rates { per_flop, per_weight } => {
                 *per_flop * layer.forward.get() + *per_weight * (layer.parameters as f64 * FORWARD_ACCESSES)
             }
-            Self::Fitted(layers) => layers.get(&layer.name).map_or(Seconds::ZERO, |times| times.forward),
+            Self::Layers(layers) => layers.get(&layer.name).map_or(Seconds::ZERO, |times| times.forward),
         }
     }
 
@@ -50,7 +50,7 @@ impl Speed {
                 *per_flop * (layer.forward.get() * BACKWARD_PER_FORWARD)
                     + *per_weight * (layer.parameters as f64 * (1.0 - FORWARD_ACCESSES))
             }
-            Self::Fitted(layers) => layers.get(&layer.name).map_or(Seconds::ZERO, |times| times.backward),
+            Self::Layers(layers) => layers.get(&layer.name).map_or(Seconds::ZERO, |times| times.backward),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A range is a 90 % range for the true value. Predictions use its centre, the geometric mean of its ends, because
 //! errors of rates and shares are factors. The ends are kept as written, so that a file can be written back.
 
-use crate::quantity::{BitsPerSec, BytesPerSec, Seconds};
+use crate::quantity::{BitsPerSec, BytesPerSec, SamplesPerSec, Seconds};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, IntoDeserializer};
 use serde::ser::SerializeSeq;
@@ -64,6 +64,7 @@ macro_rules! measure {
 
 measure!(BitsPerSec, "\"9..10 Gbit/s\"");
 measure!(BytesPerSec, "\"8..10 GB/s\"");
+measure!(SamplesPerSec, "\"2400..2600 samples/s\"");
 measure!(Seconds, "\"20..50 us\"");
 
 /// An exact value or a range.

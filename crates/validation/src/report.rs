@@ -1,6 +1,7 @@
 //! What a set found, in one form for all sets: verdict, evidence, tables to read and figures for programs.
 
-use crate::{ErrorBounds, ExactCheck, ValidationError};
+use crate::coverage::Coverage;
+use crate::{ErrorBounds, Errors, ExactCheck, ValidationError};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use stepcast_report::table::Table;
@@ -24,6 +25,15 @@ pub struct Measured {
 pub enum Evidence {
     /// Measured runs.
     Measured(Measured),
+    /// Measured runs whose predictions and intervals follow from priors, not from the errors of other sets.
+    Assumed {
+        /// Errors of the predictions.
+        errors: Errors,
+        /// How many measured values lie in their 90 % intervals.
+        coverage: Coverage,
+        /// The bounds, in words.
+        bound: String,
+    },
     /// So many cases with printed or exact figures; nothing was measured.
     Exact(usize),
 }
@@ -103,7 +113,7 @@ impl Report {
     pub fn cases(&self) -> &[Case] {
         match &self.evidence {
             Evidence::Measured(measured) => &measured.cases,
-            Evidence::Exact(_) => &[],
+            Evidence::Assumed { .. } | Evidence::Exact(_) => &[],
         }
     }
 }

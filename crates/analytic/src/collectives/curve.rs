@@ -1,9 +1,10 @@
 //! Time of an all-reduce as a function of its size, on the machines of a scenario.
 
+use super::reached::Reached;
 use super::{AllReduce, Cost, Fabric, Hierarchy};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::machine::{Cluster, Network, WorkerGroup};
-use stepcast_core::quantity::{BitsPerSec, Bytes, FlopsPerSec, Seconds};
+use stepcast_core::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Algorithm;
 
@@ -43,12 +44,46 @@ pub fn curve(scenario: &Scenario) -> Curve {
     cost.line(SOME)
 }
 
-/// Cost of an all-reduce of `size`, split by cause, derived from the network and the algorithm.
+/// Cost of an all-reduce of `size`, split by cause, derived from the network and the algorithm. Links carry what their
+/// transports [reach](super::reached), and starting an all-reduce takes what published runs show, whatever the flat
+/// algorithm; on an ideal network, the algorithm's steps and the nominal rates count.
 pub fn scenario_cost(scenario: &Scenario, size: Bytes) -> Cost {
     let cluster = &scenario.cluster;
+    let algorithm = scenario.strategy.exchange.algorithm;
+    match Reached::of(cluster, &scenario.priors.all_reduce) {
+        Some(reached) => reached_cost(cluster, algorithm, &reached, size),
+        None => ideal_cost(cluster, algorithm, size),
+    }
+}
+
+fn reached_cost(cluster: &Cluster, algorithm: Algorithm, reached: &Reached, size: Bytes) -> Cost {
     let workers = u32::try_from(cluster.workers()).unwrap_or(u32::MAX);
-    let flat = |algorithm: AllReduce| algorithm.cost(&between(cluster), workers, size);
-    match (scenario.strategy.exchange.algorithm, &cluster.nodes) {
+    // What is reached includes the time to combine numbers.
+    let fabric = |rate: BytesPerSec| Fabric {
+        step: Seconds::ZERO,
+        bandwidth: rate,
+        reduce: FlopsPerSec::new(f64::INFINITY),
+        element: ELEMENT,
+    };
+    let cost = match (algorithm, &cluster.nodes) {
+        (Algorithm::Hierarchical, Some(nodes)) => {
+            let unused = BytesPerSec::new(f64::INFINITY);
+            let hierarchy = Hierarchy {
+                per_node: nodes.workers.min(workers),
+                nodes: workers.div_ceil(nodes.workers),
+                intra: fabric(reached.inside.unwrap_or(unused)),
+                inter: fabric(reached.between.unwrap_or(unused)),
+            };
+            hierarchy.cost(size)
+        }
+        (algorithm, _) => flat(algorithm).cost(&fabric(reached.ring()), workers, size),
+    };
+    Cost { latency: if size > Bytes::ZERO { reached.start() } else { Seconds::ZERO }, ..cost }
+}
+
+fn ideal_cost(cluster: &Cluster, algorithm: Algorithm, size: Bytes) -> Cost {
+    let workers = u32::try_from(cluster.workers()).unwrap_or(u32::MAX);
+    match (algorithm, &cluster.nodes) {
         (Algorithm::Hierarchical, Some(nodes)) => {
             let hierarchy = Hierarchy {
                 per_node: nodes.workers.min(workers),
@@ -58,10 +93,22 @@ pub fn scenario_cost(scenario: &Scenario, size: Bytes) -> Cost {
             };
             hierarchy.cost(size)
         }
-        (Algorithm::Ring | Algorithm::Hierarchical, _) => flat(AllReduce::Ring),
-        (Algorithm::HalvingDoubling, _) => flat(AllReduce::HalvingDoubling),
-        (Algorithm::Tree, _) => flat(AllReduce::Tree),
-        (Algorithm::DoubleTree, _) => flat(AllReduce::DoubleTree),
+        // Workers of one machine do not use the network.
+        (algorithm, Some(nodes)) if workers <= nodes.workers => {
+            let inside = fabric(cluster, &nodes.network, nodes.network.bandwidth);
+            flat(algorithm).cost(&inside, workers, size)
+        }
+        (algorithm, _) => flat(algorithm).cost(&between(cluster), workers, size),
+    }
+}
+
+/// An algorithm over all workers alike; without machines of several workers, the hierarchical one is a ring.
+fn flat(algorithm: Algorithm) -> AllReduce {
+    match algorithm {
+        Algorithm::Ring | Algorithm::Hierarchical => AllReduce::Ring,
+        Algorithm::HalvingDoubling => AllReduce::HalvingDoubling,
+        Algorithm::Tree => AllReduce::Tree,
+        Algorithm::DoubleTree => AllReduce::DoubleTree,
     }
 }
 
@@ -70,10 +117,14 @@ fn with_ports(fabric: Fabric, ports: u32) -> Fabric {
     Fabric { bandwidth: fabric.bandwidth * f64::from(ports), ..fabric }
 }
 
-fn between(cluster: &Cluster) -> Fabric {
+/// Rate of the slowest worker's port.
+pub(super) fn slowest_port(cluster: &Cluster) -> BitsPerSec {
     let port = |group: &WorkerGroup| group.bandwidth.unwrap_or(cluster.network.bandwidth);
-    let slowest = cluster.groups.iter().map(port).reduce(|a, b| a.min(b));
-    fabric(cluster, &cluster.network, slowest.unwrap_or(cluster.network.bandwidth))
+    cluster.groups.iter().map(port).reduce(|a, b| a.min(b)).unwrap_or(cluster.network.bandwidth)
+}
+
+fn between(cluster: &Cluster) -> Fabric {
+    fabric(cluster, &cluster.network, slowest_port(cluster))
 }
 
 fn fabric(cluster: &Cluster, network: &Network, port: BitsPerSec) -> Fabric {
@@ -85,4 +136,11 @@ fn fabric(cluster: &Cluster, network: &Network, port: BitsPerSec) -> Fabric {
         reduce: cluster.groups.iter().map(peak).fold(infinite, FlopsPerSec::min),
         element: ELEMENT,
     }
+}
+
+/// Rate of a ring and start-up of an all-reduce, where the network is not ideal.
+#[cfg(test)]
+pub(crate) fn reached_ring(scenario: &Scenario) -> Option<(BytesPerSec, Seconds)> {
+    let reached = Reached::of(&scenario.cluster, &scenario.priors.all_reduce)?;
+    Some((reached.ring(), reached.start()))
 }

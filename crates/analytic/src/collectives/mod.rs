@@ -13,8 +13,12 @@
 //! use. [`curve`] derives it from a scenario; [`ring_update`] implements eq. 7 of Liu et al. 2022.
 
 mod curve;
+mod reached;
 
 pub use curve::{curve, ring_update, scenario_cost};
+pub(crate) use reached::Machines;
+#[cfg(test)]
+pub(crate) use curve::reached_ring;
 
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};

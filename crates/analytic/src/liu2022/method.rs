@@ -1,8 +1,9 @@
 //! The paper's model as a method.
 
-use super::run::{mean, plan};
+use super::run::plan;
 use super::schedule::{Buffer, Flush, Mean, Schedule};
 use crate::collectives::{curve, scenario_cost};
+use crate::contention::Contention;
 use stepcast_core::compute;
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::Curve;
@@ -100,11 +101,9 @@ impl Method for Liu2022 {
         };
         let update = curve(scenario);
         let rule = schedule(scenario, &scenario.strategy.exchange.fusion, &update);
-        let plan = plan(&pass, &update, &rule);
-        let Mean { outcome, communication } = match rule {
-            Schedule::Horovod { .. } => mean(&pass, &update, &rule),
-            _ => Mean::of(&plan),
-        };
+        let contention = Contention::of(scenario);
+        let plan = plan(&contention.slowed(&pass), &update, &rule);
+        let Mean { outcome, communication } = contention.mean(&pass, &update, &rule);
 
         let end = |(delay, pass): &(Seconds, Pass)| *delay + pass.computing();
         let copying = passes
@@ -112,8 +111,9 @@ impl Method for Liu2022 {
             .max_by(|a, b| end(a).get().total_cmp(&end(b).get()))
             .map_or(Seconds::ZERO, |(delay, _)| *delay);
         let breakdown = vec![
-            Part { name: "compute", time: outcome.computing - copying + outcome.after },
+            Part { name: "compute", time: pass.computing() - copying + pass.update },
             Part { name: "host-to-device", time: copying },
+            Part { name: "slowdown beside others", time: outcome.computing + outcome.after - pass.computing() - pass.update },
             Part { name: "exposed communication", time: outcome.exposed() },
         ];
         let bottleneck = if outcome.computing >= outcome.exposed() {
@@ -166,12 +166,15 @@ pub fn assumptions(scenario: &Scenario, update: &Curve, flushes: &[Flush]) -> Ve
 /// Start delay and mean computing pass of a worker of each group.
 pub fn passes(scenario: &Scenario) -> Result<Vec<(Seconds, Pass)>, Fault> {
     let recorded = scenario.profile().map(Recorded::new).transpose()?;
-    let pass = |index: usize| match &recorded {
-        Some(recorded) => (Seconds::ZERO, recorded.mean(scenario.slowness(index))),
-        None => {
-            let speed = Speed::of(scenario, index);
-            (compute::host_to_device(scenario, index), Pass::by_tensor(&scenario.workload, &speed))
-        }
+    let pass = |index: usize| {
+        let (copying, pass) = match &recorded {
+            Some(recorded) => (Seconds::ZERO, recorded.mean(scenario.slowness(index))),
+            None => {
+                let speed = Speed::of(scenario, index);
+                (compute::host_to_device(scenario, index), Pass::by_tensor(&scenario.workload, &speed))
+            }
+        };
+        (copying + compute::input_wait(scenario, index, copying + pass.computing() + pass.update), pass)
     };
     Ok((0..scenario.cluster.groups.len()).map(pass).collect())
 }

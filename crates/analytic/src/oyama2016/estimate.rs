@@ -8,7 +8,7 @@ use super::kernels::{Outside, gradient_time};
 use super::structure::Structure;
 use super::threads::Threads;
 use crate::collectives::{AllReduce, Fabric};
-use stepcast_core::compute::{host_to_device, memory_efficiency};
+use stepcast_core::compute::{copy_of_batch, memory_efficiency};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use stepcast_core::scenario::{ASSUMED_HOST_MEMORY_RATE, KernelTimes, Scenario};
@@ -45,7 +45,8 @@ pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Fault> {
 
     let host = options.host_memory_rate.unwrap_or(ASSUMED_HOST_MEMORY_RATE);
     let link = group.device.host_link.unwrap_or(host);
-    let device = group.device.memory_rate * (memory_efficiency(scenario, group) * group.speed);
+    let device =
+        group.device.memory_rate * (memory_efficiency(group, scenario.strategy.precision) * group.speed);
     let moved = |accesses: f64, rate: BytesPerSec| Bytes::new(accesses * ELEMENT) / rate;
 
     let given = &options.per_parameter;
@@ -83,7 +84,7 @@ pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Fault> {
         Some(line) => line.time(f64::from(batch)),
         None => {
             assumed.keys.push("load-image");
-            host_to_device(scenario, 0)
+            copy_of_batch(scenario, 0)
         }
     };
     let compute = match (options.compute_gradient, &options.kernels) {

@@ -10,7 +10,6 @@ use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::machine::{Cluster, Network, WorkerGroup};
 use stepcast_core::method::Method;
 use stepcast_core::model::transformer::Transformer as Shape;
-use stepcast_core::precision::Precision;
 use stepcast_core::prediction::{
     Bottleneck, GroupReport, MemoryReport, Part, Prediction, SplitReport, StageMemory, StageReport, Verdict,
     Warning,
@@ -70,9 +69,7 @@ fn run<'a>(scenario: &'a Scenario, shape: &'a Shape, plan: &'a Plan) -> Result<R
         plan.divide(shape, cluster.workers()).map_err(|fault| fault.below(KeyPath::of("strategy.plan")))?;
     let infinite = FlopsPerSec::new(f64::INFINITY);
     let rates = (0..cluster.groups.len()).map(|index| compute::rate(scenario, index));
-    let memory = |group: &WorkerGroup| {
-        group.device.memory_rate * (compute::memory_efficiency(scenario, group) * group.speed)
-    };
+    let memory_rates = (0..cluster.groups.len()).map(|index| compute::memory_rate(scenario, index));
     let unlimited = BytesPerSec::new(f64::INFINITY);
     Ok(Run {
         shape,
@@ -81,11 +78,8 @@ fn run<'a>(scenario: &'a Scenario, shape: &'a Shape, plan: &'a Plan) -> Result<R
         links: links(cluster),
         node: u64::from(cluster.workers_per_node()),
         rate: rates.fold(infinite, FlopsPerSec::min),
-        memory_rate: cluster.groups.iter().map(memory).fold(unlimited, BytesPerSec::min),
-        weight_width: match scenario.strategy.precision {
-            Precision::Fp16 | Precision::Bf16 => 2,
-            Precision::Fp32 | Precision::Tf32 => 4,
-        },
+        memory_rate: memory_rates.fold(unlimited, BytesPerSec::min),
+        weight_width: scenario.strategy.precision.width().into(),
     })
 }
 

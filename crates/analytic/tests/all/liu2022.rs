@@ -760,6 +760,7 @@ device = { base = "quadro-rtx-4000", efficiency = 0.5 }
 bandwidth = "25 Gbit/s"
 latency = "5 us"
 startup = "10 us"
+transport = "ideal"
 "#;
 
 fn predict(scenario: &Scenario) -> Prediction {

@@ -43,6 +43,15 @@ pub(crate) struct Predict {
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]
     pub(crate) worth: f64,
 
+    /// Measured runs that correct assumed figures: a CSV table with a column throughput (samples/s) or step-time, and
+    /// columns named after the keys of the scenario that differ between runs
+    #[arg(long, value_name = "RUNS.csv")]
+    pub(crate) calibrate: Option<PathBuf>,
+
+    /// List every assumed figure with its source, its share of the uncertainty, and how to replace it
+    #[arg(long)]
+    pub(crate) explain: bool,
+
     /// Plot throughput over workers to this file
     #[arg(long, value_name = "OUT.svg")]
     pub(crate) plot: Option<PathBuf>,

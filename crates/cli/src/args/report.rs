@@ -25,6 +25,11 @@ pub(crate) struct Report {
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub(crate) method: String,
 
+    /// Measured runs that correct assumed figures: a CSV table with a column throughput (samples/s) or step-time, and
+    /// columns named after the keys of the scenario that differ between runs
+    #[arg(long, value_name = "RUNS.csv")]
+    pub(crate) calibrate: Option<PathBuf>,
+
     /// The HTML file to write
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: PathBuf,

@@ -11,7 +11,9 @@ use stepcast_study::{Extent, Prepared};
 
 pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     let request = Request::simulated(&flags.about, &flags.simulation)?;
-    let prepared = request.prepare(&flags.method)?;
+    let mut prepared = request.prepare(&flags.method)?;
+    let calibration =
+        flags.calibrate.as_deref().map(|path| request.calibrate(&mut prepared, path)).transpose()?;
     let Prepared { scenario, method } = &prepared;
     flags.plot.as_deref().map(plot::check).transpose()?;
     if let Some(path) = &flags.timeline {
@@ -33,5 +35,12 @@ pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Re
     if as_json {
         return json(&forecast);
     }
-    Ok((forecast::render(scenario, *method, &forecast, screen) + &note).into())
+    let mut text = forecast::render(scenario, *method, &forecast, screen);
+    if let Some(calibration) = &calibration {
+        text += &forecast::corrections(calibration, screen);
+    }
+    if flags.explain {
+        text += &forecast::assumptions(&forecast, screen);
+    }
+    Ok((text + &note).into())
 }

@@ -25,7 +25,8 @@ pub(super) fn run(flags: &Report, as_json: bool, screen: &Screen) -> anyhow::Res
         return Err(Fault::new(reason, "use a name such as report.html").at(place()).into());
     }
     let request = Request::simulated(&flags.about, &flags.simulation)?;
-    let prepared = request.prepare(&flags.method)?;
+    let mut prepared = request.prepare(&flags.method)?;
+    flags.calibrate.as_deref().map(|path| request.calibrate(&mut prepared, path)).transpose()?;
     let Prepared { scenario, method } = &prepared;
     let forecast = request.forecast(&prepared, &Extent::default())?;
     let inputs = toml::to_string(&forecast.scenario)?;

@@ -5,11 +5,13 @@ use crate::render::error::in_scenario;
 use indicatif::ProgressBar;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
+use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::scenario::{Override, Scenario};
 use stepcast_report::format::count;
 use stepcast_study::explore::sweep::{Axis, Variants, VaryError};
+use stepcast_study::predict::calibrate::{self, Calibration};
 use stepcast_study::{Extent, Forecast, MethodChoice, Prepared, Progress};
 
 /// A request, with the flags that make it.
@@ -62,6 +64,17 @@ impl Request {
         let prepared = self.inner.prepare(choice);
         self.print_notes();
         prepared.map_err(|fault| self.placed(fault))
+    }
+
+    /// Corrects what is assumed by the measured runs in the file at `path`, and says how.
+    pub(super) fn calibrate(&self, prepared: &mut Prepared, path: &Path) -> Result<Calibration, Fault> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Fault::in_file(&name, format!("cannot read the runs: {error}"), "check the path")
+        })?;
+        let calibration = calibrate::calibrate(&self.inner, &calibrate::read_runs(&name, &text)?)?;
+        prepared.scenario.priors = calibration.priors.clone();
+        Ok(calibration)
     }
 
     /// The forecast of what was prepared. On a terminal, estimates show until they have settled.

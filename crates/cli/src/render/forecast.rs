@@ -6,8 +6,9 @@ use stepcast_core::method::Method;
 use stepcast_core::scenario::Scenario;
 use stepcast_report::format::plain;
 use stepcast_report::sentences;
-use stepcast_report::tables::forecast as tables;
+use stepcast_report::tables::{forecast as tables, uncertainty};
 use stepcast_study::Forecast;
+use stepcast_study::predict::calibrate::Calibration;
 
 /// The whole forecast, its last line ended.
 pub(crate) fn render(
@@ -22,6 +23,25 @@ pub(crate) fn render(
     sections.extend(tables::all(scenario, forecast).iter().map(|table| table::section(table, screen)));
     sections.extend(blocks::warnings(&forecast.prediction.warnings, screen));
     sections.join("\n")
+}
+
+/// What measured runs have corrected, its last line ended.
+pub(crate) fn corrections(calibration: &Calibration, screen: &Screen) -> String {
+    format!("\n{}", table::section(&uncertainty::corrections(calibration), screen))
+}
+
+/// Every assumed figure behind the interval, its last line ended.
+pub(crate) fn assumptions(forecast: &Forecast, screen: &Screen) -> String {
+    let interval = forecast.interval.as_ref().filter(|interval| !interval.by_assumption.is_empty());
+    let text = match interval {
+        Some(interval) => table::section(&uncertainty::assumptions(interval), screen),
+        None => blocks::section(
+            "Assumed figures",
+            &screen.paragraph(2, "None: every figure that matters here was given or measured."),
+            screen,
+        ),
+    };
+    format!("\n{text}")
 }
 
 fn bottleneck(forecast: &Forecast, screen: &Screen) -> String {

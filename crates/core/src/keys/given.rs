@@ -2,7 +2,7 @@
 
 use crate::fault::Fault;
 use crate::files::Files;
-use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, Seconds};
+use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, SamplesPerSec, Seconds, Watts};
 use crate::uncertain::{Measure, Uncertain};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
@@ -62,7 +62,9 @@ itself!(
     BytesPerSec => "memory rate",
     FlopsPerSec => "computing rate",
     Hertz => "frequency",
+    SamplesPerSec => "throughput",
     Seconds => "time",
+    Watts => "power",
 );
 
 impl<T: Measure + Given<T>> Given<T> for Uncertain<T> {

@@ -159,7 +159,10 @@ mod tests {
             let section = sections.iter().find(|section| section.path == path).unwrap();
             section.keys.iter().find(|key| key.name == name).unwrap().choices.clone()
         };
-        assert_eq!(choices("strategy", "precision"), ["fp32", "tf32", "fp16", "bf16"]);
+        assert_eq!(
+            choices("strategy", "precision"),
+            ["fp32", "tf32", "fp16", "bf16", "amp-fp16", "amp-bf16"]
+        );
         assert_eq!(choices("strategy", "architecture"), ["parameter-server", "all-reduce", "stand-alone"]);
         assert_eq!(choices("cluster.servers", "placement"), ["greedy", "even"]);
         assert!(choices("strategy", "batch").is_empty());

@@ -1,6 +1,6 @@
 //! A value of any key, independent of its type.
 
-use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, Seconds};
+use crate::quantity::{BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, SamplesPerSec, Seconds, Watts};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ macro_rules! quantity {
     )*};
 }
 
-quantity!(BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, Seconds);
+quantity!(BitsPerSec, Bytes, BytesPerSec, FlopsPerSec, Hertz, SamplesPerSec, Seconds, Watts);
 
 /// Implements `Figure` for a type whose values have no order.
 macro_rules! unordered {

@@ -85,7 +85,7 @@ mod tests {
     /// Single-precision peaks in TFLOP/s as printed by the manufacturers. For Intel's processors: twice the
     /// double-precision figure of its export compliance metrics; for the other CPUs: cores × clock × vector width.
     /// The GTX 1060 has the base clock of Zeng 2023, because its manufacturer prints none.
-    const FP32_TFLOPS: [(&str, f64); 28] = [
+    const FP32_TFLOPS: [(&str, f64); 48] = [
         ("xeon-e5-2620", 0.192),
         ("xeon-e5-2660", 0.2816),
         ("xeon-e5-2620-v2", 0.2016),
@@ -93,10 +93,14 @@ mod tests {
         ("xeon-e5-2666-v3", 0.928),
         ("xeon-e5-2686-v4", 1.3248),
         ("opteron-2376", 0.0736),
+        ("xeon-core", 0.08),
         ("tesla-k20x", 3.95),
         ("tesla-k80", 4.37),
         ("tesla-k80-board", 8.74),
         ("gtx-1060-6gb", 3.855),
+        ("titan-x-maxwell", 6.6),
+        ("gtx-1080-ti", 11.3),
+        ("p40", 12.0),
         ("tesla-p100-pcie-16gb", 9.3),
         ("tesla-p100-sxm2", 10.6),
         ("tesla-v100-pcie-16gb", 14.0),
@@ -106,6 +110,11 @@ mod tests {
         ("quadro-rtx-4000", 7.1),
         ("tesla-t4", 8.1),
         ("rtx-2080-ti", 13.4),
+        ("titan-v", 14.9),
+        ("quadro-rtx-8000", 16.3),
+        ("rtx-2070-max-q", 5.46),
+        ("rtx-2080-max-q", 6.45),
+        ("rtx-2080-super-max-q", 5.99),
         ("a100-pcie-40gb", 19.5),
         ("a100-pcie-80gb", 19.5),
         ("a100-sxm4-40gb", 19.5),
@@ -114,6 +123,17 @@ mod tests {
         ("h100-sxm5", 67.0),
         ("h200-sxm", 67.0),
         ("b200", 75.0),
+        ("a10", 31.2),
+        ("rtx-3080", 29.8),
+        ("rtx-3090", 35.6),
+        ("l4", 30.3),
+        ("rtx-6000-ada", 91.1),
+        ("mi100", 46.1),
+        ("mi210", 45.3),
+        ("mi250-gcd", 45.3),
+        ("rx-5700", 7.95),
+        ("rx-7700s", 20.5),
+        ("rx-7800-xt", 37.3),
     ];
 
     fn is_name(id: &str) -> bool {
@@ -140,6 +160,7 @@ mod tests {
             for rate in [device.tf32, device.fp16, device.bf16].into_iter().flatten() {
                 assert!(is_positive(rate.get()) && rate > device.fp32_peak(), "{id}: tensor rate {rate}");
             }
+            assert_eq!(device.generation.is_some(), device.kind == DeviceKind::Gpu, "{id}");
             assert_eq!(device.host_link.is_some(), device.kind == DeviceKind::Gpu, "{id}");
             assert!(device.host_link.is_none_or(|rate| is_positive(rate.get())), "{id}");
             assert_eq!((device.efficiency, device.memory_efficiency), (None, None), "{id} is not measured");
@@ -186,8 +207,34 @@ mod tests {
         assert!(near(rate("h100-sxm5", Precision::Bf16), 1979.0 / 2.0));
         assert!(near(rate("h100-pcie", Precision::Fp16), 1513.0 / 2.0));
         assert!(near(rate("b200", Precision::Tf32), 2200.0 / 2.0));
+        assert!(near(rate("l4", Precision::Fp16), 242.0 / 2.0));
+        assert!(near(rate("rtx-6000-ada", Precision::Fp16), 1457.0 / 4.0));
         assert_eq!(rate("tesla-p100-sxm2", Precision::Fp16), None);
         assert_eq!(rate("tesla-v100-sxm2-16gb", Precision::Bf16), None);
+    }
+
+    /// Boards of the full power of their generation keep their clock.
+    #[test]
+    fn the_clock_falls_with_the_power_of_the_board() {
+        let throttle = |id| device(id).unwrap().throttle();
+        for id in ["tesla-v100-sxm2-16gb", "rtx-2080-ti", "rtx-3090", "a100-sxm4-80gb", "h100-sxm5", "mi100"]
+        {
+            assert!(throttle(id) > 0.98, "{id}: {}", throttle(id));
+        }
+        assert!(throttle("tesla-t4") < 0.5 && throttle("l4") < 0.5);
+        assert!((throttle("rtx-2080-max-q") - 1.0).abs() < f64::EPSILON, "the clock is that of its power");
+    }
+
+    #[test]
+    fn geforce_cards_since_turing_copy_through_host_memory() {
+        let without = devices().unwrap().iter().filter(|(_, device)| !device.peer_to_peer());
+        let without: Vec<&str> = without.map(|(id, _)| id.as_str()).collect();
+        let geforce = ["rtx-2080-ti", "rtx-2070-max-q", "rtx-2080-max-q", "rtx-2080-super-max-q"];
+        assert!(
+            geforce.iter().chain(&["rtx-3080", "rtx-3090"]).all(|id| without.contains(id)),
+            "{without:?}"
+        );
+        assert_eq!(without.len(), 6);
     }
 
     #[test]

@@ -4,7 +4,8 @@ use super::device::{DEFAULT_DEVICE, Device, DeviceSection};
 use super::network::{Network, NetworkSection};
 use crate::fault::Fault;
 use crate::keys::{Check, NameOr, keys, plain};
-use crate::quantity::BitsPerSec;
+use crate::precision::Precision;
+use crate::quantity::{BitsPerSec, SamplesPerSec, Seconds};
 use crate::uncertain::Uncertain;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,14 @@ keys! {
         efficiency: Uncertain<f64> => f64, optional("the device's"), Check::Positive("a share such as 0.5"), Computing;
         /// Computing speed against what the device, or the profile, says: 0.5 is half as fast.
         speed: Uncertain<f64> => f64, default(1.0), Check::Positive("a factor such as 0.5"), Computing;
+        /// What one of them reaches alone, measured, in place of an efficiency or a fit of its device.
+        throughput: Uncertain<SamplesPerSec> => SamplesPerSec, optional("assumed of the device"), Check::Positive("a rate such as \"2500 samples/s\""), Computing;
+        /// What a step of one of them takes alone, measured: another way to give `throughput`.
+        step_time: Uncertain<Seconds> => Seconds, optional("assumed of the device"), Check::Positive("a time such as \"12 ms\""), Resolved;
+        /// Samples per step of that measurement.
+        measured_batch: u32 => u32, optional("the workers' batch"), Check::Between(1, MAX_BATCH, "the number of samples per step"), Resolved;
+        /// Number format of that measurement.
+        measured_precision: Precision => Precision, optional("the strategy's"), Check::Any, Resolved;
         /// Rate of their network port.
         bandwidth: Uncertain<BitsPerSec> => BitsPerSec, optional("the network's"), Check::Positive("a rate such as \"10 Gbit/s\""), Transfer;
         /// One of them for one hour.

@@ -1,6 +1,7 @@
 //! Computing devices: a CPU or a GPU with its data sheet and the share of it that training reaches.
 
 use super::catalog;
+use super::generation::Generation;
 use crate::fault::{Fault, KeyPath};
 use crate::files::Files;
 use crate::fitted::artefact::{self, Artefact, Kind};
@@ -8,7 +9,7 @@ use crate::fitted::efficiency::{EfficiencyModel, Shares};
 use crate::fitted::steps::StepModel;
 use crate::keys::{Check, Given, NameOr, keys, plain, unordered};
 use crate::precision::Precision;
-use crate::quantity::{Bytes, BytesPerSec, FlopsPerSec, Hertz};
+use crate::quantity::{Bytes, BytesPerSec, FlopsPerSec, Hertz, Watts};
 use crate::uncertain::Uncertain;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,6 +74,15 @@ keys! {
         /// Rate of the link to the host, one direction: PCIe, NVLink-C2C.
         #[serde(skip_serializing_if = "Option::is_none")]
         host_link: BytesPerSec => BytesPerSec, optional("none"), Check::Positive("a rate such as \"16 GB/s\""), Resolved;
+        /// Power of the board; it tells how far the clock falls under load.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        power: Watts => Watts, optional("the clock is held"), Check::Positive("a power such as \"300 W\""), Resolved;
+        /// Generation of a GPU, which tells what software reaches on it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        generation: Generation => Generation, optional("one without particulars"), Check::Any, Resolved;
+        /// Whether GPUs of a machine copy to each other over PCIe without passing through host memory.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        peer_to_peer: bool => bool, optional("`true`"), Check::Any, Resolved;
         /// Share of the peak rate that training reaches, three times the forward operations being the work. Fast
         /// convolution algorithms can lift it above 1.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -166,18 +176,26 @@ impl Device {
         }
     }
 
+    /// Whether GPUs of a machine copy to each other over PCIe without passing through host memory.
+    pub fn peer_to_peer(&self) -> bool {
+        self.peer_to_peer.unwrap_or(true)
+    }
+
     /// Peak single-precision rate: clock × units × operations per cycle.
     pub fn fp32_peak(&self) -> FlopsPerSec {
         self.clock.at(f64::from(self.units) * self.flops_per_cycle)
     }
 
-    /// Peak rate in `precision`, if the device supports it.
+    /// Peak rate in `precision`, if the device supports it. In mixed precision, a device without a rate in the 16-bit
+    /// format computes at its FP32 rate and stores 16 bits.
     pub fn peak(&self, precision: Precision) -> Option<FlopsPerSec> {
         match precision {
             Precision::Fp32 => Some(self.fp32_peak()),
             Precision::Tf32 => self.tf32,
             Precision::Fp16 => self.fp16,
             Precision::Bf16 => self.bf16,
+            Precision::AmpFp16 => Some(self.fp16.unwrap_or_else(|| self.fp32_peak())),
+            Precision::AmpBf16 => Some(self.bf16.unwrap_or_else(|| self.fp32_peak())),
         }
     }
 }

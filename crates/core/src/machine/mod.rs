@@ -3,6 +3,7 @@
 pub mod catalog;
 mod cluster;
 mod device;
+mod generation;
 mod network;
 
 pub use catalog::CatalogError;
@@ -12,4 +13,5 @@ pub use cluster::{
     WorkersSection,
 };
 pub use device::{Device, DeviceKind, DeviceSection, FittedDevice, FittedModel};
+pub use generation::Generation;
 pub use network::{Network, NetworkSection, Transport};

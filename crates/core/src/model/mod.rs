@@ -11,6 +11,7 @@ mod head;
 mod infer;
 mod memory;
 mod op;
+mod peak;
 mod shape;
 #[cfg(test)]
 mod tests;

@@ -21,6 +21,10 @@ macro_rules! constants {
                 Ok(Self { $($field: value(stringify!($field))?,)* })
             }
 
+            pub(super) fn get(mut self, name: &str) -> Option<f64> {
+                self.get_mut(name).copied()
+            }
+
             pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut f64> {
                 $(if crate::keys::kebab(stringify!($field)) == name {
                     return Some(&mut self.$field);
@@ -38,6 +42,8 @@ constants! {
         tcp_flow,
         /// What a rented machine reaches over TCP, GB/s.
         tcp_vm,
+        /// Factor of the geometric mean of both, where it is not known which machines they are.
+        either,
         /// Share of the nominal rate over RDMA.
         rdma,
         /// Share of the nominal rate of PCIe between GPUs with peer-to-peer access.

@@ -18,6 +18,8 @@ pub(super) struct PriorsFile {
 #[derive(Debug, Deserialize)]
 pub(super) struct Section {
     pub(super) residual: Residual,
+    /// How a user replaces the assumptions of a group by knowledge.
+    pub(super) remedies: IndexMap<String, String>,
     #[serde(flatten)]
     pub(super) constants: IndexMap<String, Constant>,
 }
@@ -78,8 +80,10 @@ pub struct Residual {
     /// Of the input of real data.
     #[serde(default)]
     pub input: f64,
-    /// Number of families of runs behind these figures.
+    /// Number of families of runs behind all figures of the section.
     pub families: u32,
+    /// Number of these runs.
+    pub rows: u32,
 }
 
 /// Ranges of the runs to which constants were fitted.

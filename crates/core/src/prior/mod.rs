@@ -6,10 +6,16 @@
 //! that gives the part of an interval that an assumed figure causes, and runs of a user's own correct them.
 
 mod constants;
+pub mod device;
 mod file;
+#[cfg(test)]
+mod formula_tests;
+mod spread;
+pub mod work;
 
 pub use constants::{AllReduce, OneGpu, Servers};
 pub use file::{Constant, Range, Residual};
+pub use spread::Spread;
 
 use crate::machine::CatalogError;
 use file::{PriorsFile, Section};
@@ -42,15 +48,23 @@ pub struct Group {
     pub domain: Domain,
     /// Standard deviation of the logarithm of their common factor between machines.
     pub spread: f64,
-    /// The constants, by name, and the exponent with which each follows the common factor.
-    members: Vec<(String, f64)>,
+    /// Its constants.
+    pub constants: Vec<Member>,
+    /// How a user replaces the assumption by knowledge.
+    pub remedy: String,
 }
 
-impl Group {
-    /// Names of its constants.
-    pub fn members(&self) -> impl Iterator<Item = &str> {
-        self.members.iter().map(|(name, _)| name.as_str())
-    }
+/// A constant of a group.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// Where the figure comes from.
+    pub source: String,
+    /// The exponent with which it follows the factor of the group.
+    exponent: f64,
 }
 
 /// All priors.
@@ -64,6 +78,8 @@ pub struct Priors {
     pub servers: Servers,
     /// Constants that move together, and how far.
     pub groups: Vec<Group>,
+    /// Covariances of the logarithms of the groups' factors, row by row; empty if they are independent.
+    covariance: Vec<f64>,
     /// What no constant explains.
     pub residual: Residuals,
     /// Ranges of the runs behind the constants.
@@ -98,6 +114,7 @@ impl Priors {
             one_gpu: OneGpu::read(&file.one_gpu)?,
             servers: Servers::read(&file.servers)?,
             groups: sections.iter().flat_map(|(domain, section)| groups(*domain, section)).collect(),
+            covariance: Vec::new(),
             residual: Residuals {
                 all_reduce: file.all_reduce.residual,
                 one_gpu: file.one_gpu.residual,
@@ -107,22 +124,69 @@ impl Priors {
         })
     }
 
+    /// Variance of a figure whose logarithm changes by `slopes` with the logarithm of each group.
+    pub fn variance(&self, slopes: &[f64]) -> f64 {
+        let count = self.groups.len();
+        if self.covariance.is_empty() {
+            return self.groups.iter().zip(slopes).map(|(group, slope)| (group.spread * slope).powi(2)).sum();
+        }
+        let row = |i: usize| -> f64 { (0..count).map(|j| self.covariance[i * count + j] * slopes[j]).sum() };
+        (0..count).map(|i| slopes[i] * row(i)).sum::<f64>().max(0.0)
+    }
+
+    /// The same priors after a correction: the groups moved by the factors e^`shifts`, which are known with
+    /// `covariance`, row by row.
+    #[must_use]
+    pub fn corrected(&self, shifts: &[f64], covariance: Vec<f64>) -> Self {
+        let mut corrected = self.clone();
+        for (index, shift) in shifts.iter().enumerate() {
+            corrected = corrected.moved(index, *shift);
+        }
+        let count = corrected.groups.len();
+        for (index, group) in corrected.groups.iter_mut().enumerate() {
+            group.spread = covariance[index * count + index].max(0.0).sqrt();
+        }
+        corrected.covariance = covariance;
+        corrected
+    }
+
     /// The same priors with the constants of the group at `index` moved by the factor e^`shift`.
     #[must_use]
     pub fn moved(&self, index: usize, shift: f64) -> Self {
         let mut moved = self.clone();
         let group = &self.groups[index];
-        for (name, exponent) in &group.members {
-            let constant = match group.domain {
-                Domain::AllReduce => moved.all_reduce.get_mut(name),
-                Domain::OneGpu => moved.one_gpu.get_mut(name),
-                Domain::Servers => moved.servers.get_mut(name),
-            };
-            if let Some(constant) = constant {
-                *constant *= (shift * exponent).exp();
-            }
+        for constant in &group.constants {
+            moved.move_one(group.domain, &constant.name, shift * constant.exponent);
         }
         moved
+    }
+
+    /// The same priors with one constant moved by the factor e^`shift`.
+    #[must_use]
+    pub fn with_moved(&self, domain: Domain, name: &str, shift: f64) -> Self {
+        let mut moved = self.clone();
+        moved.move_one(domain, name, shift);
+        moved
+    }
+
+    /// The value of a constant.
+    pub fn value(&self, domain: Domain, name: &str) -> Option<f64> {
+        match domain {
+            Domain::AllReduce => self.all_reduce.get(name),
+            Domain::OneGpu => self.one_gpu.get(name),
+            Domain::Servers => self.servers.get(name),
+        }
+    }
+
+    fn move_one(&mut self, domain: Domain, name: &str, shift: f64) {
+        let constant = match domain {
+            Domain::AllReduce => self.all_reduce.get_mut(name),
+            Domain::OneGpu => self.one_gpu.get_mut(name),
+            Domain::Servers => self.servers.get_mut(name),
+        };
+        if let Some(constant) = constant {
+            *constant *= shift.exp();
+        }
     }
 }
 
@@ -130,14 +194,20 @@ fn groups(domain: Domain, section: &Section) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for (name, constant) in &section.constants {
         let Some(group) = &constant.group else { continue };
-        let member = (name.clone(), if constant.reversed { -1.0 } else { 1.0 });
+        let member = Member {
+            name: name.clone(),
+            unit: constant.unit.clone(),
+            source: constant.prior_source.clone(),
+            exponent: if constant.reversed { -1.0 } else { 1.0 },
+        };
         match groups.iter_mut().find(|known| known.name == *group) {
-            Some(known) => known.members.push(member),
+            Some(known) => known.constants.push(member),
             None => groups.push(Group {
                 name: group.clone(),
                 domain,
                 spread: constant.group_spread,
-                members: vec![member],
+                constants: vec![member],
+                remedy: section.remedies.get(group).cloned().unwrap_or_default(),
             }),
         }
     }
@@ -155,6 +225,7 @@ mod tests {
         let priors = Priors::shipped().unwrap();
         for section in [&file.all_reduce, &file.one_gpu, &file.servers] {
             for (name, constant) in &section.constants {
+                assert!(constant.group.as_ref().is_none_or(|group| section.remedies.contains_key(group)), "{name}");
                 assert!(constant.value > 0.0 && constant.spread > 0.0, "{name}");
                 assert!(!constant.prior_source.trim().is_empty() && !constant.unit.is_empty(), "{name}");
             }

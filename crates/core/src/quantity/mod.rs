@@ -1,6 +1,6 @@
 //! Physical quantities: one type per dimension, with only the arithmetic that makes sense.
 //!
-//! A quantity holds an `f64` in its base unit (s, B, bit, FLOP, Hz and their rates). Text always carries a unit ("10
+//! A quantity holds an `f64` in its base unit (s, B, bit, FLOP, Hz, W and their rates). Text always carries a unit ("10
 //! Gbit/s", "64 MiB"); a bare number is rejected. Printing with `{}` is exact: the text parses back to the same
 //! value. [`human`](Seconds::human) rounds for tables.
 //!
@@ -136,6 +136,10 @@ quantity!(
 quantity!(
     /// A frequency; base unit hertz.
     Hertz, "2.2 GHz", unit::HERTZ
+);
+quantity!(
+    /// Electrical power; base unit watt.
+    Watts, "300 W", unit::WATTS
 );
 quantity!(
     /// A rate of computing.

@@ -91,6 +91,8 @@ pub(crate) const FLOPS: &[Unit] = &[
 pub(crate) const HERTZ: &[Unit] =
     &[shown("Hz", 0), shown("kHz", 3), shown("MHz", 6), shown("GHz", 9), shown("THz", 12)];
 
+pub(crate) const WATTS: &[Unit] = &[shown("mW", -3), shown("W", 0), shown("kW", 3)];
+
 pub(crate) const FLOPS_PER_SEC: &[Unit] = &[
     shown("FLOP/s", 0),
     shown("kFLOP/s", 3),

@@ -1,7 +1,7 @@
 //! Documentation of every key of a scenario file.
 
 use super::{
-    ClusterSection, DataSection, KernelsSection, LineSection, MethodsSection, ModelSection, Oyama2016Section,
+    ClusterSection, DataSection, InputSection, KernelsSection, LineSection, MethodsSection, ModelSection, Oyama2016Section,
     PerParameterSection, PriceSection, SgemmSection, SimulateSection, Zeng2023Section,
 };
 use crate::keys::KeyDoc;
@@ -39,6 +39,7 @@ pub fn documentation() -> Vec<SectionDoc> {
         section("strategy.all-reduce.curve", CurveSection::documentation()),
         section("strategy.fusion", FusionSection::documentation()),
         section("strategy.plan", PlanSection::documentation()),
+        section("input", InputSection::documentation()),
         section("data", DataSection::documentation()),
         section("price", PriceSection::documentation()),
         section("methods", MethodsSection::documentation()),

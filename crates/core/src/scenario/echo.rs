@@ -1,7 +1,7 @@
 //! Converts a scenario back to a file with all defaults filled in.
 
 use super::sections::{ClusterSection, MethodsSection, ModelSection};
-use super::{DataSet, ModelSource, Price, Scenario, ScenarioFile, uncertain};
+use super::{DataSet, Input, ModelSource, Price, Scenario, ScenarioFile, uncertain};
 use crate::fitted::transfer::Curve;
 use crate::keys::Given;
 use crate::machine::{Nodes, WorkerGroup};
@@ -29,6 +29,7 @@ impl Scenario {
                 plan: self.strategy.plan.as_ref().map(Plan::section),
                 ..self.strategy.section()
             },
+            input: (self.input != Input::default()).then(|| self.input.section()),
             data: self.data.as_ref().map(DataSet::section),
             price: self.price.as_ref().map(Price::section),
             methods: MethodsSection {

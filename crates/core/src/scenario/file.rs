@@ -1,7 +1,7 @@
 //! The format of a scenario file.
 
 use super::sections::{ClusterSection, MethodsSection, ModelSection};
-use super::training::{DataSection, PriceSection};
+use super::training::{DataSection, InputSection, PriceSection};
 use crate::strategy::StrategySection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,9 @@ pub struct ScenarioFile {
     /// The way of training.
     #[serde(default)]
     pub strategy: StrategySection,
+    /// How samples get to the workers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<InputSection>,
     /// The data set, for the epoch time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<DataSection>,

@@ -31,7 +31,7 @@ pub use oyama2016::{
 };
 pub use sections::{ClusterSection, MethodsSection, ModelSection};
 pub use simulate::{Simulate, SimulateSection, TransferOrder, Transport};
-pub use training::{DataSection, DataSet, Price, PriceSection};
+pub use training::{DataSection, DataSet, Input, InputKind, InputSection, Price, PriceSection};
 pub use uncertain::UncertainInput;
 pub use zeng2023::{Zeng2023, Zeng2023Section};
 
@@ -145,6 +145,8 @@ pub struct Scenario {
     pub uncertain: Vec<UncertainInput>,
     /// The way of training.
     pub strategy: Strategy,
+    /// How samples get to the workers.
+    pub input: Input,
     /// The data set, if given.
     pub data: Option<DataSet>,
     /// The prices, if given.

@@ -1,7 +1,11 @@
-//! Data set of a training run, and prices of machines.
+//! Data set of a training run, how it gets to the workers, and prices of machines.
 
 use crate::fault::Fault;
-use crate::keys::{Check, keys, section_of};
+use crate::keys::{Check, keys, plain, section_of};
+use crate::quantity::SamplesPerSec;
+use crate::uncertain::Uncertain;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Default currency.
 pub(super) const USUAL_CURRENCY: &str = "USD";
@@ -26,6 +30,38 @@ keys! {
 }
 
 section_of!(DataSet, DataSection);
+
+/// What workers read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum InputKind {
+    /// Samples that are made up on the device, or an input pipeline that always keeps up.
+    #[default]
+    Synthetic,
+    /// Samples that the host reads and prepares, at some cost to training.
+    Real,
+}
+
+plain!(InputKind, "`\"synthetic\"` or `\"real\"`");
+
+keys! {
+    /// How samples get to the workers.
+    #[derive(Debug, Clone, Copy, PartialEq, Default)]
+    struct Input;
+    /// `[input]`: how samples get to the workers.
+    section InputSection, missing |key| Fault::new(format!("the input has no `{key}`"), format!("add `{key}`"));
+    before {}
+    keys {
+        /// What workers read: samples that cost nothing, or real ones, whose preparation takes some of the host's time.
+        data: InputKind => InputKind, default(InputKind::default()), Check::Any, Exchange;
+        /// Samples that one machine can read and prepare in a second, for all of its workers together.
+        rate: Uncertain<SamplesPerSec> => SamplesPerSec, optional("enough"), Check::Positive("a rate such as \"3000 samples/s\""), Resolved;
+    }
+    after {}
+    made {}
+}
+
+section_of!(Input, InputSection);
 
 keys! {
     /// What machines cost: gives the cost of training.

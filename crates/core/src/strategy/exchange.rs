@@ -25,7 +25,19 @@ pub enum Algorithm {
     Hierarchical,
 }
 
+/// How much of the communication computing hides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overlap {
+    /// What published runs show: never all of it.
+    #[default]
+    Usual,
+    /// All that the backward pass has time for, at no cost to computing.
+    Ideal,
+}
+
 plain!(Algorithm, "string");
+plain!(Overlap, "`\"usual\"` or `\"ideal\"`");
 
 keys! {
     /// How workers sum their gradients among themselves.
@@ -44,6 +56,8 @@ keys! {
         overhead: Seconds => Seconds, optional("latency and start-up of every step of the algorithm"), Check::NotNegative("a time such as \"1 ms\""), Exchange;
         /// How much longer computing and all-reduces take while both are under way: 0.3 is 30 %.
         interference: f64 => f64, default(0.0), Check::NotNegative("a share such as 0.3"), Exchange;
+        /// How much of the communication computing hides: what published runs show, or all that it has time for.
+        overlap: Overlap => Overlap, optional("`\"usual\"`; `\"ideal\"` where all-reduces were measured and on ideal networks"), Check::Any, Exchange;
         /// Rate at which a worker copies gradients into messages, and out of them.
         copy_rate: BytesPerSec => BytesPerSec, optional("no cost"), Check::Positive("a rate such as \"5 GB/s\""), Resolved;
     }
@@ -89,6 +103,7 @@ impl Default for Exchange {
             overhead: None,
             curve: None,
             interference: 0.0,
+            overlap: None,
             copy_rate: None,
         }
     }

@@ -2,14 +2,16 @@
 
 mod exchange;
 mod fusion;
+mod optimiser;
 mod plan;
 
-pub use exchange::{Algorithm, AllReduceSection, CurveSection, Exchange};
+pub use exchange::{Algorithm, AllReduceSection, CurveSection, Exchange, Overlap};
 pub use fusion::{
     BucketList, Fusion, FusionRule, FusionSection, HOROVOD_CYCLE, HOROVOD_THRESHOLD, PYTORCH_CAP,
     PYTORCH_FIRST,
 };
 
+pub use optimiser::Optimiser;
 pub use plan::{
     Attention, ContextExchange, Division, Mask, OverlapPreset, Overlaps, Plan, PlanSection, Recompute,
     ScheduleKind, Sharding, States,
@@ -133,6 +135,12 @@ keys! {
         batch: u32 => u32, default(DEFAULT_BATCH), Check::Between(1, MAX_BATCH, "the number of samples per worker and step"), Load;
         /// Number format of the arithmetic; gradients travel as 32-bit numbers whatever it is.
         precision: Precision => Precision, default(Precision::default()), Check::Any, Choice;
+        /// How weights are updated: gradient descent with momentum, Adam, or without any state.
+        optimiser: Optimiser => Optimiser, default(Optimiser::default()), Check::Any, Choice;
+        /// Whether a compiler fuses element-wise layers (XLA, `torch.compile`).
+        compiled: bool => bool, default(false), Check::Any, Choice;
+        /// Whether images are stored with their channels last.
+        channels_last: bool => bool, default(false), Check::Any, Choice;
     }
     after {
         /// How workers sum their gradients among themselves, see below.

@@ -17,7 +17,7 @@ mod simulation;
 pub mod step;
 pub mod sweep;
 pub mod transformer;
-mod uncertainty;
+pub mod uncertainty;
 mod updates;
 
 /// Characters of the longest bar.

@@ -2,7 +2,14 @@
 
 use crate::format::percent;
 use crate::table::{Column, Table};
-use stepcast_study::predict::interval::Interval;
+use stepcast_study::predict::calibrate::Calibration;
+use stepcast_study::predict::interval::{AssumedFigure, Interval, Level};
+
+/// Assumptions that cause less of the model error are left to the whole list.
+const NOTICED: f64 = 0.02;
+
+/// Most assumptions beside the other sources.
+const SHOWN: usize = 4;
 
 /// How far each source may move the throughput, in both directions.
 pub(super) fn sources(interval: &Interval) -> Table {
@@ -19,9 +26,22 @@ pub(super) fn sources(interval: &Interval) -> Table {
     for effect in &interval.by_input {
         table.row(["inputs".to_owned(), both(effect.slower, effect.faster), effect.key.clone()]);
     }
+    let noticed = interval.by_assumption.iter().filter(|assumption| assumption.share >= NOTICED);
+    for assumption in noticed.take(SHOWN) {
+        let share = format!("{}: {} of the model error", assumption.name, percent(assumption.share));
+        table.row(["assumed".to_owned(), both(assumption.width, assumption.width), share]);
+    }
+    if let Some(most) = interval.by_assumption.first() {
+        let remedy = most.remedy.trim_end_matches('.');
+        table.note = format!("To narrow the interval most: {remedy}. `--explain` lists every assumed figure.");
+    }
     let basis = &interval.basis;
+    let families = match basis.level {
+        Level::Published => "clusters and devices",
+        _ => "networks or set-ups",
+    };
     let measured = format!(
-        "{}: {} measured runs of {} networks or set-ups ({})",
+        "{}: {} measured runs of {} {families} ({})",
         basis.what,
         basis.cases,
         basis.groups,
@@ -29,4 +49,52 @@ pub(super) fn sources(interval: &Interval) -> Table {
     );
     table.row(["model error".to_owned(), both(interval.model, interval.model), measured]);
     table
+}
+
+/// Every figure that is assumed, with its source, and how to replace it.
+pub fn assumptions(interval: &Interval) -> Table {
+    let mut table = Table::new(
+        "Assumed figures",
+        [Column::names("assumed"), Column::numbers("share"), Column::words("figures, sources and how to replace them")],
+    );
+    let figure = |figure: &AssumedFigure| {
+        format!("{} {} {} ({})", figure.name, significant(figure.value), figure.unit, figure.source)
+    };
+    for assumption in &interval.by_assumption {
+        let mut about: Vec<String> = assumption.figures.iter().map(figure).collect();
+        about.push(format!("to replace it: {}", assumption.remedy));
+        table.row([assumption.name.clone(), percent(assumption.share), about.join("; ")]);
+    }
+    table.note = "Shares are of the variance of the model error. docs/priors.md explains the figures.".to_owned();
+    table
+}
+
+/// Assumed figures that measured runs have corrected.
+pub fn corrections(calibration: &Calibration) -> Table {
+    let mut table = Table::new(
+        "Corrected by measured runs",
+        [
+            Column::names("assumed"),
+            Column::numbers("corrected by"),
+            Column::numbers("known to"),
+            Column::numbers("before"),
+        ],
+    );
+    let spread = |sd: f64| format!("±{}", percent(sd.exp_m1()));
+    for correction in &calibration.corrections {
+        table.row([
+            correction.name.clone(),
+            format!("×{}", significant(correction.factor)),
+            spread(correction.spread),
+            spread(correction.spread_before),
+        ]);
+    }
+    table
+}
+
+/// Three significant digits.
+fn significant(value: f64) -> String {
+    let digits = (2 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

@@ -3,7 +3,8 @@
 use super::Wanted;
 use crate::simulate::all_reduce;
 use stepcast_analytic::collectives::curve;
-use stepcast_analytic::liu2022::{Mean, Plan, mean as mean_step, optimum_while, passes, plan, schedule};
+use stepcast_analytic::contention::Contention;
+use stepcast_analytic::liu2022::{Mean, Plan, optimum_while, passes, plan, schedule};
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::Pass;
@@ -35,6 +36,7 @@ pub(super) struct Evaluator<'a> {
     scenario: &'a Scenario,
     pass: Pass,
     update: Curve,
+    contention: Contention,
     /// A single worker that represents all, if closed forms do not hold.
     engine: Option<AllReduce>,
     wanted: &'a Wanted<'a>,
@@ -44,20 +46,21 @@ impl<'a> Evaluator<'a> {
     pub(super) fn new(scenario: &'a Scenario, wanted: &'a Wanted<'a>) -> Result<Self, Fault> {
         let passes = passes(scenario)?;
         let pass = Pass::slowest(&passes).unwrap_or_else(|| Pass::new(Vec::new()));
+        let contention = Contention::of(scenario);
         let exchange = &scenario.strategy.exchange;
         let simple = exchange.channels <= 1 && exchange.interference <= 0.0 && exchange.copy_rate.is_none();
         let engine = match simple {
             true => None,
             false => {
                 let one = AllReduce {
-                    passes: vec![vec![pass.clone()]],
+                    passes: vec![vec![contention.slowed(&pass)]],
                     kind: vec![0],
                     ..all_reduce::training(scenario)?
                 };
                 Some(one)
             }
         };
-        Ok(Self { scenario, update: curve(scenario), pass, engine, wanted })
+        Ok(Self { scenario, update: curve(scenario), pass, contention, engine, wanted })
     }
 
     /// A mean step of the slowest worker.
@@ -65,14 +68,14 @@ impl<'a> Evaluator<'a> {
         &self.pass
     }
 
-    /// Whether closed forms hold.
-    pub(super) fn is_closed(&self) -> bool {
-        self.engine.is_none()
+    /// Whether the best plan of the schedule alone is the best plan: no contention, no engine.
+    pub(super) fn is_exact(&self) -> bool {
+        self.engine.is_none() && self.contention == Contention::NONE
     }
 
-    /// The best plan if closed forms hold.
+    /// The best plan of the schedule alone.
     pub(super) fn optimum(&self) -> Result<Vec<u32>, Fault> {
-        optimum_while(&self.pass, &self.update, self.wanted).ok_or_else(stopped)
+        optimum_while(&self.contention.slowed(&self.pass), &self.update, self.wanted).ok_or_else(stopped)
     }
 
     /// The step under a rule.
@@ -81,21 +84,21 @@ impl<'a> Evaluator<'a> {
             return Err(stopped());
         }
         let rule = schedule(self.scenario, fusion, &self.update);
-        let plan = plan(&self.pass, &self.update, &rule);
+        let plan = plan(&self.contention.slowed(&self.pass), &self.update, &rule);
         let buckets = self.buckets(&plan);
         let Some(engine) = &self.engine else {
-            let Mean { outcome, communication } = mean_step(&self.pass, &self.update, &rule);
-            return Ok(Evaluation {
-                iteration: outcome.iteration(),
-                scaling_factor: outcome.factor(),
-                communication,
-                buckets,
-            });
+            let Mean { outcome, communication } = self.contention.mean(&self.pass, &self.update, &rule);
+            let iteration = outcome.iteration();
+            return Ok(Evaluation { iteration, scaling_factor: self.alone() / iteration, communication, buckets });
         };
         let messages = all_reduce::messages(&self.pass, &self.update, &rule);
         let (iteration, communication) = self.simulate(engine, messages)?;
-        let computing = self.pass.computing() + self.pass.update;
-        Ok(Evaluation { iteration, scaling_factor: computing / iteration, communication, buckets })
+        Ok(Evaluation { iteration, scaling_factor: self.alone() / iteration, communication, buckets })
+    }
+
+    /// Computing time of a step in which nothing is exchanged.
+    fn alone(&self) -> Seconds {
+        self.pass.computing() + self.pass.update
     }
 
     /// Time of a step with these messages.
@@ -131,8 +134,9 @@ impl<'a> Evaluator<'a> {
                 wanted: self.wanted,
                 pass: self.pass.scaled(slowest, Seconds::ZERO),
                 update: self.update.clone(),
+                contention: self.contention,
                 engine: self.engine.as_ref().map(|engine| AllReduce {
-                    passes: vec![vec![self.pass.scaled(slowest, Seconds::ZERO)]],
+                    passes: vec![vec![self.contention.slowed(&self.pass.scaled(slowest, Seconds::ZERO))]],
                     ..engine.clone()
                 }),
             };

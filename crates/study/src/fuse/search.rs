@@ -27,7 +27,7 @@ pub(super) struct Best {
 /// The best plan, at least as good as any of `lines`.
 pub(super) fn best(evaluator: &Evaluator<'_>, lines: &[Line]) -> Result<Best, Fault> {
     let exact = evaluator.optimum()?;
-    if evaluator.is_closed() {
+    if evaluator.is_exact() {
         return Ok(Best { counts: exact, how: "exact: no plan is faster".to_owned() });
     }
     if evaluator.pass().tensors() <= FEW {

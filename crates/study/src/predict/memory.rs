@@ -3,20 +3,22 @@
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::Scenario;
 
-/// Parameters, gradients and momentum, four bytes each.
-const STATE_BYTES_PER_PARAMETER: f64 = 12.0;
+/// Largest batch that is tried.
+const MOST: u32 = 1 << 30;
 
-/// Memory for training with `batch` samples: the model's state and the batch's activations.
+/// Parameters, gradients and momentum.
+const STATES: f64 = 3.0;
+
+/// Memory at the peak of a step with `batch` samples; of a profile, only the parameters and their states are known.
 pub(crate) fn needed(scenario: &Scenario, batch: u32) -> Bytes {
-    state(scenario) + scenario.workload.activations * f64::from(batch)
+    let strategy = &scenario.strategy;
+    match &scenario.workload.graph {
+        Some(model) => model.peak_memory(batch, strategy.precision, strategy.optimiser),
+        None => scenario.workload.bytes() * STATES,
+    }
 }
 
-fn state(scenario: &Scenario) -> Bytes {
-    Bytes::new(scenario.workload.parameters as f64 * STATE_BYTES_PER_PARAMETER)
-}
-
-/// Whether the model's state and every group's batch fit into its devices; profiles do not record memory, and what a plan
-/// needs is known only when it is predicted.
+/// Whether every group's batch fits into its devices; what a plan needs is known only when it is predicted.
 pub(crate) fn fits(scenario: &Scenario) -> bool {
     if scenario.strategy.plan.is_some() {
         return true;
@@ -27,7 +29,14 @@ pub(crate) fn fits(scenario: &Scenario) -> bool {
 
 /// The largest batch that fits into the smallest device, 0 if none does; `None` if activations are unknown.
 pub(crate) fn largest_batch(scenario: &Scenario) -> Option<u32> {
-    let each = scenario.workload.activations;
     let memory = scenario.cluster.groups.iter().map(|group| group.device.memory).reduce(Bytes::min)?;
-    (each > Bytes::ZERO).then(|| ((memory - state(scenario)) / each) as u32)
+    if scenario.workload.activations <= Bytes::ZERO {
+        return None;
+    }
+    let (mut fits, mut too_large) = (0, MOST);
+    while too_large - fits > 1 {
+        let middle = fits + (too_large - fits) / 2;
+        *(if needed(scenario, middle) <= memory { &mut fits } else { &mut too_large }) = middle;
+    }
+    Some(fits)
 }

@@ -2,6 +2,7 @@
 
 mod advice;
 mod budget;
+pub mod calibrate;
 pub mod compare;
 mod forecast;
 pub mod interval;

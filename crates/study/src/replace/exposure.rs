@@ -3,7 +3,8 @@
 use serde::Serialize;
 use serde_with::serde_as;
 use stepcast_analytic::collectives::curve;
-use stepcast_analytic::liu2022::{Outcome, Schedule, mean, passes, schedule};
+use stepcast_analytic::contention::Contention;
+use stepcast_analytic::liu2022::{Outcome, Schedule, passes, schedule};
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::Pass;
@@ -34,6 +35,7 @@ pub(super) struct Step {
     pass: Pass,
     update: Curve,
     schedule: Schedule,
+    contention: Contention,
 }
 
 impl Step {
@@ -44,11 +46,12 @@ impl Step {
             pass: Pass::slowest(&passes).unwrap_or_else(|| Pass::new(Vec::new())),
             schedule: schedule(scenario, &scenario.strategy.exchange.fusion, &update),
             update,
+            contention: Contention::of(scenario),
         })
     }
 
     pub(super) fn outcome(&self) -> Outcome {
-        mean(&self.pass, &self.update, &self.schedule).outcome
+        self.contention.mean(&self.pass, &self.update, &self.schedule).outcome
     }
 
     /// All layers with gradients, the most expensive first.
@@ -64,7 +67,7 @@ impl Step {
             for layer in without.layers.get_mut(own).into_iter().flatten() {
                 layer.gradients = Bytes::ZERO;
             }
-            let then = mean(&without, &self.update, &self.schedule).outcome.iteration();
+            let then = self.contention.mean(&without, &self.update, &self.schedule).outcome.iteration();
             layers.push(ExposedLayer {
                 name: work.name.clone(),
                 size: work.bytes(),

@@ -297,12 +297,13 @@ fn nothing_overlaps_with_a_single_layer() {
 #[test]
 fn horovods_cycles_leave_no_trace_in_scaling() {
     let rule = "strategy.fusion={rule=\"horovod\"}";
+    let ideal = "cluster.network={base=\"25gbe\",transport=\"ideal\"}";
     let example = examples().into_iter().find(|path| path.ends_with("all-reduce.toml")).unwrap();
     let factor = |workers: u32| {
         let count = format!("cluster.workers.0.count={workers}");
         methods::find("liu2022")
             .unwrap()
-            .predict(&scenario(&example, &[rule, &count]))
+            .predict(&scenario(&example, &[rule, ideal, &count]))
             .unwrap()
             .scaling_factor
     };

@@ -5,6 +5,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
+use stepcast_core::machine::ServerSoftware;
 use stepcast_core::scenario::{Document, Scenario};
 use stepcast_sim::jitter_factors;
 use stepcast_study::predict::methods;
@@ -17,7 +18,9 @@ const MODEL: &str = "[model.custom]\nname = \"three\"\ninput = [1000]\nlayers = 
     { name = \"c\", op = \"linear\", out = 1000 }]\n";
 
 fn scenario(text: &str) -> Scenario {
-    Document::new("test", format!("{MODEL}{text}")).scenario(&[]).unwrap()
+    let mut scenario = Document::new("test", format!("{MODEL}{text}")).scenario(&[]).unwrap();
+    scenario.cluster.servers.software = Some(ServerSoftware::None);
+    scenario
 }
 
 fn group(count: u32, speed: f64) -> String {
@@ -30,7 +33,7 @@ fn group(count: u32, speed: f64) -> String {
 fn network(rate: &str) -> String {
     format!(
         "[cluster.network]\nbandwidth = \"{rate}\"\nlatency = \"0 s\"\nstartup = \"0 s\"\nefficiency = 1.0\n\
-         [cluster.servers]\nsoftware = \"none\"\n"
+         transport = \"ideal\"\n"
     )
 }
 

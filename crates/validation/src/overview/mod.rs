@@ -30,9 +30,9 @@ pub struct OverviewRow {
 /// All sets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Overview {
-    /// Measured sets first, then exact ones, then those that did not run.
+    /// Measured sets first, then those predicted from priors, then exact ones, then those that did not run.
     pub rows: Vec<OverviewRow>,
-    /// Coverage over all sets.
+    /// Coverage over all measured sets but those predicted from priors, which have intervals of their own.
     pub coverage: Coverage,
     /// Bounds of that coverage.
     pub coverage_bound: CoverageBound,
@@ -61,6 +61,7 @@ impl Overview {
 /// Runs all sets but those whose data are not below `folder`.
 pub fn run(folder: &Path, progress: &Progress<'_>) -> Result<Overview, ValidationError> {
     let mut measured = Vec::new();
+    let mut assumed = Vec::new();
     let mut exact = Vec::new();
     let mut skipped = Vec::new();
     for set in sets::all() {
@@ -73,10 +74,19 @@ pub fn run(folder: &Path, progress: &Progress<'_>) -> Result<Overview, Validatio
         let report = set.run(&options, progress)?;
         match report.evidence {
             Evidence::Measured(evidence) => measured.push((report.set, report.holds, evidence)),
+            Evidence::Assumed { errors, coverage, bound } => assumed.push(OverviewRow {
+                set: report.set,
+                cases: coverage.cases,
+                errors: Some(errors),
+                coverage,
+                bound,
+                holds: Some(report.holds),
+            }),
             Evidence::Exact(cases) => exact.push(exact_row(report.set, cases, report.holds)),
         }
     }
     let mut overview = judge(&measured, bounds::of(bounds::COVERAGE)?);
+    overview.rows.extend(assumed);
     overview.rows.extend(exact);
     overview.rows.extend(skipped);
     Ok(overview)
@@ -148,7 +158,7 @@ mod tests {
     #[test]
     fn all_bounds_are_kept_and_the_committed_errors_are_what_is_found() {
         let overview = run(&folder(), &|_, _| ()).unwrap();
-        assert_eq!(overview.rows.len(), 11);
+        assert_eq!(overview.rows.len(), 12);
         assert!(overview.holds() && overview.covers() == Some(true), "{overview:#?}");
         let committed = committed();
         assert_eq!(

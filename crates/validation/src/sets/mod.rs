@@ -7,6 +7,7 @@ mod liu2022;
 mod oyama2016;
 mod published;
 mod published_scaling;
+mod single_gpu;
 pub mod steps;
 mod tf_ps;
 pub mod zeng2023;
@@ -27,6 +28,7 @@ pub fn all() -> &'static [&'static dyn Set] {
         &ddp_gloo::DdpGloo,
         &published_scaling::PublishedScaling,
         &steps::StepTimes,
+        &single_gpu::SingleGpu,
         &oyama2016::Oyama2016,
         &li2020::Li2020,
     ]

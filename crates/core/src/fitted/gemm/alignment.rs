@@ -29,10 +29,7 @@ pub enum Alignment {
 impl Alignment {
     /// The alignment of a product.
     pub fn of(variant: Variant, shape: Shape) -> Self {
-        let element = match variant.precision {
-            Precision::Fp32 | Precision::Tf32 => 4,
-            Precision::Fp16 | Precision::Bf16 => 2,
-        };
+        let element = u64::from(variant.precision.width());
         let Shape { m, n, k } = shape;
         let (row_of_a, row_of_b) = match variant.transposition {
             Transposition::Nn => (k, n),
@@ -55,7 +52,9 @@ impl Alignment {
         match precision {
             Precision::Fp32 => &[Self::Bulk],
             Precision::Tf32 => &[Self::Bulk, Self::Word],
-            Precision::Fp16 | Precision::Bf16 => &[Self::Bulk, Self::Word, Self::Element],
+            Precision::Fp16 | Precision::Bf16 | Precision::AmpFp16 | Precision::AmpBf16 => {
+                &[Self::Bulk, Self::Word, Self::Element]
+            }
         }
     }
 

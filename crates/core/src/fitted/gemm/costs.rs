@@ -258,10 +258,7 @@ fn soft_max(one: f64, other: f64) -> f64 {
 }
 
 fn bytes_per_element(precision: Precision) -> f64 {
-    match precision {
-        Precision::Fp32 | Precision::Tf32 => 4.0,
-        Precision::Fp16 | Precision::Bf16 => 2.0,
-    }
+    f64::from(precision.width())
 }
 
 #[cfg(test)]

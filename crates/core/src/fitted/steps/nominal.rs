@@ -33,9 +33,6 @@ impl Nominal {
 
     /// Peak rate in a number format.
     pub fn peak(&self, precision: Precision) -> FlopsPerSec {
-        match precision {
-            Precision::Fp32 | Precision::Tf32 => self.fp32,
-            Precision::Fp16 | Precision::Bf16 => self.bf16,
-        }
+        if precision.width() == 2 { self.bf16 } else { self.fp32 }
     }
 }

@@ -41,6 +41,8 @@ pub struct StepOp {
     /// Columns of the equivalent matrix product: channels of the output.
     columns: f64,
     weights: f64,
+    /// Channel groups of a convolution.
+    groups: u64,
     /// Whether the gradient of its input is needed.
     passes_on: bool,
     pub(super) bias: bool,
@@ -118,6 +120,7 @@ impl StepOp {
             depth,
             columns: out,
             weights: if let Op::Counted(cost) = layer.op { cost.weights as f64 } else { out * depth },
+            groups: if let Op::Conv2d(conv) = layer.op { conv.groups } else { 1 },
             passes_on: !first,
             bias,
             inputs: layer.inputs.len(),
@@ -136,11 +139,27 @@ impl StepOp {
             depth: 0.0,
             columns: 0.0,
             weights: 0.0,
+            groups: 1,
             passes_on: true,
             bias: false,
             inputs: 1,
             tensors: 0.0,
         }
+    }
+
+    /// Index of its layer in the model; none for the loss.
+    pub fn place(&self) -> Option<usize> {
+        self.layer
+    }
+
+    /// Forward operations per sample.
+    pub fn flops(&self) -> f64 {
+        self.flops
+    }
+
+    /// Whether it convolves groups of channels separately.
+    pub fn is_grouped(&self) -> bool {
+        self.groups > 1
     }
 
     /// Time of a feature; it never decreases as the batch grows.

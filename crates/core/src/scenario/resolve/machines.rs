@@ -39,7 +39,37 @@ fn workers(section: WorkersSection, files: &dyn Files) -> Result<WorkerGroup, Fa
         let reason = "the device is fitted: an efficiency would say the same again";
         return Err(Fault::in_key("efficiency", reason, "keep one of `efficiency` and `fitted`"));
     }
+    measured_once(&group)?;
     Ok(group)
+}
+
+/// A measured step says what the device reaches; nothing else may.
+fn measured_once(group: &WorkerGroup) -> Result<(), Fault> {
+    let key = match (group.throughput, group.step_time) {
+        (None, None) => {
+            let unused = [
+                ("measured-batch", group.measured_batch.is_some()),
+                ("measured-precision", group.measured_precision.is_some()),
+            ];
+            let Some((key, _)) = unused.into_iter().find(|(_, given)| *given) else { return Ok(()) };
+            let reason = "no measurement is given that it belongs to";
+            return Err(Fault::in_key(key, reason, "add `throughput` or `step-time`, or remove it"));
+        }
+        (Some(_), None) => "throughput",
+        (_, Some(_)) => "step-time",
+    };
+    let others = [
+        ("throughput", group.throughput.is_some() && key != "throughput"),
+        ("efficiency", group.efficiency.is_some() || group.device.efficiency.is_some()),
+        ("fitted", group.device.fitted.is_some()),
+    ];
+    match others.into_iter().find(|(_, given)| *given) {
+        Some((other, _)) => {
+            let reason = format!("the speed of these workers is given twice, by `{key}` and by `{other}`");
+            Err(Fault::in_key(key, reason, format!("keep one of `{key}` and `{other}`")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Whether the fit of a device is valid for it in `precision`.

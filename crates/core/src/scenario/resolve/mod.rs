@@ -60,6 +60,7 @@ impl ScenarioFile {
             cluster,
             uncertain,
             strategy,
+            input: self.input.unwrap_or_default().resolve(files).map_err(below("input"))?,
             data: self.data.map(|data| data.resolve(files)).transpose().map_err(below("data"))?,
             price: self.price.map(|price| price.resolve(files)).transpose().map_err(below("price"))?,
             zeng2023: zeng2023::resolve(methods.zeng2023.unwrap_or_default(), files)

@@ -4,8 +4,9 @@ use super::machines;
 use crate::fault::{Fault, KeyPath};
 use crate::machine::{Device, MAX_BATCH};
 use crate::model::transformer::Transformer;
+use crate::precision::Precision;
 use crate::scenario::{MAX_WORKERS, Scenario};
-use crate::strategy::{Architecture, Plan, Strategy, Synchronisation};
+use crate::strategy::{Architecture, Plan, Synchronisation};
 
 impl Scenario {
     /// Checks conditions that involve several keys. [`resolve`](crate::scenario::ScenarioFile::resolve) calls it, and
@@ -23,7 +24,12 @@ impl Scenario {
                 return Err(too_many(index, total));
             }
             if group.device.peak(strategy.precision).is_none() {
-                return Err(no_such_precision(index, &group.device, strategy));
+                return Err(no_such_precision(index, &group.device, strategy.precision));
+            }
+            if let Some(precision) = group.measured_precision
+                && group.device.peak(precision).is_none()
+            {
+                return Err(no_such_precision(index, &group.device, precision));
             }
             self.check_gpus(index)?;
             machines::fits(&group.device, strategy.precision)
@@ -107,8 +113,7 @@ fn too_many(index: usize, total: u64) -> Fault {
     Fault::in_key(workers(index).key("count"), reason, "use fewer workers")
 }
 
-fn no_such_precision(index: usize, device: &Device, strategy: &Strategy) -> Fault {
-    let precision = strategy.precision;
+fn no_such_precision(index: usize, device: &Device, precision: Precision) -> Fault {
     Fault::in_key(
         workers(index),
         format!("the {} has no {precision} rate", device.name),

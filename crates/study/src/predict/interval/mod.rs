@@ -1,15 +1,19 @@
 //! Prediction intervals: the range in which 90 % of measurements should lie, and its sources.
 //!
 //! There are three sources: *sampling*, the differences between runs of one system, which simulations show; *inputs*
-//! that are only known as ranges (`inputs`); and *model error*, which only measured runs reveal ([`residuals`]). All
-//! of them are factors, so they are kept as logarithms; they are independent and are added in quadrature.
+//! that are only known as ranges (`inputs`); and *model error*, which only measured runs reveal. Where figures of
+//! machines and software are assumed, the model error follows from their spread (`assumed`); where everything was
+//! measured, from the errors of the method on measured runs ([`residuals`]). All of them are factors, so they are kept
+//! as logarithms; they are independent and are added in quadrature.
 
+pub(in crate::predict) mod assumed;
 mod case;
 mod inputs;
 mod reach;
 mod regime;
 mod residuals;
 
+pub use assumed::{AssumedFigure, Assumption};
 pub use case::Case;
 pub use inputs::InputEffect;
 pub use regime::{Limit, Machines, Pace, Regime};
@@ -54,6 +58,10 @@ pub struct Interval {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub by_input: Vec<InputEffect>,
+    /// What is assumed and how much of the model error it causes, the largest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub by_assumption: Vec<Assumption>,
     /// The evidence for the model error.
     pub basis: Basis,
 }
@@ -86,7 +94,8 @@ impl<'a> Intervals<'a> {
             |of: fn(&InputEffect) -> f64| by_input.iter().fold(0.0, |sum: f64, effect| sum.hypot(of(effect)));
         let inputs = [together(|effect| effect.slower), together(|effect| effect.faster)];
         let sampling = prediction.simulation.as_deref().map(sampling);
-        let model = pool.half_width();
+        let assumed = assumed::assumed(asked, self.method, prediction)?;
+        let model = assumed.as_ref().map_or_else(|| pool.half_width(), |assumed| assumed.half_width);
         let [slower, faster] =
             inputs.map(|input| (input.powi(2) + model.powi(2) + sampling.unwrap_or(0.0).powi(2)).sqrt());
         let (step, rate) = (prediction.iteration, prediction.throughput);
@@ -98,10 +107,17 @@ impl<'a> Intervals<'a> {
             inputs,
             model,
             by_input,
-            basis: pool.basis(method, regime),
+            basis: match &assumed {
+                Some(assumed) => Basis::published(method, assumed.families, assumed.runs),
+                None => pool.basis(method, regime),
+            },
+            by_assumption: assumed.as_ref().map_or_else(Vec::new, |assumed| assumed.by_assumption.clone()),
         };
-        let mut warnings = reach::warnings(asked, &pool, method);
-        warnings.extend((!pool.level().is_own()).then(|| not_validated(method)));
+        let mut warnings = Vec::new();
+        if assumed.is_none() {
+            warnings.extend(reach::warnings(asked, &pool, method));
+            warnings.extend((!pool.level().is_own()).then(|| not_validated(method)));
+        }
         Ok(Some((interval, warnings)))
     }
 }

@@ -134,6 +134,8 @@ pub enum Level {
     Architecture,
     /// All measured runs.
     All,
+    /// Published runs, from which assumed figures and their spread come.
+    Published,
 }
 
 impl Level {
@@ -160,6 +162,7 @@ impl Level {
             Self::Method => own,
             Self::Architecture => built,
             Self::All => true,
+            Self::Published => false,
         }
     }
 
@@ -182,6 +185,19 @@ pub struct Basis {
     pub groups: usize,
     /// Number of measured runs.
     pub cases: usize,
+}
+
+impl Basis {
+    /// Published runs of several clusters and devices.
+    pub(super) fn published(method: &str, families: usize, runs: usize) -> Self {
+        Self {
+            level: Level::Published,
+            what: format!("{method} with assumed figures"),
+            sets: vec!["published runs".to_owned()],
+            groups: families,
+            cases: runs,
+        }
+    }
 }
 
 /// A pool of similar residuals.
@@ -246,7 +262,7 @@ impl<'a> Pool<'a> {
             Level::AnyPace => format!("{method}, {by}"),
             Level::Method => method.to_owned(),
             Level::Architecture => format!("other methods, {by}"),
-            Level::All => "all methods and regimes".to_owned(),
+            Level::All | Level::Published => "all methods and regimes".to_owned(),
         };
         let sets: BTreeSet<&str> = self.rows.iter().map(|row| row.set.as_str()).collect();
         Basis {

@@ -1,6 +1,7 @@
 //! From a scenario with all-reduce to what the engine runs.
 
 use stepcast_analytic::collectives::curve;
+use stepcast_analytic::contention::Contention;
 use stepcast_analytic::liu2022::{self, Flush, Schedule, passes, plan, schedule};
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::Curve;
@@ -19,16 +20,34 @@ pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Fault> {
     let rule = schedule(scenario, &scenario.strategy.exchange.fusion, &update);
     let groups = &scenario.cluster.groups;
     let exchange = &scenario.strategy.exchange;
+    let recorded = scenario.profile().is_some_and(|profile| profile.steps.len() > 1);
+    let mut contention = Contention::of(scenario);
+    if recorded || scenario.simulate.jitter > 0.0 {
+        contention = contention.of_varying_steps();
+    }
+    let period = match scenario.strategy.synchronisation {
+        Synchronisation::LocalSgd(steps) => steps,
+        _ => 1,
+    };
+    let slowed = contention.slowed(&slowest);
+    // What shows beyond the schedule is the same in every exchange.
+    let beyond = contention.beyond(&slowest, &rule, &liu2022::mean(&slowed, &update, &rule)) / f64::from(period.max(1));
+    let contention = contention.once_in(period);
+    let beside_others = |pass: Pass| {
+        let slowed = contention.slowed(&pass);
+        Pass { update: slowed.update + beyond, ..slowed }
+    };
+    let drawn = |index: usize| -> Result<Vec<Pass>, Fault> {
+        Ok(steps(scenario, index, &mean[index])?.into_iter().map(beside_others).collect())
+    };
     Ok(AllReduce {
-        passes: (0..groups.len())
-            .map(|index| steps(scenario, index, &mean[index]))
-            .collect::<Result<_, _>>()?,
+        passes: (0..groups.len()).map(drawn).collect::<Result<_, _>>()?,
         kind: groups
             .iter()
             .enumerate()
             .flat_map(|(index, group)| std::iter::repeat_n(index, group.count as usize))
             .collect(),
-        messages: messages(&slowest, &update, &rule),
+        messages: messages(&slowed, &update, &rule),
         startup: update.startup(),
         curve: update,
         channels: exchange.channels,
@@ -36,10 +55,7 @@ pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Fault> {
             slowdown: exchange.interference,
             copy_byte: exchange.copy_rate.map_or(Seconds::ZERO, |rate| Seconds::new(1.0 / rate.get())),
         },
-        period: match scenario.strategy.synchronisation {
-            Synchronisation::LocalSgd(steps) => steps,
-            _ => 1,
-        },
+        period,
     })
 }
 

@@ -92,8 +92,12 @@ fn every_push_leads_to_its_update() {
 #[test]
 fn a_timeline_of_all_reduce_gives_its_passes_back() {
     let file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
-    let changes =
-        ["strategy.architecture=all-reduce", "strategy.synchronisation=bsp", "methods.simulate.jitter=0"];
+    let changes = [
+        "strategy.architecture=all-reduce",
+        "strategy.synchronisation=bsp",
+        "strategy.all-reduce.overlap=ideal",
+        "methods.simulate.jitter=0",
+    ];
     let recording = recorded(&changes);
     stepcast_trace::timeline::write_timeline(file.path(), &recording.timeline()).unwrap();
     let imported =

@@ -1,0 +1,148 @@
+//! Rates that collectives reach on links, and what it takes to start one.
+//!
+//! Nominal rates are not reached: TCP is bound by what one host can push through its sockets, PCIe by copies through
+//! host memory where devices have no peer-to-peer access, NVLink and RDMA by messages of finite size. The shares and
+//! rates are priors fitted to published runs (docs/priors.md, section 1); a rate that was measured replaces them.
+
+use super::curve::slowest_port;
+use stepcast_core::machine::{Cluster, Network, Transport};
+use stepcast_core::prior::AllReduce;
+use stepcast_core::quantity::{BitsPerSec, BytesPerSec, Seconds};
+
+/// Share of an Ethernet rate that framing, headers and acknowledgements leave for payload.
+const ETHERNET_PAYLOAD: f64 = 0.92;
+
+/// Exponent with which the smaller of two limits is rounded where they are close.
+const SHARPNESS: f64 = 4.0;
+
+/// The machines of a cluster as collectives see them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Machines {
+    /// Number of machines.
+    pub(crate) count: f64,
+    /// Workers on a full machine.
+    pub(crate) workers: f64,
+}
+
+impl Machines {
+    /// The machines of `cluster`. Workers that are joined by a link of the inside of a machine are on one machine.
+    pub(crate) fn of(cluster: &Cluster) -> Self {
+        let workers = cluster.workers() as f64;
+        let inside = matches!(cluster.network.transport, Transport::Pcie | Transport::Nvlink);
+        match &cluster.nodes {
+            Some(nodes) => {
+                let each = f64::from(nodes.workers);
+                Self { count: (workers / each).ceil(), workers: each.min(workers) }
+            }
+            None if inside => Self { count: 1.0, workers },
+            None => Self { count: workers, workers: 1.0 },
+        }
+    }
+}
+
+/// What a collective over all workers of a cluster reaches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Reached {
+    /// Rate inside a machine; none if every machine has one worker.
+    pub(crate) inside: Option<BytesPerSec>,
+    /// Rate between machines; none if there is one machine.
+    pub(crate) between: Option<BytesPerSec>,
+    /// Start-up of a collective inside a machine.
+    pub(crate) start_inside: Seconds,
+    /// Start-up of a collective between machines.
+    pub(crate) start_between: Seconds,
+}
+
+impl Reached {
+    /// What is reached on `cluster`; none if its network is ideal.
+    pub(crate) fn of(cluster: &Cluster, priors: &AllReduce) -> Option<Self> {
+        if cluster.network.transport == Transport::Ideal {
+            return None;
+        }
+        let machines = Machines::of(cluster);
+        let nodes = cluster.nodes.as_ref();
+        let link = nodes.map_or(&cluster.network, |nodes| &nodes.network);
+        let ports = f64::from(nodes.and_then(|nodes| nodes.ports).unwrap_or(1));
+        let summed_on_host = cluster.network.transport == Transport::HostMpi;
+        let inside = (machines.workers > 1.0).then(|| match summed_on_host {
+            true => gigabytes(priors.mpi),
+            false => reached(link, link.bandwidth, machines.workers, peer_to_peer(cluster), priors),
+        });
+        let between = (machines.count > 1.0).then(|| {
+            let network = &cluster.network;
+            let rate = reached(network, slowest_port(cluster), 1.0, true, priors);
+            if network.reached.is_some() { rate } else { rate * ports }
+        });
+        let start = |hop: f64, link: &Network, among: f64| {
+            Seconds::new(hop).max(link.latency + link.startup) * (2.0 * among.log2())
+        };
+        Some(Self {
+            inside,
+            between,
+            start_inside: start(priors.hop_in, link, machines.workers.max(1.0)),
+            start_between: start(priors.hop_x, &cluster.network, machines.count.max(1.0)),
+        })
+    }
+
+    /// Rate of a ring through all workers: it crosses the links inside machines and between them at the same time.
+    pub(crate) fn ring(&self) -> BytesPerSec {
+        match (self.inside, self.between) {
+            (Some(inside), Some(between)) => smaller(inside, between),
+            (Some(rate), None) | (None, Some(rate)) => rate,
+            (None, None) => BytesPerSec::new(f64::INFINITY),
+        }
+    }
+
+    /// Start-up of a collective over all workers.
+    pub(crate) fn start(&self) -> Seconds {
+        self.start_inside + self.start_between
+    }
+}
+
+/// The rate that software reaches over `link`, of which `among` devices of a machine use the path through the host.
+fn reached(
+    link: &Network,
+    port: BitsPerSec,
+    among: f64,
+    peer_to_peer: bool,
+    priors: &AllReduce,
+) -> BytesPerSec {
+    if let Some(rate) = link.reached {
+        return rate;
+    }
+    if link.host_rate.is_some() {
+        return link.payload_rate(port);
+    }
+    let nominal = port.to_bytes_per_sec();
+    match link.transport {
+        Transport::Ideal => link.payload_rate(port),
+        Transport::Tcp => {
+            let host = match link.rented {
+                Some(false) => priors.tcp_flow,
+                Some(true) => priors.tcp_vm,
+                None => (priors.tcp_flow * priors.tcp_vm).sqrt() * priors.either,
+            };
+            smaller(nominal * link.efficiency.min(ETHERNET_PAYLOAD), gigabytes(host))
+        }
+        Transport::Rdma => nominal * priors.rdma,
+        Transport::HostMpi => smaller(nominal * link.efficiency, gigabytes(priors.mpi)),
+        Transport::Nvlink => nominal * priors.nv,
+        Transport::Pcie if peer_to_peer => nominal * priors.p2p,
+        Transport::Pcie => smaller(gigabytes(priors.bounce), gigabytes(priors.shared / among.max(2.0))),
+    }
+}
+
+/// Whether the devices of all groups read each other's memory over PCIe.
+fn peer_to_peer(cluster: &Cluster) -> bool {
+    cluster.groups.iter().all(|group| group.device.peer_to_peer())
+}
+
+fn gigabytes(rate: f64) -> BytesPerSec {
+    BytesPerSec::new(rate * 1e9)
+}
+
+/// The smaller of two rates, rounded where they are close.
+fn smaller(a: BytesPerSec, b: BytesPerSec) -> BytesPerSec {
+    let (low, high) = (a.min(b), a.max(b));
+    low * (1.0 + (low / high).powf(SHARPNESS)).powf(-1.0 / SHARPNESS)
+}

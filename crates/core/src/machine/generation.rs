@@ -1,0 +1,89 @@
+//! Generations of GPUs: what their data sheets leave out.
+
+use super::Device;
+use crate::keys::plain;
+use crate::quantity::FlopsPerSec;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Generation of a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Generation {
+    /// NVIDIA, 2012: K20X, K80.
+    Kepler,
+    /// NVIDIA, 2014: Titan X.
+    Maxwell,
+    /// NVIDIA, 2016: P100, GTX 1080.
+    Pascal,
+    /// NVIDIA, 2017: V100.
+    Volta,
+    /// NVIDIA, 2018: T4, RTX 2080.
+    Turing,
+    /// NVIDIA, 2020: A100.
+    Ampere,
+    /// NVIDIA, 2020: A10, RTX 3090, with twice the FP32 units of the A100 in each multiprocessor.
+    Ga10x,
+    /// NVIDIA, 2022: L4, RTX 4090.
+    Ada,
+    /// NVIDIA, 2022: H100, H200.
+    Hopper,
+    /// NVIDIA, 2024: B200, RTX 5090.
+    Blackwell,
+    /// AMD, 2020: Instinct MI100 to MI300.
+    Cdna,
+    /// AMD, 2019: Radeon RX 5000 and later.
+    Rdna,
+}
+
+plain!(Generation, "name");
+
+impl Generation {
+    /// Whether its multiprocessors have twice the FP32 units behind the registers and issue slots of earlier ones.
+    pub fn is_dual(self) -> bool {
+        matches!(self, Self::Ga10x | Self::Ada | Self::Hopper | Self::Blackwell)
+    }
+
+    /// Whether AMD makes it.
+    pub fn is_amd(self) -> bool {
+        matches!(self, Self::Cdna | Self::Rdna)
+    }
+
+    /// Board power of its full-power board for each TFLOP/s of its ordinary units in FP32, in watts: data sheets of
+    /// K80, Titan X, GTX 1080 Ti, V100 SXM2, RTX 2080 Ti, A100 SXM4, RTX 3090, RTX 4090, H100 SXM5, B200, MI100, RX
+    /// 7800 XT, as research/priors/devices.py rounds them.
+    fn full_power(self) -> f64 {
+        match self {
+            Self::Kepler => 30.0,
+            Self::Maxwell => 37.0,
+            Self::Pascal => 22.0,
+            Self::Volta | Self::Ampere => 19.0,
+            Self::Turing => 18.0,
+            Self::Ga10x => 9.8,
+            Self::Ada => 5.4,
+            Self::Hopper => 10.4,
+            Self::Blackwell | Self::Cdna => 13.0,
+            Self::Rdna => 7.0,
+        }
+    }
+}
+
+impl Device {
+    /// Rate of 64 multiply-adds per cycle and multiprocessor, for which registers and shared memory are built in every
+    /// generation: the FP32 peak, or half of it where FP32 units are doubled (dual units, the matrix units of CDNA,
+    /// the dual issue of RDNA 3).
+    pub fn lane_rate(&self) -> FlopsPerSec {
+        let doubled = self.generation.is_some_and(|own| own.is_dual() || own == Generation::Cdna);
+        let halved = doubled || (self.flops_per_cycle - 4.0).abs() < f64::EPSILON;
+        if halved { self.fp32_peak() * 0.5 } else { self.fp32_peak() }
+    }
+
+    /// Power of the board per FP32 rate, against that of the full-power board of its generation; 1 at most, and 1 if
+    /// the power is not known.
+    pub fn throttle(&self) -> f64 {
+        let (Some(power), Some(generation)) = (self.power, self.generation) else { return 1.0 };
+        // The FP32 peak of CDNA is that of its matrix units, twice that of its ordinary ones.
+        let ordinary = if generation == Generation::Cdna { 0.5 } else { 1.0 } * self.fp32_peak().get();
+        (power.get() / (ordinary / 1e12) / generation.full_power()).min(1.0)
+    }
+}

@@ -1,0 +1,264 @@
+//! The part of an interval that assumed figures cause: what machines and software reach where nothing was measured.
+//!
+//! Each group of priors moves by a common factor from machine to machine. The effect of a group is its spread times
+//! the change of the logarithm of the step with the logarithm of the group, by central differences (docs/priors.md,
+//! section 5). To that come what no figure explains, and what lies beyond the range of the published runs.
+
+use crate::predict::methods;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::sync::Arc;
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
+use stepcast_core::prediction::Prediction;
+use stepcast_core::prior::{Domain, Group, Residual};
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::Architecture;
+use stepcast_stats::student_t_95;
+
+/// Half of the distance of the two predictions of a central difference, as a logarithm.
+const SHIFT: f64 = 0.02;
+
+/// Effects below this are rounding errors: standard deviation of the logarithm of a step.
+const NOTICED: f64 = 1e-3;
+
+/// Repeats of one run differ by this: standard deviation of the logarithm.
+pub(in crate::predict) const REPEATS: f64 = 0.02;
+
+/// A figure behind an assumption.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct AssumedFigure {
+    /// Its name in the catalog of priors.
+    pub name: String,
+    /// Its value.
+    pub value: f64,
+    /// Its unit.
+    pub unit: String,
+    /// Where it comes from.
+    pub source: String,
+}
+
+/// Something that is assumed because the scenario does not say it.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct Assumption {
+    /// What is assumed, such as "rate of the network".
+    pub name: String,
+    /// The part of the interval that it causes, as a share of the variance.
+    pub share: f64,
+    /// By how much it may move a step: half-width of the logarithm at 90 %.
+    pub width: f64,
+    /// The figures that are assumed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub figures: Vec<AssumedFigure>,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// The error of a prediction that rests on assumed figures.
+pub(super) struct Assumed {
+    /// Half-width of the 90 % interval of the logarithm.
+    pub(super) half_width: f64,
+    /// What causes it, the largest first.
+    pub(super) by_assumption: Vec<Assumption>,
+    /// Families of published runs behind the figures.
+    pub(super) families: usize,
+    /// Published runs behind the figures.
+    pub(super) runs: usize,
+}
+
+/// The error that assumed figures cause in the prediction of `scenario`; none if all that matters is known.
+pub(super) fn assumed(
+    scenario: &Scenario,
+    method: &dyn Method,
+    prediction: &Prediction,
+) -> Result<Option<Assumed>, Fault> {
+    let Some(twin) = closed_form(scenario, method) else { return Ok(None) };
+    let slopes = slopes(scenario, twin)?;
+    let groups = scenario.priors.groups.iter().zip(&slopes).map(|(group, slope)| group.spread * slope);
+    let effects: Vec<(usize, f64)> =
+        groups.enumerate().filter(|(_, effect)| effect.abs() > NOTICED).collect();
+    if effects.is_empty() {
+        return Ok(None);
+    }
+    let step = |scenario: &Scenario| log_step(scenario, twin);
+    let uses = |domain: Domain| {
+        effects.iter().any(|(index, _)| scenario.priors.groups[*index].domain == domain)
+    };
+    let mut causes: Vec<Cause> = Vec::new();
+    for &(index, effect) in &effects {
+        causes.push(Cause::Group(index, effect));
+    }
+    let residual = &scenario.priors.residual;
+    let mut bases: Vec<Residual> = Vec::new();
+    if uses(Domain::OneGpu) {
+        let by_computing = slope(twin, &|shift| slowed(scenario, shift))?.abs();
+        let of = residual.one_gpu;
+        let unexplained = [of.cell, of.row, of.software].iter().fold(0.0, |sum: f64, sd| sum.hypot(*sd));
+        causes.push(Cause::Unexplained("this model on this device", by_computing * unexplained));
+        causes.push(Cause::Unexplained(BEYOND_DEVICES, by_computing * beyond_devices(scenario)));
+        bases.push(of);
+    }
+    let exposed = (1.0 - prediction.scaling_factor).clamp(0.005, 0.995);
+    match scenario.strategy.architecture {
+        Architecture::AllReduce if scenario.cluster.workers() > 1 => {
+            let of = residual.all_reduce;
+            let cell = of.cell * (exposed * (1.0 - exposed)).sqrt();
+            causes.push(Cause::Unexplained("this software on this cluster", cell.hypot(of.row)));
+            causes.push(Cause::Unexplained(BEYOND_CLUSTERS, beyond_clusters(scenario)));
+            bases.push(of);
+        }
+        Architecture::ParameterServer => {
+            let of = residual.servers;
+            let cell = of.cell * exposed.sqrt();
+            causes.push(Cause::Unexplained("this software on these servers", cell.hypot(of.row)));
+            causes.push(Cause::Unexplained(BEYOND_CLUSTERS, beyond_clusters(scenario)));
+            bases.push(of);
+        }
+        _ => {}
+    }
+    let unexplained = causes.iter().filter(|cause| matches!(cause, Cause::Unexplained(..)));
+    let variance = scenario.priors.variance(&slopes)
+        + unexplained.map(|cause| cause.effect().powi(2)).sum::<f64>()
+        + REPEATS.powi(2);
+    let families = bases.iter().map(|of| of.families as usize).min().unwrap_or(1);
+    let quantile = student_t_95(families.saturating_sub(1));
+    let mut by_assumption = Vec::new();
+    for cause in causes.iter().filter(|cause| cause.effect().abs() > NOTICED) {
+        let figures = match cause {
+            Cause::Group(index, _) => figures(scenario, *index, &step)?,
+            Cause::Unexplained(..) => Vec::new(),
+        };
+        let name = match cause {
+            Cause::Group(index, _) => scenario.priors.groups[*index].name.clone(),
+            Cause::Unexplained(name, _) => (*name).to_owned(),
+        };
+        let remedy = match cause {
+            Cause::Group(index, _) => scenario.priors.groups[*index].remedy.clone(),
+            Cause::Unexplained(..) => RUN_REMEDY.to_owned(),
+        };
+        let effect = cause.effect().abs();
+        by_assumption.push(Assumption {
+            name,
+            share: effect.powi(2) / variance,
+            width: quantile * effect,
+            figures,
+            remedy,
+        });
+    }
+    by_assumption.sort_by(|a, b| b.share.total_cmp(&a.share));
+    Ok(Some(Assumed {
+        half_width: quantile * variance.sqrt(),
+        by_assumption,
+        families,
+        runs: bases.iter().map(|of| of.rows as usize).sum(),
+    }))
+}
+
+const RUN_REMEDY: &str = "measure one run on the cluster and give it to `--calibrate`";
+const BEYOND_DEVICES: &str = "batch or device beyond published runs";
+const BEYOND_CLUSTERS: &str = "size of cluster, model or rate beyond published runs";
+
+/// A cause of the error and its effect: standard deviation of the logarithm of a step.
+enum Cause {
+    /// The group of priors at this index.
+    Group(usize, f64),
+    /// What no prior explains.
+    Unexplained(&'static str, f64),
+}
+
+impl Cause {
+    fn effect(&self) -> f64 {
+        match self {
+            Self::Group(_, effect) | Self::Unexplained(_, effect) => *effect,
+        }
+    }
+}
+
+/// The method whose derivatives are taken: the method itself, or a closed form in place of a simulation.
+pub(in crate::predict) fn closed_form<'a>(scenario: &Scenario, method: &'a dyn Method) -> Option<&'a dyn Method> {
+    if method.is_quick() {
+        return Some(method);
+    }
+    methods::all().iter().copied().find(|method| method.is_quick() && method.applies(scenario).is_ok())
+}
+
+/// Change of the logarithm of a step with the logarithm of each group of priors.
+pub(in crate::predict) fn slopes(scenario: &Scenario, method: &dyn Method) -> Result<Vec<f64>, Fault> {
+    let groups = 0..scenario.priors.groups.len();
+    groups.map(|group| slope(method, &|shift| moved(scenario, group, shift))).collect()
+}
+
+/// Central difference of the logarithm of the step of `changed` scenarios.
+fn slope(method: &dyn Method, changed: &dyn Fn(f64) -> Scenario) -> Result<f64, Fault> {
+    let ends = [log_step(&changed(SHIFT), method)?, log_step(&changed(-SHIFT), method)?];
+    Ok((ends[0] - ends[1]) / (2.0 * SHIFT))
+}
+
+fn log_step(scenario: &Scenario, method: &dyn Method) -> Result<f64, Fault> {
+    Ok(method.predict(scenario)?.iteration.get().ln())
+}
+
+fn moved(scenario: &Scenario, group: usize, shift: f64) -> Scenario {
+    Scenario { priors: Arc::new(scenario.priors.moved(group, shift)), ..scenario.clone() }
+}
+
+/// The scenario with all workers slower by the factor e^`shift`.
+fn slowed(scenario: &Scenario, shift: f64) -> Scenario {
+    let mut changed = scenario.clone();
+    for group in &mut changed.cluster.groups {
+        group.speed *= (-shift).exp();
+    }
+    changed
+}
+
+/// The constants of a group on which the step depends.
+fn figures(
+    scenario: &Scenario,
+    index: usize,
+    step: &dyn Fn(&Scenario) -> Result<f64, Fault>,
+) -> Result<Vec<AssumedFigure>, Fault> {
+    let group: &Group = &scenario.priors.groups[index];
+    let now = step(scenario)?;
+    let mut figures = Vec::new();
+    for constant in &group.constants {
+        let priors = scenario.priors.with_moved(group.domain, &constant.name, SHIFT);
+        let then = step(&Scenario { priors: Arc::new(priors), ..scenario.clone() })?;
+        if (then - now).abs() > NOTICED * SHIFT {
+            figures.push(AssumedFigure {
+                name: constant.name.clone(),
+                value: scenario.priors.value(group.domain, &constant.name).unwrap_or(f64::NAN),
+                unit: constant.unit.clone(),
+                source: constant.source.clone(),
+            });
+        }
+    }
+    Ok(figures)
+}
+
+/// Doublings by which `value` lies outside `ends`.
+fn doublings(value: f64, [least, most]: [f64; 2]) -> f64 {
+    (value / most).log2().max((least / value).log2()).max(0.0)
+}
+
+fn beyond_devices(scenario: &Scenario) -> f64 {
+    let range = &scenario.priors.range.one_gpu;
+    let farthest = scenario.cluster.groups.iter().enumerate().map(|(index, group)| {
+        let batch = doublings(f64::from(scenario.batch(index)), range.batch);
+        batch.max(doublings(group.device.fp32_peak().get() / 1e12, range.fp32_tflops))
+    });
+    range.per_doubling * farthest.fold(0.0, f64::max)
+}
+
+fn beyond_clusters(scenario: &Scenario) -> f64 {
+    let range = &scenario.priors.range.all_reduce;
+    let gradients = scenario.workload.bytes().get() / 1e6;
+    let workers = scenario.cluster.workers() as f64;
+    let gbps = scenario.cluster.network.bandwidth.get() / 1e9;
+    let beyond = [
+        doublings(workers, range.gpus),
+        doublings(gradients, range.gradient_mb),
+        doublings(gbps, range.gbps),
+    ];
+    range.per_doubling * beyond.iter().fold(0.0, |sum: f64, doublings| sum.hypot(*doublings))
+}
