@@ -79,18 +79,19 @@ fn synchronous(scenario: &Scenario, workers: &[Worker], shards: &[Shard], steps:
 
 fn asynchronous(scenario: &Scenario, workers: &[Worker], shards: &[Shard]) -> Round {
     let all = scenario.cluster.workers();
-    let mean = |of: &dyn Fn(&Worker) -> Seconds| -> Seconds {
-        workers.iter().map(|worker| of(worker) * (f64::from(worker.count) / all as f64)).sum()
-    };
-    let (host_to_device, compute) = (mean(&|worker| worker.host_to_device), mean(&Worker::computing));
+    // Steps per second add up, so unequal workers count by the harmonic mean of their times.
+    let rate = |worker: &Worker| f64::from(worker.count) / (worker.host_to_device + worker.computing()).get();
+    let thinking = Seconds::new(all as f64 / workers.iter().map(rate).sum::<f64>());
+    let copied = workers.iter().map(|worker| worker.host_to_device).fold(thinking, Seconds::min);
+    let (host_to_device, compute) = (copied, thinking - copied);
     let exchange = Exchange::of(scenario, workers, shards);
     // Machines serve their own workers side by side: all together are as one station for the worker in turn.
     let turn = exchange.server.larger(exchange.machine.times(1.0 / all as f64));
     let alone = exchange.machine.total() / f64::from(scenario.cluster.workers_per_node());
     let own = (alone - turn.total()).max(Seconds::ZERO);
     let customers = u32::try_from(all).unwrap_or(u32::MAX);
-    let rate = mean_value_analysis(&[turn.total()], host_to_device + compute + own, customers);
-    let waiting = Seconds::new(all as f64 / rate) - host_to_device - compute;
+    let rate = mean_value_analysis(&[turn.total()], thinking + own, customers);
+    let waiting = Seconds::new(all as f64 / rate) - thinking;
     let round = Round { compute, host_to_device, worker_link: own > turn.total(), ..Round::default() };
     let whole = turn.total().max(Seconds::new(f64::MIN_POSITIVE));
     exchange.share_out(round, turn, waiting, waiting / whole)

@@ -26,12 +26,12 @@ enum Premise {
     /// workers one at a time. In the engine a layer is computed as soon as its own parameters are there, and every
     /// connection starts transfers by itself. The step of the engine is shorter, by no more than pulls and start-ups.
     PullsOverlap,
-    /// As above, and the closed form takes the exchange with servers whose software costs time as a whole: pulls hide
-    /// behind the backward pass too, and a share shows in any case. In the engine the software works on pushes while the
-    /// backward pass goes on, and pulls hide behind the forward pass.
+    /// The closed form takes the exchange with servers whose software costs time as a whole: pulls hide behind the
+    /// backward pass too, a share shows in any case, and the wire is busy meanwhile. In the engine the software works on
+    /// pushes while the backward pass goes on, and pulls follow over the wire and hide behind the forward pass. The step
+    /// is not shorter than computing, and not longer than if everything showed.
     Served,
-    /// The closed form is a queue of workers that draw random times and do not overlap phases. The engine is not faster
-    /// than the server allows, and not slower than the queue.
+    /// The closed form is a queue of workers that draw random times and do not overlap phases; the engine overlaps them.
     Queue,
     /// The closed form cuts every tensor into slices; the engine places whole tensors, for any `placement`.
     WholeTensors,
@@ -219,16 +219,20 @@ fn broken(file: &Path, example: &str, strategy: &Strategy) -> Option<String> {
             between(step(&closed) - hidden.get(), step(&closed))
         }
         Served => {
-            let closed = methods::find(strategy.1).unwrap().predict(&scenario).unwrap();
-            let software = closed.part("push") + closed.part("queueing") + closed.part("pull");
-            let computing = closed.part("compute") + closed.part("host-to-device");
-            between(computing.max(software).get(), step(&closed) + software.get())
+            let layerwise = methods::find(strategy.1).unwrap();
+            let at_end = |change: &'static str| {
+                let changes: Vec<&str> = strategy.2.iter().copied().chain([change]).collect();
+                layerwise.predict(&self::scenario(file, &changes)).unwrap()
+            };
+            let all_shows = at_end("cluster.servers.overlap=false");
+            let pulls = at_end("cluster.servers.software=none").part("pull").get();
+            let computing = all_shows.part("compute") + all_shows.part("host-to-device");
+            between(computing.get(), step(&all_shows) + pulls)
         }
         Queue => {
+            // The queue takes no more than computing and everyone's turn, of which the engine takes the larger at least.
             let closed = methods::find(strategy.1).unwrap().predict(&scenario).unwrap();
-            let (bsp, slowest) = (with(&[SERVERS, BSP, GRPC, one_server]), closed.groups.iter());
-            let slowest = slowest.map(|group| group.compute.get()).fold(0.0, f64::max);
-            between(0.5 * step(&closed), step(&closed).max(bsp).max(slowest))
+            between(0.5 * step(&closed), with(&[SERVERS, BSP, GRPC, one_server]))
         }
         WholeTensors => {
             let greedy = with(&[SERVERS, BSP, "cluster.servers.count=4", "cluster.servers.placement=greedy"]);

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
+use stepcast_core::machine::ServerSoftware;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
-use stepcast_core::machine::ServerSoftware;
 use stepcast_core::scenario::{Document, Scenario};
 use stepcast_sim::jitter_factors;
 use stepcast_study::predict::methods;

@@ -73,7 +73,7 @@ impl Predicted {
         })
     }
 
-    /// Error of the step, as a share of the predicted one: as research/priors judges.
+    /// Error of the throughput, as a share of the measured one.
     fn error(&self) -> f64 {
         (self.predicted / self.measured - 1.0).abs()
     }
