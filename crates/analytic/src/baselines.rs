@@ -4,10 +4,10 @@
 //! They are fast but rough, because they add up phases that overlap in reality.
 
 use crate::phases::Phases;
-use crate::{cynthia2019, lin2018};
+use crate::{cynthia2019, lin2018, servers, step};
 use stepcast_core::compute;
 use stepcast_core::fault::Fault;
-use stepcast_core::machine::Cluster;
+use stepcast_core::machine::{Cluster, ServerSoftware};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction};
 use stepcast_core::profile::{Profile, Resource};
@@ -50,7 +50,7 @@ impl Method for Cynthia2019 {
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
         self.applies(scenario)?;
         let rate = |phases: &Phases, workers| cynthia2019::from_phases(phases, workers, self.half);
-        Ok(prediction(self.name(), scenario, rate))
+        Ok(prediction(self.name(), "Cynthia", scenario, rate))
     }
 }
 
@@ -73,7 +73,7 @@ impl Method for Lin2018 {
 
     fn predict(&self, scenario: &Scenario) -> Result<Prediction, Fault> {
         self.applies(scenario)?;
-        Ok(prediction(self.name(), scenario, lin2018::steps_per_second))
+        Ok(prediction(self.name(), "Lin 2018", scenario, lin2018::steps_per_second))
     }
 }
 
@@ -114,7 +114,12 @@ fn group_phases(scenario: &Scenario, index: usize) -> Phases {
 }
 
 /// The prediction, computed from the total rate of steps of all workers.
-fn prediction(name: &'static str, scenario: &Scenario, rate: impl Fn(&Phases, u32) -> f64) -> Prediction {
+fn prediction(
+    name: &'static str,
+    who: &str,
+    scenario: &Scenario,
+    rate: impl Fn(&Phases, u32) -> f64,
+) -> Prediction {
     let cluster = &scenario.cluster;
     let workers = cluster.workers();
     let mean = Phases::of(scenario);
@@ -123,7 +128,7 @@ fn prediction(name: &'static str, scenario: &Scenario, rate: impl Fn(&Phases, u3
         GroupReport {
             group: index,
             count: group.count,
-            batch: scenario.batch(index),
+            batch: scenario.samples(index),
             compute,
             // Phases do not overlap: no gradient is ready before the whole backward pass ends, so any delay lengthens
             // the step.
@@ -136,7 +141,9 @@ fn prediction(name: &'static str, scenario: &Scenario, rate: impl Fn(&Phases, u3
     let steps_per_second = rate(&mean, u32::try_from(workers).unwrap_or(u32::MAX));
     let iteration = Seconds::new(workers as f64 / steps_per_second);
     let compute = mean.compute.min(iteration);
-    let warnings = if scenario.profile().is_some() { Vec::new() } else { compute::assumptions(scenario) };
+    let mut warnings = if scenario.profile().is_some() { Vec::new() } else { compute::assumptions(scenario) };
+    warnings.extend(servers::assumption(scenario));
+    warnings.extend(step::unused(who, scenario, &[ServerSoftware::Grpc, ServerSoftware::GrpcMpi]));
     let breakdown =
         vec![Part { name: "compute", time: compute }, Part { name: "waiting", time: iteration - compute }];
     let bottleneck = bottleneck(scenario, &mean, iteration);
@@ -150,7 +157,7 @@ fn bottleneck(scenario: &Scenario, phases: &Phases, iteration: Seconds) -> Bottl
     let fixed = (network.latency + network.startup) * 2.0;
     if phases.compute * 2.0 >= iteration {
         Bottleneck::Compute
-    } else if phases.update > transfers {
+    } else if phases.update.max(phases.software) > transfers {
         Bottleneck::Server
     } else if fixed * 2.0 >= transfers {
         Bottleneck::FixedCost
@@ -175,7 +182,9 @@ mod tests {
     "#;
 
     fn scenario(more: &str) -> Scenario {
-        Document::new("test", format!("{ASYNC}\n{more}")).scenario(&[]).unwrap()
+        let mut scenario = Document::new("test", format!("{ASYNC}\n{more}")).scenario(&[]).unwrap();
+        scenario.cluster.servers.software = Some(ServerSoftware::None);
+        scenario
     }
 
     fn methods() -> [&'static dyn Method; 3] {

@@ -37,8 +37,14 @@ pub struct Contention {
 
 impl Contention {
     /// Workers that lose nothing.
-    pub const NONE: Self =
-        Self { slowdown: 0.0, stragglers: 0.0, tensor: Seconds::ZERO, hides: 1.0, shows: 0.0, cycle: Seconds::ZERO };
+    pub const NONE: Self = Self {
+        slowdown: 0.0,
+        stragglers: 0.0,
+        tensor: Seconds::ZERO,
+        hides: 1.0,
+        shows: 0.0,
+        cycle: Seconds::ZERO,
+    };
 
     /// The losses of `scenario`, which are none for one worker.
     pub fn of(scenario: &Scenario) -> Self {
@@ -52,8 +58,7 @@ impl Contention {
         }
         let priors = &scenario.priors.all_reduce;
         let machines = Machines::of(cluster);
-        let within_machine =
-            machines.count <= 1.0 && cluster.network.transport != Transport::HostMpi;
+        let within_machine = machines.count <= 1.0 && cluster.network.transport != Transport::HostMpi;
         let reading = match scenario.input.data {
             InputKind::Real => priors.loss_real,
             InputKind::Synthetic => 0.0,
@@ -231,9 +236,8 @@ mod tests {
     #[test]
     fn nothing_is_lost_on_ideal_networks_and_by_measured_all_reduces() {
         let of = |text: &str| {
-            let text = format!(
-                "[model]\nzoo = \"resnet50\"\n[strategy]\narchitecture = \"all-reduce\"\n{text}"
-            );
+            let text =
+                format!("[model]\nzoo = \"resnet50\"\n[strategy]\narchitecture = \"all-reduce\"\n{text}");
             Contention::of(&toml::from_str::<ScenarioFile>(&text).unwrap().resolve().unwrap())
         };
         assert_eq!(of("[cluster.network]\nbase = \"10gbe\"\ntransport = \"ideal\""), Contention::NONE);

@@ -20,9 +20,9 @@ pub fn steps_per_second(process: Seconds, transmit: Seconds, utilisation: Option
 }
 
 /// Steps per second from the phases of one step; `half` selects the variant of Li 2020 section 4.4, which halves T_C,
-/// also in U₁.
+/// also in U₁. Beyond the description, the server's software takes the place of the wire where it takes longer.
 pub fn from_phases(phases: &Phases, workers: u32, half: bool) -> f64 {
-    let transmit = (phases.down + phases.up) * if half { 0.25 } else { 0.5 };
+    let transmit = (phases.down + phases.up).max(phases.software) * if half { 0.25 } else { 0.5 };
     steps_per_second(phases.compute, transmit, None, workers)
 }
 

@@ -24,9 +24,11 @@ pub fn mean_value_analysis(stations: &[Seconds], delay: Seconds, workers: u32) -
     rate
 }
 
-/// Steps per second of all workers together.
+/// Steps per second of all workers together. Beyond the description, the server's software is a station too, where it
+/// takes time.
 pub fn steps_per_second(phases: &Phases, workers: u32) -> f64 {
-    mean_value_analysis(&[phases.down, phases.up], phases.compute + phases.update, workers)
+    let stations = [phases.down, phases.up, phases.software];
+    mean_value_analysis(&stations, phases.compute + phases.update, workers)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The four sequential, non-overlapping phases of an asynchronous step in the coarse models.
 
+use crate::servers::Service;
 use crate::step;
 use stepcast_core::compute;
 use stepcast_core::profile::{Profile, Resource};
@@ -18,6 +19,8 @@ pub struct Phases {
     pub up: Seconds,
     /// Applying them at the server.
     pub update: Seconds,
+    /// Time of the server's software, which serves one worker at a time.
+    pub software: Seconds,
 }
 
 impl Phases {
@@ -36,6 +39,7 @@ impl Phases {
             compute: busy(Resource::Worker),
             up: profile.bytes(Resource::Uplink).to_bits() / rate,
             update: busy(Resource::Server),
+            software: Seconds::ZERO,
         }
     }
 
@@ -43,8 +47,19 @@ impl Phases {
     pub fn of(scenario: &Scenario) -> Self {
         let cluster = &scenario.cluster;
         let workers = cluster.workers() as f64;
-        let mut mean =
-            Self { down: Seconds::ZERO, compute: Seconds::ZERO, up: Seconds::ZERO, update: Seconds::ZERO };
+        let copies = f64::from(cluster.servers.copies);
+        let served = |pulled: Bytes, pushed: Bytes, tensors: f64| {
+            let duplex = scenario.priors.servers.duplex;
+            let time = |service: Service| service.time(pulled * copies + pushed, tensors) / duplex;
+            Service::of_scenario(scenario).map_or(Seconds::ZERO, time)
+        };
+        let mut mean = Self {
+            down: Seconds::ZERO,
+            compute: Seconds::ZERO,
+            up: Seconds::ZERO,
+            update: Seconds::ZERO,
+            software: Seconds::ZERO,
+        };
         for (index, group) in cluster.groups.iter().enumerate() {
             let share = f64::from(group.count) / workers;
             let transfer = |bytes: Bytes| {
@@ -52,11 +67,18 @@ impl Phases {
                     + cluster.network.latency
                     + cluster.network.startup
             };
-            let (down, compute, up, update) = match scenario.profile() {
+            let phases = match scenario.profile() {
                 Some(profile) => {
                     let phases = Self::of_profile(profile, cluster.network.bandwidth);
                     let (down, up) = (profile.bytes(Resource::Downlink), profile.bytes(Resource::Uplink));
-                    (transfer(down), phases.compute * scenario.slowness(index), transfer(up), phases.update)
+                    let pushes = profile.operations.iter().filter(|op| op.resource == Resource::Uplink);
+                    Self {
+                        down: transfer(down * copies),
+                        compute: phases.compute * scenario.slowness(index),
+                        up: transfer(up),
+                        update: phases.update,
+                        software: served(down, up, pushes.count() as f64),
+                    }
                 }
                 None => {
                     let speed = Speed::of(scenario, index);
@@ -64,14 +86,22 @@ impl Phases {
                     let layers: Seconds =
                         layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum();
                     let compute = compute::host_to_device(scenario, index) + layers;
-                    let once = transfer(scenario.workload.bytes());
-                    (once, compute, once, Seconds::ZERO)
+                    let bytes = scenario.workload.bytes();
+                    let tensors = scenario.workload.layers.iter().map(|layer| layer.tensors.len());
+                    Self {
+                        down: transfer(bytes * copies),
+                        compute,
+                        up: transfer(bytes),
+                        update: Seconds::ZERO,
+                        software: served(bytes, bytes, tensors.sum::<usize>() as f64),
+                    }
                 }
             };
-            mean.down += down * share;
-            mean.compute += compute * share;
-            mean.up += up * share;
-            mean.update += update * share;
+            mean.down += phases.down * share;
+            mean.compute += phases.compute * share;
+            mean.up += phases.up * share;
+            mean.update += phases.update * share;
+            mean.software += phases.software * share;
         }
         mean
     }

@@ -70,7 +70,15 @@ mod tests {
     fn more_servers_than_layers_leave_some_empty() {
         let model = zoo::build("alexnet").unwrap();
         let workload = Workload::of(&model, Counting::default());
-        let servers = Servers { count: 1000, placement: Placement::Greedy, bandwidth: None };
+        let servers = Servers {
+            count: 1000,
+            placement: Placement::Greedy,
+            bandwidth: None,
+            software: None,
+            copies: 1,
+            overlap: None,
+            colocated: false,
+        };
         let largest = workload.layers.iter().map(|layer| layer.bytes()).fold(Bytes::ZERO, Bytes::max);
         assert_eq!(largest_share(&workload, servers), largest);
         let even = Servers { placement: Placement::Even, ..servers };

@@ -1,8 +1,9 @@
 //! Shared parts of the closed forms for bulk-synchronous parameter servers: one round of compute, push and pull,
 //! split by cause, and the prediction derived from it.
 
+use crate::ports::{server_port, worker_port};
 use stepcast_core::fault::Fault;
-use stepcast_core::machine::{Cluster, WorkerGroup};
+use stepcast_core::machine::{Cluster, ServerSoftware, WorkerGroup};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Warning};
 use stepcast_core::quantity::{BitsPerSec, Bytes, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -17,23 +18,40 @@ pub(crate) struct TransferCost {
     pub(crate) host: Seconds,
     /// Start-up and latency.
     pub(crate) fixed: Seconds,
+    /// Time of the servers' software, where that is longer than all others.
+    pub(crate) server: Seconds,
 }
 
 impl TransferCost {
     pub(crate) fn total(self) -> Seconds {
-        self.wire + self.host + self.fixed
+        self.payload() + self.fixed
     }
 
     pub(crate) fn payload(self) -> Seconds {
-        self.wire + self.host
+        self.wire + self.host + self.server
+    }
+
+    /// The one that takes longer.
+    pub(crate) fn larger(self, other: Self) -> Self {
+        if other.total() > self.total() { other } else { self }
     }
 
     pub(crate) fn times(self, count: f64) -> Self {
-        Self { wire: self.wire * count, host: self.host * count, fixed: self.fixed * count }
+        Self {
+            wire: self.wire * count,
+            host: self.host * count,
+            fixed: self.fixed * count,
+            server: self.server * count,
+        }
     }
 
     pub(crate) fn plus(self, other: Self) -> Self {
-        Self { wire: self.wire + other.wire, host: self.host + other.host, fixed: self.fixed + other.fixed }
+        Self {
+            wire: self.wire + other.wire,
+            host: self.host + other.host,
+            fixed: self.fixed + other.fixed,
+            server: self.server + other.server,
+        }
     }
 }
 
@@ -68,6 +86,9 @@ impl Round {
         }
         if transfers.fixed >= transfers.payload() {
             return Bottleneck::FixedCost;
+        }
+        if transfers.server > transfers.wire + transfers.host {
+            return Bottleneck::Server;
         }
         if transfers.host > transfers.wire {
             return Bottleneck::HostCopy;
@@ -153,19 +174,36 @@ pub(crate) fn is_worker_limited(cluster: &Cluster, group: &WorkerGroup) -> bool 
     cluster.servers.count > 1 || worker_port(cluster, group) < server_port(cluster)
 }
 
-fn server_port(cluster: &Cluster) -> BitsPerSec {
-    cluster.servers.bandwidth.unwrap_or(cluster.network.bandwidth)
-}
-
-fn worker_port(cluster: &Cluster, group: &WorkerGroup) -> BitsPerSec {
-    group.bandwidth.unwrap_or(cluster.network.bandwidth)
-}
-
-fn across(cluster: &Cluster, port: BitsPerSec, size: Bytes) -> TransferCost {
+/// The time for which `size` occupies a port of this rate.
+pub(crate) fn across(cluster: &Cluster, port: BitsPerSec, size: Bytes) -> TransferCost {
     let network = &cluster.network;
     TransferCost {
         wire: size.to_bits() / (port * network.efficiency),
         host: network.host_rate.map_or(Seconds::ZERO, |rate| size / rate),
-        fixed: Seconds::ZERO,
+        ..TransferCost::default()
     }
+}
+
+/// Warns of keys about servers and machines that `who` does not model; it knows software of these kinds.
+pub(crate) fn unused(who: &str, scenario: &Scenario, known: &[ServerSoftware]) -> Option<Warning> {
+    let Cluster { servers, nodes, .. } = &scenario.cluster;
+    if scenario.strategy.architecture != Architecture::ParameterServer {
+        return None;
+    }
+    let given = servers.software.filter(|software| *software != ServerSoftware::None);
+    let software = given.is_some_and(|software| !known.contains(&software));
+    let keys: Vec<&str> = [
+        (software, "cluster.servers.software"),
+        (servers.copies > 1 && known.is_empty(), "cluster.servers.copies"),
+        (servers.overlap.is_some(), "cluster.servers.overlap"),
+        (servers.colocated, "cluster.servers.colocated"),
+        (nodes.is_some(), "cluster.nodes"),
+    ]
+    .into_iter()
+    .filter_map(|(given, key)| given.then_some(key))
+    .collect();
+    (!keys.is_empty()).then(|| Warning {
+        code: "unused-key",
+        message: format!("{who} does not model {}: compare with another method", keys.join(", ")),
+    })
 }

@@ -82,15 +82,18 @@ fn workers_of_100_operations(bencher: Bencher<'_, '_>, workers: u32) {
 fn inception_v3_for_2_to_10_workers(bencher: Bencher<'_, '_>) {
     let text = "[model]\nzoo = \"inception-v3\"\n";
     let scenario = Document::new("bench", text).scenario(&[]).expect("the scenario is sound");
-    let profile = synthesise(&scenario, 0);
+    let profile = synthesise(&scenario, 0, 1.0);
     let port = BytesPerSec::new(1.25e9);
     let program = |workers| {
         let replay = Replay {
             profile: &profile,
-            workers: vec![ReplayWorker { slowness: 1.0, port }; workers],
+            workers: vec![ReplayWorker { slowness: 1.0, port, machine: None }; workers],
             server_of: vec![0; profile.operations.len()],
             servers: 1,
             server_port: port,
+            server_machines: None,
+            software: None,
+            copies: 1.0,
             startup: Seconds::ZERO,
             parsing: Parsing::default(),
             transport: Transport::Shared {

@@ -1,14 +1,24 @@
 //! Reading the data files that are embedded in the binary.
 
 use crate::ValidationError;
+use flate2::read::GzDecoder;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use std::io::Read;
 
 /// The rows of a CSV table; lines that begin with # are comments.
 pub(crate) fn rows<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, ValidationError> {
     let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
     let rows: Result<Vec<T>, csv::Error> = reader.deserialize().collect();
     rows.map_err(|error| ValidationError::Data(error.to_string()))
+}
+
+/// The rows of a compressed CSV table.
+pub(crate) fn packed_rows<T: DeserializeOwned>(packed: &[u8]) -> Result<Vec<T>, ValidationError> {
+    let mut text = String::new();
+    let read = GzDecoder::new(packed).read_to_string(&mut text);
+    read.map_err(|error| ValidationError::Data(error.to_string()))?;
+    rows(&text)
 }
 
 /// A JSON document.

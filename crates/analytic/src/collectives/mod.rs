@@ -15,10 +15,10 @@
 mod curve;
 mod reached;
 
-pub use curve::{curve, ring_update, scenario_cost};
-pub(crate) use reached::Machines;
 #[cfg(test)]
 pub(crate) use curve::reached_ring;
+pub use curve::{curve, ring_update, scenario_cost};
+pub(crate) use reached::Machines;
 
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};

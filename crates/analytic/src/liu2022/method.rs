@@ -113,7 +113,10 @@ impl Method for Liu2022 {
         let breakdown = vec![
             Part { name: "compute", time: pass.computing() - copying + pass.update },
             Part { name: "host-to-device", time: copying },
-            Part { name: "slowdown beside others", time: outcome.computing + outcome.after - pass.computing() - pass.update },
+            Part {
+                name: "slowdown beside others",
+                time: outcome.computing + outcome.after - pass.computing() - pass.update,
+            },
             Part { name: "exposed communication", time: outcome.exposed() },
         ];
         let bottleneck = if outcome.computing >= outcome.exposed() {

@@ -44,13 +44,14 @@ impl Method for Zeng2023 {
         let report = |(index, (worker, slack)): (usize, (&Worker, f64))| GroupReport {
             group: index,
             count: worker.count,
-            batch: worker.batch,
+            batch: scenario.samples(index),
             compute: worker.host_to_device + worker.step,
             ready: worker.host_to_device + worker.until_push,
             slack: Some(slack),
         };
         let groups = workers.iter().zip(slack).enumerate().map(report).collect();
-        let warnings = premature_end(scenario, &workers, &round).into_iter().collect();
+        let warnings = premature_end(scenario, &workers, &round);
+        let warnings = warnings.into_iter().chain(step::unused("Zeng 2023", scenario, &[])).collect();
         Ok(step::prediction(self.name(), scenario, &round, groups, warnings))
     }
 }
@@ -60,8 +61,6 @@ impl Method for Zeng2023 {
 struct Worker {
     /// Number of identical workers in the group.
     count: u32,
-    /// Samples per step.
-    batch: u32,
     /// Copying the batch to the device.
     host_to_device: Seconds,
     /// Forward and backward pass (eqs. 28 and 33).
@@ -98,7 +97,7 @@ fn workers(scenario: &Scenario) -> Vec<Worker> {
         let to_server = TransferCost { fixed, ..step::server_payload(cluster, share) };
         let own = step::is_worker_limited(cluster, group)
             .then(|| TransferCost { fixed, ..step::worker_payload(cluster, group, workload.bytes()) });
-        Worker { count: group.count, batch, host_to_device, step, until_push, to_server, own }
+        Worker { count: group.count, host_to_device, step, until_push, to_server, own }
     };
     scenario.cluster.groups.iter().enumerate().map(worker).collect()
 }

@@ -15,5 +15,6 @@ mod liu2022;
 mod logs;
 mod oyama2016;
 mod ports;
+mod servers;
 mod transformer;
 mod zeng2023;

@@ -14,7 +14,7 @@ fn scenario(workers: u32, worker_gigabits: f64, servers: u32, server_gigabits: f
          [[cluster.workers]]\ncount = {workers}\nefficiency = 1.0\nbatch = 1\n\
          device = {{ base = \"h200-sxm\", memory-efficiency = 1.0 }}\n\
          [cluster.network]\nbandwidth = \"{worker_gigabits} Gbit/s\"\n\
-         [cluster.servers]\ncount = {servers}\nplacement = \"even\"\nbandwidth = \"{server_gigabits} Gbit/s\"\n\
+         [cluster.servers]\ncount = {servers}\nplacement = \"even\"\nsoftware = \"none\"\nbandwidth = \"{server_gigabits} Gbit/s\"\n\
          [methods.zeng2023]\nflops-per-weight = 3\n"
     );
     Document::new("test", text).scenario(&[]).unwrap()

@@ -79,6 +79,7 @@ fn scenario(device: &str, batches: &[u32], bandwidth: &str, more: &[&str]) -> Sc
     for batch in batches {
         text += &format!("[[cluster.workers]]\ncount = 1\ndevice = \"{device}\"\nbatch = {batch}\n");
     }
+    text += "[cluster.servers]\nsoftware = \"none\"\n";
     text += &format!("[cluster.network]\nbandwidth = \"{bandwidth}\"\n");
     let more: Vec<Override> = more.iter().map(|change| Override::parse(change).unwrap()).collect();
     Document::new("test", text).scenario(&more).unwrap()
@@ -209,6 +210,8 @@ fn one_layer_leaves_nothing_to_overlap() {
         [[cluster.workers]]
         count = 1
         device = { base = "gtx-1060-6gb", efficiency = 0.5, memory-efficiency = 0.5 }
+        [cluster.servers]
+        software = "none"
         [cluster.network]
         bandwidth = "100 Mbit/s"
     "#;

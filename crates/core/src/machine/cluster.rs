@@ -33,6 +33,22 @@ pub enum Placement {
 
 plain!(Placement, "`\"greedy\"` or `\"even\"`");
 
+/// What moves parameters and gradients between workers and servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerSoftware {
+    /// gRPC, as in TensorFlow.
+    Grpc,
+    /// gRPC with MPI as the transport of tensors.
+    GrpcMpi,
+    /// BytePS over TCP.
+    Byteps,
+    /// Software that costs nothing beside the wire, `startup` and `host-rate`.
+    None,
+}
+
+plain!(ServerSoftware, "`\"grpc\"`, `\"grpc-mpi\"`, `\"byteps\"` or `\"none\"`");
+
 keys! {
     /// Workers that are all alike.
     #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +61,10 @@ keys! {
         count: u32 => u32, default(DEFAULT_WORKERS), Check::Between(1, u64::MAX, "at least 1, or remove the group"), Load;
         /// What they compute with: a name from `stepcast devices`, or a table.
         device: NameOr<DeviceSection> => Device, default(DEFAULT_DEVICE), Check::Any, Choice;
-        /// Samples per worker and step.
+        /// GPUs of one worker of a parameter server: they compute side by side, each on its own batch, and share what the
+        /// worker pulls and pushes. With all-reduce every GPU is a worker.
+        gpus: u32 => u32, default(1_u32), Check::Between(1, 64, "a number such as 8"), Resolved;
+        /// Samples per worker and step, of each GPU where it has several.
         batch: u32 => u32, optional("`strategy.batch`"), Check::Between(1, MAX_BATCH, "the number of samples per worker and step"), Load;
         /// Share of the device's rate that they reach; above 1 is allowed, because fast convolution algorithms do less work
         /// than is counted.
@@ -83,6 +102,16 @@ keys! {
         placement: Placement => Placement, default(Placement::default()), Check::Any, Exchange;
         /// Rate of their network port.
         bandwidth: Uncertain<BitsPerSec> => BitsPerSec, optional("the network's"), Check::Positive("a rate such as \"25 Gbit/s\""), Transfer;
+        /// What moves parameters and gradients, and costs server time for every byte and tensor: `"grpc"`, `"grpc-mpi"`
+        /// (tensors over MPI), `"byteps"`, or `"none"` for no more than `startup` and `host-rate` of the network.
+        software: ServerSoftware => ServerSoftware, optional("`\"grpc\"`; `\"none\"` where `startup`, `host-rate` or a profile with server operations was measured"), Check::Any, Exchange;
+        /// Copies of the parameters that a worker pulls in each step: one for each of its GPUs in TensorFlow's
+        /// `parameter_server` mode, otherwise 1.
+        copies: u32 => u32, default(1_u32), Check::Between(1, 64, "a number such as 4"), Delay;
+        /// Whether gradients are pushed while the backward pass goes on.
+        overlap: bool => bool, optional("unless workers pull several copies"), Check::Any, Exchange;
+        /// Whether servers run on the machines of the workers and share their ports.
+        colocated: bool => bool, default(false), Check::Any, Exchange;
     }
     after {}
     made {}
@@ -103,7 +132,7 @@ keys! {
         workers: u32 => u32, required, Check::Between(1, 512, "a number such as 8"), Resolved;
         /// What joins them: a name from `stepcast networks`, or a table.
         network: NameOr<NetworkSection> => Network, default(DEFAULT_WITHIN), Check::Any, Resolved;
-        /// Network ports of one machine, each of the network's rate; collectives between machines use all of them.
+        /// Network ports of one machine, each of the network's rate; traffic between machines uses all of them.
         ports: u32 => u32, optional("1"), Check::Between(1, 512, "a number such as 8"), Resolved;
     }
     after {}

@@ -9,7 +9,8 @@ mod network;
 pub use catalog::CatalogError;
 pub(crate) use cluster::MAX_BATCH;
 pub use cluster::{
-    Cluster, Nodes, NodesSection, Placement, Servers, ServersSection, WorkerGroup, WorkersSection,
+    Cluster, Nodes, NodesSection, Placement, ServerSoftware, Servers, ServersSection, WorkerGroup,
+    WorkersSection,
 };
 pub use device::{Device, DeviceKind, DeviceSection, FittedDevice, FittedModel};
 pub use generation::Generation;

@@ -225,7 +225,10 @@ mod tests {
         let priors = Priors::shipped().unwrap();
         for section in [&file.all_reduce, &file.one_gpu, &file.servers] {
             for (name, constant) in &section.constants {
-                assert!(constant.group.as_ref().is_none_or(|group| section.remedies.contains_key(group)), "{name}");
+                assert!(
+                    constant.group.as_ref().is_none_or(|group| section.remedies.contains_key(group)),
+                    "{name}"
+                );
                 assert!(constant.value > 0.0 && constant.spread > 0.0, "{name}");
                 assert!(!constant.prior_source.trim().is_empty() && !constant.unit.is_empty(), "{name}");
             }

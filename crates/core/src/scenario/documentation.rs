@@ -1,8 +1,8 @@
 //! Documentation of every key of a scenario file.
 
 use super::{
-    ClusterSection, DataSection, InputSection, KernelsSection, LineSection, MethodsSection, ModelSection, Oyama2016Section,
-    PerParameterSection, PriceSection, SgemmSection, SimulateSection, Zeng2023Section,
+    ClusterSection, DataSection, InputSection, KernelsSection, LineSection, MethodsSection, ModelSection,
+    Oyama2016Section, PerParameterSection, PriceSection, SgemmSection, SimulateSection, Zeng2023Section,
 };
 use crate::keys::KeyDoc;
 use crate::machine::{DeviceSection, NetworkSection, NodesSection, ServersSection, WorkersSection};

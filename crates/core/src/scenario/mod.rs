@@ -36,12 +36,13 @@ pub use uncertain::UncertainInput;
 pub use zeng2023::{Zeng2023, Zeng2023Section};
 
 use crate::fault::Fault;
-use crate::machine::Cluster;
+use crate::machine::{self, Cluster, ServerSoftware};
 use crate::model::transformer::{self, Transformer};
 use crate::model::{Counting, ModelFile};
 use crate::pass::Recorded;
 use crate::prior::Priors;
-use crate::profile::Profile;
+use crate::profile::{Profile, Resource};
+use crate::quantity::Seconds;
 use crate::strategy::{Architecture, Strategy};
 use crate::workload::Gradient;
 use crate::workload::Workload;
@@ -234,13 +235,28 @@ impl Scenario {
         self.price.as_ref().map_or(USUAL_CURRENCY, |price| &price.currency)
     }
 
-    /// Samples per worker and step in the group at `index`: all batches between two exchanges.
-    pub fn samples(&self, index: usize) -> u32 {
-        self.batch(index).saturating_mul(self.strategy.accumulation)
-    }
-
-    /// Samples per worker and batch in the group at `index`.
+    /// Samples of a batch of one device of a worker in the group at `index`.
     pub fn batch(&self, index: usize) -> u32 {
         self.cluster.groups[index].batch.unwrap_or(self.strategy.batch)
+    }
+
+    /// Samples per worker and step in the group at `index`: of all its devices, and of all batches between two exchanges.
+    pub fn samples(&self, index: usize) -> u32 {
+        self.batch(index)
+            .saturating_mul(self.cluster.groups[index].gpus)
+            .saturating_mul(self.strategy.accumulation)
+    }
+
+    /// The software of the parameter servers. Unless the scenario names it, nothing is added to what was measured of
+    /// servers: a start-up, a rate of hosts, or the server operations of a profile.
+    pub fn server_software(&self) -> ServerSoftware {
+        let network = &self.cluster.network;
+        let recorded = self.profile().is_some_and(|profile| {
+            profile.operations.iter().any(|operation| operation.resource == Resource::Server)
+        });
+        let ideal = network.transport == machine::Transport::Ideal;
+        let measured = recorded || ideal || network.host_rate.is_some() || network.startup > Seconds::ZERO;
+        let usual = if measured { ServerSoftware::None } else { ServerSoftware::Grpc };
+        self.cluster.servers.software.unwrap_or(usual)
     }
 }

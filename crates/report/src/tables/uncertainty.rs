@@ -33,7 +33,8 @@ pub(super) fn sources(interval: &Interval) -> Table {
     }
     if let Some(most) = interval.by_assumption.first() {
         let remedy = most.remedy.trim_end_matches('.');
-        table.note = format!("To narrow the interval most: {remedy}. `--explain` lists every assumed figure.");
+        table.note =
+            format!("To narrow the interval most: {remedy}. `--explain` lists every assumed figure.");
     }
     let basis = &interval.basis;
     let families = match basis.level {
@@ -55,7 +56,11 @@ pub(super) fn sources(interval: &Interval) -> Table {
 pub fn assumptions(interval: &Interval) -> Table {
     let mut table = Table::new(
         "Assumed figures",
-        [Column::names("assumed"), Column::numbers("share"), Column::words("figures, sources and how to replace them")],
+        [
+            Column::names("assumed"),
+            Column::numbers("share"),
+            Column::words("figures, sources and how to replace them"),
+        ],
     );
     let figure = |figure: &AssumedFigure| {
         format!("{} {} {} ({})", figure.name, significant(figure.value), figure.unit, figure.source)
@@ -65,7 +70,8 @@ pub fn assumptions(interval: &Interval) -> Table {
         about.push(format!("to replace it: {}", assumption.remedy));
         table.row([assumption.name.clone(), percent(assumption.share), about.join("; ")]);
     }
-    table.note = "Shares are of the variance of the model error. docs/priors.md explains the figures.".to_owned();
+    table.note =
+        "Shares are of the variance of the model error. docs/priors.md explains the figures.".to_owned();
     table
 }
 

@@ -18,8 +18,9 @@ const STEPS: usize = 64;
 /// Name of the operation that brings the batch to the device.
 const COPY: &str = "batch, host to device";
 
-/// The steps of a worker of the group at `index` of `scenario`.
-pub fn synthesise(scenario: &Scenario, index: usize) -> Profile {
+/// The steps of a worker of the group at `index` of `scenario`. Gradients are pushed in the last `hides` of the backward
+/// pass, as a share of it: 1 pushes each as soon as it is computed, 0 all of them at the end.
+pub fn synthesise(scenario: &Scenario, index: usize, hides: f64) -> Profile {
     let layers = &scenario.workload.layers;
     let speed = Speed::of(scenario, index);
     let mut operations: Vec<Operation> = Vec::new();
@@ -42,13 +43,16 @@ pub fn synthesise(scenario: &Scenario, index: usize) -> Profile {
         let forward = speed.forward(layer).get();
         last = Some(add(format!("{}, forward", layer.name), Resource::Worker, 0, after, forward));
     }
-    for layer in layers.iter().rev() {
-        let bytes = layer.bytes().get() as u64;
+    let backward: Vec<f64> = layers.iter().rev().map(|layer| speed.backward(layer).get()).collect();
+    let mut pushes = layers.iter().rev().zip(pushed_behind(&backward, hides)).peekable();
+    for (position, (layer, time)) in layers.iter().rev().zip(&backward).enumerate() {
         let after = last.into_iter().collect();
-        let backward = speed.backward(layer).get();
-        let computed = add(format!("{}, backward", layer.name), Resource::Worker, 0, after, backward);
-        let up = add(format!("{}, gradients", layer.name), Resource::Uplink, bytes, vec![computed], 0.0);
-        add(format!("{}, update", layer.name), Resource::Server, 0, vec![up], 0.0);
+        let computed = add(format!("{}, backward", layer.name), Resource::Worker, 0, after, *time);
+        while let Some((layer, _)) = pushes.next_if(|(_, behind)| *behind <= position) {
+            let bytes = layer.bytes().get() as u64;
+            let up = add(format!("{}, gradients", layer.name), Resource::Uplink, bytes, vec![computed], 0.0);
+            add(format!("{}, update", layer.name), Resource::Server, 0, vec![up], 0.0);
+        }
         last = Some(computed);
     }
     let single = Profile {
@@ -60,6 +64,24 @@ pub fn synthesise(scenario: &Scenario, index: usize) -> Profile {
         operations,
     };
     jittered(&single, scenario.simulate.jitter, scenario.simulate.seed)
+}
+
+/// By layer in backward order: the position of the layer whose backward pass ends when its gradients are pushed.
+fn pushed_behind(backward: &[f64], hides: f64) -> Vec<usize> {
+    let mut now = 0.0;
+    let ends: Vec<f64> = backward
+        .iter()
+        .map(|time| {
+            now += time;
+            now
+        })
+        .collect();
+    let whole = now;
+    let behind = |(position, end): (usize, &f64)| {
+        let pushed = whole - hides.clamp(0.0, 1.0) * (whole - end);
+        ends.partition_point(|end| *end < pushed * (1.0 - 1e-12)).clamp(position, ends.len() - 1)
+    };
+    ends.iter().enumerate().map(behind).collect()
 }
 
 /// A number of steps made from the first one of a profile, computing times spread around it: `jitter` is their standard

@@ -88,7 +88,7 @@ proptest! {
             steps,
         };
         let workers = kinds.iter().flat_map(|&(count, slowness, port)| {
-            vec![ReplayWorker { slowness, port: BytesPerSec::new(port) }; count]
+            vec![ReplayWorker { slowness, port: BytesPerSec::new(port), machine: None }; count]
         });
         let streams = Streams { window, requeue: Requeue::OnSelection, order: StreamOrder::Fifo };
         let replay = Replay {
@@ -97,6 +97,9 @@ proptest! {
             server_of: vec![0, servers - 1, 0, 0],
             servers,
             server_port: BytesPerSec::new(200e6),
+            server_machines: None,
+            software: None,
+            copies: 1.0,
             startup: Seconds::new(startup),
             parsing: Parsing::default(),
             transport: Transport::Shared { streams, unevenness },

@@ -53,10 +53,13 @@ fn replay(profile: &Profile, workers: usize, transport: Transport) -> Replay<'_>
     let port = BytesPerSec::new(RATE);
     Replay {
         profile,
-        workers: vec![ReplayWorker { slowness: 1.0, port }; workers],
+        workers: vec![ReplayWorker { slowness: 1.0, port, machine: None }; workers],
         server_of: vec![0; 10],
         servers: 1,
         server_port: port,
+        server_machines: None,
+        software: None,
+        copies: 1.0,
         startup: Seconds::ZERO,
         parsing: Parsing::default(),
         transport,
@@ -185,7 +188,7 @@ fn tcp_runs_repeat_with_their_seed_and_differ_without() {
 fn a_model_makes_a_sound_profile() {
     let text = "[model]\nzoo = \"resnet50\"\n";
     let scenario = Document::new("test", text).scenario(&[]).unwrap();
-    let profile = synthesise(&scenario, 0);
+    let profile = synthesise(&scenario, 0, 1.0);
     profile.check().unwrap();
     assert_eq!(profile.bytes(Resource::Downlink), Bytes::new(4.0 * 25_557_032.0));
     assert_eq!(profile.bytes(Resource::Uplink), profile.bytes(Resource::Downlink));

@@ -89,7 +89,12 @@ impl<'a> Evaluator<'a> {
         let Some(engine) = &self.engine else {
             let Mean { outcome, communication } = self.contention.mean(&self.pass, &self.update, &rule);
             let iteration = outcome.iteration();
-            return Ok(Evaluation { iteration, scaling_factor: self.alone() / iteration, communication, buckets });
+            return Ok(Evaluation {
+                iteration,
+                scaling_factor: self.alone() / iteration,
+                communication,
+                buckets,
+            });
         };
         let messages = all_reduce::messages(&self.pass, &self.update, &rule);
         let (iteration, communication) = self.simulate(engine, messages)?;

@@ -61,7 +61,8 @@ pub struct Calibration {
 pub fn read_runs(name: &str, text: &str) -> Result<Vec<MeasuredRun>, Fault> {
     let remedy = "give a header such as `cluster.workers.count,throughput` and a row for each run";
     let broken = |error: csv::Error| Fault::in_file(name, error.to_string(), remedy);
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(text.as_bytes());
+    let mut reader =
+        csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(text.as_bytes());
     let header = reader.headers().map_err(broken)?.clone();
     let column = |wanted: &str| header.iter().position(|name| name == wanted);
     let (measured, is_throughput) = match (column("throughput"), column("step-time")) {
@@ -104,7 +105,10 @@ pub fn read_runs(name: &str, text: &str) -> Result<Vec<MeasuredRun>, Fault> {
         let overrides = changes
             .map(|(_, (key, value))| Override::parse(&format!("{key}={value}")))
             .collect::<Result<_, _>>()
-            .map_err(|fault: Fault| Fault { place: None, ..Fault::in_file(place.clone(), fault.reason, fault.remedy) })?;
+            .map_err(|fault: Fault| Fault {
+                place: None,
+                ..Fault::in_file(place.clone(), fault.reason, fault.remedy)
+            })?;
         runs.push(MeasuredRun { overrides, measured: value, place });
     }
     if runs.is_empty() {
@@ -138,18 +142,20 @@ pub fn calibrate(request: &Request, runs: &[MeasuredRun]) -> Result<Calibration,
         slopes.push(cell);
         state.observe(&slopes, residual, of.row.hypot(REPEATS).powi(2));
     }
-    let covariance: Vec<f64> =
-        (0..count).flat_map(|i| (0..count).map(move |j| (i, j))).map(|(i, j)| state.covariance(i, j)).collect();
+    let covariance: Vec<f64> = (0..count)
+        .flat_map(|i| (0..count).map(move |j| (i, j)))
+        .map(|(i, j)| state.covariance(i, j))
+        .collect();
     let priors = before.corrected(&state.mean[..count], covariance);
     let corrections = before.groups.iter().zip(&priors.groups).zip(&state.mean);
-    let corrections = corrections
-        .filter(|((before, after), _)| after.spread < 0.99 * before.spread)
-        .map(|((before, after), shift)| Correction {
+    let corrections = corrections.filter(|((before, after), _)| after.spread < 0.99 * before.spread).map(
+        |((before, after), shift)| Correction {
             name: before.name.clone(),
             factor: shift.exp(),
             spread_before: before.spread,
             spread: after.spread,
-        });
+        },
+    );
     Ok(Calibration { corrections: corrections.collect(), priors: Arc::new(priors) })
 }
 
@@ -222,7 +228,10 @@ mod tests {
         let request = request();
         let scenario = request.scenario().unwrap();
         let assumed = step(&scenario);
-        let runs = read_runs("runs.csv", &format!("cluster.workers.count,step-time\n8,{} s\n", 1.3 * step_of_8(&request)));
+        let runs = read_runs(
+            "runs.csv",
+            &format!("cluster.workers.count,step-time\n8,{} s\n", 1.3 * step_of_8(&request)),
+        );
         let calibration = calibrate(&request, &runs.unwrap()).unwrap();
         let corrected = Scenario { priors: calibration.priors.clone(), ..scenario.clone() };
         let ratio = step(&corrected) / assumed;

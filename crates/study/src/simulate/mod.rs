@@ -78,8 +78,8 @@ impl Method for Simulate {
             ),
             _ if scenario.simulate.transport == Transport::Tcp && !ports_are_alike(scenario) => refuse(
                 "methods.simulate.transport",
-                "TCP is modelled for one server and ports of one rate",
-                "use `transport = \"fair\"`, or one server and no `bandwidth` of its own for any group",
+                "TCP is modelled for one server and ports of one rate that nothing shares",
+                "use `transport = \"fair\"`, or one server, no `bandwidth` of its own for any group, and no `nodes`",
             ),
             _ if scenario.cluster.servers.count > MAX_SERVERS => refuse(
                 "cluster.servers.count",
@@ -125,6 +125,8 @@ fn ports_are_alike(scenario: &Scenario) -> bool {
     let cluster = &scenario.cluster;
     let own = |rate: Option<BitsPerSec>| rate.is_some_and(|rate| rate != cluster.network.bandwidth);
     cluster.servers.count == 1
+        && !cluster.servers.colocated
+        && cluster.nodes.is_none()
         && !own(cluster.servers.bandwidth)
         && !cluster.groups.iter().any(|group| own(group.bandwidth))
 }
@@ -157,7 +159,7 @@ mod tests {
     use stepcast_core::scenario::{Document, Override};
 
     fn predicted(changes: &[&str]) -> Prediction {
-        let text = "[model]\nzoo = \"resnet50\"\n[strategy]\nsynchronisation = \"async\"\n[methods.simulate]\nsteps = 60\nwarm-up = 10\n";
+        let text = "[model]\nzoo = \"resnet50\"\n[cluster.servers]\nsoftware = \"none\"\n[strategy]\nsynchronisation = \"async\"\n[methods.simulate]\nsteps = 60\nwarm-up = 10\n";
         let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
         Simulate.predict(&Document::new("test", text).scenario(&changes).unwrap()).unwrap()
     }

@@ -4,6 +4,7 @@
 
 mod gemm;
 mod monotone;
+mod servers;
 mod side_by_side;
 mod sprint;
 mod steady;

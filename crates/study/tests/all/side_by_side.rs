@@ -26,6 +26,13 @@ enum Premise {
     /// workers one at a time. In the engine a layer is computed as soon as its own parameters are there, and every
     /// connection starts transfers by itself. The step of the engine is shorter, by no more than pulls and start-ups.
     PullsOverlap,
+    /// The closed form takes the exchange with servers whose software costs time as a whole: pulls hide behind the
+    /// backward pass too, a share shows in any case, and the wire is busy meanwhile. In the engine the software works on
+    /// pushes while the backward pass goes on, and pulls follow over the wire and hide behind the forward pass. The step
+    /// is not shorter than computing, and not longer than if everything showed.
+    Served,
+    /// The closed form is a queue of workers that draw random times and do not overlap phases; the engine overlaps them.
+    Queue,
     /// The closed form cuts every tensor into slices; the engine places whole tensors, for any `placement`.
     WholeTensors,
     /// The closed form knows four phases that do not overlap and one average worker; workers of the engine overlap
@@ -41,13 +48,14 @@ enum Premise {
     Refused(&'static str),
 }
 
-use Premise::{Between, Phases, PullsOverlap, Refused, Same, StepsVary, WholeTensors};
+use Premise::{Between, Phases, PullsOverlap, Queue, Refused, Same, Served, StepsVary, WholeTensors};
 
 /// Name, closed form, changes, premise.
 type Strategy = (&'static str, &'static str, &'static [&'static str], Premise);
 
 const SERVERS: &str = "strategy.architecture=parameter-server";
 const ALL_REDUCE: &str = "strategy.architecture=all-reduce";
+const GRPC: &str = "cluster.servers.software=grpc";
 const BSP: &str = "strategy.synchronisation=bsp";
 
 /// Buckets of one, two and three gradients; all others travel alone. A file would have to list all of them.
@@ -66,6 +74,19 @@ const STRATEGIES: &[Strategy] = &[
         "layerwise",
         &[SERVERS, BSP, "cluster.servers.count=4", "cluster.servers.placement=even"],
         WholeTensors,
+    ),
+    ("gRPC servers, bsp", "layerwise", &[SERVERS, BSP, GRPC], Served),
+    (
+        "4 gRPC servers, bsp",
+        "layerwise",
+        &[SERVERS, BSP, GRPC, "cluster.servers.count=4", "cluster.servers.placement=greedy"],
+        Served,
+    ),
+    (
+        "gRPC servers, async",
+        "layerwise",
+        &[SERVERS, GRPC, "strategy.synchronisation=async", "cluster.servers.count=1"],
+        Queue,
     ),
     ("servers, local-sgd(8)", "layerwise", &[SERVERS, "strategy.synchronisation=local-sgd(8)"], PullsOverlap),
     (
@@ -98,6 +119,8 @@ const EXCEPTIONS: &[(&str, &str, Premise)] = &[
     ("all-reduce-cpu.toml", "all-reduce, async", Same),
     ("all-reduce-cpu.toml", "all-reduce, local-sgd", Refused("strategy.synchronisation")),
     ("all-reduce-cpu.toml", "all-reduce", Refused("strategy.all-reduce.channels")),
+    ("profile.toml", "gRPC servers", Refused("model.profile")),
+    ("profile.toml", "4 gRPC servers", Refused("model.profile")),
     ("profile.toml", "servers, async", Phases),
     ("profile.toml", "servers, ssp", Between),
     ("profile.toml", "all-reduce, async", Refused("model.profile")),
@@ -132,7 +155,9 @@ fn scenario(file: &Path, changes: &[&str]) -> Scenario {
     let steps = if local { "steps=800" } else { "steps=40" };
     let fixed = ["jitter=0", "transport=fair", "runs=1", steps, "warm-up=8"];
     let fixed = fixed.map(|option| format!("methods.simulate.{option}"));
-    let all = fixed.iter().map(String::as_str).chain(changes.iter().copied());
+    // Where a strategy does not name it, servers' software costs nothing: its terms are taken as a whole by closed forms.
+    let free = ["cluster.servers.software=none"].into_iter().filter(|_| !changes.contains(&GRPC));
+    let all = fixed.iter().map(String::as_str).chain(free).chain(changes.iter().copied());
     let overrides =
         all.filter(|change| *change != BUCKETS).map(|change| Override::parse(change).unwrap()).collect();
     let mut scenario = Request::open(file.to_str().unwrap(), overrides).unwrap().scenario().unwrap();
@@ -192,6 +217,22 @@ fn broken(file: &Path, example: &str, strategy: &Strategy) -> Option<String> {
             let closed = methods::find(strategy.1).unwrap().predict(&scenario).unwrap();
             let hidden = closed.part("pull") + closed.part("start-up");
             between(step(&closed) - hidden.get(), step(&closed))
+        }
+        Served => {
+            let layerwise = methods::find(strategy.1).unwrap();
+            let at_end = |change: &'static str| {
+                let changes: Vec<&str> = strategy.2.iter().copied().chain([change]).collect();
+                layerwise.predict(&self::scenario(file, &changes)).unwrap()
+            };
+            let all_shows = at_end("cluster.servers.overlap=false");
+            let pulls = at_end("cluster.servers.software=none").part("pull").get();
+            let computing = all_shows.part("compute") + all_shows.part("host-to-device");
+            between(computing.get(), step(&all_shows) + pulls)
+        }
+        Queue => {
+            // The queue takes no more than computing and everyone's turn, of which the engine takes the larger at least.
+            let closed = methods::find(strategy.1).unwrap().predict(&scenario).unwrap();
+            between(0.5 * step(&closed), with(&[SERVERS, BSP, GRPC, one_server]))
         }
         WholeTensors => {
             let greedy = with(&[SERVERS, BSP, "cluster.servers.count=4", "cluster.servers.placement=greedy"]);

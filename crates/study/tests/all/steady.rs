@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
+use stepcast_core::machine::ServerSoftware;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::scenario::{Document, Scenario};
@@ -17,7 +18,9 @@ const MODEL: &str = "[model.custom]\nname = \"three\"\ninput = [1000]\nlayers = 
     { name = \"c\", op = \"linear\", out = 1000 }]\n";
 
 fn scenario(text: &str) -> Scenario {
-    Document::new("test", format!("{MODEL}{text}")).scenario(&[]).unwrap()
+    let mut scenario = Document::new("test", format!("{MODEL}{text}")).scenario(&[]).unwrap();
+    scenario.cluster.servers.software = Some(ServerSoftware::None);
+    scenario
 }
 
 fn group(count: u32, speed: f64) -> String {

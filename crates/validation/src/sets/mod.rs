@@ -6,6 +6,7 @@ mod li2020;
 mod liu2022;
 mod oyama2016;
 mod published;
+mod published_scaling;
 mod single_gpu;
 pub mod steps;
 mod tf_ps;
@@ -25,6 +26,7 @@ pub fn all() -> &'static [&'static dyn Set] {
         &Cakelab,
         &tf_ps::TfPs,
         &ddp_gloo::DdpGloo,
+        &published_scaling::PublishedScaling,
         &steps::StepTimes,
         &single_gpu::SingleGpu,
         &oyama2016::Oyama2016,

@@ -2,7 +2,7 @@
 
 use super::machines;
 use crate::fault::{Fault, KeyPath};
-use crate::machine::Device;
+use crate::machine::{Device, MAX_BATCH};
 use crate::model::transformer::Transformer;
 use crate::precision::Precision;
 use crate::scenario::{MAX_WORKERS, Scenario};
@@ -31,6 +31,7 @@ impl Scenario {
             {
                 return Err(no_such_precision(index, &group.device, precision));
             }
+            self.check_gpus(index)?;
             machines::fits(&group.device, strategy.precision)
                 .map_err(|fault| fault.below(workers(index).key("device").key("fitted")))?;
         }
@@ -41,17 +42,51 @@ impl Scenario {
         }
         if strategy.accumulation > 1 && strategy.architecture != Architecture::AllReduce {
             let reason = "accumulated gradients are modelled for all-reduce only";
-            let remedy = "use `architecture = \"all-reduce\"`, or `synchronisation = \"local-sgd(4)\"` for servers";
+            let remedy =
+                "use `architecture = \"all-reduce\"`, or `synchronisation = \"local-sgd(4)\"` for servers";
             return Err(Fault::in_key("strategy.accumulation", reason, remedy));
         }
         if strategy.accumulation > 1 && strategy.plan.is_some() {
             let reason = "a plan accumulates the gradients of its micro-batches";
-            return Err(Fault::in_key("strategy.accumulation", reason, "remove it, and set `micro-batch` of the plan"));
+            return Err(Fault::in_key(
+                "strategy.accumulation",
+                reason,
+                "remove it, and set `micro-batch` of the plan",
+            ));
+        }
+        if self.profile().is_some() && cluster.servers.overlap.is_some() {
+            let reason = "a profile says itself when gradients are pushed";
+            return Err(Fault::in_key("cluster.servers.overlap", reason, "leave it out"));
+        }
+        if cluster.servers.colocated && cluster.servers.bandwidth.is_some() {
+            let reason = "servers on the machines of workers use the ports of these";
+            return Err(Fault::in_key("cluster.servers.bandwidth", reason, "leave it out, or `colocated`"));
         }
         match &strategy.plan {
             Some(plan) => self.check_plan(plan, total),
             None => Ok(()),
         }
+    }
+
+    fn check_gpus(&self, index: usize) -> Result<(), Fault> {
+        let gpus = self.cluster.groups[index].gpus;
+        let refuse =
+            |reason: String, remedy: &str| Err(Fault::in_key(workers(index).key("gpus"), reason, remedy));
+        if gpus > 1 && self.strategy.architecture == Architecture::AllReduce {
+            let reason = "with all-reduce every GPU is a worker".to_owned();
+            return refuse(
+                reason,
+                "multiply `count` instead, and say with `[cluster.nodes]` how many share a machine",
+            );
+        }
+        let samples = u64::from(self.batch(index)) * u64::from(gpus);
+        if samples > MAX_BATCH {
+            let reason = format!(
+                "{gpus} GPUs compute {samples} samples in a step, and {MAX_BATCH} is the most that is supported"
+            );
+            return refuse(reason, "use a smaller batch");
+        }
+        Ok(())
     }
 
     fn check_plan(&self, plan: &Plan, workers: u64) -> Result<(), Fault> {

@@ -1,10 +1,11 @@
 //! The lanes of workers and servers, and the connections between them.
 
-use super::Replay;
+use super::{Replay, ReplayWorker};
 use crate::engine::lane::{Discipline, LaneSpec, Station, Streams};
 use crate::engine::stations::links::Route;
 use crate::engine::stations::tcp::TcpSpec;
 use crate::program::{PoolSpec, Program};
+use std::collections::BTreeMap;
 use stepcast_core::profile::{Profile, Resource};
 
 /// Local lanes of one worker: its computing lanes, its parser, then downlink, uplink, computing and parsing of every
@@ -75,25 +76,35 @@ impl Replay<'_> {
     fn lanes(
         &self,
         lanes: LocalLanes,
-        cores: Option<u32>,
+        shared: Shared,
         connections: impl Fn(u32, bool) -> LaneSpec,
     ) -> Vec<LaneSpec> {
-        let station = cores.map_or(Station::Own(1.0), Station::Pool);
+        let station = shared.cores.map_or(Station::Own(1.0), Station::Pool);
         let computing = LaneSpec { discipline: Discipline::Ranked, station, ..LaneSpec::own(1.0) };
         let parsing = LaneSpec { discipline: Discipline::Delay, ..LaneSpec::own(1.0) };
         let mut specs = vec![computing; usize::from(lanes.computing)];
         specs.push(parsing);
         for server in 0..self.servers {
-            specs.extend([connections(server, false), connections(server, true), computing, parsing]);
+            let software =
+                |first: u32| LaneSpec { station: Station::Pool(first + server), ..LaneSpec::own(1.0) };
+            let at_server = shared.software.map_or(parsing, software);
+            specs.extend([connections(server, false), connections(server, true), computing, at_server]);
         }
         specs
     }
 
-    /// The pool of cores, where they are shared.
-    fn add_cores(&self, program: &mut Program) -> Option<u32> {
-        let capacity = self.shared_cores?;
-        program.pools.push(PoolSpec { capacity, cap: 1.0, weighted: false });
-        Some(program.pools.len() as u32 - 1)
+    /// Adds the pools that workers share: cores, and the software of each server.
+    fn add_shared(&self, program: &mut Program) -> Shared {
+        let cores = self.shared_cores.map(|capacity| {
+            program.pools.push(PoolSpec { capacity, cap: 1.0, weighted: false });
+            program.pools.len() as u32 - 1
+        });
+        let software = self.software.as_ref().map(|_| {
+            let first = program.pools.len() as u32;
+            program.pools.extend(std::iter::repeat_n(PoolSpec::equal(1.0), self.servers as usize));
+            first
+        });
+        Shared { cores, software }
     }
 
     /// Adds workers of these kinds whose connections share links. With one server and workers' ports at least as
@@ -106,26 +117,28 @@ impl Replay<'_> {
         streams: Streams,
     ) {
         let server_port = self.server_port.get();
-        let simple = self.servers == 1 && self.workers.iter().all(|worker| worker.port >= self.server_port);
+        let simple = self.servers == 1
+            && self.server_machines.is_none()
+            && self.workers.iter().all(|worker| worker.machine.is_none() && worker.port >= self.server_port);
+        let mut ports = Ports::default();
         if simple {
             program.pools = vec![PoolSpec { weighted: true, ..PoolSpec::equal(server_port) }; 2];
         } else {
-            // Two ports, down and up, for each server, then for each worker.
-            program.ports = vec![server_port; 2 * self.servers as usize];
-        }
-        let cores = self.add_cores(program);
-        for (worker, &kind) in self.workers.iter().zip(kinds) {
-            let worker_port = program.ports.len() as u32;
-            if !simple {
-                program.ports.extend([worker.port.get(); 2]);
+            for worker in &self.workers {
+                ports.worker(program, worker);
             }
-            let specs = self.lanes(lanes, cores, |server, up| LaneSpec {
+            for server in 0..self.servers as usize {
+                let machine = self.server_machines.as_ref().map(|machines| machines[server]);
+                ports.server(program, machine, server_port);
+            }
+        }
+        let shared = self.add_shared(program);
+        for (worker, &kind) in kinds.iter().enumerate() {
+            let specs = self.lanes(lanes, shared, |server, up| LaneSpec {
                 discipline: Discipline::Streams(streams),
                 station: match simple {
                     true => Station::Pool(u32::from(up)),
-                    false => {
-                        Station::Links(Route::new(&[2 * server + u32::from(up), worker_port + u32::from(up)]))
-                    }
+                    false => ports.between(server as usize, worker, up),
                 },
                 startup: self.startup.get(),
                 startup_pool: None,
@@ -143,9 +156,9 @@ impl Replay<'_> {
         spec: TcpSpec,
     ) {
         program.tcp = Some(spec);
-        let cores = self.add_cores(program);
+        let shared = self.add_shared(program);
         for (worker, &kind) in (0..).zip(kinds) {
-            let specs = self.lanes(lanes, cores, |_, up| LaneSpec {
+            let specs = self.lanes(lanes, shared, |_, up| LaneSpec {
                 discipline: if up { Discipline::Fifo } else { Discipline::Ranked },
                 station: Station::Tcp { worker, up },
                 startup: 0.0,
@@ -153,6 +166,61 @@ impl Replay<'_> {
             });
             program.add_worker_with_own_lanes(kind, specs);
         }
+    }
+}
+
+/// Pools that workers share.
+#[derive(Debug, Clone, Copy)]
+struct Shared {
+    /// Cores of a common host.
+    cores: Option<u32>,
+    /// The first of one pool for each server: its software.
+    software: Option<u32>,
+}
+
+/// Rate of a connection inside a machine: no network limits it.
+const INSIDE: f64 = f64::MAX;
+
+/// The two ports, in and out, of every machine.
+#[derive(Debug, Default)]
+struct Ports {
+    /// Ports of machines that several share.
+    machines: BTreeMap<u32, u32>,
+    /// By server, then by worker: the first of its machine's ports.
+    servers: Vec<u32>,
+    workers: Vec<u32>,
+}
+
+impl Ports {
+    fn of(&mut self, program: &mut Program, machine: Option<u32>, rate: f64) -> u32 {
+        let mut add = || {
+            program.ports.extend([rate; 2]);
+            program.ports.len() as u32 - 2
+        };
+        match machine {
+            Some(machine) => *self.machines.entry(machine).or_insert_with(add),
+            None => add(),
+        }
+    }
+
+    fn worker(&mut self, program: &mut Program, worker: &ReplayWorker) {
+        let ports = self.of(program, worker.machine, worker.port.get());
+        self.workers.push(ports);
+    }
+
+    fn server(&mut self, program: &mut Program, machine: Option<u32>, rate: f64) {
+        let ports = self.of(program, machine, rate);
+        self.servers.push(ports);
+    }
+
+    /// The connection from a server to a worker, or to the server.
+    fn between(&self, server: usize, worker: usize, up: bool) -> Station {
+        let (server, worker) = (self.servers[server], self.workers[worker]);
+        if server == worker {
+            return Station::Own(INSIDE);
+        }
+        let up = u32::from(up);
+        Station::Links(Route::new(&[server + 1 - up, worker + up]))
     }
 }
 

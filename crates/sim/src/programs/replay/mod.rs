@@ -64,8 +64,10 @@ pub enum Transport {
 pub struct ReplayWorker {
     /// Time of its computing against the profile's: 2 is twice as slow.
     pub slowness: f64,
-    /// Rate of its port, for payload.
+    /// Rate of its machine's ports, for payload.
     pub port: BytesPerSec,
+    /// The machine, where workers or servers share it and its ports.
+    pub machine: Option<u32>,
 }
 
 /// Training with parameter servers: a profile of one worker, and the workers and servers to replay it on.
@@ -81,6 +83,12 @@ pub struct Replay<'a> {
     pub servers: u32,
     /// Rate of each server's port, for payload.
     pub server_port: BytesPerSec,
+    /// The machine of each server, where servers run on the machines of workers; they then use the ports of these.
+    pub server_machines: Option<Vec<u32>>,
+    /// Seconds of a server's software for each operation, shared by all workers; only those of uplink transfers count.
+    pub software: Option<Vec<f64>>,
+    /// Copies of the parameters that a worker pulls.
+    pub copies: f64,
     /// Start-up cost of a transfer.
     pub startup: Seconds,
     /// Cost of parsing a transfer.
@@ -180,8 +188,8 @@ impl Replay<'_> {
             let lane = match (operation.resource, self.parsing.lane) {
                 (Resource::Downlink, ParseLane::Shared) => 0,
                 (Resource::Downlink, ParseLane::Beside) => lanes.parser(),
-                (_, ParseLane::Shared) => lanes.server(server),
-                (_, ParseLane::Beside) => lanes.server_parser(server),
+                (_, ParseLane::Shared) if self.software.is_none() => lanes.server(server),
+                _ => lanes.server_parser(server),
             };
             let name = format!("parse {}", operation.name);
             specs.push(OpSpec { name, lane, after: vec![index as u32], releases: None });
@@ -201,7 +209,8 @@ impl Replay<'_> {
         let mut work = Vec::with_capacity(graph.len());
         for (index, operation) in profile.operations.iter().enumerate() {
             work.push(match operation.resource {
-                Resource::Downlink | Resource::Uplink => operation.size().get() + self.header,
+                Resource::Downlink => operation.size().get() * self.copies + self.header,
+                Resource::Uplink => operation.size().get() + self.header,
                 Resource::Worker => step.duration(index).get() * slowness,
                 Resource::Server => step.duration(index).get(),
             });
@@ -211,7 +220,8 @@ impl Replay<'_> {
             profile.operations.iter().enumerate().filter(|(_, op)| op.resource.is_transfer())
         {
             let parsing = self.parsing.per_byte * operation.size().get() + self.parsing.fixed;
-            work.push(parsing.get());
+            let software = self.software.as_ref().filter(|_| operation.resource == Resource::Uplink);
+            work.push(parsing.get() + software.map_or(0.0, |software| software[index]));
             if operation.resource == Resource::Downlink {
                 first_request = first_request.min(step.start[index]);
             }

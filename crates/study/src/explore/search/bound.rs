@@ -199,7 +199,7 @@ impl Bounds<'_> {
                 let dearest = (0..scenario.cluster.groups.len()).map(|group| {
                     let group_of = &scenario.cluster.groups[group];
                     let price = group_of.price.or(scenario.price.as_ref().map(|price| price.worker_hour));
-                    price.map(|price| price / f64::from(scenario.batch(group)))
+                    price.map(|price| price / f64::from(scenario.samples(group)))
                 });
                 let cheapest = dearest.reduce(|a, b| a.zip(b).map(|(a, b)| a.min(b))).flatten();
                 (samples(scenario), scenario.cluster.workers() as f64, cheapest)
@@ -318,7 +318,7 @@ struct Lowest {
 
 fn samples(scenario: &Scenario) -> f64 {
     let groups = scenario.cluster.groups.iter().enumerate();
-    groups.map(|(index, group)| f64::from(group.count) * f64::from(scenario.batch(index))).sum()
+    groups.map(|(index, group)| f64::from(group.count) * f64::from(scenario.samples(index))).sum()
 }
 
 /// Searches until no better point can exist, or until `budget` predictions were made.

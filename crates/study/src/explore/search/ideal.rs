@@ -88,7 +88,7 @@ fn value(scenario: &Scenario, objective: Objective) -> Option<f64> {
         let speed = Speed::of(scenario, index);
         let layers = scenario.workload.layers.iter();
         let step: Seconds = layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum();
-        let each = f64::from(scenario.batch(index)) / step.get();
+        let each = f64::from(scenario.samples(index)) / step.get();
         rate += each * f64::from(group.count);
         let price = group.price.or(scenario.price.as_ref().map(|price| price.worker_hour));
         cheapest = f64::min(cheapest, price.unwrap_or(0.0) / 3600.0 / each);

@@ -84,9 +84,8 @@ pub(super) fn assumed(
         return Ok(None);
     }
     let step = |scenario: &Scenario| log_step(scenario, twin);
-    let uses = |domain: Domain| {
-        effects.iter().any(|(index, _)| scenario.priors.groups[*index].domain == domain)
-    };
+    let uses =
+        |domain: Domain| effects.iter().any(|(index, _)| scenario.priors.groups[*index].domain == domain);
     let mut causes: Vec<Cause> = Vec::new();
     for &(index, effect) in &effects {
         causes.push(Cause::Group(index, effect));
@@ -184,7 +183,10 @@ impl Cause {
 }
 
 /// The method whose derivatives are taken: the method itself, or a closed form in place of a simulation.
-pub(in crate::predict) fn closed_form<'a>(scenario: &Scenario, method: &'a dyn Method) -> Option<&'a dyn Method> {
+pub(in crate::predict) fn closed_form<'a>(
+    scenario: &Scenario,
+    method: &'a dyn Method,
+) -> Option<&'a dyn Method> {
     if method.is_quick() {
         return Some(method);
     }

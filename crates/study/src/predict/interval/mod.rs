@@ -125,6 +125,16 @@ impl<'a> Intervals<'a> {
     }
 }
 
+/// The interval of a prediction of `scenario` by `method`; none where no measured runs tell its error.
+pub fn of(
+    scenario: &Scenario,
+    method: &dyn Method,
+    prediction: &Prediction,
+) -> Result<Option<Interval>, Fault> {
+    let found = Intervals::new(scenario, method).interval(scenario, prediction, &Scenario::clone)?;
+    Ok(found.map(|(interval, _)| interval))
+}
+
 /// The name under which a scenario is validated: fitted steps of a device have their own where nothing else
 /// contributes.
 fn validated_as(scenario: &Scenario, method: &'static str) -> &'static str {

@@ -142,7 +142,10 @@ fn intervals_narrow_with_what_is_known() {
     let rented = width("", "rented = true");
     let throughput = width(measured, "rented = true");
     let rate = width(measured, "reached = \"0.6 GB/s\"");
-    assert!(names > rented && rented > throughput && throughput > rate, "{names} {rented} {throughput} {rate}");
+    assert!(
+        names > rented && rented > throughput && throughput > rate,
+        "{names} {rented} {throughput} {rate}"
+    );
 }
 
 #[test]

@@ -31,7 +31,8 @@ pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Fault> {
     };
     let slowed = contention.slowed(&slowest);
     // What shows beyond the schedule is the same in every exchange.
-    let beyond = contention.beyond(&slowest, &rule, &liu2022::mean(&slowed, &update, &rule)) / f64::from(period.max(1));
+    let beyond = contention.beyond(&slowest, &rule, &liu2022::mean(&slowed, &update, &rule))
+        / f64::from(period.max(1));
     let contention = contention.once_in(period);
     let beside_others = |pass: Pass| {
         let slowed = contention.slowed(&pass);

@@ -39,13 +39,23 @@ impl Figures {
                 Station::Own(_) => outcome.lane_busy[lane],
             }
         };
+        let software = |server: u32| {
+            let lane = program.lane_of[0][usize::from(lanes.server_parser(server))] as usize;
+            match program.lanes[lane].station {
+                Station::Pool(pool) => outcome.pool_used[pool as usize],
+                _ => 0.0,
+            }
+        };
         let servers = 0..u32::from(lanes.servers);
         Self {
             steps: outcome.steps,
             step_lengths: window.ending(records).map(|record| record.until - record.since).collect(),
             staleness: window.ending(records).map(|record| record.stale as f64).collect(),
             workers_busy: (0..lanes.computing).map(busy).fold(0.0, f64::max),
-            servers_busy: servers.clone().map(|server| busy(lanes.server(server))).fold(0.0, f64::max),
+            servers_busy: servers
+                .clone()
+                .map(|server| busy(lanes.server(server)).max(software(server)))
+                .fold(0.0, f64::max),
             links_used: servers
                 .flat_map(|server| [link(lanes.down(server)), link(lanes.up(server))])
                 .collect(),

@@ -10,9 +10,10 @@ use super::measure::{Measured, measure};
 use super::summary::{batches, groups, histogram, mean, spread};
 use super::{Recording, about, broken};
 use figures::Figures;
-use replay::{replay, server_port};
+use replay::{hides, replay, server_port};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
+use stepcast_analytic::servers;
 use stepcast_core::compute;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::{Progress, Stopped, Watch};
@@ -83,6 +84,7 @@ impl Prepared {
     fn of(scenario: &Scenario) -> Result<Self, Fault> {
         let mut warnings = Vec::new();
         let profile = profile(scenario, &mut warnings);
+        warnings.extend(servers::assumption(scenario));
         let replay = replay(scenario, &profile);
         let program = replay.program().map_err(broken)?;
         let lanes = replay.local_lanes();
@@ -98,8 +100,11 @@ impl Prepared {
         Ok(Self { lanes, program, operations, batches: batches(scenario), compute, warnings })
     }
 
-    /// Samples per second that the links of the servers can carry.
+    /// Samples per second that the links of the servers can carry; what stays inside a machine passes no link.
     fn capacity(&self, scenario: &Scenario) -> f64 {
+        if scenario.cluster.servers.colocated {
+            return f64::INFINITY;
+        }
         let (graph, mean) = (&self.program.graph, |steps: &[StepWork], op: usize| {
             steps.iter().map(|step| step.work[op]).sum::<f64>() / steps.len() as f64
         });
@@ -170,7 +175,7 @@ impl Prepared {
 fn profile<'a>(scenario: &'a Scenario, warnings: &mut Vec<Warning>) -> Cow<'a, Profile> {
     let Some(profile) = scenario.profile() else {
         warnings.extend(compute::assumptions(scenario));
-        return Cow::Owned(synthesise(scenario, 0));
+        return Cow::Owned(synthesise(scenario, 0, hides(scenario)));
     };
     match profile.steps.len() {
         1 => {

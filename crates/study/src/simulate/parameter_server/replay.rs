@@ -1,8 +1,11 @@
 //! From a scenario and a profile to what the engine replays.
 
-use super::placement::servers;
+use super::placement;
+use stepcast_analytic::ports::{self, Machine};
+use stepcast_analytic::servers::{self, Service};
 use stepcast_core::compute;
-use stepcast_core::profile::Profile;
+use stepcast_core::machine::ServerSoftware;
+use stepcast_core::profile::{Operation, Profile, Resource};
 use stepcast_core::quantity::{BitsPerSec, BytesPerSec, Seconds};
 use stepcast_core::scenario::{self, Scenario};
 use stepcast_core::speed::Speed;
@@ -15,8 +18,15 @@ use stepcast_sim::{
 /// Computing time of a group against the profile's: by batch and speed, or by what the device makes of the model, copies
 /// of batches included.
 fn slowness(scenario: &Scenario, index: usize) -> f64 {
+    // Stragglers among workers that wait for each other, as in the closed form.
+    let waits = scenario.strategy.synchronisation != Synchronisation::Async;
+    let kind = scenario.cluster.groups[index].device.kind;
+    let losses = match waits && is_served(scenario) {
+        true => servers::losses(&scenario.priors.servers, kind, scenario.cluster.workers()),
+        false => 1.0,
+    };
     if scenario.profile().is_some() {
-        return scenario.slowness(index);
+        return scenario.slowness(index) * losses;
     }
     let step = |index: usize| -> Seconds {
         let speed = Speed::of(scenario, index);
@@ -24,26 +34,85 @@ fn slowness(scenario: &Scenario, index: usize) -> f64 {
         let computing: Seconds = layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum();
         compute::host_to_device(scenario, index) + computing
     };
-    step(index) / step(0)
+    step(index) / step(0) * losses
+}
+
+/// Whether the software of servers costs time.
+fn is_served(scenario: &Scenario) -> bool {
+    scenario.server_software() != ServerSoftware::None
+}
+
+/// The part of the backward pass in which gradients are pushed.
+pub(super) fn hides(scenario: &Scenario) -> f64 {
+    let servers = &scenario.cluster.servers;
+    match servers.overlap.unwrap_or(servers.copies == 1) {
+        true if is_served(scenario) => scenario.priors.servers.hides,
+        true => 1.0,
+        false => 0.0,
+    }
+}
+
+/// Rate of a port for payload: what framing and copies of hosts leave of the wire, or what BytePS reaches.
+fn payload(scenario: &Scenario, port: BitsPerSec) -> BytesPerSec {
+    let cluster = &scenario.cluster;
+    match scenario.server_software() {
+        ServerSoftware::Byteps => {
+            let port = port.to_bytes_per_sec();
+            servers::byteps_rate(&scenario.priors.servers, port, cluster.workers())
+        }
+        _ => cluster.network.payload_rate(port),
+    }
 }
 
 /// Rate of a server's port for payload.
 pub(super) fn server_port(scenario: &Scenario) -> BytesPerSec {
-    let (network, servers) = (&scenario.cluster.network, &scenario.cluster.servers);
-    network.payload_rate(servers.bandwidth.unwrap_or(network.bandwidth))
+    payload(scenario, ports::server_port(&scenario.cluster))
+}
+
+/// Seconds of a server's software for each operation that pushes gradients: it receives them, and sends the parameters
+/// to which they are added.
+fn software(scenario: &Scenario, profile: &Profile) -> Option<Vec<f64>> {
+    let service = Service::of_scenario(scenario)?;
+    let copies = f64::from(scenario.cluster.servers.copies);
+    let duplex = match scenario.strategy.synchronisation {
+        Synchronisation::Async | Synchronisation::Ssp(_) => scenario.priors.servers.duplex,
+        Synchronisation::Bsp | Synchronisation::LocalSgd(_) => 1.0,
+    };
+    // The layers of a model are pushed in backward order; a push of a profile is one tensor.
+    let mut layers = scenario.workload.layers.iter().rev();
+    let mut time = |operation: &Operation| {
+        if operation.resource != Resource::Uplink {
+            return 0.0;
+        }
+        let layer = scenario.profile().map_or_else(|| layers.next(), |_| None);
+        let tensors = layer.map_or(1, |layer| layer.tensors.len());
+        (service.time(operation.size() * (1.0 + copies), tensors as f64) / duplex).get()
+    };
+    Some(profile.operations.iter().map(&mut time).collect())
+}
+
+/// The machine of each server, where servers run on those of workers. The rate of BytePS has that in it.
+fn server_machines(scenario: &Scenario, machines: u32) -> Option<Vec<u32>> {
+    let servers = &scenario.cluster.servers;
+    let applies = servers.colocated && scenario.server_software() != ServerSoftware::Byteps;
+    applies.then(|| (0..servers.count).map(|server| server % machines.max(1)).collect())
 }
 
 /// The profile on the workers and servers of a scenario.
 pub(super) fn replay<'a>(scenario: &Scenario, profile: &'a Profile) -> Replay<'a> {
     let cluster = &scenario.cluster;
     let network = &cluster.network;
-    // Hosts copy payload in series with the wire, as in the closed forms.
-    let payload = |rate: BitsPerSec| network.payload_rate(rate);
+    let shared = cluster.nodes.is_some() || cluster.servers.colocated;
     let mut workers = Vec::with_capacity(cluster.workers() as usize);
+    let mut machines = 0;
     for (index, group) in cluster.groups.iter().enumerate() {
-        let port = payload(group.bandwidth.unwrap_or(network.bandwidth));
-        let worker = ReplayWorker { slowness: slowness(scenario, index), port };
-        workers.extend(std::iter::repeat_n(worker, group.count as usize));
+        let machine = Machine::of(scenario, index);
+        let (port, slowness) = (payload(scenario, machine.rate), slowness(scenario, index));
+        for worker in 0..group.count {
+            let machine = shared.then_some(machines + worker / machine.workers);
+            workers.push(ReplayWorker { slowness, port, machine });
+        }
+        machines += group.count.div_ceil(machine.workers);
     }
     let server_port = server_port(scenario);
     let options = scenario.simulate;
@@ -51,8 +120,11 @@ pub(super) fn replay<'a>(scenario: &Scenario, profile: &'a Profile) -> Replay<'a
         profile,
         workers,
         servers: cluster.servers.count,
-        server_of: servers(profile, cluster.servers.count),
+        server_of: placement::servers(profile, cluster.servers.count),
         server_port,
+        server_machines: server_machines(scenario, machines),
+        software: software(scenario, profile),
+        copies: f64::from(cluster.servers.copies),
         startup: network.latency + network.startup,
         parsing: Parsing {
             per_byte: options.parse_rate.map_or(Seconds::ZERO, |rate| Seconds::new(1.0 / rate.get())),

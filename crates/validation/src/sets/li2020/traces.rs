@@ -52,6 +52,7 @@ fn phases(trace: &Trace) -> Phases {
         compute: Seconds::new(sum(Lane::Worker)),
         up: Seconds::new(sum(Lane::Uplink) / trace.bandwidth),
         update: Seconds::new(sum(Lane::Ps)),
+        software: Seconds::ZERO,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::ValidationError;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::Files;
 use stepcast_core::keys::NameOr;
-use stepcast_core::machine::{NetworkSection, ServersSection, WorkersSection};
+use stepcast_core::machine::{NetworkSection, ServerSoftware, ServersSection, WorkersSection};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
@@ -84,6 +84,8 @@ impl OneWorker {
                 servers: Some(ServersSection {
                     count: Some(self.servers),
                     bandwidth: Some(port.to_bits_per_sec().into()),
+                    // The port stands for it.
+                    software: Some(ServerSoftware::None),
                     ..ServersSection::default()
                 }),
                 ..ClusterSection::default()

@@ -75,10 +75,13 @@ fn program(recorded: &Recorded, testbed: &Testbed, workers: u32) -> Result<Progr
     let port = (configuration.rate * testbed.goodput).to_bytes_per_sec();
     let replay = Replay {
         profile,
-        workers: vec![ReplayWorker { slowness: 1.0, port }; workers as usize],
+        workers: vec![ReplayWorker { slowness: 1.0, port, machine: None }; workers as usize],
         server_of: vec![0; profile.operations.len()],
         servers: 1,
         server_port: port,
+        server_machines: None,
+        software: None,
+        copies: 1.0,
         startup: stepcast_core::quantity::Seconds::ZERO,
         parsing: Parsing {
             per_byte: testbed.parse_per_byte,

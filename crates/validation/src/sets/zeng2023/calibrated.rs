@@ -11,7 +11,7 @@ use serde_with::serde_as;
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_core::keys::NameOr;
 use stepcast_core::machine::catalog;
-use stepcast_core::machine::{DeviceSection, NetworkSection, WorkersSection};
+use stepcast_core::machine::{DeviceSection, NetworkSection, ServerSoftware, ServersSection, WorkersSection};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::{Bytes, BytesPerSec, InBaseUnits, Seconds};
@@ -160,6 +160,11 @@ impl Calibration {
             cluster: ClusterSection {
                 workers: Some(config.devices().iter().map(workers).collect()),
                 network: Some(table(network)),
+                // Start-up and host rate are fitted.
+                servers: Some(ServersSection {
+                    software: Some(ServerSoftware::None),
+                    ..ServersSection::default()
+                }),
                 ..ClusterSection::default()
             },
             strategy: StrategySection { batch: Some(batch), architecture, ..StrategySection::default() },

@@ -6,13 +6,21 @@
 //!   of the peak rate, plus work per weight and step at a share of the memory rate;
 //! * the gradient of every layer is pushed as soon as the backward pass has computed it, on CPUs and GPUs alike, so
 //!   pushes overlap computing; the link still serves pushes one at a time in order of arrival;
-//! * transfers run at the link rate less framing, and the hosts copy and serialise every byte.
+//! * transfers run at the link rate less framing, and the hosts copy and serialise every byte;
+//! * workers of a machine share its ports.
+//!
+//! Where the software of servers costs time (`cluster.servers.software`), exchanges are taken as a whole, and
+//! asynchronous training is modelled too: see [`served`].
 //!
 //! With a single layer there is no overlap, and the queue is that of Algorithm 1. Complexity: O(g·l·log(g·l)) for g
 //! groups and l layers.
 
+mod served;
+
 use crate::placement;
+use crate::ports::{self, Machine};
 use crate::queue::{self, Arrival};
+use crate::servers;
 use crate::step::{self, Round, TransferCost};
 use stepcast_core::compute;
 use stepcast_core::fault::Fault;
@@ -22,9 +30,9 @@ use stepcast_core::prediction::{GroupReport, Prediction};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::speed::Speed;
-use stepcast_core::strategy::Architecture;
+use stepcast_core::strategy::{Architecture, Synchronisation};
 
-/// Layer-wise bulk-synchronous parameter server.
+/// Layer-wise parameter server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Layerwise;
 
@@ -34,7 +42,7 @@ impl Method for Layerwise {
     }
 
     fn summary(&self) -> &'static str {
-        "bulk-synchronous parameter server, gradients pushed layer by layer while computing"
+        "parameter server, gradients pushed layer by layer while computing, with the cost of servers' software"
     }
 
     fn source(&self) -> &'static str {
@@ -42,6 +50,10 @@ impl Method for Layerwise {
     }
 
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
+        let served = served::models(scenario) && scenario.profile().is_none();
+        if served && scenario.strategy.synchronisation == Synchronisation::Async {
+            return Ok(());
+        }
         step::only_bulk_synchronous("the layer-wise model", scenario)
     }
 
@@ -53,13 +65,15 @@ impl Method for Layerwise {
         let report = |(index, worker): (usize, &Worker)| GroupReport {
             group: index,
             count: worker.count,
-            batch: scenario.batch(index),
+            batch: scenario.samples(index),
             compute: worker.host_to_device + worker.computing(),
             ready: worker.host_to_device + worker.ready.first().copied().unwrap_or(Seconds::ZERO),
             slack: None,
         };
         let groups = workers.iter().enumerate().map(report).collect();
-        Ok(step::prediction(self.name(), scenario, &round, groups, compute::assumptions(scenario)))
+        let mut warnings = compute::assumptions(scenario);
+        warnings.extend(servers::assumption(scenario));
+        Ok(step::prediction(self.name(), scenario, &round, groups, warnings))
     }
 }
 
@@ -69,20 +83,27 @@ struct Worker {
     group: usize,
     count: u32,
     host_to_device: Seconds,
+    /// The forward pass.
+    forward: Seconds,
     /// When the gradients of each layer are ready, in backward order, from the start of computing.
     ready: Vec<Seconds>,
+    /// The machine on which it runs.
+    machine: Machine,
 }
 
 impl Worker {
     fn of(scenario: &Scenario, index: usize) -> Self {
         let speed = Speed::of(scenario, index);
         let layers = &scenario.workload.layers;
-        let mut now: Seconds = layers.iter().map(|layer| speed.forward(layer)).sum();
+        let forward: Seconds = layers.iter().map(|layer| speed.forward(layer)).sum();
+        let mut now = forward;
         let ready = layers.iter().rev().map(|layer| {
             now += speed.backward(layer);
             now
         });
         Self {
+            forward,
+            machine: Machine::of(scenario, index),
             group: index,
             count: scenario.cluster.groups[index].count,
             ready: ready.collect(),
@@ -93,6 +114,14 @@ impl Worker {
     /// Duration of forward and backward pass.
     fn computing(&self) -> Seconds {
         self.ready.last().copied().unwrap_or(Seconds::ZERO)
+    }
+
+    /// When the gradients of a layer are pushed.
+    fn pushes(&self, scenario: &Scenario, layer: usize) -> Seconds {
+        match served::overlaps(scenario) {
+            true => self.ready[self.ready.len() - 1 - layer],
+            false => self.computing(),
+        }
     }
 }
 
@@ -129,21 +158,26 @@ fn round(scenario: &Scenario, workers: &[Worker]) -> Round {
         };
     }
     let shards = shards(scenario);
+    if served::models(scenario) {
+        return served::round(scenario, workers, &shards, steps);
+    }
     let mut slowest = Round::default();
-    for shard in &shards {
+    let mut pull = TransferCost::default();
+    // Servers on the machines of workers have no ports of their own.
+    let with_ports = if scenario.cluster.servers.colocated { &[][..] } else { &shards[..] };
+    for shard in with_ports {
         let pushed = pushed(scenario, workers, shard, steps, Port::Server);
         if pushed.total() > slowest.total() {
             slowest = pushed;
         }
+        pull = pull.larger(pulled(scenario, workers, shard, Port::Server));
     }
-    let servers_pull = shards.iter().map(|shard| pulled(scenario, workers, shard, Port::Server));
-    let mut pull = servers_pull.fold(TransferCost::default(), larger);
-    // A worker's own port carries the shares of all servers, and may be slower than a server's.
-    let limited =
-        |worker: &&Worker| step::is_worker_limited(&scenario.cluster, &scenario.cluster.groups[worker.group]);
-    let everything = Shard { layers: (0..scenario.workload.layers.len()).rev().map(|l| (l, 1.0)).collect() };
-    for worker in workers.iter().filter(limited) {
-        let one = [Worker { count: 1, ..worker.clone() }];
+    // The ports of a machine carry the shares of all servers, and may be slower than a server's.
+    for worker in workers.iter().filter(|worker| worker.machine.is_limited(&scenario.cluster)) {
+        let everything = Shard {
+            layers: (0..scenario.workload.layers.len()).rev().map(|l| (l, worker.machine.load)).collect(),
+        };
+        let one = [Worker { count: worker.machine.workers, ..worker.clone() }];
         let own = pushed(scenario, &one, &everything, steps, Port::Worker);
         if own.total() > slowest.total() {
             slowest = Round { worker_link: true, ..own };
@@ -158,10 +192,6 @@ fn round(scenario: &Scenario, workers: &[Worker]) -> Round {
     Round { push: slowest.push.plus(latency), pull: pull.plus(latency), ..slowest }
 }
 
-fn larger(a: TransferCost, b: TransferCost) -> TransferCost {
-    if b.total() > a.total() { b } else { a }
-}
-
 /// The port that a message occupies.
 #[derive(Clone, Copy)]
 enum Port {
@@ -173,11 +203,11 @@ enum Port {
 fn message(scenario: &Scenario, worker: &Worker, (layer, share): (usize, f64), port: Port) -> TransferCost {
     let cluster = &scenario.cluster;
     let size = scenario.workload.layers[layer].bytes() * share;
-    let payload = match port {
-        Port::Server => step::server_payload(cluster, size),
-        Port::Worker => step::worker_payload(cluster, &cluster.groups[worker.group], size),
+    let rate = match port {
+        Port::Server => ports::server_port(cluster),
+        Port::Worker => worker.machine.rate,
     };
-    TransferCost { fixed: cluster.network.startup, ..payload }
+    TransferCost { fixed: cluster.network.startup, ..step::across(cluster, rate, size) }
 }
 
 /// The round from the start of computing until the gradients of all workers have passed one port.
@@ -189,7 +219,7 @@ fn pushed(scenario: &Scenario, workers: &[Worker], shard: &Shard, steps: f64, po
         for &(layer, share) in &shard.layers {
             let cost = message(scenario, worker, (layer, share), port);
             arrivals.push(Arrival {
-                ready: before + worker.ready[layers - 1 - layer],
+                ready: before + worker.pushes(scenario, layer),
                 service: cost.total(),
                 count: worker.count,
                 owner: (position * layers + layer) as u32,
@@ -220,7 +250,8 @@ fn pulled(scenario: &Scenario, workers: &[Worker], shard: &Shard, port: Port) ->
     let mut total = TransferCost::default();
     for worker in workers {
         for &part in &shard.layers {
-            total = total.plus(message(scenario, worker, part, port).times(f64::from(worker.count)));
+            let copies = f64::from(worker.count) * f64::from(scenario.cluster.servers.copies);
+            total = total.plus(message(scenario, worker, part, port).times(copies));
         }
     }
     total

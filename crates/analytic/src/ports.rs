@@ -1,0 +1,63 @@
+//! Which traffic of parameter servers passes which port: workers of a machine share its ports, and so do servers on it.
+
+use crate::placement;
+use stepcast_core::machine::{Cluster, WorkerGroup};
+use stepcast_core::quantity::BitsPerSec;
+use stepcast_core::scenario::Scenario;
+
+/// What a machine with workers of one group carries.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Machine {
+    /// Workers on it.
+    pub workers: u32,
+    /// Rate of all its ports, in one direction.
+    pub rate: BitsPerSec,
+    /// Traffic through its ports for each of its workers, in exchanges of one worker with all servers: 1, unless servers
+    /// run on it too.
+    pub load: f64,
+}
+
+impl Machine {
+    /// The machines of the group at `index`.
+    pub fn of(scenario: &Scenario, index: usize) -> Self {
+        let cluster = &scenario.cluster;
+        let group = &cluster.groups[index];
+        let workers = cluster.workers_per_node().min(group.count);
+        let ports = cluster.nodes.as_ref().and_then(|nodes| nodes.ports).unwrap_or(1);
+        let rate = worker_port(cluster, group) * f64::from(ports);
+        Self { workers, rate, load: load(scenario, workers) }
+    }
+
+    /// Whether its ports can be the limit: they are slower than a server's, or carry the traffic of several servers or
+    /// workers.
+    pub fn is_limited(&self, cluster: &Cluster) -> bool {
+        let servers = cluster.servers;
+        servers.count > 1 || servers.colocated || self.workers > 1 || self.rate < server_port(cluster)
+    }
+}
+
+/// Traffic per worker of a machine with so many of them. Without servers on it, each worker exchanges everything with
+/// the servers. Servers on it hold a share of the parameters, which its own workers reach without the network and all
+/// others through its ports.
+fn load(scenario: &Scenario, workers: u32) -> f64 {
+    let servers = scenario.cluster.servers;
+    if !servers.colocated {
+        return 1.0;
+    }
+    let (all, own) = (scenario.cluster.workers() as f64, f64::from(workers));
+    let machines = (all / own).ceil();
+    let on_machine = (f64::from(servers.count) / machines).ceil() / f64::from(servers.count);
+    let fullest = placement::largest_share(&scenario.workload, servers) / scenario.workload.bytes();
+    let share = on_machine.max(fullest).min(1.0);
+    1.0 - share + share * (all - own) / own
+}
+
+/// Rate of the port of a server.
+pub fn server_port(cluster: &Cluster) -> BitsPerSec {
+    cluster.servers.bandwidth.unwrap_or(cluster.network.bandwidth)
+}
+
+/// Rate of the port of a worker of `group`.
+pub fn worker_port(cluster: &Cluster, group: &WorkerGroup) -> BitsPerSec {
+    group.bandwidth.unwrap_or(cluster.network.bandwidth)
+}

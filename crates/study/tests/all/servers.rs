@@ -1,0 +1,148 @@
+//! Parameter servers from names and one throughput: scenarios of published runs by the default method, against the
+//! reference implementation of server software in research/priors.
+
+#![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
+
+use stepcast_core::prediction::Prediction;
+use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_study::predict::methods;
+
+/// A run of the test vectors, and what its scenario says beside the number of workers and servers.
+type Run = (&'static str, &'static str, &'static [&'static str]);
+
+const GRPC: &str = "cluster.servers.software=grpc";
+const MPI: &str = "cluster.servers.software=grpc-mpi";
+const BYTEPS: &str = "cluster.servers.software=byteps";
+const AT_END: &str = "cluster.servers.overlap=false";
+const FOUR: &str = "cluster.workers.0.gpus=4";
+const COPIES: &str = "cluster.servers.copies=4";
+const ASYNC: &str = "strategy.synchronisation=async";
+const EDR: &str = "cluster.network=infiniband-edr";
+const CPU: &str = "cluster.workers.0.device=xeon-e5-2620";
+
+const RUNS: &[Run] = &[
+    ("tf-logs-ps-runs-sync-0001", "resnet50", &[MPI, FOUR, COPIES, EDR]),
+    ("tf-logs-ps-runs-sync-0002", "resnet50", &[GRPC, FOUR, COPIES]),
+    ("tf-logs-ps-runs-sync-0011", "resnet50", &[FOUR, COPIES]),
+    ("tf-logs-ps-runs-sync-0017", "resnet50", &[FOUR]),
+    ("tf-logs-ps-runs-async-0001", "resnet50", &[FOUR, COPIES, ASYNC]),
+    ("tf-logs-ps-runs-async-0003", "resnet50", &[MPI, FOUR, COPIES, ASYNC, EDR]),
+    ("hkbu-10-gb-ps-tcp-0001", "resnet50", &[BYTEPS, FOUR, AT_END]),
+    ("hkbu-10-gb-ps-tcp-0018", "bert-base", &[BYTEPS, FOUR]),
+    ("hkbu-100-gb-ps-tcp-0013", "bert-base", &[BYTEPS, FOUR, AT_END, "cluster.network=100gbe"]),
+    ("hkbu-100-gb-ps-tcp-0016", "bert-base", &[BYTEPS, FOUR, "cluster.network=100gbe"]),
+    ("tf-cnn-2017-several-machines-0001", "inception-v3", &["cluster.workers.0.gpus=8"]),
+    ("tf-cnn-2017-several-machines-0006", "resnet50", &["cluster.workers.0.gpus=8"]),
+    ("cakelab-async-0003", "resnet32", &[ASYNC]),
+    ("cakelab-async-0017", "resnet32", &[ASYNC]),
+    ("cakelab-async-0025", "resnet32", &[ASYNC]),
+];
+
+fn cell(id: &str, column: &str) -> String {
+    let text = include_str!("../../../analytic/tests/data/vectors_servers.csv");
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let column = lines.next().unwrap().iter().position(|name| *name == column).unwrap();
+    lines.find(|line| line[0] == id).unwrap()[column].to_owned()
+}
+
+fn number(id: &str, column: &str) -> f64 {
+    cell(id, column).parse().unwrap()
+}
+
+fn scenario(model: &str, changes: &[&str]) -> Scenario {
+    let text =
+        format!("strategy.batch = 64\n[model]\nzoo = \"{model}\"\n[cluster.servers]\nplacement = \"even\"\n");
+    let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+    Document::new("test", text).scenario(&changes).unwrap()
+}
+
+fn predicted(scenario: &Scenario) -> Prediction {
+    methods::choose(scenario).unwrap().predict(scenario).unwrap()
+}
+
+/// The scenario whose single worker takes `alone` seconds: with its server where the baseline had one.
+fn calibrated(mut scenario: Scenario, alone: f64, with_server: bool) -> Scenario {
+    let mut one = scenario.clone();
+    one.cluster.groups[0].count = 1;
+    one.cluster.servers.count = 1;
+    let first = predicted(&one);
+    let computing = first.groups[0].compute.get();
+    let others = if with_server { first.iteration.get() - computing } else { 0.0 };
+    scenario.cluster.groups[0].speed = computing / (alone - others).max(0.3 * alone);
+    scenario
+}
+
+#[test]
+fn published_runs_follow_the_reference() {
+    for (id, model, changes) in RUNS {
+        let mut scenario = scenario(model, changes);
+        scenario.cluster.groups[0].count = number(id, "N") as u32;
+        scenario.cluster.servers.count = number(id, "S") as u32;
+        let scenario = calibrated(scenario, number(id, "T1"), cell(id, "one_gpu") == "True");
+        let prediction = predicted(&scenario);
+        let (step, expected) = (prediction.iteration.get(), number(id, "predicted_s"));
+        assert!((step / expected - 1.0).abs() < 0.05, "{id}: {step} against {expected}");
+        let samples = u64::from(scenario.cluster.groups[0].gpus) * 64 * scenario.cluster.workers();
+        assert_eq!(prediction.samples, samples, "{id}");
+    }
+}
+
+#[test]
+fn workers_of_a_machine_share_its_ports() {
+    let step = |changes: &[&str]| {
+        let base = ["cluster.servers.count=4", "cluster.workers.0.count=8", "cluster.network=1gbe"];
+        let all: Vec<&str> = base.iter().chain(changes).copied().collect();
+        predicted(&scenario("resnet50", &all)).iteration.get()
+    };
+    for software in ["none", "grpc"] {
+        let software = format!("cluster.servers.software={software}");
+        let apart = step(&[&software]);
+        let four = step(&[&software, "cluster.nodes.workers=4"]);
+        let ports = step(&[&software, "cluster.nodes.workers=4", "cluster.nodes.ports=4"]);
+        assert!(four > 1.3 * apart, "{software}: {four} {apart}");
+        assert!((ports / apart - 1.0).abs() < 0.02, "{software}: {ports} {apart}");
+    }
+}
+
+#[test]
+fn servers_on_the_machines_of_workers_share_their_ports() {
+    let step = |method: &str, changes: &[&str]| {
+        let base = [
+            "cluster.servers.count=4",
+            "cluster.workers.0.count=4",
+            "cluster.network=1gbe",
+            "cluster.servers.software=none",
+            "methods.simulate.transport=fair",
+            "methods.simulate.jitter=0",
+        ];
+        let all: Vec<&str> = base.iter().chain(changes).copied().collect();
+        let scenario = scenario("resnet50", &all);
+        methods::find(method).unwrap().predict(&scenario).unwrap().iteration.get()
+    };
+    // A quarter stays inside; the ports carry the rest of what a worker sends and of what a server sends to others.
+    let (apart, together) = (step("layerwise", &[]), step("layerwise", &["cluster.servers.colocated=true"]));
+    assert!(together > 1.3 * apart && together < 1.6 * apart, "{together} {apart}");
+    let engine = step("simulate", &["cluster.servers.colocated=true"]);
+    assert!(engine <= 1.02 * together && engine > 0.5 * together, "{engine} {together}");
+}
+
+#[test]
+fn priors_move_predictions() {
+    let mut scenario = scenario("resnet50", &[]);
+    let before = predicted(&scenario).iteration;
+    let priors = std::sync::Arc::make_mut(&mut scenario.priors);
+    priors.servers.grpc *= 0.5;
+    assert!(predicted(&scenario).iteration > before * 1.3);
+}
+
+#[test]
+fn cpus_lose_more_than_gpus() {
+    let losing = |changes: &[&str]| {
+        let fast = ["cluster.network=100gbe", "cluster.servers.software=grpc-mpi"];
+        let all: Vec<&str> = fast.iter().chain(changes).copied().collect();
+        let scenario = scenario("resnet32", &all);
+        let prediction = predicted(&scenario);
+        prediction.part("compute") / prediction.groups[0].compute
+    };
+    assert!(losing(&[CPU]) > losing(&[]), "{} {}", losing(&[CPU]), losing(&[]));
+}
