@@ -17,6 +17,7 @@ mod errors;
 mod exact;
 pub mod overview;
 mod plot;
+pub mod priors;
 mod report;
 mod set;
 pub mod sets;

@@ -23,10 +23,25 @@ use std::sync::{Arc, LazyLock};
 
 static SHIPPED: LazyLock<Result<Arc<Priors>, CatalogError>> = LazyLock::new(|| {
     let broken = |reason: String| CatalogError { file: "priors.toml", reason };
-    let text = include_str!("../../../../catalog/priors.toml");
-    let file: PriorsFile = toml::from_str(text).map_err(|error| broken(error.to_string()))?;
-    Priors::new(&file).map(Arc::new).map_err(broken)
+    Priors::new(&file()?).map(Arc::new).map_err(broken)
 });
+
+/// The constants of a domain as the catalog has them: their fits, their sources, and what was known before.
+pub fn constants(domain: Domain) -> Result<Vec<(String, Constant)>, CatalogError> {
+    let file = file()?;
+    let section = match domain {
+        Domain::AllReduce => file.all_reduce,
+        Domain::OneGpu => file.one_gpu,
+        Domain::Servers => file.servers,
+    };
+    Ok(section.constants.into_iter().collect())
+}
+
+fn file() -> Result<PriorsFile, CatalogError> {
+    let text = include_str!("../../../../catalog/priors.toml");
+    toml::from_str(text)
+        .map_err(|error: toml::de::Error| CatalogError { file: "priors.toml", reason: error.to_string() })
+}
 
 /// The part of the priors that predicts one kind of training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,8 +235,7 @@ mod tests {
 
     #[test]
     fn every_shipped_constant_has_a_source_and_moves_with_its_group() {
-        let text = include_str!("../../../../catalog/priors.toml");
-        let file: PriorsFile = toml::from_str(text).unwrap();
+        let file = file().unwrap();
         let priors = Priors::shipped().unwrap();
         for section in [&file.all_reduce, &file.one_gpu, &file.servers] {
             for (name, constant) in &section.constants {

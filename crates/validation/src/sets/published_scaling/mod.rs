@@ -9,9 +9,18 @@ mod predictions;
 mod scenario;
 
 use crate::{BoundCheck, ErrorBounds, Evidence, Measured, Options, Progress, Report, Set, ValidationError};
+use crate::priors::Observation;
+use data::Run;
 use predictions::{Bounds, Predictions, Summary};
+use rayon::prelude::*;
+use std::sync::Arc;
+use stepcast_core::scenario::Scenario;
 use stepcast_report::format::name;
 use stepcast_report::table::{Column, Table};
+use stepcast_study::predict::methods;
+
+/// Runs that are this much faster than linear are not fitted: their throughput alone is that of something else.
+const BEYOND_LINEAR: f64 = 1.15;
 
 const NAME: &str = "published-scaling";
 
@@ -43,6 +52,34 @@ impl Set for PublishedScaling {
         report.push(BoundCheck::table(&found.bounds));
         Ok(report)
     }
+}
+
+/// All-reduce runs that the priors are fitted to and judged by, and runs with parameter servers.
+pub(crate) fn observations() -> Result<(Vec<Observation>, Vec<Observation>), ValidationError> {
+    let runs = data::runs()?;
+    let observed: Vec<(bool, Observation)> =
+        runs.par_iter().map(|run| Ok((run.is_served(), observation(run)?))).collect::<Result<_, ValidationError>>()?;
+    let (served, reduced): (Vec<_>, Vec<_>) = observed.into_iter().partition(|(served, _)| *served);
+    let only = |runs: Vec<(bool, Observation)>| runs.into_iter().map(|(_, run)| run).collect();
+    Ok((only(reduced), only(served)))
+}
+
+fn observation(run: &Run) -> Result<Observation, ValidationError> {
+    let scenario = scenario::scenario(run)?;
+    let method = methods::choose(&scenario)?;
+    let samples = method.predict(&scenario)?.samples as f64;
+    let linear = run.single_throughput * f64::from(run.gpus / run.gpus_per_worker());
+    let source = run.family.split([' ', ',']).next().unwrap_or_default().to_owned();
+    Ok(Observation {
+        family: run.family.clone(),
+        source,
+        is_fitted: run.is_served() || (run.is_trusted() && run.throughput < BEYOND_LINEAR * linear),
+        measured: (samples / run.throughput).ln(),
+        predict: Box::new(move |priors| {
+            let moved = Scenario { priors: Arc::new(priors.clone()), ..scenario.clone() };
+            Ok(method.predict(&moved)?.iteration.get().ln())
+        }),
+    })
 }
 
 fn by_family(found: &Predictions) -> Table {

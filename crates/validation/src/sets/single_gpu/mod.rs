@@ -5,11 +5,13 @@ mod data;
 mod tables;
 
 use crate::coverage::Coverage;
+use crate::priors::Observation;
 use crate::{BoundCheck, Errors, Evidence, Options, Progress, Report, Set, ValidationError, bounds};
 use data::Run;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use stepcast_core::machine::catalog;
 use stepcast_core::model::zoo;
 use stepcast_core::prior::Priors;
@@ -216,6 +218,43 @@ fn predict() -> Result<SingleGpuPredictions, ValidationError> {
     })
 }
 
+/// The runs that the priors of one GPU are fitted to and judged by.
+pub(crate) fn observations() -> Result<Vec<Observation>, ValidationError> {
+    let mut works: BTreeMap<(String, Option<u64>), Arc<StepWork>> = BTreeMap::new();
+    let mut observations = Vec::new();
+    for run in data::runs()? {
+        let key = (run.model.clone(), run.sequence);
+        if !works.contains_key(&key) {
+            let model = zoo::build_for(&run.model, run.sequence);
+            let model = model.map_err(|error| ValidationError::Data(error.to_string()))?;
+            works.insert(key.clone(), Arc::new(StepWork::of(&model)));
+        }
+        let work = Arc::clone(&works[&key]);
+        let sheet = Sheet::of(&catalog::device(&run.device)?, run.precision);
+        let settings = settings(&run);
+        let measured: Seconds = SamplesPerSec::new(run.throughput).time_for(f64::from(run.batch));
+        observations.push(Observation {
+            family: run.family.clone(),
+            source: run.family.clone(),
+            is_fitted: true,
+            measured: measured.get().ln(),
+            predict: Box::new(move |priors| {
+                Ok(Reach::new(&sheet, settings, &priors.one_gpu).step(&work, run.batch).get().ln())
+            }),
+        });
+    }
+    Ok(observations)
+}
+
+fn settings(run: &Run) -> Settings {
+    Settings {
+        precision: run.precision,
+        optimiser: run.optimiser,
+        compiled: run.compiled,
+        channels_last: run.channels_last,
+    }
+}
+
 fn prediction(
     run: &Run,
     work: &StepWork,
@@ -223,12 +262,7 @@ fn prediction(
     quantile: f64,
 ) -> Result<RunPrediction, ValidationError> {
     let device = catalog::device(&run.device)?;
-    let settings = Settings {
-        precision: run.precision,
-        optimiser: run.optimiser,
-        compiled: run.compiled,
-        channels_last: run.channels_last,
-    };
+    let settings = settings(run);
     let sheet = Sheet::of(&device, run.precision);
     let step = |priors: &Priors| Reach::new(&sheet, settings, &priors.one_gpu).step(work, run.batch);
     let mut spread = priors.one_gpu_spread(step, run.real);

@@ -1,0 +1,228 @@
+//! Levenberg-Marquardt on the logarithms of constants, with soft-L1 residuals and normal priors.
+
+use super::Observation;
+use crate::ValidationError;
+use rayon::prelude::*;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use stepcast_core::prior::{Domain, Priors, constants};
+
+/// Step of the forward differences of the logarithms.
+const SHIFT: f64 = 0.02;
+/// Most iterations.
+const ITERATIONS: usize = 20;
+/// Relative fall of the objective below which the fit has converged.
+const CONVERGED: f64 = 1e-5;
+
+/// A fit of the constants of one domain.
+#[derive(Debug, Clone, Copy)]
+pub struct Refit {
+    /// The constants.
+    pub(super) domain: Domain,
+    /// Standard deviation of a run's logarithm at which residuals start to count linearly.
+    pub(super) spread: f64,
+    /// Number of runs as which a large family counts.
+    pub(super) most_of_family: f64,
+}
+
+/// A constant after a fit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FittedConstant {
+    /// Its name.
+    pub name: String,
+    /// Its value in the catalog.
+    pub shipped: f64,
+    /// Its fitted value.
+    pub value: f64,
+    /// Standard deviation of its logarithm.
+    pub fit_error: f64,
+    /// Its unit.
+    pub unit: String,
+}
+
+impl Refit {
+    /// The fitted constants, and priors with them.
+    pub(super) fn run(
+        &self,
+        observations: &[&Observation],
+    ) -> Result<(Vec<FittedConstant>, Priors), ValidationError> {
+        let shipped = Priors::shipped().map_err(|error| ValidationError::Data(error.to_string()))?;
+        let known = constants(self.domain).map_err(|error| ValidationError::Data(error.to_string()))?;
+        let runs: Vec<&Observation> = observations.iter().copied().filter(|run| run.is_fitted).collect();
+        let weights = self.weights(&runs);
+        let at = |shifts: &[f64]| {
+            let named = known.iter().zip(shifts);
+            named.fold(Priors::clone(&shipped), |priors, ((name, _), shift)| {
+                priors.with_moved(self.domain, name, *shift)
+            })
+        };
+        let residuals = |priors: &Priors| -> Result<Vec<f64>, ValidationError> {
+            runs.par_iter().map(|run| Ok((run.measured - (run.predict)(priors)?) / self.spread)).collect()
+        };
+        // Distance of each constant from its prior, in units of the prior's spread.
+        let from_prior = |shifts: &[f64]| -> Vec<f64> {
+            let each = known.iter().zip(shifts);
+            each.map(|((_, constant), shift)| {
+                ((constant.value / constant.prior.value).ln() + shift) / constant.prior.spread
+            })
+            .collect()
+        };
+        let objective = |residuals: &[f64], shifts: &[f64]| -> f64 {
+            let soft = residuals.iter().zip(&weights).map(|(r, w)| w * 2.0 * (r.hypot(1.0) - 1.0)).sum::<f64>();
+            soft + from_prior(shifts).iter().map(|z| z.powi(2)).sum::<f64>()
+        };
+        let size = known.len();
+        let mut shifts = vec![0.0; size];
+        let mut damping = 1e-3;
+        let mut now = residuals(&at(&shifts))?;
+        let mut best = objective(&now, &shifts);
+        let mut normal = vec![0.0; size * size];
+        for _ in 0..ITERATIONS {
+            let base = at(&shifts);
+            let columns: Vec<Vec<f64>> = known
+                .iter()
+                .map(|(name, _)| {
+                    let moved = residuals(&base.with_moved(self.domain, name, SHIFT))?;
+                    Ok(moved.iter().zip(&now).map(|(moved, now)| (moved - now) / SHIFT).collect())
+                })
+                .collect::<Result<_, ValidationError>>()?;
+            let weight: Vec<f64> = now.iter().zip(&weights).map(|(r, w)| w / r.hypot(1.0)).collect();
+            let distance = from_prior(&shifts);
+            normal = vec![0.0; size * size];
+            let mut slope = vec![0.0; size];
+            for i in 0..size {
+                for j in 0..=i {
+                    let sum: f64 = (0..now.len()).map(|k| weight[k] * columns[i][k] * columns[j][k]).sum();
+                    normal[i * size + j] = sum;
+                    normal[j * size + i] = sum;
+                }
+                slope[i] = (0..now.len()).map(|k| weight[k] * columns[i][k] * now[k]).sum();
+                let spread = known[i].1.prior.spread;
+                normal[i * size + i] += spread.powi(-2);
+                slope[i] += distance[i] / spread;
+            }
+            let mut improved = false;
+            while !improved && damping < 1e6 {
+                let mut damped = normal.clone();
+                for i in 0..size {
+                    damped[i * size + i] *= 1.0 + damping;
+                }
+                let Some(step) = solve(&damped, &slope) else {
+                    damping *= 10.0;
+                    continue;
+                };
+                let next: Vec<f64> = shifts.iter().zip(&step).map(|(shift, step)| shift - step).collect();
+                let there = residuals(&at(&next))?;
+                let value = objective(&there, &next);
+                if value < best {
+                    improved = true;
+                    damping *= 0.3;
+                    let fall = (best - value) / best;
+                    (shifts, now, best) = (next, there, value);
+                    if fall < CONVERGED {
+                        damping = f64::INFINITY;
+                    }
+                } else {
+                    damping *= 10.0;
+                }
+            }
+            if !improved || damping.is_infinite() {
+                break;
+            }
+        }
+        let fitted = known.iter().enumerate().map(|(index, (name, constant))| {
+            let mut unit = vec![0.0; size];
+            unit[index] = 1.0;
+            let variance = solve(&normal, &unit).map_or(f64::NAN, |column| column[index]);
+            FittedConstant {
+                name: name.clone(),
+                shipped: constant.value,
+                value: constant.value * shifts[index].exp(),
+                fit_error: variance.sqrt(),
+                unit: constant.unit.clone(),
+            }
+        });
+        Ok((fitted.collect(), at(&shifts)))
+    }
+
+    /// Weights of runs: a family counts as a limited number of them.
+    fn weights(&self, runs: &[&Observation]) -> Vec<f64> {
+        let mut count: BTreeMap<&str, f64> = BTreeMap::new();
+        for run in runs {
+            *count.entry(&run.family).or_default() += 1.0;
+        }
+        runs.iter().map(|run| (self.most_of_family / count[run.family.as_str()]).min(1.0)).collect()
+    }
+}
+
+/// Solves a symmetric, positive definite system by Cholesky's factorisation; none if it is not definite.
+fn solve(matrix: &[f64], right: &[f64]) -> Option<Vec<f64>> {
+    let size = right.len();
+    let mut factor = vec![0.0; size * size];
+    for i in 0..size {
+        for j in 0..=i {
+            let sum: f64 = (0..j).map(|k| factor[i * size + k] * factor[j * size + k]).sum();
+            let rest = matrix[i * size + j] - sum;
+            factor[i * size + j] = if i == j {
+                if rest <= 0.0 {
+                    return None;
+                }
+                rest.sqrt()
+            } else {
+                rest / factor[j * size + j]
+            };
+        }
+    }
+    let mut solution = right.to_vec();
+    for i in 0..size {
+        let sum: f64 = (0..i).map(|k| factor[i * size + k] * solution[k]).sum();
+        solution[i] = (solution[i] - sum) / factor[i * size + i];
+    }
+    for i in (0..size).rev() {
+        let sum: f64 = (i + 1..size).map(|k| factor[k * size + i] * solution[k]).sum();
+        solution[i] = (solution[i] - sum) / factor[i * size + i];
+    }
+    Some(solution)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn systems_are_solved() {
+        let matrix = [4.0, 2.0, 0.0, 2.0, 5.0, 1.0, 0.0, 1.0, 3.0];
+        let solution = solve(&matrix, &[2.0, 4.0, 7.0]).unwrap();
+        for row in 0..3 {
+            let product: f64 = (0..3).map(|k| matrix[row * 3 + k] * solution[k]).sum();
+            assert!((product - [2.0, 4.0, 7.0][row]).abs() < 1e-12);
+        }
+        assert_eq!(solve(&[1.0, 2.0, 2.0, 1.0], &[1.0, 1.0]), None);
+    }
+
+    /// Steps that two constants make are traced back to them.
+    #[test]
+    fn constants_are_found_again() {
+        let truth = |priors: &Priors, size: f64| (0.1 / priors.all_reduce.rdma + size * priors.all_reduce.hides).ln();
+        let shipped = Priors::shipped().unwrap();
+        let moved = shipped.with_moved(Domain::AllReduce, "rdma", 0.2).with_moved(Domain::AllReduce, "hides", -0.1);
+        let observations: Vec<Observation> = (1..200)
+            .map(|index| {
+                let size = f64::from(index) * 0.01;
+                Observation {
+                    family: format!("family {}", index % 10),
+                    source: "source".to_owned(),
+                    is_fitted: true,
+                    measured: truth(&moved, size),
+                    predict: Box::new(move |priors| Ok(truth(priors, size))),
+                }
+            })
+            .collect();
+        let refit = Refit { domain: Domain::AllReduce, spread: 0.01, most_of_family: 40.0 };
+        let (constants, priors) = refit.run(&observations.iter().collect::<Vec<_>>()).unwrap();
+        let found = |name: &str| constants.iter().find(|constant| constant.name == name).unwrap();
+        let rdma = found("rdma");
+        assert!((rdma.value / rdma.shipped).ln() > 0.19 && (rdma.value / rdma.shipped).ln() < 0.21, "{rdma:?}");
+        assert!((priors.all_reduce.hides / moved.all_reduce.hides - 1.0).abs() < 0.01);
+    }
+}

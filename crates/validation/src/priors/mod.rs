@@ -1,0 +1,120 @@
+//! Refits the priors of what machines reach to published runs, and judges them on sources that were left out.
+//!
+//! Robust least squares on the logarithm of the step, with the figures that were known before any run as priors
+//! (docs/priors.md): the sum over runs of w² ρ(ln(measured / predicted) / sd), ρ soft L1, plus the squared distance of
+//! each constant's logarithm from its prior in units of the prior's spread. A family counts as so many runs at most.
+
+mod fit;
+
+pub use fit::{FittedConstant, Refit};
+
+use crate::ValidationError;
+use crate::sets::{published_scaling, single_gpu};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use stepcast_core::prior::{Domain, Priors};
+
+/// Predicts the logarithm of a step by given priors.
+pub(crate) type LogStep = Box<dyn Fn(&Priors) -> Result<f64, ValidationError> + Send + Sync>;
+
+/// A published run as the fit sees it.
+pub(crate) struct Observation {
+    /// Source, cluster and network.
+    pub(crate) family: String,
+    /// Who published it.
+    pub(crate) source: String,
+    /// Whether constants are fitted to it; the others are only predicted.
+    pub(crate) is_fitted: bool,
+    /// Logarithm of the measured step in seconds.
+    pub(crate) measured: f64,
+    /// Its prediction.
+    pub(crate) predict: LogStep,
+}
+
+/// How well a family is predicted.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FamilyErrors {
+    /// Its name.
+    pub family: String,
+    /// Number of runs.
+    pub runs: usize,
+    /// Mean absolute logarithm of measured over predicted steps, with the shipped constants.
+    pub shipped: f64,
+    /// With the constants of the fit.
+    pub fitted: f64,
+    /// With constants fitted without the runs of its source.
+    pub left_out: Option<f64>,
+}
+
+/// The refit of one domain.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DomainRefit {
+    /// What was fitted.
+    pub of: &'static str,
+    /// The constants.
+    pub constants: Vec<FittedConstant>,
+    /// The errors.
+    pub families: Vec<FamilyErrors>,
+}
+
+impl DomainRefit {
+    /// Mean over families of an error.
+    pub fn mean(&self, of: impl Fn(&FamilyErrors) -> Option<f64>) -> Option<f64> {
+        let errors: Option<Vec<f64>> = self.families.iter().map(of).collect();
+        errors.map(|errors| errors.iter().sum::<f64>() / errors.len().max(1) as f64)
+    }
+}
+
+/// Refits all domains; `left_out` refits without each source in turn as well. `progress` hears of each fit.
+pub fn refit(left_out: bool, progress: &dyn Fn(&str)) -> Result<Vec<DomainRefit>, ValidationError> {
+    let (all_reduce, servers) = published_scaling::observations()?;
+    let domains = [
+        ("all-reduce", Refit { domain: Domain::AllReduce, spread: 0.12, most_of_family: 40.0 }, all_reduce),
+        ("servers", Refit { domain: Domain::Servers, spread: 0.12, most_of_family: 15.0 }, servers),
+        ("one-gpu", Refit { domain: Domain::OneGpu, spread: 0.25, most_of_family: 40.0 }, single_gpu::observations()?),
+    ];
+    domains
+        .into_iter()
+        .map(|(of, refit, observations)| one_domain(of, &refit, &observations, left_out, progress))
+        .collect()
+}
+
+fn one_domain(
+    of: &'static str,
+    refit: &Refit,
+    observations: &[Observation],
+    left_out: bool,
+    progress: &dyn Fn(&str),
+) -> Result<DomainRefit, ValidationError> {
+    let shipped = Priors::shipped().map_err(|error| ValidationError::Data(error.to_string()))?;
+    progress(of);
+    let everything: Vec<&Observation> = observations.iter().collect();
+    let (constants, fitted) = refit.run(&everything)?;
+    let mut errors: BTreeMap<&str, (usize, [f64; 3])> = BTreeMap::new();
+    let mut without: BTreeMap<&str, Priors> = BTreeMap::new();
+    if left_out {
+        let sources: std::collections::BTreeSet<&str> =
+            observations.iter().map(|run| run.source.as_str()).collect();
+        for source in sources {
+            progress(&format!("{of} without {source}"));
+            let others: Vec<&Observation> = observations.iter().filter(|run| run.source != source).collect();
+            without.insert(source, refit.run(&others)?.1);
+        }
+    }
+    for run in observations {
+        let error = |priors: &Priors| -> Result<f64, ValidationError> {
+            Ok((run.measured - (run.predict)(priors)?).abs())
+        };
+        let held = without.get(run.source.as_str()).map_or(Ok(0.0), &error)?;
+        let sums = errors.entry(run.family.as_str()).or_default();
+        sums.0 += 1;
+        for (sum, error) in sums.1.iter_mut().zip([error(&shipped)?, error(&fitted)?, held]) {
+            *sum += error;
+        }
+    }
+    let families = errors.into_iter().map(|(family, (runs, sums))| {
+        let [shipped, fitted, held] = sums.map(|sum| sum / runs as f64);
+        FamilyErrors { family: family.to_owned(), runs, shipped, fitted, left_out: left_out.then_some(held) }
+    });
+    Ok(DomainRefit { of, constants, families: families.collect() })
+}
