@@ -4,6 +4,7 @@ use crate::placement;
 use stepcast_core::machine::{Cluster, WorkerGroup};
 use stepcast_core::quantity::BitsPerSec;
 use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::Synchronisation;
 
 /// What a machine with workers of one group carries.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,8 +13,8 @@ pub struct Machine {
     pub workers: u32,
     /// Rate of all its ports, in one direction.
     pub rate: BitsPerSec,
-    /// Traffic through its ports for each of its workers, in exchanges of one worker with all servers: 1, unless servers
-    /// run on it too.
+    /// Traffic through its ports in one direction for each of its workers, in exchanges of one worker with all servers:
+    /// 1, unless servers run on it too.
     pub load: f64,
 }
 
@@ -38,7 +39,8 @@ impl Machine {
 
 /// Traffic per worker of a machine with so many of them. Without servers on it, each worker exchanges everything with
 /// the servers. Servers on it hold a share of the parameters, which its own workers reach without the network and all
-/// others through its ports.
+/// others through its ports: workers that wait for each other push at the same time, so that what its workers send and
+/// what its servers receive go in opposite directions; others push and pull at any time.
 fn load(scenario: &Scenario, workers: u32) -> f64 {
     let servers = scenario.cluster.servers;
     if !servers.colocated {
@@ -49,7 +51,11 @@ fn load(scenario: &Scenario, workers: u32) -> f64 {
     let on_machine = (f64::from(servers.count) / machines).ceil() / f64::from(servers.count);
     let fullest = placement::largest_share(&scenario.workload, servers) / scenario.workload.bytes();
     let share = on_machine.max(fullest).min(1.0);
-    1.0 - share + share * (all - own) / own
+    let (workers, servers) = (1.0 - share, share * (all - own) / own);
+    match scenario.strategy.synchronisation {
+        Synchronisation::Async | Synchronisation::Ssp(_) => workers + servers,
+        Synchronisation::Bsp | Synchronisation::LocalSgd(_) => workers.max(servers),
+    }
 }
 
 /// Rate of the port of a server.

@@ -162,7 +162,28 @@ impl Program {
             (Discipline::Rendezvous(_) | Discipline::Delay, _) => true,
             _ => *users < 2,
         };
-        self.meets() && !self.graph.has_subscribers() && self.lanes.iter().zip(&users).all(alike)
+        self.meets()
+            && !self.graph.has_subscribers()
+            && self.lanes.iter().zip(&users).all(alike)
+            && self.ports_are_alike()
+    }
+
+    /// Whether every port belongs to one worker, or is used by all of them in the same way.
+    fn ports_are_alike(&self) -> bool {
+        let mut uses: BTreeMap<u32, BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
+        for (worker, lanes) in self.lane_of.iter().enumerate() {
+            for (local, &lane) in lanes.iter().enumerate() {
+                let Station::Links(route) = self.lanes[lane as usize].station else { continue };
+                for &port in route.ports() {
+                    uses.entry(port).or_default().entry(worker).or_default().push(local);
+                }
+            }
+        }
+        uses.values().all(|by_worker| {
+            let mut lanes = by_worker.values();
+            let first = lanes.next();
+            by_worker.len() == 1 || by_worker.len() == self.workers() && lanes.all(|own| Some(own) == first)
+        })
     }
 
     /// Checks that all indices and amounts make sense.
