@@ -12,6 +12,7 @@ Examples:
   stepcast fit steps steps.jsonl.gz -o h200-steps.toml --gemm h200-gemm.toml
   stepcast fit efficiency steps.csv --device h200-sxm -o h200.toml   steps: model, batch, time_ms
   stepcast fit gemm gemm.csv -o gemm.toml --test other.csv   test on another file
+  stepcast fit priors --left-out                          what published runs tell, and how well it carries over
 
 A column `set` splits a file into measurements to fit (fit) and to test with (held).
 docs/fit.md describes the files.";
@@ -19,6 +20,20 @@ docs/fit.md describes the files.";
 /// What to fit.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Fit {
+    #[command(flatten)]
+    Artefact(FitArtefact),
+    /// What machines reach where nothing was measured: refits the constants of the catalog to published runs
+    #[command(after_help = EXAMPLES)]
+    Priors {
+        /// Also refit without each source in turn, and predict it: some minutes
+        #[arg(long)]
+        left_out: bool,
+    },
+}
+
+/// What to fit to measurements of one's own.
+#[derive(Debug, Subcommand)]
+pub(crate) enum FitArtefact {
     /// Times of matrix products
     #[command(after_help = EXAMPLES)]
     Gemm {

@@ -17,7 +17,7 @@ mod sweep;
 mod validate;
 
 pub(crate) use compare::Compare;
-pub(crate) use fit::{Fit, FitFiles};
+pub(crate) use fit::{Fit, FitArtefact, FitFiles};
 pub(crate) use fuse::Fuse;
 pub(crate) use import::Import;
 pub(crate) use map::Map;

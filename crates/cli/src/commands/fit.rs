@@ -2,20 +2,30 @@
 
 use super::json;
 use crate::Answer;
-use crate::args::{Fit, FitFiles};
+use crate::args::{Fit, FitArtefact, FitFiles};
 use crate::render::fit as text;
 use crate::render::screen::Screen;
+use crate::render::table;
 use indicatif::ProgressBar;
 use std::time::Duration;
 use stepcast_core::fault::Fault;
 use stepcast_study::fit::{efficiency, gemm, kernels, steps, today, transfer};
+use stepcast_validation::priors::refit;
 
 pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    let (Fit::Efficiency { files, .. }
-    | Fit::Gemm { files, .. }
-    | Fit::Kernels { files }
-    | Fit::Steps { files, .. }
-    | Fit::Transfer { files }) = what;
+    match what {
+        Fit::Artefact(what) => artefact(what, as_json, screen),
+        Fit::Priors { left_out } => priors(*left_out, as_json, screen),
+    }
+}
+
+/// Fits an artefact to measurements.
+fn artefact(what: &FitArtefact, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    let (FitArtefact::Efficiency { files, .. }
+    | FitArtefact::Gemm { files, .. }
+    | FitArtefact::Kernels { files }
+    | FitArtefact::Steps { files, .. }
+    | FitArtefact::Transfer { files }) = what;
     let FitFiles { data, output, test, force } = files;
     let written = output.display().to_string();
     if output.exists() && !force {
@@ -26,11 +36,11 @@ pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<
     progress.enable_steady_tick(Duration::from_millis(100));
     let (test, date) = (test.as_deref(), today());
     let fitted = match what {
-        Fit::Efficiency { device, .. } => efficiency::run(data, test, device, date),
-        Fit::Gemm { multiprocessors, .. } => gemm::run(data, test, *multiprocessors, date),
-        Fit::Kernels { .. } => kernels::run(data, test, date),
-        Fit::Steps { gemm, .. } => steps::run(data, test, gemm.as_deref(), date),
-        Fit::Transfer { .. } => transfer::run(data, test, date),
+        FitArtefact::Efficiency { device, .. } => efficiency::run(data, test, device, date),
+        FitArtefact::Gemm { multiprocessors, .. } => gemm::run(data, test, *multiprocessors, date),
+        FitArtefact::Kernels { .. } => kernels::run(data, test, date),
+        FitArtefact::Steps { gemm, .. } => steps::run(data, test, gemm.as_deref(), date),
+        FitArtefact::Transfer { .. } => transfer::run(data, test, date),
     };
     progress.finish_and_clear();
     let fitted = fitted?;
@@ -41,4 +51,17 @@ pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<
         return json(&fitted.summary(Some(&written)));
     }
     Ok(text::render(&fitted, &written, screen).into())
+}
+
+/// Refits the priors to the published runs that come with the program.
+fn priors(left_out: bool, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    let spinner = ProgressBar::new_spinner();
+    spinner.enable_steady_tick(Duration::from_millis(100));
+    let refits = refit(left_out, &|what| spinner.set_message(format!("fitting {what}")))?;
+    spinner.finish_and_clear();
+    if as_json {
+        return json(&refits);
+    }
+    let tables = refits.iter().flat_map(stepcast_validation::priors::tables);
+    Ok(tables.map(|table| table::section(&table, screen)).collect::<Vec<_>>().join("\n").into())
 }

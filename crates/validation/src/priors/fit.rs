@@ -68,7 +68,8 @@ impl Refit {
             .collect()
         };
         let objective = |residuals: &[f64], shifts: &[f64]| -> f64 {
-            let soft = residuals.iter().zip(&weights).map(|(r, w)| w * 2.0 * (r.hypot(1.0) - 1.0)).sum::<f64>();
+            let soft =
+                residuals.iter().zip(&weights).map(|(r, w)| w * 2.0 * (r.hypot(1.0) - 1.0)).sum::<f64>();
             soft + from_prior(shifts).iter().map(|z| z.powi(2)).sum::<f64>()
         };
         let size = known.len();
@@ -203,9 +204,11 @@ mod tests {
     /// Steps that two constants make are traced back to them.
     #[test]
     fn constants_are_found_again() {
-        let truth = |priors: &Priors, size: f64| (0.1 / priors.all_reduce.rdma + size * priors.all_reduce.hides).ln();
+        let truth =
+            |priors: &Priors, size: f64| (0.1 / priors.all_reduce.rdma + size * priors.all_reduce.hides).ln();
         let shipped = Priors::shipped().unwrap();
-        let moved = shipped.with_moved(Domain::AllReduce, "rdma", 0.2).with_moved(Domain::AllReduce, "hides", -0.1);
+        let moved =
+            shipped.with_moved(Domain::AllReduce, "rdma", 0.2).with_moved(Domain::AllReduce, "hides", -0.1);
         let observations: Vec<Observation> = (1..200)
             .map(|index| {
                 let size = f64::from(index) * 0.01;
@@ -222,7 +225,10 @@ mod tests {
         let (constants, priors) = refit.run(&observations.iter().collect::<Vec<_>>()).unwrap();
         let found = |name: &str| constants.iter().find(|constant| constant.name == name).unwrap();
         let rdma = found("rdma");
-        assert!((rdma.value / rdma.shipped).ln() > 0.19 && (rdma.value / rdma.shipped).ln() < 0.21, "{rdma:?}");
+        assert!(
+            (rdma.value / rdma.shipped).ln() > 0.19 && (rdma.value / rdma.shipped).ln() < 0.21,
+            "{rdma:?}"
+        );
         assert!((priors.all_reduce.hides / moved.all_reduce.hides - 1.0).abs() < 0.01);
     }
 }

@@ -5,8 +5,10 @@
 //! each constant's logarithm from its prior in units of the prior's spread. A family counts as so many runs at most.
 
 mod fit;
+mod tables;
 
 pub use fit::{FittedConstant, Refit};
+pub use tables::tables;
 
 use crate::ValidationError;
 use crate::sets::{published_scaling, single_gpu};
@@ -71,7 +73,11 @@ pub fn refit(left_out: bool, progress: &dyn Fn(&str)) -> Result<Vec<DomainRefit>
     let domains = [
         ("all-reduce", Refit { domain: Domain::AllReduce, spread: 0.12, most_of_family: 40.0 }, all_reduce),
         ("servers", Refit { domain: Domain::Servers, spread: 0.12, most_of_family: 15.0 }, servers),
-        ("one-gpu", Refit { domain: Domain::OneGpu, spread: 0.25, most_of_family: 40.0 }, single_gpu::observations()?),
+        (
+            "one-gpu",
+            Refit { domain: Domain::OneGpu, spread: 0.25, most_of_family: 40.0 },
+            single_gpu::observations()?,
+        ),
     ];
     domains
         .into_iter()

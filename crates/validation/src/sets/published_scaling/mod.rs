@@ -8,8 +8,8 @@ mod data;
 mod predictions;
 mod scenario;
 
-use crate::{BoundCheck, ErrorBounds, Evidence, Measured, Options, Progress, Report, Set, ValidationError};
 use crate::priors::Observation;
+use crate::{BoundCheck, ErrorBounds, Evidence, Measured, Options, Progress, Report, Set, ValidationError};
 use data::Run;
 use predictions::{Bounds, Predictions, Summary};
 use rayon::prelude::*;
@@ -57,8 +57,10 @@ impl Set for PublishedScaling {
 /// All-reduce runs that the priors are fitted to and judged by, and runs with parameter servers.
 pub(crate) fn observations() -> Result<(Vec<Observation>, Vec<Observation>), ValidationError> {
     let runs = data::runs()?;
-    let observed: Vec<(bool, Observation)> =
-        runs.par_iter().map(|run| Ok((run.is_served(), observation(run)?))).collect::<Result<_, ValidationError>>()?;
+    let observed: Vec<(bool, Observation)> = runs
+        .par_iter()
+        .map(|run| Ok((run.is_served(), observation(run)?)))
+        .collect::<Result<_, ValidationError>>()?;
     let (served, reduced): (Vec<_>, Vec<_>) = observed.into_iter().partition(|(served, _)| *served);
     let only = |runs: Vec<(bool, Observation)>| runs.into_iter().map(|(_, run)| run).collect();
     Ok((only(reduced), only(served)))
