@@ -90,7 +90,7 @@ fn workers(scenario: &Scenario) -> Vec<Worker> {
             DeviceKind::Gpu => operations.until_first_push(batch, workload.tensors) / rate,
         };
         let host_to_device = match scenario.zeng2023.host_copy {
-            true => compute::host_to_device(scenario, index),
+            true => compute::copy_of_batch(scenario, index),
             false => Seconds::ZERO,
         };
         let fixed = network.latency + network.startup;
