@@ -123,7 +123,8 @@ fn calibration(scenario: &Scenario, index: usize, prior: Option<&Model>) -> Opti
 fn fitted(scenario: &Scenario, index: usize) -> Option<(&Model, StepLayers)> {
     let model = scenario.workload.graph.as_deref()?;
     let fitted = scenario.cluster.groups[index].device.steps()?;
-    let times = fitted.layers(model, scenario.strategy.precision, scenario.batch(index))?;
+    let precision = fitted.measured(scenario.strategy.precision)?;
+    let times = fitted.layers(model, precision, scenario.batch(index))?;
     Some((model, times))
 }
 
@@ -234,7 +235,9 @@ pub fn assumptions(scenario: &Scenario) -> Vec<Warning> {
 /// Warning if a batch lies outside the range in the fit of a device's steps.
 fn stretched(scenario: &Scenario, index: usize) -> Option<Warning> {
     let group = &scenario.cluster.groups[index];
-    let [least, most] = group.device.steps()?.precision.get(&scenario.strategy.precision)?.batches;
+    let fitted = group.device.steps()?;
+    let precision = fitted.measured(scenario.strategy.precision)?;
+    let [least, most] = fitted.precision.get(&precision)?.batches;
     let batch = scenario.batch(index);
     (!(least..=most).contains(&batch)).then(|| Warning {
         code: EXTRAPOLATED,

@@ -185,6 +185,10 @@ pub struct Prediction {
     pub speedup: f64,
     /// Throughput relative to the sum of all workers' throughputs alone.
     pub scaling_factor: f64,
+    /// Mean number of updates by other workers between a worker's pull and its own update, where workers do not wait for
+    /// each other and no simulation tells more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staleness: Option<f64>,
     /// Breakdown of the iteration time; the parts add up to it.
     pub breakdown: Vec<Part>,
     /// The resource that limits the step.
@@ -234,6 +238,7 @@ impl Prediction {
             throughput,
             speedup: throughput.get() / fastest,
             scaling_factor: throughput.get() / together,
+            staleness: None,
             breakdown,
             bottleneck,
             groups,

@@ -73,7 +73,11 @@ impl Method for Layerwise {
         let groups = workers.iter().enumerate().map(report).collect();
         let mut warnings = compute::assumptions(scenario);
         warnings.extend(servers::assumption(scenario));
-        Ok(step::prediction(self.name(), scenario, &round, groups, warnings))
+        let prediction = step::prediction(self.name(), scenario, &round, groups, warnings);
+        // While a worker goes through a cycle of its own, every other worker goes through one.
+        let others = scenario.cluster.workers().saturating_sub(1) as f64;
+        let is_async = scenario.strategy.synchronisation == Synchronisation::Async;
+        Ok(Prediction { staleness: is_async.then_some(others), ..prediction })
     }
 }
 
@@ -97,17 +101,22 @@ impl Worker {
         let layers = &scenario.workload.layers;
         let forward: Seconds = layers.iter().map(|layer| speed.forward(layer)).sum();
         let mut now = forward;
-        let ready = layers.iter().rev().map(|layer| {
-            now += speed.backward(layer);
-            now
-        });
+        let ready: Vec<Seconds> = layers
+            .iter()
+            .rev()
+            .map(|layer| {
+                now += speed.backward(layer);
+                now
+            })
+            .collect();
+        let copying = compute::host_to_device(scenario, index);
         Self {
             forward,
             machine: Machine::of(scenario, index),
             group: index,
             count: scenario.cluster.groups[index].count,
-            ready: ready.collect(),
-            host_to_device: compute::host_to_device(scenario, index),
+            ready,
+            host_to_device: copying + compute::input_wait(scenario, index, copying + now),
         }
     }
 

@@ -141,6 +141,7 @@ fn prediction(scenario: &Scenario, run: &Run<'_>, step: &Step) -> Prediction {
         speedup: alone / step.time.get(),
         scaling_factor: alone / step.time.get() / workers as f64,
         bottleneck: if compute >= of_links { Bottleneck::Compute } else { Bottleneck::WorkerLink },
+        staleness: None,
         breakdown,
         groups: groups.collect(),
         warnings,

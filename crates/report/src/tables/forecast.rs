@@ -54,6 +54,9 @@ pub fn figures(scenario: &Scenario, forecast: &Forecast) -> Table {
         percent(prediction.scaling_factor),
         "of the throughput without communication",
     );
+    if let Some(staleness) = prediction.staleness {
+        table.figure("staleness", ratio(staleness), "updates by others between a pull and the update");
+    }
     if let (Some(training), Some(data)) = (&forecast.training, scenario.data) {
         table.figure("epoch", duration(training.epoch), several(data.samples, "sample"));
         if data.epochs > 1 {

@@ -150,7 +150,7 @@ def test_methods_stand_side_by_side(page):
 
 
 def test_the_engine_shows_progress_and_can_be_cancelled(page):
-    page.select_option("#example", "async")
+    page.select_option("#example", "stale-synchronous")
     page.wait_for_selector("#progress:visible", timeout=30_000)
     page.wait_for_function("() => document.querySelector('#progress-text').textContent.includes('samples/s')", timeout=60_000)
     page.click("#cancel")

@@ -136,6 +136,13 @@ impl StepModel {
         Ok(())
     }
 
+    /// The measured number format that serves `precision`; steps in 16 bits are measured with automatic casting, so that
+    /// they serve mixed precision.
+    pub fn measured(&self, precision: Precision) -> Option<Precision> {
+        let formats = [precision, precision.of_products()];
+        formats.into_iter().find(|format| self.precision.contains_key(format))
+    }
+
     /// Times of a step; none if the precision was not measured.
     ///
     /// No time decreases as the batch grows. The queue alone ensures this for the forward pass and the whole step;

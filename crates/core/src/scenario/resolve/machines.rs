@@ -77,7 +77,7 @@ pub(super) fn fits(device: &Device, precision: Precision) -> Result<(), Fault> {
     let wrong = |reason: String, remedy: &str| Err(Fault::new(reason, remedy));
     let Some(FittedDevice { model, .. }) = &device.fitted else { return Ok(()) };
     let known = match model {
-        FittedModel::Steps(model) => model.precision.contains_key(&precision),
+        FittedModel::Steps(model) => model.measured(precision).is_some(),
         FittedModel::Efficiency(model) => model.precision.contains_key(&precision),
     };
     if !known {
