@@ -7,6 +7,7 @@
 use crate::artefact::{self, FitErrors, Provenance};
 use crate::{FitError, Quality, nnls};
 use std::collections::BTreeMap;
+use stepcast_core::compute::ASSUMED_MEMORY_EFFICIENCY;
 use stepcast_core::fitted::artefact::Kind;
 use stepcast_core::fitted::efficiency::EfficiencyModel;
 use stepcast_core::quantity::Seconds;
@@ -25,6 +26,9 @@ const MEANING: [(&str, &str); 6] = [
 ];
 /// Names of the two figures, in the order of the columns of a fit.
 pub const COEFFICIENTS: [&str; 2] = ["compute", "memory"];
+
+/// Least share of a measured step that is computing, where the work on weights seems to take all of it.
+const LEAST_COMPUTING: f64 = 0.05;
 
 /// A measured step, and what its parts would take at the full rates.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,8 +53,27 @@ pub struct TwoShares {
 }
 
 impl TwoShares {
-    /// Fits both.
+    /// Fits both. Steps that do not tell them apart, such as a single one, give the share of the peak rate; that of the
+    /// memory rate is then assumed.
     pub fn fit(steps: &[StepWork]) -> Result<Self, FitError> {
+        match Self::fit_both(steps) {
+            Err(FitError::TooFew { .. } | FitError::Collinear { .. }) if !steps.is_empty() => {
+                Self::with_memory(steps, ASSUMED_MEMORY_EFFICIENCY)
+            }
+            fitted => fitted,
+        }
+    }
+
+    /// The share of the peak rate that fits best if the share of the memory rate is `memory`.
+    fn with_memory(steps: &[StepWork], memory: f64) -> Result<Self, FitError> {
+        let left = |step: &StepWork| {
+            let rest = step.measured - step.fixed - step.memory / memory;
+            (step.compute, rest.max(step.measured * LEAST_COMPUTING))
+        };
+        Ok(Self { compute: one_share(&steps.iter().map(left).collect::<Vec<_>>())?, memory })
+    }
+
+    fn fit_both(steps: &[StepWork]) -> Result<Self, FitError> {
         let row = |step: &StepWork| vec![step.compute / step.measured, step.memory / step.measured];
         let rows: Vec<Vec<f64>> = steps.iter().map(row).collect();
         // What weights take beyond the full rate is never negative.
@@ -126,8 +149,12 @@ mod tests {
     }
 
     #[test]
-    fn one_kind_of_step_tells_no_two_shares() {
-        let same = vec![steps(0.6, 0.25)[0]; 4];
-        assert!(matches!(TwoShares::fit(&same), Err(FitError::Collinear { .. })));
+    fn one_kind_of_step_tells_the_share_of_the_peak_rate() {
+        for same in [vec![steps(0.6, 0.5)[0]; 4], vec![steps(0.6, 0.5)[0]]] {
+            let found = TwoShares::fit(&same).unwrap();
+            assert!((found.compute - 0.6).abs() < 1e-9, "{found:?}");
+            assert!((found.memory - ASSUMED_MEMORY_EFFICIENCY).abs() < 1e-12);
+        }
+        assert!(TwoShares::fit(&[]).is_err());
     }
 }

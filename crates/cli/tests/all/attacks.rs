@@ -40,7 +40,8 @@ fn keys_of_thousands_of_parts_are_refused() {
 #[test]
 fn a_fast_port_of_the_server_is_not_ignored() {
     let scenario = "[model]\nzoo = \"vgg16\"\n[[cluster.workers]]\ncount = 8\nefficiency = 0.5\n\
-                    [cluster.network]\nbandwidth = \"10 Gbit/s\"\n[cluster.servers]\nbandwidth = \"100 Gbit/s\"\n";
+                    [cluster.network]\nbandwidth = \"10 Gbit/s\"\ntransport = \"ideal\"\n\
+                    [cluster.servers]\nbandwidth = \"100 Gbit/s\"\n";
     let output = stepcast(&["predict", "-", "--json"]).write_stdin(scenario).output().unwrap();
     let forecast: Value = serde_json::from_slice(&output.stdout).unwrap();
     let parts = forecast["prediction"]["breakdown"].as_array().unwrap();

@@ -219,6 +219,7 @@ mod tests {
     fn compare(synchronisation: &str) -> Comparison {
         let text = format!(
             "[model]\nzoo = \"alexnet\"\n[strategy]\nsynchronisation = \"{synchronisation}\"\n\
+             [cluster.servers]\nsoftware = \"none\"\n\
              [methods.simulate]\nruns = 2\nsteps = 20\nwarm-up = 2\n"
         );
         Comparison::new(&Document::new("test", text).scenario(&[]).unwrap())

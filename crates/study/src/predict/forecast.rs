@@ -74,7 +74,7 @@ impl Forecast {
         prediction.warnings.extend(memory_warnings(scenario));
         let intervals = Intervals::new(scenario, method);
         let interval =
-            intervals.interval(scenario, &prediction, &Scenario::clone)?.map(|(interval, warnings)| {
+            intervals.interval(scenario, &prediction, &Scenario::clone, true)?.map(|(interval, warnings)| {
                 prediction.warnings.extend(warnings);
                 interval
             });

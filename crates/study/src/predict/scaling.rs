@@ -58,7 +58,7 @@ pub(crate) fn scaling(
                 predicted => predicted?,
             },
         };
-        let interval = intervals.interval(&asked, &prediction, &resized)?;
+        let interval = intervals.interval(&asked, &prediction, &resized, false)?;
         Ok(Some(ScalingPoint {
             workers,
             iteration: prediction.iteration,

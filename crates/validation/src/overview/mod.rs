@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn all_bounds_are_kept_and_the_committed_errors_are_what_is_found() {
         let overview = run(&folder(), &|_, _| ()).unwrap();
-        assert_eq!(overview.rows.len(), 12);
+        assert_eq!(overview.rows.len(), 13);
         assert!(overview.holds() && overview.covers() == Some(true), "{overview:#?}");
         let committed = committed();
         assert_eq!(

@@ -279,7 +279,9 @@ mod tests {
         let one = format!("{MODEL}[[cluster.workers]]\ncount = 1\n");
         assert_eq!(agreed(&one, &axes), ["layerwise", "liu2022"]);
         // Too many workers to simulate are left to a rough method.
-        let text = format!("{MODEL}[strategy]\nsynchronisation = \"async\"\n");
+        let text = format!(
+            "{MODEL}[strategy]\nsynchronisation = \"async\"\n[cluster.servers]\nsoftware = \"none\"\n"
+        );
         assert_eq!(agreed(&text, &["cluster.workers.count=1..20000"]), ["simulate", "cynthia2019"]);
         assert_eq!(agreed(&text, &["cluster.workers.count=17000..20000"]), ["cynthia2019"]);
     }

@@ -259,7 +259,9 @@ mod tests {
     /// Where the link is slow, the path runs over it; where it is fast, over the worker.
     #[test]
     fn the_path_follows_the_bottleneck() {
-        let text = |rate: &str| format!("model.zoo = \"vgg16\"\n[cluster.network]\nbandwidth = \"{rate}\"");
+        let text = |rate: &str| {
+            format!("model.zoo = \"vgg16\"\n[cluster.network]\nbandwidth = \"{rate}\"\ntransport = \"ideal\"")
+        };
         let slow = path(&text("100 Mbit/s"));
         assert!(slow.resources[0].name.contains("link"), "{slow:#?}");
         // The layer with three quarters of the parameters.

@@ -69,11 +69,13 @@ pub(super) struct Assumed {
     pub(super) runs: usize,
 }
 
-/// The error that assumed figures cause in the prediction of `scenario`; none if all that matters is known.
+/// The error that assumed figures cause in the prediction of `scenario`; none if all that matters is known. Only
+/// `explained` errors name the figures.
 pub(super) fn assumed(
     scenario: &Scenario,
     method: &dyn Method,
     prediction: &Prediction,
+    explained: bool,
 ) -> Result<Option<Assumed>, Fault> {
     let Some(twin) = closed_form(scenario, method) else { return Ok(None) };
     let slopes = slopes(scenario, twin)?;
@@ -132,8 +134,8 @@ pub(super) fn assumed(
     let mut by_assumption = Vec::new();
     for cause in causes.iter().filter(|cause| cause.effect().abs() > NOTICED) {
         let figures = match cause {
-            Cause::Group(index, _) => figures(scenario, *index, &step)?,
-            Cause::Unexplained(..) => Vec::new(),
+            Cause::Group(index, _) if explained => figures(scenario, *index, &step)?,
+            Cause::Group(..) | Cause::Unexplained(..) => Vec::new(),
         };
         let name = match cause {
             Cause::Group(index, _) => scenario.priors.groups[*index].name.clone(),
@@ -195,8 +197,17 @@ pub(in crate::predict) fn closed_form<'a>(
 
 /// Change of the logarithm of a step with the logarithm of each group of priors.
 pub(in crate::predict) fn slopes(scenario: &Scenario, method: &dyn Method) -> Result<Vec<f64>, Fault> {
-    let groups = 0..scenario.priors.groups.len();
-    groups.map(|group| slope(method, &|shift| moved(scenario, group, shift))).collect()
+    let unused = match scenario.strategy.architecture {
+        Architecture::AllReduce => [Some(Domain::Servers), None],
+        Architecture::ParameterServer => [Some(Domain::AllReduce), None],
+        Architecture::StandAlone => [Some(Domain::AllReduce), Some(Domain::Servers)],
+    };
+    let groups = scenario.priors.groups.iter().enumerate();
+    let slope = |(index, group): (usize, &Group)| match unused.contains(&Some(group.domain)) {
+        true => Ok(0.0),
+        false => slope(method, &|shift| moved(scenario, index, shift)),
+    };
+    groups.map(slope).collect()
 }
 
 /// Central difference of the logarithm of the step of `changed` scenarios.

@@ -79,17 +79,19 @@ impl<'a> Intervals<'a> {
         Self { method, varied: inputs::varied(scenario), table: committed() }
     }
 
-    /// The interval of the prediction of `asked`, which is the scenario after `change`, and its warnings.
+    /// The interval of the prediction of `asked`, which is the scenario after `change`, and its warnings; `explained` if
+    /// it names every assumed figure.
     pub(crate) fn interval(
         &self,
         asked: &Scenario,
         prediction: &Prediction,
         change: &dyn Fn(&Scenario) -> Scenario,
+        explained: bool,
     ) -> Result<Option<(Interval, Vec<Warning>)>, Fault> {
         let regime = Regime::of(asked, prediction.scaling_factor);
         let method = validated_as(asked, prediction.method);
         let Some(pool) = Pool::of(&self.table, method, regime, |_| true) else { return Ok(None) };
-        let assumed = assumed::assumed(asked, self.method, prediction)?;
+        let assumed = assumed::assumed(asked, self.method, prediction, explained)?;
         let mut by_input = inputs::effects(&self.varied, self.method, prediction, change)?;
         if assumed.as_ref().is_some_and(|assumed| assumed.of_devices) {
             by_input.retain(|effect| effect.key != inputs::ASSUMED_SHARE);
@@ -131,7 +133,7 @@ pub fn of(
     method: &dyn Method,
     prediction: &Prediction,
 ) -> Result<Option<Interval>, Fault> {
-    let found = Intervals::new(scenario, method).interval(scenario, prediction, &Scenario::clone)?;
+    let found = Intervals::new(scenario, method).interval(scenario, prediction, &Scenario::clone, false)?;
     Ok(found.map(|(interval, _)| interval))
 }
 

@@ -88,7 +88,10 @@ fn scenario(overrides: &[&str]) -> Scenario {
 fn interval(scenario: &Scenario) -> (Interval, Vec<Warning>) {
     let method = crate::predict::methods::find("layerwise").unwrap();
     let prediction = method.predict(scenario).unwrap();
-    Intervals::new(scenario, method).interval(scenario, &prediction, &Scenario::clone).unwrap().unwrap()
+    Intervals::new(scenario, method)
+        .interval(scenario, &prediction, &Scenario::clone, false)
+        .unwrap()
+        .unwrap()
 }
 
 #[test]
@@ -131,7 +134,8 @@ fn intervals_narrow_with_what_is_known() {
         let scenario = Document::new("test", text).scenario(&[]).unwrap();
         let prediction = Liu2022.predict(&scenario).unwrap();
         let intervals = Intervals::new(&scenario, &Liu2022);
-        let (interval, _) = intervals.interval(&scenario, &prediction, &Scenario::clone).unwrap().unwrap();
+        let (interval, _) =
+            intervals.interval(&scenario, &prediction, &Scenario::clone, false).unwrap().unwrap();
         assert!(!interval.by_assumption.is_empty());
         let shares: f64 = interval.by_assumption.iter().map(|assumption| assumption.share).sum();
         assert!(shares < 1.0 + 1e-9 && shares > 0.9, "{shares}");
@@ -150,7 +154,8 @@ fn intervals_narrow_with_what_is_known() {
 
 #[test]
 fn what_lies_beyond_the_validated_range_is_told_with_its_side() {
-    let (_, warnings) = interval(&scenario(&["cluster.workers.0.count=4096"]));
+    let ideal = "cluster.network={ base = \"10gbe\", transport = \"ideal\" }";
+    let (_, warnings) = interval(&scenario(&["cluster.workers.0.count=4096", ideal]));
     let told = |word: &str| warnings.iter().any(|warning| warning.message.contains(word));
     assert!(told("4096 workers are more than"), "{warnings:?}");
 }

@@ -6,7 +6,7 @@ use crate::{Options, Progress, Report, Set, ValidationError};
 use serde::Deserialize;
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_core::keys::NameOr;
-use stepcast_core::machine::{ServersSection, WorkersSection};
+use stepcast_core::machine::{ServerSoftware, ServersSection, WorkersSection};
 use stepcast_core::method::Method;
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::{ClusterSection, ModelSection, Scenario, ScenarioFile};
@@ -68,7 +68,11 @@ fn scenario(row: &Published, architecture: Architecture, speed: f64) -> Result<S
         cluster: ClusterSection {
             workers: Some(vec![workers]),
             network: Some(NameOr::Name("10gbe".to_owned())),
-            servers: Some(ServersSection { count: Some(row.servers), ..ServersSection::default() }),
+            servers: Some(ServersSection {
+                count: Some(row.servers),
+                software: Some(ServerSoftware::None),
+                ..ServersSection::default()
+            }),
             ..ClusterSection::default()
         },
         strategy: StrategySection {

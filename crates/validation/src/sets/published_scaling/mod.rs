@@ -8,10 +8,11 @@ mod data;
 mod predictions;
 mod scenario;
 
+use crate::coverage::Coverage;
 use crate::priors::Observation;
-use crate::{BoundCheck, ErrorBounds, Evidence, Measured, Options, Progress, Report, Set, ValidationError};
+use crate::{BoundCheck, Errors, Evidence, Options, Progress, Report, Set, ValidationError};
 use data::Run;
-use predictions::{Bounds, Predictions, Summary};
+use predictions::{Bounds, Predicted, Predictions, Summary};
 use rayon::prelude::*;
 use std::sync::Arc;
 use stepcast_core::scenario::Scenario;
@@ -39,12 +40,11 @@ impl Set for PublishedScaling {
     fn run(&self, _: &Options<'_>, progress: &Progress<'_>) -> Result<Report, ValidationError> {
         let bounds: Bounds = crate::bounds::of(NAME)?;
         let found = predictions::predict(&bounds, progress)?;
-        let evidence = Evidence::Measured(Measured {
-            cases: found.runs.iter().map(|run| run.case.clone()).collect(),
-            other_cases: Vec::new(),
-            bounds: ErrorBounds { mean: bounds.mean, worst: bounds.worst },
-            bounded_by_group: true,
-        });
+        let evidence = Evidence::Assumed {
+            errors: Errors::of("predicted", found.runs.iter().map(Predicted::ratio)),
+            coverage: Coverage { cases: found.runs.len(), inside: found.inside(), ..Coverage::default() },
+            bound: bounds.to_string(),
+        };
         let mut report = Report::new(NAME, found.holds(), ABOUT, evidence, &found)?;
         report.verdict = BoundCheck::verdict(&found.bounds);
         report.push(by_family(&found));

@@ -1,6 +1,5 @@
 //! Predictions of all runs, and their errors by family.
 
-use super::NAME;
 use super::data::{self, Place, Run};
 use super::scenario::scenario;
 use crate::{BoundCheck, CoverageBound, Progress, ValidationError};
@@ -9,22 +8,26 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use stepcast_core::quantity::SamplesPerSec;
-use stepcast_study::predict::interval::{self, Case, Regime};
+use stepcast_study::predict::interval;
 use stepcast_study::predict::methods;
 
 /// Bounds of the set.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Bounds {
-    /// Largest mean error of a run, and of any run, in percent.
-    pub(super) mean: f64,
-    pub(super) worst: f64,
     /// Largest mean over families of their mean errors, in percent.
     one_machine: f64,
     several_machines: f64,
     servers: f64,
     /// Share of the measured values that lie in the intervals, of all runs.
     coverage: CoverageBound,
+}
+
+impl std::fmt::Display for Bounds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { one_machine, several_machines, servers, .. } = self;
+        write!(f, "mean over families at most {one_machine}, {several_machines} and {servers} %")
+    }
 }
 
 /// One run and its prediction.
@@ -39,8 +42,6 @@ pub(super) struct Predicted {
     predicted: f64,
     /// Ends of the 90 % interval.
     interval: Option<[f64; 2]>,
-    #[serde(skip)]
-    pub(super) case: Case,
 }
 
 impl Predicted {
@@ -49,18 +50,6 @@ impl Predicted {
         let method = methods::choose(&scenario)?;
         let prediction = method.predict(&scenario)?;
         let interval = interval::of(&scenario, method, &prediction)?;
-        let case = Case {
-            set: NAME,
-            group: run.family.clone(),
-            method: prediction.method.to_owned(),
-            regime: Regime::of(&scenario, prediction.scaling_factor),
-            workers: u32::try_from(scenario.cluster.workers()).unwrap_or(u32::MAX),
-            bandwidth: Some(scenario.cluster.network.bandwidth),
-            parameters: Some(scenario.workload.parameters),
-            predicted: prediction.throughput,
-            measured: SamplesPerSec::new(run.throughput),
-            run_spread: 0.0,
-        };
         Ok(Self {
             id: run.id.clone(),
             family: run.family.clone(),
@@ -69,13 +58,17 @@ impl Predicted {
             measured: run.throughput,
             predicted: prediction.throughput.get(),
             interval: interval.map(|interval| interval.throughput_samples_per_s.map(SamplesPerSec::get)),
-            case,
         })
+    }
+
+    /// Predicted throughput as a share of the measured one.
+    pub(super) fn ratio(&self) -> f64 {
+        self.predicted / self.measured
     }
 
     /// Error of the throughput, as a share of the measured one.
     fn error(&self) -> f64 {
-        (self.predicted / self.measured - 1.0).abs()
+        (self.ratio() - 1.0).abs()
     }
 
     fn is_inside(&self) -> Option<bool> {
@@ -146,6 +139,11 @@ pub(super) struct Predictions {
 }
 
 impl Predictions {
+    /// Runs whose measured value lies in the 90 % interval.
+    pub(super) fn inside(&self) -> usize {
+        self.runs.iter().filter(|run| run.is_inside() == Some(true)).count()
+    }
+
     /// Whether every bound is kept.
     pub(super) fn holds(&self) -> bool {
         self.bounds.iter().all(|bound| bound.holds)
