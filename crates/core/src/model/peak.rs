@@ -205,7 +205,10 @@ mod tests {
         };
         let worst = errors.iter().map(|(_, error)| *error).fold(0.0, f64::max);
         let [all, mixed] = [mean(&|_| true), mean(&|mixed| mixed)];
-        assert!(all < 0.065 && mixed < 0.03 && worst < 0.36, "mean {all:.3}, mixed {mixed:.3}, worst {worst:.3}");
+        assert!(
+            all < 0.065 && mixed < 0.03 && worst < 0.36,
+            "mean {all:.3}, mixed {mixed:.3}, worst {worst:.3}"
+        );
     }
 
     #[test]

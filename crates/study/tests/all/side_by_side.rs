@@ -75,7 +75,7 @@ const STRATEGIES: &[Strategy] = &[
         &[SERVERS, BSP, "cluster.servers.count=4", "cluster.servers.placement=even"],
         WholeTensors,
     ),
-    ("gRPC servers, bsp", "layerwise", &[SERVERS, BSP, GRPC], Served),
+    ("gRPC servers, bsp", "layerwise", &[SERVERS, BSP, GRPC, "cluster.servers.placement=greedy"], Served),
     (
         "4 gRPC servers, bsp",
         "layerwise",
