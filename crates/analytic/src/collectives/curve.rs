@@ -45,7 +45,7 @@ pub fn curve(scenario: &Scenario) -> Curve {
 }
 
 /// Cost of an all-reduce of `size`, split by cause, derived from the network and the algorithm. Links carry what their
-/// transports [reach](super::reached), and starting an all-reduce takes what published runs show, whatever the flat
+/// transports reach, and starting an all-reduce takes what published runs show, whatever the flat
 /// algorithm; on an ideal network, the algorithm's steps and the nominal rates count.
 pub fn scenario_cost(scenario: &Scenario, size: Bytes) -> Cost {
     let cluster = &scenario.cluster;

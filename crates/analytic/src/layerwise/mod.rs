@@ -10,7 +10,7 @@
 //! * workers of a machine share its ports.
 //!
 //! Where the software of servers costs time (`cluster.servers.software`), exchanges are taken as a whole, and
-//! asynchronous training is modelled too: see [`served`].
+//! asynchronous training is modelled too.
 //!
 //! With a single layer there is no overlap, and the queue is that of Algorithm 1. Complexity: O(g·l·log(g·l)) for g
 //! groups and l layers.
