@@ -22,13 +22,18 @@ fn constants(refit: &DomainRefit) -> Table {
     for constant in &refit.constants {
         table.row([
             constant.name.clone(),
-            format!("{:.4}", constant.value),
+            figure(constant.value),
             format!("{:.0} %", 100.0 * constant.fit_error),
-            format!("{:.4}", constant.shipped),
+            figure(constant.shipped),
             constant.unit.clone(),
         ]);
     }
     table
+}
+
+/// A constant with four digits; small ones, such as times in seconds, with their power of ten.
+fn figure(value: f64) -> String {
+    if value < 0.01 { format!("{value:.3e}") } else { format!("{value:.4}") }
 }
 
 fn families(refit: &DomainRefit) -> Table {
