@@ -150,7 +150,7 @@ mod tests {
     use stepcast_core::scenario::ScenarioFile;
 
     /// Inputs and results of the formula as fitted to published runs (research/priors/vectors.py).
-    const VECTORS: &str = include_str!("../tests/vectors_allreduce.csv");
+    const VECTORS: &str = include_str!("../../../research/priors/vectors_allreduce.csv");
 
     #[derive(serde::Deserialize)]
     #[allow(non_snake_case)]

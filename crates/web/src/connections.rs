@@ -1,7 +1,7 @@
 //! Connections: how many there are, how long they may be silent, and how they end.
 //!
 //! There are never more connections than the process has files for. If all places are taken, a new connection takes
-//! that of the one that has been idle longest; if none is idle, it is told to come back.
+//! that of the one that has been idle longest; if none is idle, it is answered 503 with Retry-After.
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};

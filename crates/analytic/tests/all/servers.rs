@@ -23,7 +23,7 @@ impl Row {
 }
 
 fn rows() -> Vec<Row> {
-    let text = include_str!("../data/vectors_servers.csv");
+    let text = include_str!("../../../../research/priors/vectors_servers.csv");
     let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
     let header = lines.next().unwrap();
     lines.map(|line| Row(header.iter().cloned().zip(line).collect())).collect()

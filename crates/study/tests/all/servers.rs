@@ -39,7 +39,7 @@ const RUNS: &[Run] = &[
 ];
 
 fn cell(id: &str, column: &str) -> String {
-    let text = include_str!("../../../analytic/tests/data/vectors_servers.csv");
+    let text = include_str!("../../../../research/priors/vectors_servers.csv");
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let column = lines.next().unwrap().iter().position(|name| *name == column).unwrap();
     lines.find(|line| line[0] == id).unwrap()[column].to_owned()

@@ -263,12 +263,11 @@ fn doublings(value: f64, [least, most]: [f64; 2]) -> f64 {
 }
 
 fn beyond_devices(scenario: &Scenario) -> f64 {
-    let range = &scenario.priors.range.one_gpu;
-    let farthest = scenario.cluster.groups.iter().enumerate().map(|(index, group)| {
-        let batch = doublings(f64::from(scenario.batch(index)), range.batch);
-        batch.max(doublings(group.device.fp32_peak().get() / 1e12, range.fp32_tflops))
+    let groups = scenario.cluster.groups.iter().enumerate();
+    let beyond = groups.map(|(index, group)| {
+        scenario.priors.one_gpu_extrapolation(scenario.batch(index), group.device.fp32_peak())
     });
-    range.per_doubling * farthest.fold(0.0, f64::max)
+    beyond.fold(0.0, f64::max)
 }
 
 fn beyond_clusters(scenario: &Scenario) -> f64 {
