@@ -2,10 +2,12 @@
 //!
 //! In order of preference: the fit of a device gives the time of each layer; a given or fitted efficiency is the share
 //! of the peak rate at which three times the forward operations are computed, beside work per weight at a share of the
-//! memory rate; for a GPU and a model with layers, [`prior`](crate::prior) gives the time of each layer, scaled to a
-//! measured step if there is one; everything else is assumed to reach a fixed share, scaled likewise.
+//! memory rate; some devices of the catalog come with a fit ([`shipped`]); for a GPU and a model with layers,
+//! [`prior`](crate::prior) gives the time of each layer, scaled to a measured step if there is one; everything else is
+//! assumed to reach a fixed share, scaled likewise.
 
-use crate::fitted::steps::{LayerTimes, StepLayers};
+use crate::fitted::shipped;
+use crate::fitted::steps::{LayerTimes, StepLayers, StepModel};
 use crate::machine::{DeviceKind, WorkerGroup};
 use crate::model::Model;
 use crate::precision::Precision;
@@ -14,6 +16,7 @@ use crate::prior::device::{self, Settings};
 use crate::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use crate::scenario::Scenario;
 use crate::speed::{BYTES_PER_WEIGHT, Speed};
+use crate::strategy::Optimiser;
 use std::collections::BTreeMap;
 
 /// Share of the peak rate that is assumed without a measurement.
@@ -122,10 +125,25 @@ fn calibration(scenario: &Scenario, index: usize, prior: Option<&Model>) -> Opti
 /// Fitted times of the layers.
 fn fitted(scenario: &Scenario, index: usize) -> Option<(&Model, StepLayers)> {
     let model = scenario.workload.graph.as_deref()?;
-    let fitted = scenario.cluster.groups[index].device.steps()?;
+    let fitted = step_fit(scenario, &scenario.cluster.groups[index])?;
     let precision = fitted.measured(scenario.strategy.precision)?;
     let times = fitted.layers(model, precision, scenario.batch(index))?;
     Some((model, times))
+}
+
+/// The fitted steps that give the times of a group's layers: those of its device, or those that come with the catalog
+/// where nothing else is known and the settings are those of the measured steps.
+pub fn step_fit<'a>(scenario: &Scenario, group: &'a WorkerGroup) -> Option<&'a StepModel> {
+    let strategy = &scenario.strategy;
+    let as_measured = !strategy.compiled
+        && !strategy.channels_last
+        && strategy.optimiser == Optimiser::Sgd
+        && strategy.plan.is_none()
+        && scenario.workload.graph.is_some();
+    group.device.steps().or_else(|| {
+        let fit = shipped::steps(&group.device).filter(|_| as_measured && is_unknown(scenario, group))?;
+        fit.measured(strategy.precision).map(|_| fit)
+    })
 }
 
 /// Times of the layers with parameters, `slowness` times as long. The times of layers without parameters are added to
@@ -159,7 +177,7 @@ fn with_parameters(model: &Model, times: StepLayers, slowness: f64) -> BTreeMap<
 /// published or measured, because those include it.
 pub fn host_to_device(scenario: &Scenario, index: usize) -> Seconds {
     let group = &scenario.cluster.groups[index];
-    let fitted = group.device.fitted.is_some();
+    let fitted = group.device.fitted.is_some() || step_fit(scenario, group).is_some();
     let whole = is_measured(group) || (!fitted && prior_of(scenario, group).is_some());
     if whole { Seconds::ZERO } else { copy_of_batch(scenario, index) }
 }
@@ -197,11 +215,22 @@ fn is_measured(group: &WorkerGroup) -> bool {
     group.throughput.is_some() || group.step_time.is_some()
 }
 
-/// Whether nothing is given that tells the speed of the workers of a group.
-pub fn is_assumed(scenario: &Scenario, group: &WorkerGroup) -> bool {
+/// Whether a scenario says nothing about the speed of the workers of a group.
+fn is_unknown(scenario: &Scenario, group: &WorkerGroup) -> bool {
     !is_measured(group)
         && group.device.fitted.is_none()
         && efficiency(group, scenario.strategy.precision).is_none()
+}
+
+/// Whether the speed of the workers of a group is assumed: neither given nor fitted.
+pub fn is_assumed(scenario: &Scenario, group: &WorkerGroup) -> bool {
+    is_unknown(scenario, group) && step_fit(scenario, group).is_none()
+}
+
+/// Whether the speed of any worker comes from a fit.
+pub fn is_fitted(scenario: &Scenario) -> bool {
+    let groups = &scenario.cluster.groups;
+    groups.iter().any(|group| group.device.fitted.is_some() || step_fit(scenario, group).is_some())
 }
 
 /// Warnings about speeds that were assumed rather than given, and about extrapolated fits.
@@ -235,7 +264,7 @@ pub fn assumptions(scenario: &Scenario) -> Vec<Warning> {
 /// Warning if a batch lies outside the range in the fit of a device's steps.
 fn stretched(scenario: &Scenario, index: usize) -> Option<Warning> {
     let group = &scenario.cluster.groups[index];
-    let fitted = group.device.steps()?;
+    let fitted = step_fit(scenario, group)?;
     let precision = fitted.measured(scenario.strategy.precision)?;
     let [least, most] = fitted.precision.get(&precision)?.batches;
     let batch = scenario.batch(index);
@@ -267,6 +296,27 @@ mod tests {
 
     fn near(one: Seconds, other: f64) -> bool {
         (one.get() / other - 1.0).abs() < 1e-9
+    }
+
+    /// A fit of the catalog counts where nothing else is known, and only for the settings in which it was measured.
+    #[test]
+    fn fits_of_the_catalog_come_after_all_that_a_scenario_says() {
+        let step = |workers: &str, strategy: &str| {
+            let scenario = scenario(workers, strategy).unwrap();
+            let speed = Speed::of(&scenario, 0);
+            let layers = scenario.workload.layers.iter();
+            let time: Seconds = layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum();
+            (step_fit(&scenario, &scenario.cluster.groups[0]).is_some(), time.get() * 1e3)
+        };
+        let h200 = "device = \"h200-sxm\"";
+        let (fitted, ms) = step(h200, "batch = 64\nprecision = \"bf16\"");
+        // Measured: 28.4 ms.
+        assert!(fitted && (ms / 28.4 - 1.0).abs() < 0.1, "{ms}");
+        assert!(!step(h200, "batch = 64\nprecision = \"tf32\"").0);
+        assert!(!step(h200, "batch = 64\nprecision = \"bf16\"\ncompiled = true").0);
+        let measured = format!("{h200}\nstep-time = \"20 ms\"");
+        let (fitted, ms) = step(&measured, "batch = 64\nprecision = \"bf16\"");
+        assert!(!fitted && (ms - 20.0).abs() < 1e-9, "{ms}");
     }
 
     #[test]

@@ -4,5 +4,6 @@ pub mod artefact;
 pub mod efficiency;
 pub mod gemm;
 pub mod kernel;
+pub mod shipped;
 pub mod steps;
 pub mod transfer;

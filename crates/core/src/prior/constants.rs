@@ -128,6 +128,8 @@ constants! {
         host_amp,
         /// Start and tail of a kernel, three for each layer.
         start,
+        /// Factor of the whole step: what this model on this device is off.
+        deviation,
     }
 }
 

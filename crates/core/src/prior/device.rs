@@ -100,6 +100,8 @@ pub struct Reach {
     kernel: Seconds,
     operation: Seconds,
     gradient: Seconds,
+    /// Factor of the whole step.
+    deviation: f64,
 }
 
 impl Reach {
@@ -141,6 +143,7 @@ impl Reach {
             kernel: Seconds::new(priors.start),
             operation: Seconds::new(priors.op * host),
             gradient: Seconds::new(priors.gradient * host),
+            deviation: priors.deviation,
         }
     }
 
@@ -174,9 +177,8 @@ impl Reach {
     /// Time of a whole step.
     pub fn step(&self, work: &StepWork, batch: u32) -> Seconds {
         let device = self.device(&work.total(), f64::from(batch)) + self.update(work);
-        Seconds::new(
-            (device.get().powf(ROUNDING) + self.host(work).get().powf(ROUNDING)).powf(1.0 / ROUNDING),
-        )
+        let cubes = device.get().powf(ROUNDING) + self.host(work).get().powf(ROUNDING);
+        Seconds::new(cubes.powf(1.0 / ROUNDING) * self.deviation)
     }
 
     /// Times of all layers and of the update, stretched so that they add up to the step.

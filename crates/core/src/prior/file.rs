@@ -70,7 +70,8 @@ pub struct Before {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Residual {
-    /// Between combinations of software, device and network.
+    /// Between combinations of software, device and network; none where a constant has this spread.
+    #[serde(default)]
     pub cell: f64,
     /// Between runs of one combination.
     pub row: f64,

@@ -186,6 +186,6 @@ fn layers_add_up_and_depend_on_all_groups() {
     let sum = times.layers.iter().map(|own| own.forward + own.backward).sum::<Seconds>() + times.update;
     assert!((sum / step(&priors) - 1.0).abs() < 1e-12);
     let spread = priors.one_gpu_spread(step, false);
-    assert_eq!(spread.groups.len(), 4);
+    assert_eq!(spread.groups.len(), 5);
     assert!(spread.groups.iter().all(|(_, own)| *own > 1e-3), "{spread:?}");
 }

@@ -38,8 +38,7 @@ impl Priors {
         });
         let own = self.residual.one_gpu;
         let input = if real { own.input } else { 0.0 };
-        let residual =
-            [own.cell, own.row, own.software, input, FLOOR].iter().map(|sd| sd.powi(2)).sum::<f64>();
+        let residual = [own.row, own.software, input, FLOOR].iter().map(|sd| sd.powi(2)).sum::<f64>();
         Spread { groups: groups.collect(), residual: residual.sqrt(), extrapolation: 0.0 }
     }
 

@@ -163,7 +163,7 @@ pub fn calibrate(request: &Request, runs: &[MeasuredRun]) -> Result<Calibration,
 fn unexplained(scenario: &Scenario, exposed: f64) -> (Residual, f64) {
     let residual = &scenario.priors.residual;
     match scenario.strategy.architecture {
-        Architecture::StandAlone => (residual.one_gpu, residual.one_gpu.cell),
+        Architecture::StandAlone => (residual.one_gpu, 0.0),
         Architecture::AllReduce => {
             (residual.all_reduce, residual.all_reduce.cell * (exposed * (1.0 - exposed)).sqrt())
         }
@@ -244,6 +244,25 @@ mod tests {
     fn step_of_8(request: &Request) -> f64 {
         let eight = Override::parse("cluster.workers.count=8").unwrap();
         step(&request.changed([eight]).scenario().unwrap())
+    }
+
+    /// What one model on one device is off is common to its batches and to its steps among others.
+    #[test]
+    fn a_step_of_one_gpu_tells_about_other_batches() {
+        let text = "[model]\nzoo = \"resnet50\"\n[strategy]\narchitecture = \"stand-alone\"\nbatch = 64\n\
+                    [[cluster.workers]]\ncount = 1\ndevice = \"tesla-v100-sxm2-16gb\"";
+        let request = Request::from_reader("job.toml", text.as_bytes(), Vec::new()).unwrap();
+        let scenario = request.scenario().unwrap();
+        let batch = Override::parse("strategy.batch=32").unwrap();
+        let measured = 1.5 * step(&request.changed([batch]).scenario().unwrap());
+        let runs = read_runs("runs.csv", &format!("strategy.batch,step-time\n32,{measured} s\n"));
+        let calibration = calibrate(&request, &runs.unwrap()).unwrap();
+        let corrected = Scenario { priors: calibration.priors.clone(), ..scenario.clone() };
+        let ratio = step(&corrected) / step(&scenario);
+        assert!(ratio > 1.2 && ratio < 1.5, "{ratio}");
+        let deviation =
+            calibration.corrections.iter().find(|own| own.name == "this model on this device").unwrap();
+        assert!(deviation.factor > 1.0 && deviation.spread < deviation.spread_before, "{deviation:?}");
     }
 
     #[test]

@@ -47,7 +47,8 @@ impl Refit {
         observations: &[&Observation],
     ) -> Result<(Vec<FittedConstant>, Priors), ValidationError> {
         let shipped = Priors::shipped().map_err(|error| ValidationError::Data(error.to_string()))?;
-        let known = constants(self.domain).map_err(|error| ValidationError::Data(error.to_string()))?;
+        let mut known = constants(self.domain).map_err(|error| ValidationError::Data(error.to_string()))?;
+        known.retain(|(_, constant)| constant.rows > 0);
         let runs: Vec<&Observation> = observations.iter().copied().filter(|run| run.is_fitted).collect();
         let weights = self.weights(&runs);
         let at = |shifts: &[f64]| {

@@ -90,7 +90,7 @@ fn ordered(variants: &Variants<'_>, method: &str, axis: usize) -> Ordered {
 
 /// Whether bounds are known. They are not for fitted step times, which need not grow with the batch.
 pub(super) fn applies(variants: &Variants<'_>, choice: MethodChoice) -> bool {
-    let fitted = variants.first().cluster.groups.iter().any(|group| group.device.fitted.is_some());
+    let fitted = variants.may_be_fitted();
     let unknown = (0..variants.axes().len()).any(|axis| {
         variants.axes()[axis].key.starts_with("cluster.workers") && variants.setting(axis, 0).is_none()
     });

@@ -40,7 +40,7 @@ fn best(setting: Option<&Setting>) -> (Best, f64) {
 /// A lower bound of the objective; `None` if no such bound is known.
 pub(super) fn lowest(variants: &Variants<'_>, choice: MethodChoice, objective: Objective) -> Option<f64> {
     let MethodChoice::One(method) = choice else { return None };
-    let fitted = variants.first().cluster.groups.iter().any(|group| group.device.fitted.is_some());
+    let fitted = variants.may_be_fitted();
     if !METHODS.contains(&method.name()) || variants.first().profile().is_some() || fitted {
         return None;
     }

@@ -10,8 +10,10 @@ use super::axis::{Axis, Values};
 use super::grid::Grid;
 use super::setting::Setting;
 use std::mem;
+use stepcast_core::compute;
 use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::files::Files;
+use stepcast_core::keys::Effect;
 use stepcast_core::scenario::{Document, Override, Scenario};
 
 /// Budget of a simulation per point by default: there are many points.
@@ -109,6 +111,21 @@ impl<'a> Variants<'a> {
     /// The scenario at the first point; its values may be inconsistent.
     pub fn first(&self) -> &Scenario {
         &self.first
+    }
+
+    /// Whether a fit may give the speed of a worker at some point.
+    pub(crate) fn may_be_fitted(&self) -> bool {
+        let fitted = |axis: usize, place: u64| match self.setting(axis, place) {
+            Some(setting) if setting.effect() == Effect::Choice => {
+                let mut scenario = self.first.clone();
+                setting.apply(&mut scenario);
+                compute::is_fitted(&scenario)
+            }
+            _ => false,
+        };
+        let lengths = self.grid.lengths().iter().enumerate();
+        compute::is_fitted(&self.first)
+            || lengths.into_iter().any(|(axis, &length)| (0..length).any(|place| fitted(axis, place)))
     }
 
     /// A walker that moves from point to point.

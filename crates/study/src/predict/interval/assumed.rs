@@ -101,9 +101,8 @@ pub(super) fn assumed(
             InputKind::Real => of.input,
             InputKind::Synthetic => 0.0,
         };
-        let unexplained =
-            [of.cell, of.row, of.software, input].iter().fold(0.0, |sum: f64, sd| sum.hypot(*sd));
-        causes.push(Cause::Unexplained("this model on this device", by_computing * unexplained));
+        let unexplained = [of.row, of.software, input].iter().fold(0.0, |sum: f64, sd| sum.hypot(*sd));
+        causes.push(Cause::Unexplained("software and runs of one GPU", by_computing * unexplained));
         causes.push(Cause::Unexplained(BEYOND_DEVICES, by_computing * beyond_devices(scenario)));
         bases.push(of);
     }

@@ -23,6 +23,7 @@ use inputs::Varied;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
+use stepcast_core::compute;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Prediction, Simulation, Warning};
@@ -140,7 +141,8 @@ pub fn of(
 /// The name under which a scenario is validated: fitted steps of a device have their own where nothing else
 /// contributes.
 fn validated_as(scenario: &Scenario, method: &'static str) -> &'static str {
-    let fitted = scenario.cluster.groups.iter().all(|group| group.device.fitted.is_some());
+    let groups = &scenario.cluster.groups;
+    let fitted = groups.iter().all(|group| compute::step_fit(scenario, group).is_some());
     match scenario.strategy.architecture {
         Architecture::StandAlone if fitted => FITTED_STEPS,
         _ => method,
