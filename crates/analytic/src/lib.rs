@@ -17,6 +17,7 @@ pub mod phases;
 pub mod placement;
 pub mod ports;
 pub mod queue;
+pub mod reliability;
 pub mod servers;
 mod step;
 pub mod transformer;

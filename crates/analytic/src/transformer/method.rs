@@ -16,7 +16,7 @@ use stepcast_core::prediction::{
 };
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::{Plan, Recompute};
+use stepcast_core::strategy::{Division, Plan, Recompute};
 
 /// Transformers split by a plan.
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,16 +62,27 @@ fn planned(scenario: &Scenario) -> Result<(Shape, &Plan), Fault> {
     Ok((shape, plan))
 }
 
-/// The plan on the machines; the slowest device and port set the rates.
+/// The plan on all workers of the scenario.
 fn run<'a>(scenario: &'a Scenario, shape: &'a Shape, plan: &'a Plan) -> Result<Run<'a>, Fault> {
+    let workers = scenario.cluster.workers();
+    let division = plan.divide(shape, workers).map_err(|fault| fault.below(KeyPath::of("strategy.plan")))?;
+    Ok(on_machines(scenario, shape, plan, division))
+}
+
+/// A plan that divides a transformer in this way on the machines of a scenario; the slowest device and port set the
+/// rates.
+pub fn on_machines<'a>(
+    scenario: &'a Scenario,
+    shape: &'a Shape,
+    plan: &'a Plan,
+    division: Division,
+) -> Run<'a> {
     let cluster = &scenario.cluster;
-    let division =
-        plan.divide(shape, cluster.workers()).map_err(|fault| fault.below(KeyPath::of("strategy.plan")))?;
     let infinite = FlopsPerSec::new(f64::INFINITY);
     let rates = (0..cluster.groups.len()).map(|index| compute::rate(scenario, index));
     let memory_rates = (0..cluster.groups.len()).map(|index| compute::memory_rate(scenario, index));
     let unlimited = BytesPerSec::new(f64::INFINITY);
-    Ok(Run {
+    Run {
         shape,
         plan,
         division,
@@ -80,7 +91,7 @@ fn run<'a>(scenario: &'a Scenario, shape: &'a Shape, plan: &'a Plan) -> Result<R
         rate: rates.fold(infinite, FlopsPerSec::min),
         memory_rate: memory_rates.fold(unlimited, BytesPerSec::min),
         weight_width: scenario.strategy.precision.width().into(),
-    })
+    }
 }
 
 /// Both levels of the network: between the ranks of a node, and a rank's share of the node's ports.

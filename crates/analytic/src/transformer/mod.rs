@@ -5,7 +5,8 @@
 //! - [`placement`]: which ranks of a group share a node, and the time of its collectives on both levels;
 //! - [`memory`]: what a rank holds, part by part, and which of it is divided by what;
 //! - [`schedules`]: the order of operations of every pipeline stage, and its execution;
-//! - [`stages`] and [`step`]: the closed form of a step, of which [`Transformer`] makes predictions.
+//! - [`stages`] and [`step`]: the closed form of a step, of which [`Transformer`] makes predictions;
+//! - [`plans`]: the same for many plans, a few hundred nanoseconds each.
 //!
 //! Counts are whole numbers and exact. Symbols in formulas: s tokens of a sequence, b sequences of a micro-batch, h
 //! hidden width, a heads, g key-value heads, e width of a head, f width of the MLP, V vocabulary, L layers; t, c, p, v,
@@ -15,12 +16,13 @@ pub mod flops;
 pub mod memory;
 mod method;
 pub mod placement;
+pub mod plans;
 pub mod schedules;
 pub mod stages;
 pub mod step;
 pub mod traffic;
 
-pub use method::Transformer;
+pub use method::{Transformer, on_machines};
 
 /// How many ranks divide a transformer, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -94,6 +94,28 @@ fn uncovered(sent: Seconds, beside: Seconds, overlapped: bool) -> Seconds {
     if overlapped { (sent - beside).max(Seconds::ZERO) } else { sent }
 }
 
+/// What the forward and the backward pass of `layers` layers, which compute for `passes`, wait for if each layer gathers
+/// weights and reduces gradients.
+pub(super) fn exposed_shards(
+    [gather, reduce]: [Seconds; 2],
+    layers: u64,
+    passes: [Seconds; 2],
+    prefetch: bool,
+) -> [Seconds; 2] {
+    if layers == 0 || gather + reduce <= Seconds::ZERO {
+        return [Seconds::ZERO; 2];
+    }
+    let n = layers as f64;
+    if !prefetch {
+        return [gather * n, (gather + reduce) * n];
+    }
+    let [forward, backward] = passes.map(|pass| pass / n);
+    [
+        gather + uncovered(gather, forward, true) * (n - 1.0),
+        uncovered(gather + reduce, backward, true) * (n - 1.0) + reduce,
+    ]
+}
+
 impl Run<'_> {
     /// How many ranks divide the transformer, by kind.
     pub fn split(&self) -> Split {
@@ -295,23 +317,13 @@ impl Run<'_> {
     /// gradients beside the backward pass of the next: exposed are the first gather, the last reduction, and what does
     /// not fit.
     pub fn sharded_stage(&self, layers: u64, parameters: u64, pass: &Pass) -> [Seconds; 2] {
-        let [gather, reduce] = self.sharded_layer(layers, parameters);
-        if layers == 0 || gather + reduce <= Seconds::ZERO {
-            return [Seconds::ZERO; 2];
-        }
-        let n = layers as f64;
-        let each = |spent: &Spent| spent.total() / n;
-        if !self.overlaps().prefetch {
-            return [gather * n, (gather + reduce) * n];
-        }
-        let forward = gather + uncovered(gather, each(&pass.forward), true) * (n - 1.0);
-        let backward_each = each(&pass.backward) + each(&pass.weight);
-        let backward = uncovered(gather + reduce, backward_each, true) * (n - 1.0) + reduce;
-        [forward, backward]
+        let passes = [pass.forward.total(), pass.backward.total() + pass.weight.total()];
+        let prefetch = self.overlaps().prefetch;
+        exposed_shards(self.sharded_layer(layers, parameters), layers, passes, prefetch)
     }
 
     /// Gather of the weights and reduction of the gradients of one layer, for every micro-batch.
-    fn sharded_layer(&self, layers: u64, parameters: u64) -> [Seconds; 2] {
+    pub(super) fn sharded_layer(&self, layers: u64, parameters: u64) -> [Seconds; 2] {
         let plan = self.plan;
         let (gathers, reduces) = match plan.sharding {
             Sharding::None | Sharding::Zero1 | Sharding::Keep => return [Seconds::ZERO; 2],

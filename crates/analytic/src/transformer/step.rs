@@ -10,7 +10,7 @@ use super::schedules::{self, Deadlock, Sends, Sizes, Times};
 use super::stages::{Pass, Run, Spent};
 use super::traffic::{self, Collective, Message, Reduction};
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::strategy::Sharding;
+use stepcast_core::strategy::{Overlaps, Sharding};
 
 /// What a stage does after its last backward pass, as far as it is not hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -27,6 +27,37 @@ impl Tail {
     /// All of it.
     pub fn total(&self) -> Seconds {
         self.gradients + self.weights + self.update
+    }
+}
+
+/// What a stage sends and updates once in a step, before computing hides any of it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Once {
+    gradients: Seconds,
+    weights: Seconds,
+    tied: Seconds,
+    update: Seconds,
+}
+
+impl Once {
+    /// What is left of it beside the forward and the backward pass of a micro-batch on `layers`.
+    pub(super) fn exposed(
+        &self,
+        overlaps: &Overlaps,
+        layers: u64,
+        [forward, backward]: [Seconds; 2],
+    ) -> Tail {
+        let layers = layers.max(1) as f64;
+        let hidden = |time: Seconds, beside: Seconds, overlapped: bool| match overlapped {
+            // The last bucket, or what does not fit.
+            true => (time / layers).max(time - beside * ((layers - 1.0) / layers)),
+            false => time,
+        };
+        Tail {
+            gradients: hidden(self.gradients, backward, overlaps.gradients) + self.tied,
+            weights: hidden(self.weights, forward, overlaps.weights),
+            update: self.update,
+        }
     }
 }
 
@@ -186,7 +217,7 @@ impl Run<'_> {
     }
 
     /// Time of one send between stages, and whether the sender waits for it.
-    fn send(&self) -> (Seconds, bool) {
+    pub(super) fn send(&self) -> (Seconds, bool) {
         let split = self.split();
         if split.pipeline == 1 {
             return (Seconds::ZERO, false);
@@ -241,9 +272,16 @@ impl Run<'_> {
 
     /// Gradients, update and weights of a stage.
     fn tail(&self, held: &Held<'_>, index: u64, stage: &StageStep) -> Tail {
+        let Pass { forward, backward, weight } = stage.pass;
+        let layers = stage.layers.dense + stage.layers.expert;
+        let passes = [forward.total(), backward.total() + weight.total()];
+        self.once(held, index).exposed(&self.overlaps(), layers, passes)
+    }
+
+    /// What a stage sends and updates once in a step.
+    pub(super) fn once(&self, held: &Held<'_>, index: u64) -> Once {
         let plan = self.plan;
         let (dense, expert) = held.stage_parameters(index);
-        let layers = (stage.layers.dense + stage.layers.expert).max(1) as f64;
         let (mut gradients, mut weights) = (Seconds::ZERO, Seconds::ZERO);
         // With every micro-batch, or once.
         let once = matches!(plan.sharding, Sharding::None | Sharding::Zero1 | Sharding::Keep);
@@ -264,18 +302,7 @@ impl Run<'_> {
                 }
             }
         }
-        let overlaps = self.overlaps();
-        let hidden = |time: Seconds, beside: Seconds, overlapped: bool| match overlapped {
-            // The last bucket, or what does not fit.
-            true => (time / layers).max(time - beside * ((layers - 1.0) / layers)),
-            false => time,
-        };
-        let backward = stage.pass.backward.total() + stage.pass.weight.total();
-        Tail {
-            gradients: hidden(gradients, backward, overlaps.gradients) + self.tied(index),
-            weights: hidden(weights, stage.pass.forward.total(), overlaps.weights),
-            update: self.update(dense, expert),
-        }
+        Once { gradients, weights, tied: self.tied(index), update: self.update(dense, expert) }
     }
 
     /// The sum of both gradients of a tied embedding, on the first and the last stage.

@@ -15,6 +15,7 @@ mod liu2022;
 mod logs;
 mod oyama2016;
 mod ports;
+mod reliability;
 mod servers;
 mod transformer;
 mod zeng2023;

@@ -58,7 +58,7 @@ pub fn network(id: &str) -> Result<Network, Fault> {
     })
 }
 
-fn read<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<Entries<T>, CatalogError> {
+pub(super) fn read<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<T, CatalogError> {
     toml::from_str(text).map_err(|error| CatalogError { file, reason: error.to_string() })
 }
 

@@ -1,8 +1,9 @@
 //! Documentation of every key of a scenario file.
 
 use super::{
-    ClusterSection, DataSection, InputSection, KernelsSection, LineSection, MethodsSection, ModelSection,
-    Oyama2016Section, PerParameterSection, PriceSection, SgemmSection, SimulateSection, Zeng2023Section,
+    ClusterSection, DataSection, EnergySection, FailuresSection, InputSection, KernelsSection, LineSection,
+    MethodsSection, ModelSection, Oyama2016Section, PerParameterSection, PlanningSection, PriceSection,
+    SgemmSection, SimulateSection, Zeng2023Section,
 };
 use crate::keys::KeyDoc;
 use crate::machine::{DeviceSection, NetworkSection, NodesSection, ServersSection, WorkersSection};
@@ -42,6 +43,9 @@ pub fn documentation() -> Vec<SectionDoc> {
         section("input", InputSection::documentation()),
         section("data", DataSection::documentation()),
         section("price", PriceSection::documentation()),
+        section("plan", PlanningSection::documentation()),
+        section("failures", FailuresSection::documentation()),
+        section("energy", EnergySection::documentation()),
         section("methods", MethodsSection::documentation()),
         section("methods.zeng2023", Zeng2023Section::documentation()),
         section("methods.oyama2016", Oyama2016Section::documentation()),

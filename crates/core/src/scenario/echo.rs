@@ -1,7 +1,9 @@
 //! Converts a scenario back to a file with all defaults filled in.
 
 use super::sections::{ClusterSection, MethodsSection, ModelSection};
-use super::{DataSet, Input, ModelSource, Price, Scenario, ScenarioFile, uncertain};
+use super::{
+    DataSet, Energy, Failures, Input, ModelSource, Planning, Price, Scenario, ScenarioFile, uncertain,
+};
 use crate::fitted::transfer::Curve;
 use crate::keys::Given;
 use crate::machine::{Nodes, WorkerGroup};
@@ -32,6 +34,9 @@ impl Scenario {
             input: (self.input != Input::default()).then(|| self.input.section()),
             data: self.data.as_ref().map(DataSet::section),
             price: self.price.as_ref().map(Price::section),
+            plan: self.planning.as_ref().map(Planning::section),
+            failures: self.failures.as_ref().map(Failures::section),
+            energy: self.energy.as_ref().map(Energy::section),
             methods: MethodsSection {
                 zeng2023: Some(self.zeng2023.section()),
                 oyama2016: Some(self.oyama2016.to_section()),

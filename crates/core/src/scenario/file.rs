@@ -1,5 +1,6 @@
 //! The format of a scenario file.
 
+use super::planning::{EnergySection, FailuresSection, PlanningSection};
 use super::sections::{ClusterSection, MethodsSection, ModelSection};
 use super::training::{DataSection, InputSection, PriceSection};
 use crate::strategy::StrategySection;
@@ -28,6 +29,15 @@ pub struct ScenarioFile {
     /// The prices, for the cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<PriceSection>,
+    /// What a search over plans may choose from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanningSection>,
+    /// What interrupts a long run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failures: Option<FailuresSection>,
+    /// What turns time into energy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy: Option<EnergySection>,
     /// Inputs of individual methods.
     #[serde(default)]
     pub methods: MethodsSection,

@@ -12,6 +12,7 @@ mod file;
 #[cfg(test)]
 mod fitted_tests;
 mod oyama2016;
+mod planning;
 mod resolve;
 mod sections;
 mod simulate;
@@ -29,6 +30,7 @@ pub use oyama2016::{
     ASSUMED_HOST_MEMORY_RATE, KernelTime, KernelTimes, KernelsSection, Line, LineSection, Oyama2016,
     Oyama2016Section, PerParameter, PerParameterSection, Products, SgemmSection, SgemmTable,
 };
+pub use planning::{Energy, EnergySection, Failures, FailuresSection, Planning, PlanningSection};
 pub use sections::{ClusterSection, MethodsSection, ModelSection};
 pub use simulate::{Simulate, SimulateSection, TransferOrder, Transport};
 pub use training::{DataSection, DataSet, Input, InputKind, InputSection, Price, PriceSection};
@@ -151,6 +153,12 @@ pub struct Scenario {
     pub data: Option<DataSet>,
     /// The prices, if given.
     pub price: Option<Price>,
+    /// What a search over plans may choose from, if given.
+    pub planning: Option<Planning>,
+    /// What interrupts a long run, if given.
+    pub failures: Option<Failures>,
+    /// What turns time into energy, if given.
+    pub energy: Option<Energy>,
     /// Inputs of Zeng 2023.
     pub zeng2023: Zeng2023,
     /// Inputs of Oyama 2016.

@@ -4,6 +4,7 @@ mod flops;
 mod memory;
 mod method;
 mod pipeline;
+mod plans;
 mod schedules;
 mod traffic;
 mod vtrain;

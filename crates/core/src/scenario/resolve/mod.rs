@@ -63,6 +63,9 @@ impl ScenarioFile {
             input: self.input.unwrap_or_default().resolve(files).map_err(below("input"))?,
             data: self.data.map(|data| data.resolve(files)).transpose().map_err(below("data"))?,
             price: self.price.map(|price| price.resolve(files)).transpose().map_err(below("price"))?,
+            planning: self.plan.map(|plan| plan.resolve(files)).transpose().map_err(below("plan"))?,
+            failures: self.failures.map(|it| it.resolve(files)).transpose().map_err(below("failures"))?,
+            energy: self.energy.map(|energy| energy.resolve(files)).transpose().map_err(below("energy"))?,
             zeng2023: zeng2023::resolve(methods.zeng2023.unwrap_or_default(), files)
                 .map_err(below("methods.zeng2023"))?,
             oyama2016,

@@ -1,0 +1,323 @@
+//! Many plans of one transformer on the same machines.
+//!
+//! [`Table`] answers what [`Run::step`] and [`Held::rank`](crate::transformer::memory::Held::rank) answer, without
+//! parts and stages: the time of a step, a lower bound of it, and the memory of the fullest rank. What depends on few
+//! properties of a plan is computed once for each of their combinations ([`costs`]), and stages that are alike are
+//! looked at once ([`layout`]). Nothing is allocated for a plan whose costs are known, except by schedules without a
+//! recurrence ([`ends`]).
+
+mod costs;
+mod ends;
+mod layout;
+
+use super::Split;
+use super::memory::Held;
+use super::stages::Run;
+use costs::{LayerCosts, LayerKey, SendKey, StateCosts, StateKey};
+use ends::{Pipeline, Scratch};
+use layout::Layout;
+use std::collections::HashMap;
+use std::hash::Hash;
+use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::strategy::{Division, Plan, Recompute, ScheduleKind, Sharding};
+
+/// Forward, backward and gradients of weights, in seconds.
+type TimesOf = [f64; 3];
+
+/// The properties of a plan that a search varies; the layers are divided evenly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Choice {
+    /// t.
+    pub tensor: u64,
+    /// Whether tensor-parallel ranks divide norms and dropout by tokens.
+    pub sequence_parallel: bool,
+    /// c.
+    pub context: u64,
+    /// p.
+    pub pipeline: u64,
+    /// v.
+    pub chunks: u64,
+    /// The order of operations of a stage.
+    pub schedule: ScheduleKind,
+    /// x.
+    pub expert: u64,
+    /// d.
+    pub data: u64,
+    /// What replicas hold only a part of.
+    pub sharding: Sharding,
+    /// Ranks of one group of `hsdp`.
+    pub sharding_group: Option<u64>,
+    /// b.
+    pub micro_batch: u64,
+    /// m.
+    pub micro_batches: u64,
+    /// What is computed again.
+    pub recompute: Recompute,
+}
+
+impl Choice {
+    /// The plan, with everything else as in `base`.
+    pub fn plan(&self, base: &Plan) -> Plan {
+        Plan {
+            tensor: self.tensor,
+            sequence_parallel: self.sequence_parallel,
+            context: self.context,
+            pipeline: self.pipeline,
+            virtual_stages: self.chunks,
+            stage_layers: None,
+            schedule: Some(self.schedule),
+            expert: self.expert,
+            data: None,
+            sharding: self.sharding,
+            sharding_group: self.sharding_group,
+            micro_batch: self.micro_batch,
+            global_batch: Some(self.global_batch()),
+            recompute: Some(self.recompute).filter(|what| *what != Recompute::None).into_iter().collect(),
+            ..base.clone()
+        }
+    }
+
+    /// Sequences of a step.
+    pub const fn global_batch(&self) -> u64 {
+        self.data * self.micro_batch * self.micro_batches
+    }
+
+    fn division(&self) -> Division {
+        Division { data: self.data, micro_batches: self.micro_batches, global_batch: self.global_batch() }
+    }
+
+    const fn split(&self) -> Split {
+        Split {
+            tensor: self.tensor,
+            sequence_parallel: self.sequence_parallel,
+            context: self.context,
+            pipeline: self.pipeline,
+            chunks: self.chunks,
+            data: self.data,
+            expert: self.expert,
+        }
+    }
+
+    /// Whether virtual stages go there and back.
+    const fn is_folded(&self) -> bool {
+        matches!(self.schedule, ScheduleKind::Zbv)
+    }
+
+    /// What activations depend on: all but sharding.
+    const fn without_sharding(&self) -> Self {
+        Self { sharding: Sharding::None, sharding_group: None, ..*self }
+    }
+}
+
+/// Values by key, each computed once; the last one is found without a look-up.
+#[derive(Debug)]
+struct Memo<K, V> {
+    places: HashMap<K, usize>,
+    values: Vec<V>,
+    last: Option<(K, usize)>,
+}
+
+impl<K: Copy + Eq + Hash, V> Memo<K, V> {
+    fn new() -> Self {
+        Self { places: HashMap::new(), values: Vec::new(), last: None }
+    }
+
+    fn place(&mut self, key: K, make: impl FnOnce() -> V) -> usize {
+        if let Some((last, place)) = self.last
+            && last == key
+        {
+            return place;
+        }
+        let place = *self.places.entry(key).or_insert_with(|| {
+            self.values.push(make());
+            self.values.len() - 1
+        });
+        self.last = Some((key, place));
+        place
+    }
+}
+
+/// Where the costs of a plan are.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    layout: usize,
+    layers: usize,
+    states: usize,
+    send: usize,
+}
+
+/// Costs of plans of one transformer on one number of ranks.
+#[derive(Debug)]
+pub struct Table<'a> {
+    run: Run<'a>,
+    layouts: Memo<(u64, u64, bool), Layout>,
+    layers: Memo<LayerKey, LayerCosts>,
+    states: Memo<StateKey, StateCosts>,
+    sends: Memo<SendKey, (f64, bool)>,
+    /// Activations of every kind of stage, for the last plan but for its sharding.
+    activations: (Option<Choice>, Vec<Bytes>),
+    /// Times of every class of virtual stages.
+    classes: Vec<TimesOf>,
+    /// Times of every virtual stage, by pass.
+    places: [Vec<f64>; 3],
+    scratch: Scratch,
+}
+
+impl<'a> Table<'a> {
+    /// An empty table for plans that differ from the run's in what [`Choice`] says, all on the same number of ranks.
+    pub fn new(run: Run<'a>) -> Self {
+        Self {
+            run,
+            layouts: Memo::new(),
+            layers: Memo::new(),
+            states: Memo::new(),
+            sends: Memo::new(),
+            activations: (None, Vec::new()),
+            classes: Vec::new(),
+            places: [const { Vec::new() }; 3],
+            scratch: Scratch::default(),
+        }
+    }
+
+    fn find(&mut self, choice: &Choice) -> Found {
+        let run = self.run;
+        let (pipeline, chunks, folded) = (choice.pipeline, choice.chunks, choice.is_folded());
+        let layout = self
+            .layouts
+            .place((pipeline, chunks, folded), || Layout::new(run.shape, choice.schedule, pipeline, chunks));
+        let own = || choice.plan(run.plan);
+        let layers = self.layers.place(LayerKey::of(choice), || {
+            let plan = own();
+            LayerCosts::of(&Run { plan: &plan, division: choice.division(), ..run })
+        });
+        let states = self.states.place(StateKey::of(choice), || {
+            let plan = own();
+            let run = Run { plan: &plan, division: choice.division(), ..run };
+            StateCosts::of(&run, &self.layouts.values[layout])
+        });
+        let send = self.sends.place(SendKey::of(choice), || {
+            let plan = own();
+            let (time, blocking) = Run { plan: &plan, division: choice.division(), ..run }.send();
+            (time.get(), blocking)
+        });
+        Found { layout, layers, states, send }
+    }
+
+    /// What the tensors of the fullest rank take.
+    pub fn memory(&mut self, choice: &Choice) -> Bytes {
+        let found = self.find(choice);
+        let key = choice.without_sharding();
+        if self.activations.0 != Some(key) {
+            let held = Held {
+                split: choice.split(),
+                micro_batch: choice.micro_batch,
+                micro_batches: choice.micro_batches,
+                sharding: Sharding::None,
+                sharding_group: None,
+                recompute: choice.recompute,
+                schedule: choice.schedule,
+                stage_layers: &[],
+                ..self.run.held()
+            };
+            self.activations.0 = Some(key);
+            self.activations.1.clear();
+            // Of stages that are alike, the first has the most micro-batches in flight.
+            self.activations.1.extend(self.layouts.values[found.layout].alike.iter().map(|alike| {
+                let rank = held.rank(alike.first as u64);
+                rank.total() - (rank.weights + rank.gradients + rank.optimiser + rank.unsharded)
+            }));
+        }
+        let states = &self.states.values[found.states].states;
+        let totals = states.iter().zip(&self.activations.1).map(|(states, rest)| *states + *rest);
+        totals.fold(Bytes::ZERO, Bytes::max)
+    }
+
+    /// Computes the times of every class of virtual stages.
+    fn time_classes(&mut self, found: Found) {
+        let (layout, layers) = (&self.layouts.values[found.layout], &self.layers.values[found.layers]);
+        let shards = &self.states.values[found.states].shards;
+        self.classes.clear();
+        let places = layout.classes.iter().zip(shards).map(|(class, shards)| layers.place(class, *shards));
+        self.classes.extend(places);
+    }
+
+    /// A time that no step of the plan is shorter than.
+    ///
+    /// A stage works on all micro-batches, after the first has come through the stages before it. It then has its own
+    /// gradients to send, or the last micro-batch goes back through the stages before it. If sends block, it makes all
+    /// but the last of them meanwhile.
+    pub fn bound(&mut self, choice: &Choice) -> Seconds {
+        let found = self.find(choice);
+        self.time_classes(found);
+        let overlaps = self.run.plan.overlap.overlaps(choice.chunks > 1);
+        let (send, blocking) = self.sends.values[found.send];
+        let once = &self.states.values[found.states].once;
+        let m = choice.micro_batches as f64;
+        let (mut there, mut back, mut least, mut first_tail) = (0.0, 0.0, 0.0_f64, 0.0);
+        for (index, alike) in self.layouts.values[found.layout].alike.iter().enumerate() {
+            let mut sum = [0.0; 3];
+            for &class in &alike.classes {
+                sum.iter_mut().zip(&self.classes[class]).for_each(|(sum, time)| *sum += time);
+            }
+            let [forward, backward, weight] = sum;
+            let passes = [Seconds::new(forward), Seconds::new(backward + weight)];
+            let tail = once[index].exposed(&overlaps, alike.layers, passes).total().get();
+            if index == 0 {
+                first_tail = tail;
+            }
+            // The last of stages that are alike waits longest for the first micro-batch.
+            let before = (alike.count - 1) as f64;
+            let [first_forward, first_backward, _] = self.classes[alike.classes[0]];
+            let there_now = there + (first_forward + send) * before;
+            let back_now = back + (first_backward + send) * before;
+            let blocked = match blocking {
+                true => (m * f64::from(alike.sends) - 1.0).max(0.0) * send,
+                false => 0.0,
+            };
+            let busy = m * (forward + backward) + blocked;
+            least = least.max(there_now + busy + m * weight + tail);
+            least = least.max(there_now + busy + back_now + first_tail);
+            there = there_now + first_forward + send;
+            back = back_now + first_backward + send;
+        }
+        Seconds::new(least)
+    }
+
+    /// The time of a step; none if the schedule waits for itself, which none does.
+    pub fn step(&mut self, choice: &Choice) -> Option<Seconds> {
+        let found = self.find(choice);
+        self.time_classes(found);
+        let layout = &self.layouts.values[found.layout];
+        for (pass, times) in self.places.iter_mut().enumerate() {
+            times.clear();
+            times.extend(layout.class_of.iter().map(|&class| self.classes[class][pass]));
+        }
+        let [forward, backward, weight] = &self.places;
+        let (send, blocking) = self.sends.values[found.send];
+        let pipeline = Pipeline {
+            kind: choice.schedule,
+            stages: layout.stages,
+            chunks: layout.chunks,
+            micro_batches: choice.micro_batches as usize,
+            forward,
+            backward,
+            weight,
+            send,
+            blocking,
+        };
+        pipeline.ends(&mut self.scratch)?;
+        let overlaps = self.run.plan.overlap.overlaps(choice.chunks > 1);
+        let mut most = 0.0_f64;
+        for (alike, once) in layout.alike.iter().zip(&self.states.values[found.states].once) {
+            let mut sum = [0.0; 3];
+            for &class in &alike.classes {
+                sum.iter_mut().zip(&self.classes[class]).for_each(|(sum, time)| *sum += time);
+            }
+            let passes = [Seconds::new(sum[0]), Seconds::new(sum[1] + sum[2])];
+            let tail = once.exposed(&overlaps, alike.layers, passes).total().get();
+            let ends = &self.scratch.ends[alike.first..alike.first + alike.count];
+            most = ends.iter().fold(most, |most, end| most.max(end + tail));
+        }
+        Some(Seconds::new(most))
+    }
+}

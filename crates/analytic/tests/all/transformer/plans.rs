@@ -1,0 +1,198 @@
+//! Plans by table against the whole step and all its stages, on random plans.
+
+use proptest::prelude::*;
+use stepcast_analytic::transformer::on_machines;
+use stepcast_analytic::transformer::plans::{Choice, Table};
+use stepcast_analytic::transformer::schedules::has_chunks;
+use stepcast_analytic::transformer::stages::Run;
+use stepcast_core::model::transformer::Transformer;
+use stepcast_core::quantity::Bytes;
+use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_core::strategy::{Division, Recompute, ScheduleKind, Sharding};
+
+const BASE: &str = r#"
+    [model]
+    zoo = "llama3-8b"
+    [[cluster.workers]]
+    count = 64
+    device = { base = "h100-sxm5", efficiency = 0.5 }
+    [cluster.network]
+    base = "infiniband-ndr"
+    [cluster.nodes]
+    workers = 8
+    network = "nvlink4"
+    ports = 8
+    [strategy.plan]
+    global-batch = 64
+"#;
+
+const MODELS: [&str; 5] = ["gpt3-175b", "llama3-8b", "gemma2-9b", "mixtral-8x7b", "deepseek-v3"];
+const KINDS: [ScheduleKind; 7] = [
+    ScheduleKind::Gpipe,
+    ScheduleKind::OneFOneB,
+    ScheduleKind::Interleaved,
+    ScheduleKind::ZbH1,
+    ScheduleKind::LoopedBfs,
+    ScheduleKind::InterleavedZeroBubble,
+    ScheduleKind::Zbv,
+];
+const SHARDINGS: [Sharding; 6] =
+    [Sharding::None, Sharding::Zero1, Sharding::Zero2, Sharding::Zero3, Sharding::Keep, Sharding::Hsdp];
+const OVERLAPS: [&str; 4] = ["none", "megatron", "torchtitan", "deepspeed"];
+
+fn scenario(changes: &[String]) -> Scenario {
+    let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+    Document::new("test", BASE).scenario(&changes).unwrap()
+}
+
+fn divisors(of: u64) -> Vec<u64> {
+    (1..=of).filter(|by| of.is_multiple_of(*by)).collect()
+}
+
+fn pick<T: Copy>(from: &[T], at: usize) -> T {
+    from[at % from.len()]
+}
+
+/// A plan by its place in the lists of what is possible; none if there is none.
+fn choice(scenario: &Scenario, workers: u64, at: &[usize; 11]) -> Option<Choice> {
+    let shape = scenario.source.transformer().unwrap();
+    let fits = |t: &u64| {
+        workers.is_multiple_of(*t) && (shape.kv_heads.is_multiple_of(*t) || t.is_multiple_of(shape.kv_heads))
+    };
+    let tensor = pick(&divisors(shape.heads).into_iter().filter(fits).collect::<Vec<_>>(), at[0]);
+    let context = if (workers / tensor).is_multiple_of(2) { pick(&[1, 1, 2], at[1]) } else { 1 };
+    let rest = workers / tensor / context;
+    let stages: Vec<u64> = divisors(rest).into_iter().filter(|p| shape.layers.is_multiple_of(*p)).collect();
+    let pipeline = pick(&stages, at[2]);
+    let data = rest / pipeline;
+    let schedule = pick(&KINDS, at[3]);
+    let chunks = match schedule {
+        ScheduleKind::Zbv if !shape.layers.is_multiple_of(2 * pipeline) => return None,
+        ScheduleKind::Zbv => 2,
+        _ if has_chunks(schedule) => pick(&divisors(shape.layers / pipeline), at[4]),
+        _ => 1,
+    };
+    let micro_batch = pick(&[1, 2], at[5]);
+    let micro_batches = match schedule {
+        ScheduleKind::Interleaved | ScheduleKind::InterleavedZeroBubble => {
+            pipeline * pick(&[1, 2, 3, 7], at[6])
+        }
+        _ => pick(&[1, 2, 3, 8, 17, 40, 64], at[6]),
+    };
+    let experts = shape.experts.map_or(1, |experts| experts.count);
+    let expert = divisors(experts).into_iter().filter(|x| (tensor * context * data).is_multiple_of(*x));
+    let sharding = pick(&SHARDINGS, at[7]);
+    let groups: Vec<u64> = divisors(data * context).into_iter().filter(|group| *group > 1).collect();
+    let sharding_group = match sharding {
+        Sharding::Hsdp if groups.is_empty() => return None,
+        Sharding::Hsdp => Some(pick(&groups, at[8])),
+        _ => None,
+    };
+    let recompute = pick(&[Recompute::None, Recompute::Attention, Recompute::Layer], at[9]);
+    Some(Choice {
+        tensor,
+        sequence_parallel: tensor > 1 && at[10].is_multiple_of(2),
+        context,
+        pipeline,
+        chunks,
+        schedule,
+        expert: pick(&expert.collect::<Vec<_>>(), at[10]),
+        data,
+        sharding,
+        sharding_group,
+        micro_batch,
+        micro_batches,
+        recompute,
+    })
+}
+
+/// The shape, and a division that every choice replaces.
+fn parts(scenario: &Scenario) -> (Transformer, Division) {
+    let shape = scenario.source.transformer().unwrap();
+    (shape, Division { data: 1, micro_batches: 1, global_batch: 1 })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// The same step, the same memory, and a bound that holds, whatever was asked before.
+    #[test]
+    fn plans_by_table_are_those_of_the_whole_step(
+        model in 0..MODELS.len(),
+        workers in prop::sample::select(vec![8_u64, 16, 24, 64]),
+        overlap in 0..OVERLAPS.len(),
+        unfused in any::<bool>(),
+        picks in prop::collection::vec(prop::array::uniform11(0..1000_usize), 1..4),
+    ) {
+        let attention = if unfused { "unfused" } else { "flash" };
+        let changes = [
+            format!("model.zoo={}", MODELS[model]),
+            "model.sequence=2048".to_owned(),
+            format!("strategy.plan.overlap={}", OVERLAPS[overlap]),
+            format!("strategy.plan.attention={attention}"),
+        ];
+        let scenario = scenario(&changes);
+        let (shape, division) = parts(&scenario);
+        let base = scenario.strategy.plan.clone().unwrap();
+        let template = on_machines(&scenario, &shape, &base, division);
+        let mut table = Table::new(template);
+        for at in &picks {
+            let Some(choice) = choice(&scenario, workers, at) else { continue };
+            let plan = choice.plan(&base);
+            let division = match plan.divide(&shape, workers) {
+                Ok(division) => division,
+                Err(fault) => return Err(TestCaseError::fail(format!("{choice:?}: {fault}"))),
+            };
+            let run = Run { plan: &plan, division, ..template };
+            let slow = run.step().unwrap().time.get();
+            let bound = table.bound(&choice).get();
+            let fast = table.step(&choice).unwrap().get();
+            prop_assert!((fast / slow - 1.0).abs() < 1e-9, "{choice:?}: {fast} instead of {slow}");
+            prop_assert!(bound <= slow * (1.0 + 1e-12), "{choice:?}: bound {bound} above {slow}");
+            let held = run.held();
+            let most = (0..choice.pipeline).map(|stage| held.rank(stage).total()).fold(Bytes::ZERO, Bytes::max);
+            let found = table.memory(&choice);
+            prop_assert!((found.get() / most.get() - 1.0).abs() < 1e-9, "{choice:?}: {found} instead of {most}");
+        }
+    }
+}
+
+/// Many micro-batches: the period of a pipeline is found, and skipping it changes nothing.
+#[test]
+fn long_pipelines_are_skipped_exactly() {
+    let scenario = scenario(&["model.zoo=gpt3-175b".to_owned(), "cluster.network.latency=1 ms".to_owned()]);
+    let (shape, division) = parts(&scenario);
+    let base = scenario.strategy.plan.clone().unwrap();
+    let template = on_machines(&scenario, &shape, &base, division);
+    let mut table = Table::new(template);
+    let kinds = [
+        (ScheduleKind::OneFOneB, 1),
+        (ScheduleKind::ZbH1, 1),
+        (ScheduleKind::Interleaved, 3),
+        (ScheduleKind::InterleavedZeroBubble, 2),
+    ];
+    for (schedule, chunks) in kinds {
+        for pipeline in [2, 8, 16] {
+            let choice = Choice {
+                tensor: 8,
+                sequence_parallel: true,
+                context: 1,
+                pipeline,
+                chunks,
+                schedule,
+                expert: 1,
+                data: 1,
+                sharding: Sharding::Zero1,
+                sharding_group: None,
+                micro_batch: 1,
+                micro_batches: 480,
+                recompute: Recompute::None,
+            };
+            let plan = choice.plan(&base);
+            let division = plan.divide(&shape, 8 * pipeline).unwrap();
+            let slow = Run { plan: &plan, division, ..template }.step().unwrap().time.get();
+            let fast = table.step(&choice).unwrap().get();
+            assert!((fast / slow - 1.0).abs() < 1e-9, "{choice:?}: {fast} instead of {slow}");
+        }
+    }
+}

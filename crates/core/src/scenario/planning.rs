@@ -1,0 +1,115 @@
+//! What a search over plans may choose from, what interrupts a long run, and what its energy costs.
+
+use crate::fault::Fault;
+use crate::keys::{Check, keys, plain, section_of};
+use crate::quantity::{BytesPerSec, Seconds, Watts};
+use crate::strategy::{Recompute, ScheduleKind, Sharding};
+
+plain!(Vec<Sharding>, "list of strings");
+plain!(Vec<ScheduleKind>, "list of strings");
+plain!(Vec<bool>, "list of booleans");
+
+keys! {
+    /// What a search over plans of a transformer may choose from.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Planning;
+    /// `[plan]`: what `stepcast plan` may choose from.
+    section PlanningSection, missing |key| Fault::new(format!("the search has no `{key}`"), format!("add `{key}`"));
+    before {}
+    keys {
+        /// Numbers of machines to try.
+        nodes: Vec<u64> => Vec<u64>, optional("that of the cluster"), Check::Any, Resolved;
+        /// Sequences of a step.
+        global_batch: u64 => u64, optional("`strategy.plan`'s"), Check::Between(1, 1_000_000_000, "a number such as 1536"), Resolved;
+        /// Tensor-parallel ranks to try.
+        tensor: Vec<u64> => Vec<u64>, optional("all that divide"), Check::Any, Resolved;
+        /// Whether tensor-parallel ranks may be on several machines.
+        tensor_across_nodes: bool => bool, default(false), Check::Any, Resolved;
+        /// Whether to divide norms and dropout by tokens.
+        sequence_parallel: Vec<bool> => Vec<bool>, optional("both"), Check::Any, Resolved;
+        /// Context-parallel ranks to try.
+        context: Vec<u64> => Vec<u64>, optional("all that divide"), Check::Any, Resolved;
+        /// Pipeline stages to try.
+        pipeline: Vec<u64> => Vec<u64>, optional("all that divide"), Check::Any, Resolved;
+        /// Chunks on each stage to try.
+        virtual_stages: Vec<u64> => Vec<u64>, optional("all that divide"), Check::Any, Resolved;
+        /// Schedules to try.
+        schedule: Vec<ScheduleKind> => Vec<ScheduleKind>, optional("all"), Check::Any, Resolved;
+        /// Expert-parallel ranks to try.
+        expert: Vec<u64> => Vec<u64>, optional("all that divide"), Check::Any, Resolved;
+        /// Shardings to try.
+        sharding: Vec<Sharding> => Vec<Sharding>, optional("all but `\"fsdp-keep\"`"), Check::Any, Resolved;
+        /// Ranks of one group of `"hsdp"` to try.
+        sharding_group: Vec<u64> => Vec<u64>, optional("all that divide"), Check::Any, Resolved;
+        /// Sequences of a micro-batch to try.
+        micro_batch: Vec<u64> => Vec<u64>, optional("all that divide"), Check::Any, Resolved;
+        /// Recomputation to try.
+        recompute: Vec<Recompute> => Vec<Recompute>, optional("all"), Check::Any, Resolved;
+        /// Whether a plan may be chosen that fits only if the allocator loses little.
+        may_fit: bool => bool, default(false), Check::Any, Resolved;
+        /// Tokens to train on.
+        tokens: f64 => f64, optional("`data`'s samples and epochs, otherwise one step is looked at"), Check::Positive("a number such as 300e9"), Resolved;
+        /// Longest time of training.
+        deadline: Seconds => Seconds, optional("any"), Check::Positive("a time such as \"30 d\""), Resolved;
+        /// Highest cost of training.
+        budget: f64 => f64, optional("any"), Check::Positive("an amount such as 5e6"), Resolved;
+    }
+    after {}
+    made {}
+}
+
+section_of!(Planning, PlanningSection);
+
+keys! {
+    /// What interrupts a long run, and what follows.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    struct Failures;
+    /// `[failures]`: what interrupts a long run.
+    section FailuresSection, missing |key| Fault::new(format!("the failures have no `{key}`"), format!("add `{key}`"));
+    before {}
+    keys {
+        /// Interruptions of one device in an hour; 0 for none.
+        rate: f64 => f64, optional("1.973e-5 (Llama 3)"), Check::NotNegative("a rate such as 2e-5"), Resolved;
+        /// Time until an interruption is noticed and understood.
+        detection: Seconds => Seconds, optional("`\"10 min\"` (MegaScale)"), Check::NotNegative("a time such as \"10 min\""), Resolved;
+        /// Time from then until training goes on.
+        restart: Seconds => Seconds, optional("`\"5 min\"` (assumed)"), Check::NotNegative("a time such as \"5 min\""), Resolved;
+        /// Rate at which each machine writes its part of a checkpoint.
+        storage: BytesPerSec => BytesPerSec, optional("`\"977 MB/s\"` (Llama 3)"), Check::Positive("a rate such as \"1 GB/s\""), Resolved;
+        /// Whether training goes on while a checkpoint is written.
+        asynchronous: bool => bool, default(false), Check::Any, Resolved;
+        /// Time that training stands still for an asynchronous checkpoint.
+        snapshot: Seconds => Seconds, default(Seconds::new(1.0)), Check::NotNegative("a time such as \"1 s\""), Resolved;
+        /// Time between two checkpoints.
+        interval: Seconds => Seconds, optional("the best"), Check::Positive("a time such as \"30 min\""), Resolved;
+        /// Machines that wait for others to fail.
+        spares: u32 => u32, default(0_u32), Check::Between(0, 100_000, "a number such as 4"), Resolved;
+        /// Time until a machine that was interrupted is repaired.
+        repair: Seconds => Seconds, optional("it goes on at once"), Check::Positive("a time such as \"1 d\""), Resolved;
+    }
+    after {}
+    made {}
+}
+
+section_of!(Failures, FailuresSection);
+
+keys! {
+    /// What turns time into energy.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    struct Energy;
+    /// `[energy]`: gives kilowatt-hours and carbon.
+    section EnergySection, missing |key| Fault::new(format!("the energy has no `{key}`"), format!("add `{key}`"));
+    before {}
+    keys {
+        /// Power of one worker with its share of the machine.
+        power: Watts => Watts, optional("the device's"), Check::Positive("a power such as \"1 kW\""), Resolved;
+        /// Energy of the building against that of its machines.
+        pue: f64 => f64, optional("1.1 (Google)"), Check::Positive("a factor such as 1.1"), Resolved;
+        /// Grams of carbon dioxide for one kilowatt-hour.
+        carbon: f64 => f64, optional("not counted"), Check::NotNegative("a number such as 400"), Resolved;
+    }
+    after {}
+    made {}
+}
+
+section_of!(Energy, EnergySection);
