@@ -20,7 +20,7 @@ pub mod stages;
 pub mod step;
 pub mod traffic;
 
-pub use method::Transformer;
+pub use method::{Transformer, planned, run};
 
 /// How many ranks divide a transformer, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

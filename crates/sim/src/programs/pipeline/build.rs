@@ -88,7 +88,7 @@ pub(super) fn operations(pipeline: &Pipeline) -> Result<List<'_>, ProgramError> 
     if let Some(stage) = (0..stages.len()).find(|&stage| stages[stage].done < pipeline.orders[stage].len()) {
         return Err(ProgramError(format!("stage {stage} of the pipeline waits for itself")));
     }
-    tails(&mut list, pipeline, &stages);
+    tails(&mut list, &stages);
     Ok(list)
 }
 
@@ -195,7 +195,7 @@ fn hand_over(
 }
 
 /// Adds gradients, update and weights of every stage.
-fn tails(list: &mut List<'_>, pipeline: &Pipeline, stages: &[Stage]) {
+fn tails(list: &mut List<'_>, stages: &[Stage]) {
     let mark = |stage: usize, role| Mark { role, stage: stage as u32, micro_batch: None };
     let traffic = |stage: usize, kind| ((stage, kind), mark(stage, Role::Traffic { kind, exposed: true }));
     let mut reduced: Vec<Vec<OpId>> = Vec::with_capacity(stages.len());
