@@ -30,10 +30,21 @@ impl PoolSpec {
 pub struct Coupling {
     /// Pools on which workers compute, in order.
     pub computing: Vec<u32>,
-    /// The pool that carries what they exchange; slowed while any worker computes, because all wait for the slowest.
-    pub exchange: u32,
+    /// Pools that carry what they exchange, in order; slowed while any worker computes, because all wait for the slowest.
+    pub exchange: Vec<u32>,
     /// Additional time while both are busy, as a share of the time alone.
     pub slowdown: f64,
+}
+
+/// Lanes that are slower in some steps than in others, each by a factor of its own that holds for the whole step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaneSpread {
+    /// Standard deviation of the time of one device against its mean.
+    pub jitter: f64,
+    /// Devices that work on a lane's operations together; the slowest sets the pace.
+    pub devices: u32,
+    /// By local lane: whether its times spread.
+    pub lanes: Vec<bool>,
 }
 
 /// Work of every operation in one step.
@@ -64,12 +75,14 @@ pub struct Program {
     pub ports: Vec<f64>,
     /// Operations that all workers take part in.
     pub rendezvous: Vec<RendezvousSpec>,
-    /// Computing and exchange that slow each other down.
-    pub coupling: Option<Coupling>,
+    /// Computing and exchange that slow each other down; a pool is coupled once.
+    pub couplings: Vec<Coupling>,
     /// TCP connections, where they are modelled.
     pub tcp: Option<TcpSpec>,
     /// Steps to draw from, one list for each kind of worker.
     pub steps: Vec<Vec<StepWork>>,
+    /// By how much lanes differ from step to step, beside the steps that are drawn.
+    pub spread: Option<LaneSpread>,
     /// The kind of every worker.
     pub kind: Vec<usize>,
     /// When workers wait for each other.
@@ -99,9 +112,10 @@ impl Program {
             pools: Vec::new(),
             ports: Vec::new(),
             rendezvous: Vec::new(),
-            coupling: None,
+            couplings: Vec::new(),
             tcp: None,
             steps,
+            spread: None,
             kind: Vec::new(),
             coordination: Coordination::Async,
             silent_when_local: vec![false; usize::from(graph.local_lanes())],
@@ -163,6 +177,7 @@ impl Program {
             _ => *users < 2,
         };
         self.meets()
+            && self.spread.is_none()
             && !self.graph.has_subscribers()
             && self.lanes.iter().zip(&users).all(alike)
             && self.ports_are_alike()
@@ -244,14 +259,20 @@ impl Program {
         if self.rendezvous.iter().any(|rendezvous| rendezvous.parties as usize != self.workers()) {
             return wrong("a rendezvous needs all workers".to_owned());
         }
-        if let Some(coupling) = &self.coupling {
-            let mut pools = coupling.computing.iter().chain([&coupling.exchange]);
+        for coupling in &self.couplings {
+            let mut pools = coupling.computing.iter().chain(&coupling.exchange);
             if !(0.0..f64::INFINITY).contains(&coupling.slowdown)
-                || !coupling.computing.is_sorted()
                 || pools.any(|&pool| pool as usize >= self.pools.len())
             {
                 return wrong("pools that do not exist are coupled, or by no factor".to_owned());
             }
+        }
+        let lanes = usize::from(self.graph.local_lanes());
+        let spreads = |spread: &LaneSpread| {
+            spread.lanes.len() == lanes && (0.0..f64::INFINITY).contains(&spread.jitter)
+        };
+        if self.spread.as_ref().is_some_and(|spread| !spreads(spread)) {
+            return wrong("the spread of lanes is not finite, or misses some".to_owned());
         }
         let positive = |rate: f64| rate > 0.0 && !rate.is_nan();
         let pools = self.pools.iter().all(|pool| positive(pool.capacity) && positive(pool.cap));

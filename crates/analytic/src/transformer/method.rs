@@ -51,7 +51,7 @@ impl Method for Transformer {
 }
 
 /// The transformer of a scenario and its plan, which divides it.
-fn planned(scenario: &Scenario) -> Result<(Shape, &Plan), Fault> {
+pub fn planned(scenario: &Scenario) -> Result<(Shape, &Plan), Fault> {
     let plan = scenario.strategy.plan.as_ref().ok_or_else(|| {
         let remedy = "add `[strategy.plan]`, such as `tensor = 8`";
         Fault::in_key("strategy.plan", "there is no plan that splits a transformer", remedy)
@@ -63,7 +63,7 @@ fn planned(scenario: &Scenario) -> Result<(Shape, &Plan), Fault> {
 }
 
 /// The plan on all workers of the scenario.
-fn run<'a>(scenario: &'a Scenario, shape: &'a Shape, plan: &'a Plan) -> Result<Run<'a>, Fault> {
+pub fn run<'a>(scenario: &'a Scenario, shape: &'a Shape, plan: &'a Plan) -> Result<Run<'a>, Fault> {
     let workers = scenario.cluster.workers();
     let division = plan.divide(shape, workers).map_err(|fault| fault.below(KeyPath::of("strategy.plan")))?;
     Ok(on_machines(scenario, shape, plan, division))

@@ -22,7 +22,7 @@ pub mod stages;
 pub mod step;
 pub mod traffic;
 
-pub use method::{Transformer, on_machines};
+pub use method::{Transformer, on_machines, planned, run};
 
 /// How many ranks divide a transformer, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

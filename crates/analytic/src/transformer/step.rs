@@ -168,7 +168,7 @@ impl Run<'_> {
     }
 
     /// A micro-batch on every virtual stage.
-    fn places(&self) -> Vec<Pass> {
+    pub fn places(&self) -> Vec<Pass> {
         let (shape, split) = (self.shape, self.split());
         let count = split.pipeline * split.chunks;
         let (dense, every) = (shape.layers - shape.expert_layers(), shape.window_every.max(1));
@@ -217,7 +217,7 @@ impl Run<'_> {
     }
 
     /// Time of one send between stages, and whether the sender waits for it.
-    pub(super) fn send(&self) -> (Seconds, bool) {
+    pub fn send(&self) -> (Seconds, bool) {
         let split = self.split();
         if split.pipeline == 1 {
             return (Seconds::ZERO, false);
@@ -306,7 +306,7 @@ impl Run<'_> {
     }
 
     /// The sum of both gradients of a tied embedding, on the first and the last stage.
-    fn tied(&self, index: u64) -> Seconds {
+    pub fn tied(&self, index: u64) -> Seconds {
         let split = self.split();
         let ends = index == 0 || index + 1 == split.pipeline;
         let Some(message) = traffic::tied_gradient(self.shape, &split).filter(|_| ends) else {

@@ -4,7 +4,7 @@
 //! small and shows where they are dense.
 
 use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
-use crate::draw::head::Head;
+use crate::draw::head::{Head, Mark};
 use crate::draw::nothing;
 use crate::draw::scale::{drawable, extent};
 use crate::draw::svg::{Svg, series};
@@ -35,6 +35,8 @@ pub struct Gantt {
     pub lanes: Vec<Lane>,
     /// Begin and end of the visible window; all if none is given.
     pub window: Option<[Seconds; 2]>,
+    /// Names of the kinds of bars that have colours of their own, for a legend.
+    pub kinds: Vec<String>,
 }
 
 /// One row.
@@ -51,10 +53,14 @@ pub struct Lane {
 }
 
 /// One operation.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bar {
     /// Its name.
     pub name: String,
+    /// What stands in it, if that is not its name.
+    pub label: Option<String>,
+    /// Its place in [`Gantt::kinds`], if it does not have the colour of its lane.
+    pub kind: Option<usize>,
     /// Begin.
     pub since: Seconds,
     /// End.
@@ -81,7 +87,7 @@ impl Gantt {
         let Some((low, high)) = window.map(Into::into).or_else(all) else {
             return nothing(&self.title, "There is nothing to show: nothing happened.");
         };
-        let head = Head { title: self.title.clone(), note: self.note(), legend: Vec::new() };
+        let head = Head { title: self.title.clone(), note: self.note(), legend: self.legend() };
         let top = head.height(WIDTH);
         let changes = lanes.windows(2).filter(|pair| pair[0].group != pair[1].group).count();
         let height = lanes.len() as f64 * LANE.0 + changes as f64 * GROUP_GAP;
@@ -132,6 +138,10 @@ impl Gantt {
         [left / WIDTH, 1.0 - RIGHT / WIDTH]
     }
 
+    fn legend(&self) -> Vec<(Mark, String)> {
+        self.kinds.iter().enumerate().map(|(kind, name)| (Mark::Bar(kind), name.clone())).collect()
+    }
+
     fn note(&self) -> String {
         match self.lanes.len().saturating_sub(MOST_LANES) {
             0 => String::new(),
@@ -158,7 +168,8 @@ impl Lane {
         for bar in self.bars.iter().filter(shown) {
             let (since, until) = (bar.since.get().max(low), bar.until.get().min(high));
             let joins = |last: &&mut Merged<'_>| {
-                pixels(since, until) < NARROWEST
+                bar.kind == last.first.kind
+                    && pixels(since, until) < NARROWEST
                     && pixels(last.until, since) < NARROWEST
                     && (last.count > 1 || pixels(last.since, last.until) < NARROWEST)
             };
@@ -188,9 +199,11 @@ impl Merged<'_> {
         let shown = if wide > 3.0 { wide - 0.7 } else { wide };
         let (since, until) = (Unit::Time.write(self.first.since.get()), Unit::Time.write(self.ended));
         svg.titled(&format!("{name}: {since} to {until}"), |svg| {
-            svg.rect([x, y, shown, LANE.1], &format!("{} fill", series(lane.kind)), "");
-            if width(&name, "small") + 4.0 <= shown {
-                svg.words(x + shown / 2.0, y + 10.0, "small middle on-series", &name);
+            let kind = self.first.kind.unwrap_or(lane.kind);
+            svg.rect([x, y, shown, LANE.1], &format!("{} fill", series(kind)), "");
+            let label = self.first.label.as_ref().filter(|_| self.count == 1).unwrap_or(&name);
+            if width(label, "small") + 4.0 <= shown {
+                svg.words(x + shown / 2.0, y + 10.0, "small middle on-series", label);
             }
         });
     }

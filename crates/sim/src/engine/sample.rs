@@ -33,11 +33,22 @@ impl Sampler {
         ((self.workers[worker as usize].next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 
+    /// The time of the slowest of so many devices relative to the usual one: `jitter` is the standard deviation of each.
+    pub(crate) fn slowest(&mut self, worker: u32, jitter: f64, devices: u32) -> f64 {
+        let slowest = (0..devices.max(1)).map(|_| self.normal(worker)).fold(f64::NEG_INFINITY, f64::max);
+        (log_spread(jitter) * slowest).exp()
+    }
+
     /// A number from the standard normal distribution (Box and Muller).
     pub(crate) fn normal(&mut self, worker: u32) -> f64 {
         let radius = (-2.0 * self.uniform(worker).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform(worker)).cos()
     }
+}
+
+/// Standard deviation of the logarithm of times whose standard deviation against the mean is `jitter`.
+pub(crate) fn log_spread(jitter: f64) -> f64 {
+    (1.0 + jitter.powi(2)).ln().sqrt()
 }
 
 fn split_mix(mut x: u64) -> u64 {

@@ -24,6 +24,17 @@ impl<O: Observer> Engine<'_, O> {
         let program = self.program;
         let choices = &program.steps[program.kind[worker as usize]];
         self.workers.begin(worker, program, index, self.now, local);
+        if let Some(spread) = &program.spread {
+            for (factor, _) in self
+                .workers
+                .factors_mut(worker)
+                .iter_mut()
+                .zip(&spread.lanes)
+                .filter(|(_, spreads)| **spreads)
+            {
+                *factor = self.sampler.slowest(worker, spread.jitter, spread.devices);
+            }
+        }
         // All are in their queues before the first is served: what is sent first must find the others waiting.
         for &source in &choices[index].sources {
             self.queue_up(worker, source);
@@ -121,7 +132,7 @@ impl<O: Observer> Engine<'_, O> {
         if self.workers.is_local(worker) && self.program.silent_when_local[usize::from(local)] {
             return 0.0;
         }
-        self.workers.work(worker, op)
+        self.workers.work(worker, op, local)
     }
 
     fn acquire_lock(&mut self, lane: u32, job: Job) {

@@ -22,6 +22,8 @@ pub(super) struct Workers {
     began: Vec<f64>,
     /// By worker: weight of its flows in its current step.
     share: Vec<f64>,
+    /// By worker and local lane: how many times longer than usual its operations take; empty where no lane spreads.
+    factor: Vec<f64>,
     /// By worker: the workers that it stands for in its current step, itself included; 0 if another stands for it.
     copies: Vec<u32>,
     /// By worker: whether its current step is without communication (local SGD).
@@ -65,6 +67,10 @@ impl Workers {
             left: vec![0; workers],
             began: vec![0.0; workers],
             share: vec![1.0; workers],
+            factor: match program.spread {
+                Some(_) => vec![1.0; workers * usize::from(program.graph.local_lanes())],
+                None => Vec::new(),
+            },
             copies: vec![1; workers],
             local: vec![false; workers],
             updates_before: vec![0; workers],
@@ -150,10 +156,18 @@ impl Workers {
         self.lane_of[worker as usize * self.local_lanes + usize::from(local)]
     }
 
-    /// Units of work of an operation in the worker's current step.
+    /// Units of work of an operation on a local lane in the worker's current step.
     #[inline]
-    pub(super) fn work(&self, worker: u32, op: OpId) -> f64 {
-        self.steps.work[self.step[worker as usize] + op as usize]
+    pub(super) fn work(&self, worker: u32, op: OpId, local: LocalLane) -> f64 {
+        let work = self.steps.work[self.step[worker as usize] + op as usize];
+        let factor = self.factor.get(worker as usize * self.local_lanes + usize::from(local));
+        work * factor.copied().unwrap_or(1.0)
+    }
+
+    /// How many times longer than usual the operations of each local lane of a worker take; empty where no lane spreads.
+    pub(super) fn factors_mut(&mut self, worker: u32) -> &mut [f64] {
+        let lanes = if self.factor.is_empty() { 0 } else { self.local_lanes };
+        &mut self.factor[worker as usize * lanes..][..lanes]
     }
 
     /// Rank of an operation in the worker's current step, 0 where steps have none.

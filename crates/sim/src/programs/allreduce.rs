@@ -202,11 +202,13 @@ impl AllReduce {
         program.rendezvous =
             vec![RendezvousSpec { parties: workers, launch: self.launch(), curve: self.curve.clone() }];
         program.pools = vec![PoolSpec::equal(1.0); (FIRST_WORKER + workers) as usize];
-        program.coupling = coupled.then(|| Coupling {
-            computing: (FIRST_WORKER..FIRST_WORKER + workers).collect(),
-            exchange: WIRE,
-            slowdown: self.interference.slowdown,
-        });
+        if coupled {
+            program.couplings.push(Coupling {
+                computing: (FIRST_WORKER..FIRST_WORKER + workers).collect(),
+                exchange: vec![WIRE],
+                slowdown: self.interference.slowdown,
+            });
+        }
         let channels: Vec<u32> = (0..self.channels()).map(|_| program.add_lane(self.channel())).collect();
         let waiting = program.add_lane(LaneSpec { discipline: Discipline::Delay, ..LaneSpec::own(1.0) });
         for (worker, &kind) in (FIRST_WORKER..).zip(&self.kind) {

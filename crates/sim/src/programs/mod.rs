@@ -9,15 +9,15 @@
 //!    TCP connections, a rendezvous of all workers.
 //! 4. **Program.** [`Program::new`](crate::Program::new) with graph and steps, `add_lane` and `add_worker`.
 //!
-//! Each builder is a struct of inputs with a method `program`, which goes through 2 to 4:
-//! [`Replay`](replay::Replay) for parameter servers, [`AllReduce`](allreduce::AllReduce), [`Sprint`](sprint::Sprint).
+//! Each builder is a struct of inputs with a method that goes through 2 to 4: [`Replay`](replay::Replay) for parameter
+//! servers, [`AllReduce`](allreduce::AllReduce), [`Sprint`](sprint::Sprint), [`Pipeline`](pipeline::Pipeline) for split
+//! transformers. Another kind of training is another builder beside these.
 //!
-//! Another kind of training is another builder beside these. A pipeline would be a graph of micro-batches with one kind of
-//! worker for each stage, and activations as transfers over links; a dependency between operations of *different* workers
-//! is something that graphs do not have yet. Sharded data parallelism would be a graph like that of all-reduce, with
-//! an all-gather before every layer's passes and a reduce-scatter after its backward pass, each a message of a rendezvous.
+//! Graphs have no dependencies between operations of *different* workers. Where stages of a pipeline wait for each other,
+//! a worker is therefore a whole replica, with lanes for each of its stages.
 
 pub(crate) mod allreduce;
+pub mod pipeline;
 pub(crate) mod replay;
 pub mod sprint;
 pub(crate) mod synthesise;

@@ -5,7 +5,7 @@
 //! worker copies its batch to the device, where that has a link of its own. A single step would keep all workers in
 //! lock-step for ever (errata 3.3), so a number of them is made, computing times spread around the model's.
 
-use crate::engine::sample::Sampler;
+use crate::engine::sample::{Sampler, log_spread};
 use stepcast_core::compute;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
 use stepcast_core::quantity::Seconds;
@@ -101,7 +101,7 @@ pub fn jittered(profile: &Profile, jitter: f64, seed: u64) -> Profile {
 /// Times of steps relative to the mean one: `jitter` is their standard deviation. Without any, one stands for all.
 pub fn jitter_factors(jitter: f64, seed: u64) -> impl Iterator<Item = f64> {
     let mut sampler = Sampler::new(seed, 1);
-    let spread = (1.0 + jitter.powi(2)).ln().sqrt();
+    let spread = log_spread(jitter);
     let steps = if jitter > 0.0 { STEPS } else { 1 };
     (0..steps).map(move |_| (spread * sampler.normal(0)).exp())
 }

@@ -69,7 +69,7 @@ fn typical(scenario: &Scenario) -> Scenario {
 /// A piece of a run of `scenario`, with mean times and equal shares if it is to be `typical`, that costs the engine no more
 /// than `effort`; none if that is too little.
 pub(crate) fn excerpt(scenario: &Scenario, is_typical: bool, effort: u64) -> Result<Option<Excerpt>, Fault> {
-    if is_sprint(scenario) {
+    if is_sprint(scenario) || scenario.strategy.plan.is_some() {
         return Ok(None);
     }
     let meets = waits(scenario.strategy.synchronisation);

@@ -1,6 +1,6 @@
 //! Method `simulate`: the event engine on a profile, measured or made from a model (Li 2020 and beyond).
 //!
-//! One module for each kind of training, `parameter_server`, `all_reduce` and `sprint`, each with `predict` and
+//! One module for each kind of training, `parameter_server`, `all_reduce`, `sprint` and `transformer`, each with `predict` and
 //! `timeline`; `measure` continues runs until `estimate` knows the throughput in steady state well enough (`leads`: what
 //! bounded staleness needs for it), `summary` holds what all report alike, `excerpt` is a typical
 //! step to explain, `timeline` a run to look at.
@@ -17,6 +17,7 @@ mod parameter_server;
 mod sprint;
 mod summary;
 mod timeline;
+mod transformer;
 
 pub(crate) use estimate::NOT_STEADY;
 pub(crate) use excerpt::{Excerpt, excerpt};
@@ -25,7 +26,7 @@ pub(crate) use sprint::is_sprint;
 pub use timeline::{Recording, events_per_step};
 
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Method, Stopped, Watch, unwatched, without_plan};
+use stepcast_core::method::{Method, Stopped, Watch, unwatched};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::Operation;
 use stepcast_core::quantity::BitsPerSec;
@@ -50,7 +51,7 @@ impl Method for Simulate {
     }
 
     fn summary(&self) -> &'static str {
-        "parameter server or all-reduce, any synchronisation, by events on a profile or a model's layers"
+        "parameter server, all-reduce or split transformers, by events on a profile or a model's layers"
     }
 
     fn source(&self) -> &'static str {
@@ -63,7 +64,9 @@ impl Method for Simulate {
 
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
         let refuse = |key, reason: &str, remedy: &str| Err(Fault::in_key(key, reason, remedy));
-        without_plan("the simulation", scenario)?;
+        if scenario.strategy.plan.is_some() {
+            return transformer::applies(scenario);
+        }
         match scenario.strategy.architecture {
             Architecture::AllReduce if is_sprint(scenario) => sprint::applies(scenario),
             Architecture::AllReduce if !waits(scenario.strategy.synchronisation) => refuse(
@@ -101,6 +104,9 @@ impl Method for Simulate {
 
     fn predict_watched(&self, scenario: &Scenario, watch: &Watch<'_>) -> Result<Prediction, Stopped> {
         self.applies(scenario)?;
+        if scenario.strategy.plan.is_some() {
+            return transformer::predict(scenario, watch);
+        }
         if is_sprint(scenario) {
             return sprint::predict(scenario, watch);
         }
@@ -134,6 +140,9 @@ fn ports_are_alike(scenario: &Scenario) -> bool {
 /// The first `steps` steps of every worker of one run.
 pub fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Fault> {
     Simulate.applies(scenario)?;
+    if scenario.strategy.plan.is_some() {
+        return transformer::timeline(scenario, steps);
+    }
     if is_sprint(scenario) {
         return sprint::timeline(scenario, steps);
     }

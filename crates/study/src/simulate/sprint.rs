@@ -207,5 +207,5 @@ pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Fau
     lane_names.extend((0..threads.gpus).map(|gpu| format!("buffer {gpu}")));
     // A profile has no threads: none can be made of this run.
     let about = about(scenario, Vec::new());
-    Ok(Recording { program, lane_names, observed, about })
+    Ok(Recording { program, lane_names, observed, about, marks: Vec::new() })
 }

@@ -15,6 +15,8 @@ pub(super) const FIRST: u32 = 1;
 #[derive(Serialize)]
 struct Complete<'a> {
     name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cat: Option<&'static str>,
     ph: char,
     pid: u32,
     tid: u32,
@@ -56,6 +58,7 @@ fn complete<'a>(event: &'a Event<'_>) -> Complete<'a> {
     let (since, until) = (nanoseconds(event.since), nanoseconds(event.until));
     Complete {
         name: &event.name,
+        cat: event.kind,
         ph: 'X',
         pid: FIRST + event.process,
         tid: FIRST + event.lane,

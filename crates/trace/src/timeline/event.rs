@@ -40,6 +40,8 @@ pub struct Event<'a> {
     pub lane: u32,
     /// Its name.
     pub name: Cow<'a, str>,
+    /// What it is one of: events of one kind have one colour.
+    pub kind: Option<&'static str>,
     /// From when.
     pub since: Seconds,
     /// Until when.

@@ -34,6 +34,8 @@ pub(super) struct TrackEvent {
     pub(super) name: Option<u64>,
     #[prost(uint64, tag = "11")]
     pub(super) track: u64,
+    #[prost(string, repeated, tag = "22")]
+    pub(super) categories: Vec<String>,
     #[prost(double, optional, tag = "44")]
     pub(super) level: Option<f64>,
     #[prost(fixed64, repeated, tag = "47")]
@@ -164,6 +166,7 @@ pub fn print(timeline: &Timeline<'_>, out: &mut impl Write) -> io::Result<()> {
             notes: event.figure.map(note).into_iter().collect(),
             kind: Kind::Begin as i32,
             name: Some(id),
+            categories: event.kind.map(str::to_owned).into_iter().collect(),
             track: tracks.lane(event),
             flows,
             ending_flows,

@@ -6,7 +6,7 @@ use stepcast_core::quantity::Seconds;
 
 fn event(process: u32, lane: u32, name: &'static str, since: f64, until: f64) -> Event<'static> {
     let (since, until) = (Seconds::new(since), Seconds::new(until));
-    Event { process, lane, name: name.into(), since, until, figure: None, flow: Flow::None }
+    Event { process, lane, name: name.into(), kind: None, since, until, figure: None, flow: Flow::None }
 }
 
 fn sample() -> Timeline<'static> {

@@ -141,6 +141,7 @@ impl Run {
             title: self.gantt.title.clone(),
             lanes: lanes.iter().map(lane).collect(),
             window: Some([Seconds::new(from), Seconds::new(to)]),
+            kinds: self.gantt.kinds.clone(),
         };
         let (axis, svg) = (drawn.time_axis(), drawn.svg());
         Window { events: self.events, span_s: span, workers, from_s: from, to_s: to, axis, svg }

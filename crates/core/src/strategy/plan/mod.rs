@@ -82,6 +82,11 @@ keys! {
         states: States => States, default(States::MegatronBf16), Check::Any, Resolved;
         /// What is sent while computing goes on: `"none"`, `"megatron"`, `"torchtitan"`, `"deepspeed"` or `"fsdp2"`.
         overlap: OverlapPreset => OverlapPreset, default(OverlapPreset::Megatron), Check::Any, Resolved;
+        /// Whether kinds of traffic of a rank that are under way at the same time divide the rate of a link. Simulated only:
+        /// in the closed form they do not meet.
+        shared_links: bool => bool, default(true), Check::Any, Resolved;
+        /// Additional time of computing and of traffic while both are under way on a rank, as a share. Simulated only.
+        interference: f64 => f64, default(0.0), Check::NotNegative("a share such as 0.1"), Resolved;
         /// Pairs of query and key that count in MFU and HFU: `"none"` for all, `"half"`, or `"causal"` for exactly those that
         /// are needed.
         mask: Mask => Mask, default(Mask::None), Check::Any, Resolved;

@@ -74,7 +74,7 @@ proptest! {
     ) {
         let lane = |(group, name, bars): (u8, String, Vec<(String, Seconds, Seconds)>)| {
             let mut bars: Vec<Bar> =
-                bars.into_iter().map(|(name, since, long)| Bar { name, since, until: since + long }).collect();
+                bars.into_iter().map(|(name, since, long)| Bar { name, since, until: since + long, ..Bar::default() }).collect();
             bars.sort_by(|a, b| a.since.get().total_cmp(&b.since.get()));
             // Bars of one lane do not overlap.
             let mut free = f64::NEG_INFINITY;
@@ -85,7 +85,7 @@ proptest! {
             });
             Lane { group: format!("worker {group}"), name, kind: group.into(), bars }
         };
-        check::sound(&Gantt { title, lanes: lanes.into_iter().map(lane).collect(), window: None }.svg());
+        check::sound(&Gantt { title, lanes: lanes.into_iter().map(lane).collect(), ..Gantt::default() }.svg());
     }
 
     #[test]

@@ -69,7 +69,12 @@ pub(super) fn gantt() -> Gantt {
                 let since = shift + 0.03 * f64::from(place) + 0.006 * kind as f64;
                 let words = if place == 5 { "backward of a layer with a long name" } else { "conv" };
                 let length = 0.004 + 0.003 * f64::from(place);
-                Bar { name: format!("{words}{place}"), since: seconds(since), until: seconds(since + length) }
+                Bar {
+                    name: format!("{words}{place}"),
+                    since: seconds(since),
+                    until: seconds(since + length),
+                    ..Bar::default()
+                }
             });
             lanes.push(Lane {
                 group: format!("worker {worker}"),
@@ -79,7 +84,7 @@ pub(super) fn gantt() -> Gantt {
             });
         }
     }
-    Gantt { title: "Steps of alexnet, simulated".to_owned(), lanes, window: None }
+    Gantt { title: "Steps of alexnet, simulated".to_owned(), lanes, ..Gantt::default() }
 }
 
 pub(super) fn fusion() -> FusionComparison {

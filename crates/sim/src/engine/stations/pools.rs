@@ -15,10 +15,19 @@ pub(in crate::engine) struct Pools {
     unsettled: Option<usize>,
     /// By pool: whether it served a chunk when it was last looked at.
     was_busy: Vec<bool>,
-    /// Coupled pools on which a worker computes.
-    computing: u32,
+    /// By pool: the coupling it belongs to, and on which side.
+    coupled: Vec<Option<(usize, Side)>>,
+    /// By coupling and side: pools that are busy.
+    busy: Vec<[u32; 2]>,
     /// By pool: how its customers are weighed.
     rules: Vec<Rule>,
+}
+
+/// What a coupled pool is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Computing,
+    Exchange,
 }
 
 /// How the customers of a station are weighed.
@@ -41,12 +50,23 @@ impl Pools {
             weighted: spec.weighted,
             shared: users.get(&pool).is_some_and(|users| *users > 1),
         };
+        let mut coupled = vec![None; specs.len()];
+        for (which, coupling) in program.couplings.iter().enumerate() {
+            for (pools, side) in
+                [(&coupling.computing, Side::Computing), (&coupling.exchange, Side::Exchange)]
+            {
+                for &pool in pools {
+                    coupled[pool as usize] = Some((which, side));
+                }
+            }
+        }
         Self {
+            coupled,
+            busy: vec![[0; 2]; program.couplings.len()],
             rules: (0..).zip(specs).map(rule).collect(),
             pools: specs.iter().map(|spec| Pool::new(spec.capacity, spec.cap)).collect(),
             unsettled: None,
             was_busy: vec![false; specs.len()],
-            computing: 0,
         }
     }
 
@@ -115,24 +135,26 @@ impl<O: Observer> Engine<'_, O> {
 
     /// A chunk has joined or left a pool: computing and exchange may have begun to overlap, or ceased to.
     fn couple(&mut self, pool: usize) {
-        let Some(coupling) = &self.program.coupling else { return };
-        let exchange = coupling.exchange as usize;
-        let speed = |overlapping: bool| if overlapping { 1.0 / (1.0 + coupling.slowdown) } else { 1.0 };
         let pools = &mut self.stations.pools;
+        let Some((which, side)) = pools.coupled[pool] else { return };
         let busy = pools.pools[pool].is_busy();
         if std::mem::replace(&mut pools.was_busy[pool], busy) == busy {
             return;
         }
-        if pool == exchange {
-            for &computing in &coupling.computing {
-                self.set_pool_speed(computing as usize, speed(busy));
-            }
-        } else if coupling.computing.binary_search(&(pool as u32)).is_ok() {
-            let before = pools.computing;
-            pools.computing = if busy { before + 1 } else { before - 1 };
-            if before.min(pools.computing) == 0 {
-                self.set_pool_speed(exchange, speed(busy));
-            }
+        let count = &mut pools.busy[which][side as usize];
+        let before = *count;
+        *count = if busy { before + 1 } else { before - 1 };
+        if before.min(*count) > 0 {
+            return;
+        }
+        let coupling = &self.program.couplings[which];
+        let speed = if busy { 1.0 / (1.0 + coupling.slowdown) } else { 1.0 };
+        let others = match side {
+            Side::Computing => &coupling.exchange,
+            Side::Exchange => &coupling.computing,
+        };
+        for &other in others {
+            self.set_pool_speed(other as usize, speed);
         }
     }
 

@@ -165,5 +165,5 @@ pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Fau
     let mut observed = Timeline::default();
     run(&program, scenario.simulate.seed, Limits::steps(steps), &mut observed).map_err(broken)?;
     let about = about(scenario, training.profile_operations());
-    Ok(Recording { lane_names: training.lane_names(), program, observed, about })
+    Ok(Recording { lane_names: training.lane_names(), program, observed, about, marks: Vec::new() })
 }

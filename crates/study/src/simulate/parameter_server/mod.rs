@@ -64,6 +64,7 @@ pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Fau
         program: prepared.program,
         observed,
         about: about(scenario, prepared.operations),
+        marks: Vec::new(),
     })
 }
 

@@ -2,11 +2,13 @@
 
 mod levels;
 
+use super::transformer;
 use levels::Levels;
 use std::collections::HashMap;
 use stepcast_core::profile::{Operation, Resource};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
+use stepcast_sim::pipeline::Mark;
 use stepcast_sim::{ChunkRecord, Program};
 use stepcast_trace::timeline::{About, Event, Flow, Process, Timeline};
 
@@ -18,6 +20,9 @@ const PER_LAYER: u64 = 5;
 
 /// Roughly how many events a step of all workers has in a timeline.
 pub fn events_per_step(scenario: &Scenario) -> u64 {
+    if let Some(events) = transformer::events_per_step(scenario) {
+        return events.max(1);
+    }
     let operations = match scenario.profile() {
         Some(profile) => profile.operations.len() as u64,
         None => PER_LAYER * scenario.workload.layers.len() as u64,
@@ -36,11 +41,17 @@ pub struct Recording {
     pub observed: stepcast_sim::Timeline,
     /// The head of a profile made from it; without operations if none can be made.
     pub about: About,
+    /// By operation: its stage and what it is; empty unless a plan splits a transformer into stages.
+    pub marks: Vec<Mark>,
 }
 
 impl Recording {
-    /// For viewers: a process for every worker with a lane for everything it uses, and one for what workers share.
+    /// For viewers: a process for every worker with a lane for everything it uses, and one for what workers share; of
+    /// pipelines, a process for every stage.
     pub fn timeline(&self) -> Timeline<'_> {
+        if !self.marks.is_empty() {
+            return transformer::stages_timeline(self, &self.marks);
+        }
         let chunks = self.chunks();
         let lanes = Lanes::of(&self.lane_names, &chunks);
         let worker = |worker| Process {
@@ -55,6 +66,7 @@ impl Recording {
             process: chunk.worker,
             lane: lanes.number[*local],
             name: self.program.graph.name(chunk.op).into(),
+            kind: None,
             since: Seconds::new(chunk.since),
             until: Seconds::new(chunk.until),
             figure: None,
@@ -87,6 +99,7 @@ impl Recording {
                 process: step.worker,
                 lane: STEPS,
                 name: format!("step {}", *index - 1).into(),
+                kind: None,
                 since: Seconds::new(step.since),
                 until: Seconds::new(step.until),
                 figure: Some(("staleness", step.stale)),

@@ -1,0 +1,105 @@
+use super::*;
+use crate::{Limits, run};
+
+/// One forward, one backward on equal stages, without traffic.
+fn one_f_one_b(stages: u32, micro_batches: u32, [forward, backward]: [f64; 2]) -> Pipeline {
+    let order = |stage: u32| {
+        let ahead = (stages - 1 - stage).min(micro_batches);
+        let task = |phase, micro_batch| Task { phase, micro_batch, place: stage };
+        let mut order: Vec<Task> = (0..ahead).map(|i| task(Phase::Forward, i)).collect();
+        for i in 0..micro_batches {
+            order.extend((ahead + i < micro_batches).then(|| task(Phase::Forward, ahead + i)));
+            order.push(task(Phase::Backward, i));
+        }
+        order
+    };
+    let cost = |compute| Cost { compute, ..Cost::default() };
+    Pipeline {
+        stage_of: (0..stages).collect(),
+        orders: (0..stages).map(order).collect(),
+        micro_batches,
+        costs: vec![Costs {
+            passes: vec![[cost(forward), cost(backward), Cost::default()]; stages as usize],
+            sends: vec![0.0; stages as usize],
+            tails: vec![Tail { layers: 1.0, ..Tail::default() }; stages as usize],
+        }],
+        replicas: vec![0],
+        blocking: false,
+        links: Links::Apart,
+        between: [true; Traffic::COUNT],
+        joint: [true; Traffic::COUNT],
+        jitter: 0.0,
+        ranks: 1,
+    }
+}
+
+fn step(pipeline: &Pipeline) -> f64 {
+    let built = pipeline.build().unwrap();
+    assert_eq!(built.marks.len(), built.program.graph.len());
+    run(&built.program, 1, Limits::steps(1), &mut crate::Blind).unwrap().time
+}
+
+#[test]
+fn equal_stages_take_the_closed_form() {
+    for (stages, micro_batches) in [(1, 1), (2, 1), (4, 4), (4, 16), (8, 3)] {
+        let time = step(&one_f_one_b(stages, micro_batches, [1.0, 2.0]));
+        assert!((time - 3.0 * f64::from(stages + micro_batches - 1)).abs() < 1e-9, "{stages}: {time}");
+    }
+}
+
+#[test]
+fn traffic_beside_traffic_shares_a_link() {
+    // Tensor and context traffic, 0.4 s each, beside 0.5 s of computing.
+    let mut pipeline = one_f_one_b(1, 1, [0.5, 0.0]);
+    pipeline.costs[0].passes[0][0].hidden = [0.4, 0.4, 0.0, 0.0];
+    assert!((step(&pipeline) - 0.5).abs() < 1e-12);
+    pipeline.links = Links::Shared { slowdown: 0.0 };
+    assert!((step(&pipeline) - 0.8).abs() < 1e-12);
+    // On different levels of the network they do not meet.
+    pipeline.between[Traffic::Tensor as usize] = false;
+    assert!((step(&pipeline) - 0.5).abs() < 1e-12);
+}
+
+#[test]
+fn computing_beside_traffic_is_slower_by_the_factor() {
+    let mut pipeline = one_f_one_b(1, 1, [0.5, 0.0]);
+    pipeline.costs[0].passes[0][0].hidden = [0.2, 0.0, 0.0, 0.0];
+    pipeline.links = Links::Shared { slowdown: 0.25 };
+    // 0.2 s of traffic take 0.25 s, in which 0.2 s are computed.
+    assert!((step(&pipeline) - 0.55).abs() < 1e-12, "{}", step(&pipeline));
+}
+
+#[test]
+fn replicas_wait_for_the_slowest_where_they_exchange() {
+    let mut pipeline = one_f_one_b(2, 4, [1.0, 2.0]);
+    let mut slow = pipeline.costs[0].clone();
+    slow.passes[1][0].compute = 1.5;
+    pipeline.costs.push(slow);
+    for costs in &mut pipeline.costs {
+        for tail in &mut costs.tails {
+            (tail.gradients, tail.update) = (0.25, 0.5);
+        }
+    }
+    let mut alone = pipeline.clone();
+    alone.replicas = vec![1];
+    pipeline.replicas = vec![0, 1, 0];
+    assert!((step(&pipeline) - step(&alone)).abs() < 1e-12);
+    alone.replicas = vec![0];
+    assert!(step(&pipeline) > step(&alone) + 1.0);
+}
+
+#[test]
+fn jitter_makes_the_slowest_rank_decide() {
+    let mut pipeline = one_f_one_b(1, 1, [1.0, 2.0]);
+    pipeline.jitter = 0.1;
+    let mean = |pipeline: &Pipeline| {
+        let built = pipeline.build().unwrap();
+        run(&built.program, 7, Limits::steps(2000), &mut crate::Blind).unwrap().time / 2000.0
+    };
+    let one = mean(&pipeline);
+    assert!((one / 3.0 - 1.0).abs() < 0.02, "{one}");
+    pipeline.ranks = 8;
+    // The largest of 8 normal numbers is 1.42 standard deviations above the mean.
+    let eight = mean(&pipeline);
+    assert!((eight / 3.0 - 1.15).abs() < 0.02, "{eight}");
+}

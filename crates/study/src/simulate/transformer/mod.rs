@@ -1,0 +1,199 @@
+//! Transformers that a plan splits, simulated: a replica with all its stages for every kind of replica.
+
+mod costs;
+mod figures;
+mod pipeline;
+mod replicas;
+#[cfg(test)]
+mod tests;
+mod timeline;
+
+pub(super) use timeline::{events_per_step, stages_timeline, timeline};
+
+use super::broken;
+use super::measure::{Measured, measure};
+use super::summary::spread;
+use figures::{StageTimes, Stages, breakdown, bubble, slowest};
+use pipeline::{Training, training};
+use std::ops::ControlFlow;
+use stepcast_analytic::transformer::{Transformer, planned};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::{Method, Progress, Stopped, Watch};
+use stepcast_core::prediction::{Bottleneck, Prediction, Simulation, Spread, Usage, Warning};
+use stepcast_core::quantity::{SamplesPerSec, Seconds};
+use stepcast_core::scenario::Scenario;
+use stepcast_sim::{Limits, run};
+use stepcast_stats::spread_of_logarithms;
+
+/// Passes beyond which a simulation is refused: closed forms answer at once.
+const MOST_PASSES: u64 = 4_000_000;
+
+/// Whether the plan of a scenario can be simulated.
+pub(super) fn applies(scenario: &Scenario) -> Result<(), Fault> {
+    let (shape, plan) = planned(scenario)?;
+    let division = plan.divide(&shape, scenario.cluster.workers())?;
+    let passes = division.micro_batches.saturating_mul(plan.pipeline * plan.virtual_stages);
+    if passes <= MOST_PASSES {
+        return Ok(());
+    }
+    let reason = format!("{passes} passes of micro-batches through stages are too many to simulate");
+    Err(Fault::in_key("strategy.plan", reason, "use `--method transformer`, or a smaller `global-batch`"))
+}
+
+/// What runs show.
+struct Shown {
+    throughput: f64,
+    interval: [f64; 2],
+    run_spread: Option<f64>,
+    runs: usize,
+    steps: u64,
+    lengths: Vec<f64>,
+    stages: Vec<StageTimes>,
+    end: String,
+    warning: Option<Warning>,
+}
+
+pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Prediction, Stopped> {
+    let closed = Transformer.predict(scenario)?;
+    let training = training(scenario)?;
+    let built = training.pipeline.build().map_err(broken)?;
+    let stages = training.pipeline.orders.len();
+    let observer = || Stages::new(&built.marks, stages);
+    if scenario.simulate.jitter <= 0.0 {
+        let mut observed = observer();
+        let outcome =
+            run(&built.program, scenario.simulate.seed, Limits::steps(1), &mut observed).map_err(broken)?;
+        return Ok(prediction(closed, &training, single(&training, &observed, outcome.time)));
+    }
+    let each = training.samples as f64 / built.program.workers() as f64;
+    let batches = vec![each; built.program.workers()];
+    let predicted =
+        |measured: &Measured<'_, Stages<'_>>| prediction(closed.clone(), &training, shown(measured));
+    let measured = measure(&built.program, &batches, &scenario.simulate, observer, watch, |measured| {
+        match measured.is_last {
+            true => ControlFlow::Continue(()),
+            false => watch(Progress::Estimate(&predicted(measured))),
+        }
+    })?;
+    Ok(predicted(&measured))
+}
+
+/// One step stands for all.
+fn single(training: &Training, observed: &Stages<'_>, time: f64) -> Shown {
+    let throughput = training.samples as f64 / time;
+    Shown {
+        throughput,
+        interval: [throughput; 2],
+        run_spread: None,
+        runs: 1,
+        steps: 1,
+        lengths: vec![time],
+        stages: observed.mean(),
+        end: "all steps are alike".to_owned(),
+        warning: None,
+    }
+}
+
+fn shown(measured: &Measured<'_, Stages<'_>>) -> Shown {
+    let estimate = &measured.estimate;
+    let mut lengths = Vec::new();
+    let mut stages: Vec<StageTimes> = Vec::new();
+    let mut steps = 0;
+    for (measurement, window) in measured.runs.iter().zip(&estimate.windows) {
+        let observed = measurement.run.observer();
+        let records = super::measure::Recorder::records(observed);
+        steps += records.len() as u64;
+        lengths.extend(window.ending(records).map(|record| record.until - record.since));
+        if stages.is_empty() {
+            stages = observed.mean();
+        }
+    }
+    Shown {
+        throughput: estimate.throughput,
+        interval: estimate.interval(),
+        run_spread: spread_of_logarithms(&estimate.rates),
+        runs: measured.runs.len(),
+        steps,
+        lengths,
+        stages,
+        end: measured.end(),
+        warning: estimate.warning(),
+    }
+}
+
+/// The prediction: what the closed form says of memory, with the times that were simulated.
+fn prediction(closed: Prediction, training: &Training, shown: Shown) -> Prediction {
+    let throughput = SamplesPerSec::new(shown.throughput);
+    let iteration = throughput.time_for(training.samples as f64);
+    let faster = closed.iteration / iteration;
+    let slowest = &shown.stages[slowest(&shown.stages)];
+    let parts = breakdown(slowest, iteration);
+    let of = |names: &[&str]| -> Seconds {
+        parts.iter().filter(|part| names.contains(&part.name)).map(|part| part.time).sum()
+    };
+    let compute = of(&["compute", "recompute"]);
+    let exposed = iteration - compute - of(&["pipeline bubble"]);
+    let nothing = Spread { low: 0.0, median: 0.0, high: 0.0 };
+    let mut lengths = shown.lengths;
+    let usage = |(index, stage): (usize, &StageTimes)| Usage {
+        resource: format!("stage {index}"),
+        share: (stage.compute + stage.recompute + stage.update) / iteration.get(),
+    };
+    let mut usage: Vec<Usage> = shown.stages.iter().enumerate().map(usage).collect();
+    usage.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let simulation = Simulation {
+        throughput_interval: shown.interval,
+        run_spread: shown.run_spread,
+        runs: shown.runs,
+        steps: shown.steps,
+        step_s: spread(&mut lengths),
+        staleness: nothing,
+        mean_staleness: 0.0,
+        staleness_histogram: vec![1.0],
+        effective_minibatch: training.samples as f64,
+        exposed_communication: (iteration - compute) / iteration,
+        usage,
+        end: shown.end,
+    };
+    let report = closed.transformer.map(|mut report| {
+        report.tokens_per_s *= faster;
+        report.tokens_per_s_per_device *= faster;
+        report.mfu *= faster;
+        report.hfu *= faster;
+        report.bubble = bubble(&shown.stages);
+        report.exposed = parts.iter().filter(|part| is_link(part.name)).cloned().collect();
+        for (stage, times) in report.stages.iter_mut().zip(&shown.stages) {
+            stage.end = Seconds::new(times.end);
+        }
+        report
+    });
+    let mut warnings = closed.warnings;
+    warnings.extend(shown.warning);
+    warnings.extend((training.stands_for > 1).then(|| too_many(training.stands_for)));
+    Prediction {
+        method: "simulate",
+        iteration,
+        throughput,
+        speedup: closed.speedup * faster,
+        scaling_factor: closed.scaling_factor * faster,
+        breakdown: parts,
+        bottleneck: if compute >= exposed { Bottleneck::Compute } else { Bottleneck::WorkerLink },
+        warnings,
+        simulation: Some(Box::new(simulation)),
+        transformer: report,
+        ..closed
+    }
+}
+
+/// Whether a part of the breakdown is traffic.
+fn is_link(name: &str) -> bool {
+    !matches!(name, "compute" | "recompute" | "pipeline bubble")
+}
+
+fn too_many(stands_for: u64) -> Warning {
+    let message = format!(
+        "there are too many replicas for the budget: each simulated one stands for {stands_for}, and its stages go at the pace \
+         of the slowest rank of them, which is an upper bound of the step"
+    );
+    Warning { code: "replicas", message }
+}

@@ -1,0 +1,120 @@
+//! From a scenario with a plan to what the engine runs.
+
+use super::costs::{Closed, orders};
+use super::replicas::{Replicas, Span, on};
+use std::collections::BTreeMap;
+use stepcast_analytic::transformer::placement::Group;
+use stepcast_analytic::transformer::stages::Run;
+use stepcast_analytic::transformer::{planned, run};
+use stepcast_core::fault::Fault;
+use stepcast_core::scenario::Scenario;
+use stepcast_sim::pipeline::{Costs, Links, Pipeline, Tail, Traffic};
+
+/// A step of every replica costs no more than this share of the budget, so that there is more than one.
+const STEPS_IN_BUDGET: u64 = 20;
+
+/// Events of a pass: computing, traffic and a send.
+const EVENTS_OF_A_PASS: u64 = 4;
+
+/// A pipeline, and how many replicas each of those that are simulated stands for.
+pub(super) struct Training {
+    pub(super) pipeline: Pipeline,
+    /// Samples of a step.
+    pub(super) samples: u64,
+    /// Replicas that one stands for; more than 1 only where steps vary and there are too many for the budget.
+    pub(super) stands_for: u64,
+}
+
+/// The training of a scenario, with all replicas if steps vary and with one of each kind otherwise.
+pub(super) fn training(scenario: &Scenario) -> Result<Training, Fault> {
+    let (shape, plan) = planned(scenario)?;
+    let run = run(scenario, &shape, plan)?;
+    let ranks = plan.tensor * plan.context;
+    let replicas = Replicas::of(&scenario.cluster.groups, plan.pipeline, run.division.data, ranks);
+    let (stage_of, orders) = orders(&run);
+    let costs = costs(scenario, &replicas, &stage_of)?;
+    let jitter = scenario.simulate.jitter;
+    let passes: usize = orders.iter().map(Vec::len).sum();
+    let affordable = scenario.simulate.budget / (STEPS_IN_BUDGET * EVENTS_OF_A_PASS * passes as u64).max(1);
+    let (simulated, stands_for) = simulated(&replicas.count, jitter, affordable);
+    let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    let pipeline = Pipeline {
+        stage_of,
+        orders,
+        micro_batches: narrow(run.division.micro_batches),
+        costs,
+        replicas: simulated,
+        blocking: plan.pipeline > 1 && !run.overlaps().sends,
+        links: match plan.shared_links || plan.interference > 0.0 {
+            true => Links::Shared { slowdown: plan.interference },
+            false => Links::Apart,
+        },
+        between: between(&run),
+        joint: joint(&run),
+        jitter,
+        ranks: narrow(ranks * stands_for),
+    };
+    Ok(Training { pipeline, samples: run.division.global_batch, stands_for })
+}
+
+/// The kind of every replica that is simulated, and how many each of them stands for.
+fn simulated(count: &[u64], jitter: f64, affordable: u64) -> (Vec<usize>, u64) {
+    if jitter <= 0.0 {
+        return ((0..count.len()).collect(), 1);
+    }
+    let all: u64 = count.iter().sum();
+    let stands_for = all.div_ceil(affordable.clamp(1, all));
+    let of_kind =
+        |(kind, count): (usize, &u64)| std::iter::repeat_n(kind, count.div_ceil(stands_for) as usize);
+    (count.iter().enumerate().flat_map(of_kind).collect(), stands_for)
+}
+
+/// The times of every kind of replica. What replicas exchange goes at the pace of the slowest of them.
+fn costs(scenario: &Scenario, replicas: &Replicas, stage_of: &[u32]) -> Result<Vec<Costs>, Fault> {
+    let mut closed: BTreeMap<Span, Closed> = BTreeMap::new();
+    for &span in replicas.kinds.iter().flatten().chain(&replicas.together) {
+        if !closed.contains_key(&span) {
+            let all = span == (0, scenario.cluster.groups.len() - 1);
+            let times = if all { Closed::of(scenario)? } else { Closed::of(&on(scenario, span))? };
+            closed.insert(span, times);
+        }
+    }
+    let of_kind = |devices: &Vec<Span>| {
+        let tail = |(stage, (own, together)): (usize, (&Span, &Span))| Tail {
+            update: closed[own].tails[stage].update,
+            ..closed[together].tails[stage]
+        };
+        let places = stage_of.iter().enumerate();
+        Costs {
+            passes: places.map(|(place, &stage)| closed[&devices[stage as usize]].passes[place]).collect(),
+            sends: devices.iter().map(|own| closed[own].send).collect(),
+            tails: devices.iter().zip(&replicas.together).enumerate().map(tail).collect(),
+        }
+    };
+    Ok(replicas.kinds.iter().map(of_kind).collect())
+}
+
+/// Whether each kind of traffic crosses nodes.
+fn between(run: &Run<'_>) -> [bool; Traffic::COUNT] {
+    Traffic::ALL.map(|kind| {
+        let seats = match kind {
+            Traffic::Tensor => run.seats(Group::Tensor),
+            Traffic::Context => run.seats(Group::Context),
+            Traffic::Expert => run.expert_seats(),
+            Traffic::Sharded => run.sharding_seats(),
+            Traffic::SendForward | Traffic::SendBackward => run.seats(Group::Pipeline),
+            Traffic::Gradients | Traffic::Weights => run.seats(Group::DataContext),
+        };
+        seats.nodes > 1
+    })
+}
+
+/// Whether all replicas take part in each kind of traffic.
+fn joint(run: &Run<'_>) -> [bool; Traffic::COUNT] {
+    let split = run.split();
+    Traffic::ALL.map(|kind| match kind {
+        Traffic::Sharded | Traffic::Gradients | Traffic::Weights => true,
+        Traffic::Expert => split.expert > split.tensor * split.context,
+        Traffic::Tensor | Traffic::Context | Traffic::SendForward | Traffic::SendBackward => false,
+    })
+}

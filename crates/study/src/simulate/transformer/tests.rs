@@ -1,0 +1,166 @@
+//! The engine against the closed form, on plans of any kind.
+
+use crate::simulate::{Simulate, timeline};
+use proptest::prelude::*;
+use stepcast_analytic::transformer::Transformer;
+use stepcast_core::method::Method;
+use stepcast_core::scenario::{Document, Override, Scenario};
+
+const CLUSTER: &str = "[[cluster.workers]]\ncount = 64\ndevice = { base = \"h100-sxm5\", efficiency = 0.5 }\n\
+    [cluster.network]\nbase = \"infiniband-ndr\"\n\
+    [cluster.nodes]\nworkers = 8\nnetwork = \"nvlink4\"\nports = 8\n\
+    [methods.simulate]\njitter = 0\n";
+
+fn scenario(model: &str, plan: &str, changes: &[&str]) -> Option<Scenario> {
+    let text = format!("[model]\nzoo = \"{model}\"\nsequence = 2048\n{CLUSTER}[strategy.plan]\n{plan}\n");
+    let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+    let scenario = Document::new("test", &text).scenario(&changes).ok()?;
+    Transformer.applies(&scenario).is_ok().then_some(scenario)
+}
+
+fn steps(scenario: &Scenario) -> [f64; 2] {
+    let closed = Transformer.predict(scenario).unwrap();
+    let simulated = Simulate.predict(scenario).unwrap();
+    [closed.iteration.get(), simulated.iteration.get()]
+}
+
+fn plans() -> impl Strategy<Value = String> {
+    let power = |most: u32| (0..=most).prop_map(|power| 1_u64 << power);
+    let schedules = ["gpipe", "1f1b", "interleaved", "zb-h1", "looped-bfs", "interleaved-zero-bubble", "zbv"];
+    let sharding = ["none", "zero-1", "zero-2", "zero-3", "fsdp-keep", "hsdp"];
+    let overlap = ["none", "megatron", "torchtitan", "deepspeed", "fsdp2"];
+    let ranks = (power(3), power(1), power(3), power(2), power(3));
+    let choices = (
+        prop::sample::select(schedules.to_vec()),
+        prop::sample::select(sharding.to_vec()),
+        prop::sample::select(overlap.to_vec()),
+        prop::sample::select(&["", "attention", "layer"][..]),
+        any::<bool>(),
+    );
+    (ranks, choices).prop_map(|((tensor, context, pipeline, mut chunks, rounds), choices)| {
+        let (schedule, sharding, overlap, recompute, sequence_parallel) = choices;
+        match schedule {
+            "gpipe" | "1f1b" | "zb-h1" => chunks = 1,
+            "zbv" => chunks = 2,
+            _ => {}
+        }
+        let data = (64 / (tensor * context * pipeline)).max(1);
+        let group = if sharding == "hsdp" { "sharding-group = 2\n" } else { "" };
+        format!(
+            "tensor = {tensor}\ncontext = {context}\npipeline = {pipeline}\nvirtual-stages = {chunks}\n\
+             schedule = \"{schedule}\"\nsharding = \"{sharding}\"\n{group}overlap = \"{overlap}\"\n\
+             recompute = [{}]\nsequence-parallel = {sequence_parallel}\nshared-links = false\n\
+             global-batch = {}",
+            if recompute.is_empty() { String::new() } else { format!("\"{recompute}\"") },
+            data * pipeline * rounds,
+        )
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_engine_and_the_closed_form_agree_where_links_are_apart(
+        plan in plans(),
+        model in prop::sample::select(&["llama3-8b", "mixtral-8x7b", "llama2-13b"][..]),
+        expert in prop::sample::select(&[1, 2, 8][..]),
+    ) {
+        let plan = if model == "mixtral-8x7b" { format!("{plan}\nexpert = {expert}") } else { plan };
+        let Some(scenario) = scenario(model, &plan, &[]) else { return Err(TestCaseError::reject("no plan")) };
+        let [closed, simulated] = steps(&scenario);
+        prop_assert!((simulated / closed - 1.0).abs() < 1e-9, "{model}\n{plan}\n{simulated} {closed}");
+    }
+
+    #[test]
+    fn shared_links_are_not_faster(plan in plans()) {
+        let Some(apart) = scenario("llama3-8b", &plan, &[]) else { return Err(TestCaseError::reject("no plan")) };
+        let mut shared = apart.clone();
+        if let Some(plan) = &mut shared.strategy.plan {
+            plan.shared_links = true;
+        }
+        let [closed, simulated] = steps(&shared);
+        prop_assert!(simulated > closed * (1.0 - 1e-9), "{plan}\n{simulated} {closed}");
+        // Everything one after the other is the most that sharing can cost.
+        prop_assert!(simulated < closed * 3.0, "{plan}\n{simulated} {closed}");
+    }
+}
+
+const PLAN: &str = "tensor = 4\npipeline = 4\nvirtual-stages = 2\nsharding = \"zero-1\"\nglobal-batch = 32";
+
+#[test]
+fn the_breakdown_is_that_of_the_closed_form() {
+    let scenario = scenario("llama3-8b", &format!("{PLAN}\nshared-links = false"), &[]).unwrap();
+    let (closed, simulated) = (Transformer.predict(&scenario).unwrap(), Simulate.predict(&scenario).unwrap());
+    assert_eq!(closed.breakdown.len(), simulated.breakdown.len(), "{:?}", simulated.breakdown);
+    for (closed, simulated) in closed.breakdown.iter().zip(&simulated.breakdown) {
+        assert_eq!(closed.name, simulated.name);
+        assert!((closed.time.get() - simulated.time.get()).abs() < 1e-9, "{closed:?} {simulated:?}");
+    }
+    let bubbles = [&closed, &simulated].map(|it| it.transformer.as_ref().unwrap().bubble);
+    assert!((bubbles[0] - bubbles[1]).abs() < 1e-9, "{bubbles:?}");
+}
+
+#[test]
+fn computing_beside_traffic_costs_what_the_plan_says() {
+    let step = |interference: &str| {
+        let change = format!("strategy.plan.interference={interference}");
+        steps(&scenario("llama3-8b", PLAN, &[&change]).unwrap())[1]
+    };
+    let [free, half] = ["0", "0.5"].map(step);
+    assert!(half > free * 1.001 && half < free * 1.5, "{free} {half}");
+}
+
+#[test]
+fn a_slow_stage_slows_its_stage_alone() {
+    let unequal = "cluster.workers=[{count=48,device={base=\"h100-sxm5\",efficiency=0.5}},\
+                   {count=16,speed=0.5,device={base=\"h100-sxm5\",efficiency=0.5}}]";
+    let plan = format!("{PLAN}\nshared-links = false");
+    let equal = scenario("llama3-8b", &plan, &[]).unwrap();
+    let unequal = scenario("llama3-8b", &plan, &[unequal]).unwrap();
+    let [fast, _] = steps(&equal);
+    let [all_slow, last_slow] = steps(&unequal);
+    assert!(last_slow > fast * 1.5 && last_slow < all_slow * 0.99, "{fast} {last_slow} {all_slow}");
+    let recording = timeline(&unequal, 1).unwrap();
+    let timeline = recording.timeline();
+    let length = |stage: u32| {
+        let named = timeline.events.iter().find(|event| event.process == stage && event.name == "F0.0");
+        named.map(|event| (event.until - event.since).get()).unwrap()
+    };
+    assert!((length(3) / length(2) - 2.0).abs() < 1e-6, "{} {}", length(3), length(2));
+}
+
+#[test]
+fn a_slow_replica_holds_the_others_up() {
+    // Data-parallel ranks of a stage are neighbours: the first replica of the first stage is slow.
+    let unequal = "cluster.workers=[{count=4,speed=0.5,device={base=\"h100-sxm5\",efficiency=0.5}},\
+                   {count=60,device={base=\"h100-sxm5\",efficiency=0.5}}]";
+    let plan = format!("{PLAN}\nshared-links = false");
+    let [_, fast] = steps(&scenario("llama3-8b", &plan, &[]).unwrap());
+    let [all_slow, one_slow] = steps(&scenario("llama3-8b", &plan, &[unequal]).unwrap());
+    assert!(one_slow > fast * 1.2 && one_slow < all_slow, "{fast} {one_slow} {all_slow}");
+}
+
+#[test]
+fn jitter_lengthens_a_step() {
+    let scenario = scenario("llama3-8b", PLAN, &["methods.simulate.jitter=0.05"]).unwrap();
+    let simulated = Simulate.predict(&scenario).unwrap();
+    let [_, steady] = {
+        let mut steady = scenario.clone();
+        steady.simulate.jitter = 0.0;
+        steps(&steady)
+    };
+    let longer = simulated.iteration.get() / steady;
+    assert!(longer > 1.03 && longer < 1.2, "{longer}");
+    let report = simulated.simulation.unwrap();
+    assert!(report.steps > 10 && report.step_s.low < report.step_s.high, "{report:?}");
+}
+
+/// Both ends of the pipeline wait for each other's gradients of a tied embedding, which the closed form does not know.
+#[test]
+fn ends_wait_for_each_other_with_a_tied_embedding() {
+    let plan = "tensor = 2\npipeline = 4\nglobal-batch = 64\nshared-links = false";
+    let [closed, simulated] =
+        steps(&scenario("gemma2-9b", plan, &["strategy.plan.stage-layers=[10,10,11,11]"]).unwrap());
+    assert!(simulated > closed * (1.0 - 1e-9) && simulated < closed * 1.2, "{closed} {simulated}");
+}
