@@ -5,6 +5,7 @@ mod cluster;
 mod device;
 mod generation;
 mod network;
+mod whole;
 
 pub use catalog::CatalogError;
 pub(crate) use cluster::MAX_BATCH;
@@ -15,3 +16,4 @@ pub use cluster::{
 pub use device::{Device, DeviceKind, DeviceSection, FittedDevice, FittedModel};
 pub use generation::Generation;
 pub use network::{Network, NetworkSection, Transport};
+pub use whole::Machine;
