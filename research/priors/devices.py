@@ -6,10 +6,10 @@ import tomllib
 CATALOG = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../catalog/devices.toml')
 
 # Generation decides three factors: Kepler, AMD, and twice the FP32 units behind the same issue slots ("dual").
-DUAL = ('ga10x', 'ada', 'hopper', 'blackwell')
+DUAL = ('ga10x', 'ada', 'hopper', 'blackwell', 'gb20x')
 AMD = ('cdna', 'rdna')
 # Full-power board of a generation: W for each TFLOP/s of FP32 (vector).
-FULL_POWER = {'kepler': 30., 'maxwell': 37., 'pascal': 22., 'volta': 19., 'turing': 18., 'ampere': 19., 'ga10x': 9.8, 'ada': 5.4, 'hopper': 10.4, 'blackwell': 13., 'cdna': 13., 'rdna': 7.}
+FULL_POWER = {'kepler': 30., 'maxwell': 37., 'pascal': 22., 'volta': 19., 'turing': 18., 'ampere': 19., 'ga10x': 9.8, 'ada': 5.4, 'hopper': 10.4, 'blackwell': 13., 'gb20x': 5.4, 'cdna': 13., 'rdna': 7.}
 
 
 def number(text):
@@ -21,7 +21,7 @@ def load():
     """name: fp32, tf32, fp16 (operations a second; None without tensor units), memory (B/s), lane, throttle, generation."""
     out = {}
     for name, d in tomllib.load(open(CATALOG, 'rb')).items():
-        if d['kind'] != 'gpu' or name == 'tesla-k80-board':
+        if d['kind'] != 'gpu' or name == 'tesla-k80-board' or d['generation'] == 'gaudi':
             continue
         gen = d['generation']
         fp32 = number(d['clock']) * d['units'] * d['flops-per-cycle']

@@ -69,7 +69,7 @@ impl Contention {
             tensor: Seconds::new(priors.tensor),
             hides: priors.hides.min(1.0),
             shows: if within_machine { priors.shows_in } else { priors.shows_x },
-            cycle: Seconds::new(priors.cycle) * (machines.workers * machines.count).log2(),
+            cycle: Seconds::new(priors.cycle) * (cluster.workers() as f64).log2(),
         }
     }
 

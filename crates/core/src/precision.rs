@@ -13,15 +13,18 @@ use std::fmt;
 pub enum Precision {
     /// 32-bit floating point without tensor cores.
     #[default]
+    #[serde(alias = "float32")]
     Fp32,
     /// 32-bit storage with 10-bit mantissas in the tensor cores.
     Tf32,
     /// 16-bit IEEE floating point in the tensor cores.
+    #[serde(alias = "float16", alias = "half")]
     Fp16,
     /// 16-bit brain floating point in the tensor cores.
+    #[serde(alias = "bfloat16")]
     Bf16,
     /// Automatic mixed precision: weights in 32 bits, cast to 16-bit IEEE floating point for products.
-    #[serde(alias = "amp")]
+    #[serde(alias = "amp", alias = "mixed")]
     AmpFp16,
     /// Automatic mixed precision with 16-bit brain floating point.
     AmpBf16,

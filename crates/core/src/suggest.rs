@@ -19,7 +19,8 @@ pub fn remedy<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, oth
     }
 }
 
-fn normal(name: &str) -> String {
+/// Letters and digits of a name, in lower case.
+pub(crate) fn normal(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 

@@ -3,8 +3,7 @@
 use crate::problem::Problem;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyMapping, PyString};
-use stepcast_core::scenario::Override;
-use stepcast_study::explore::sweep::full_key;
+use stepcast_core::scenario::{Override, full_key};
 use toml::{Table, Value};
 
 /// Deepest nesting; deeper values are a mistake, or contain themselves.

@@ -16,9 +16,33 @@ const OVERLAPPED: f64 = 0.01;
 /// Slack below this rounds to nothing.
 const NO_SLACK: f64 = 0.0005;
 
-/// The model and the number of workers.
+/// Kinds of devices that a title names; of more, only the number of workers.
+const NAMED: usize = 3;
+
+/// The model and the machines: "resnet50 on 64 × NVIDIA A100 SXM4 80GB, 8 on each machine".
 pub fn title(scenario: &Scenario) -> String {
-    format!("{} on {}", name(scenario.name()), several(scenario.cluster.workers(), "worker"))
+    let cluster = &scenario.cluster;
+    let mut devices: Vec<(&str, u64)> = Vec::new();
+    for group in &cluster.groups {
+        let (device, count) = (group.device.name.as_str(), u64::from(group.count) * u64::from(group.gpus));
+        match devices.iter_mut().find(|(known, _)| *known == device) {
+            Some((_, known)) => *known += count,
+            None => devices.push((device, count)),
+        }
+    }
+    let workers = match devices.len() <= NAMED && scenario.profile().is_none() {
+        true => {
+            let each = |(device, number): &(&str, u64)| format!("{} × {}", count(*number), name(device));
+            devices.iter().map(each).collect::<Vec<_>>().join(" and ")
+        }
+        false => several(cluster.workers(), "worker"),
+    };
+    let machines = match u64::from(cluster.workers_per_node()) {
+        1 => String::new(),
+        each if each >= cluster.workers() => " in one machine".to_owned(),
+        each => format!(", {} on each machine", count(each)),
+    };
+    format!("{} on {workers}{machines}", name(scenario.name()))
 }
 
 /// The architecture, the network, the synchronisation and the batch.
@@ -31,7 +55,13 @@ pub fn setting(scenario: &Scenario) -> String {
     };
     let network = match strategy.architecture {
         Architecture::StandAlone => String::new(),
-        _ => format!(", {} ({})", name(&cluster.network.name), cluster.network.bandwidth.human()),
+        _ => {
+            // Workers of one machine do not use the network.
+            let nodes = cluster.nodes.as_ref();
+            let inside = nodes.filter(|nodes| u64::from(nodes.workers) >= cluster.workers());
+            let link = inside.map_or(&cluster.network, |nodes| &nodes.network);
+            format!(", {} ({})", name(&link.name), link.bandwidth.human())
+        }
     };
     if let Some(plan) = &strategy.plan {
         return format!("{}{network}", split(plan));

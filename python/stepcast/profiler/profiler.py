@@ -253,7 +253,7 @@ class Profiler:
         if keywords.get("architecture", "all-reduce") != "all-reduce":
             del usual["fusion"]
         if network is not None:
-            usual["network"] = {"bandwidth": network} if "/s" in network else network
+            usual["network"] = network
         text = recording.printed(self.to_dict())
         return Scenario.of_profile(text, f"{self.name}.json", **{**usual, **keywords})
 

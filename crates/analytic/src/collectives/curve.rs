@@ -70,6 +70,7 @@ fn reached_cost(cluster: &Cluster, algorithm: Algorithm, reached: &Reached, size
             let unused = BytesPerSec::new(f64::INFINITY);
             let hierarchy = Hierarchy {
                 per_node: nodes.workers.min(workers),
+                on_last: cluster.workers_on_last_node().min(workers),
                 nodes: workers.div_ceil(nodes.workers),
                 intra: fabric(reached.inside.unwrap_or(unused)),
                 inter: fabric(reached.between.unwrap_or(unused)),
@@ -87,9 +88,10 @@ fn ideal_cost(cluster: &Cluster, algorithm: Algorithm, size: Bytes) -> Cost {
         (Algorithm::Hierarchical, Some(nodes)) => {
             let hierarchy = Hierarchy {
                 per_node: nodes.workers.min(workers),
+                on_last: cluster.workers_on_last_node().min(workers),
                 nodes: workers.div_ceil(nodes.workers),
                 intra: fabric(cluster, &nodes.network, nodes.network.bandwidth),
-                inter: with_ports(between(cluster), nodes.ports.unwrap_or(1)),
+                inter: with_ports(between(cluster), cluster.ports_in_use()),
             };
             hierarchy.cost(size)
         }

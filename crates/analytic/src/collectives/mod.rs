@@ -210,11 +210,13 @@ impl Broadcast {
     }
 }
 
-/// Identical nodes with several workers each.
+/// Nodes with several workers each, identical but for the last, which may have fewer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hierarchy {
-    /// Workers per node.
+    /// Workers of a full node.
     pub per_node: u32,
+    /// Workers of the last node.
+    pub on_last: u32,
     /// Number of nodes.
     pub nodes: u32,
     /// Network between the workers of a node.
@@ -232,12 +234,14 @@ impl Hierarchy {
     /// 2(g-1) α₁ + 2(g-1)/g D/β₁ + (g-1)/g D/(sπ₁)  +  2(m-1) α₂ + 2(m-1)/m D/β₂ + (m-1)/m D/(g s π₂)
     /// ```
     ///
-    /// With one node, or with one worker per node, this equals the ring.
+    /// With one node, or with one worker per node, this equals the ring. If the last node has fewer workers, full nodes
+    /// take longest inside, and each worker of the last one combines the largest share between nodes: g in the last term
+    /// is then their number.
     pub fn cost(&self, size: Bytes) -> Cost {
         let inside = AllReduce::Ring.cost(&self.intra, self.per_node, size);
         let mut between = AllReduce::Ring.cost(&self.inter, self.nodes, size);
         // The workers of a node share its port, but each combines only its own share.
-        between.reduction = between.reduction / f64::from(self.per_node.max(1));
+        between.reduction = between.reduction / f64::from(self.on_last.clamp(1, self.per_node.max(1)));
         inside.then(between)
     }
 

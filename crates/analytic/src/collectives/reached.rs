@@ -62,7 +62,7 @@ impl Reached {
         let machines = Machines::of(cluster);
         let nodes = cluster.nodes.as_ref();
         let link = nodes.map_or(&cluster.network, |nodes| &nodes.network);
-        let ports = f64::from(nodes.and_then(|nodes| nodes.ports).unwrap_or(1));
+        let ports = f64::from(cluster.ports_in_use());
         let summed_on_host = cluster.network.transport == Transport::HostMpi;
         let inside = (machines.workers > 1.0).then(|| match summed_on_host {
             true => gigabytes(priors.mpi),

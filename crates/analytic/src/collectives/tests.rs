@@ -166,10 +166,24 @@ proptest! {
         intra in fabric(), inter in fabric(), n in 1u32..200, size in 0.0..1e9f64,
     ) {
         let size = Bytes::new(size);
-        let one = Hierarchy { per_node: n, nodes: 1, intra, inter };
+        let one = Hierarchy { per_node: n, on_last: n, nodes: 1, intra, inter };
         prop_assert_eq!(one.cost(size), AllReduce::Ring.cost(&intra, n, size));
-        let single = Hierarchy { per_node: 1, nodes: n, intra, inter };
+        let single = Hierarchy { per_node: 1, on_last: 1, nodes: n, intra, inter };
         prop_assert_eq!(single.cost(size), AllReduce::Ring.cost(&inter, n, size));
+    }
+
+    #[test]
+    fn a_last_node_that_is_not_full_combines_more_on_each_worker(
+        fabric in fabric(), per_node in 2u32..17, nodes in 2u32..65, size in 1.0..1e9f64,
+    ) {
+        let size = Bytes::new(size);
+        let full = Hierarchy { per_node, on_last: per_node, nodes, intra: fabric, inter: fabric };
+        let uneven = Hierarchy { on_last: 1, ..full };
+        let (full, uneven) = (full.cost(size), uneven.cost(size));
+        prop_assert_eq!((full.latency, full.transfer), (uneven.latency, uneven.transfer));
+        // (m-1)/m of D is combined by one worker instead of by g.
+        let alone = AllReduce::Ring.cost(&fabric, nodes, size).reduction;
+        prop_assert!(close(uneven.reduction - full.reduction, alone - alone / f64::from(per_node)));
     }
 
     #[test]
@@ -177,7 +191,7 @@ proptest! {
         fabric in fabric(), per_node in 1u32..17, nodes in 1u32..65, size in 1.0..1e9f64,
     ) {
         let size = Bytes::new(size);
-        let cost = Hierarchy { per_node, nodes, intra: fabric, inter: fabric }.cost(size);
+        let cost = Hierarchy { per_node, on_last: per_node, nodes, intra: fabric, inter: fabric }.cost(size);
         let bound = lower_bound(&fabric, per_node * nodes, size);
         prop_assert!(no_less(cost.latency, bound.latency));
         prop_assert!(no_less(cost.transfer, bound.transfer));

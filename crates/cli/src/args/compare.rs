@@ -1,8 +1,7 @@
 //! Flags of `compare`.
 
 use super::scenario::ScenarioFlags;
-use clap::{Args, value_parser};
-use stepcast_core::scenario::MAX_WORKERS;
+use clap::Args;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -17,8 +16,4 @@ Examples:
 pub(crate) struct Compare {
     #[command(flatten)]
     pub(crate) about: ScenarioFlags,
-
-    /// Number of workers; groups keep their proportions
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MAX_WORKERS as i64))]
-    pub(crate) workers: Option<u32>,
 }

@@ -1,5 +1,6 @@
 //! Flags of `fuse`.
 
+use super::scenario::ScenarioFlags;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -17,13 +18,8 @@ The keys of fusion and all-reduce are in docs/scenario.md.";
 /// Flags of `fuse`.
 #[derive(Debug, Args)]
 pub(crate) struct Fuse {
-    /// Scenario (TOML), profile (.json, .json.gz), or - for a scenario from standard input [default: the
-    /// built-in quick start with all-reduce]
-    pub(crate) scenario: Option<String>,
-
-    /// Set a value of the scenario; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub(crate) overrides: Vec<String>,
+    #[command(flatten)]
+    pub(crate) about: ScenarioFlags,
 
     /// Show every message of the best plan
     #[arg(long)]

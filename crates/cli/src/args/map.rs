@@ -1,6 +1,7 @@
 //! Flags of `map`.
 
 use super::numbers::{Minibatch, Numbers};
+use super::scenario::ScenarioFlags;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -14,16 +15,12 @@ Examples:
 /// Flags of `map`.
 #[derive(Debug, Args)]
 pub(crate) struct Map {
-    /// Scenario (TOML), or - for a scenario from standard input [default: the built-in quick start]
-    pub(crate) scenario: Option<String>,
+    #[command(flatten)]
+    pub(crate) about: ScenarioFlags,
 
     /// Method of prediction; auto takes the first that applies
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub(crate) method: String,
-
-    /// Set a value of the scenario; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub(crate) overrides: Vec<String>,
 
     /// Numbers of nodes: 1..16 or 1,2,4 [default: up to those of the cluster]
     #[arg(long)]

@@ -37,6 +37,8 @@ use clap::{Parser, Subcommand};
 const EXAMPLES: &str = "\
 Examples:
   stepcast predict                             the built-in quick start
+  stepcast predict --model resnet50 --device a100 --workers 8x8 --network 100gbe --batch 256
+  stepcast predict --model llama3-8b --machine dgx-h100 --workers 4x8
   stepcast predict cluster.toml --workers 1..16
   stepcast compare cluster.toml                one scenario by every method
   stepcast sweep cluster.toml --vary batch=16,32,64 --vary workers.count=1..16
@@ -64,11 +66,35 @@ Examples:
   stepcast networks 10gbe    every figure of one network, with its source
   stepcast networks --json   for programs";
 
+const MACHINES_EXAMPLES: &str = "\
+Examples:
+  stepcast machines            all machines
+  stepcast machines dgx-h100   every part of one machine, with its source
+  stepcast machines --json     for programs";
+
 const METHODS_EXAMPLES: &str = "\
 Examples:
   stepcast methods
   stepcast methods --json
   stepcast predict --method zeng2023   predict by this method";
+
+const HELP_EXAMPLES: &str = "\
+Examples:
+  stepcast help                 all commands, sections and topics
+  stepcast help sweep           a command
+  stepcast help cluster.nodes   the keys of a section of a scenario
+  stepcast help batch           one key";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  stepcast completions bash > ~/.local/share/bash-completion/completions/stepcast
+  stepcast completions zsh > ~/.zfunc/_stepcast
+  stepcast completions fish > ~/.config/fish/completions/stepcast.fish";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  stepcast man > ~/.local/share/man/man1/stepcast.1
+  stepcast man predict | man -l -";
 
 /// Forecast distributed training of neural networks: step time, throughput, bottleneck
 #[derive(Debug, Parser)]
@@ -142,12 +168,36 @@ pub(crate) enum Command {
         /// A network, to show all its figures
         name: Option<String>,
     },
+    /// List the machines of the catalog, or show one
+    #[command(after_help = MACHINES_EXAMPLES)]
+    Machines {
+        /// A machine, to show all its parts
+        name: Option<String>,
+    },
     /// List the methods of prediction
     #[command(after_help = METHODS_EXAMPLES)]
     Methods,
     /// Check the methods against published tables and measurements
     #[command(after_help = validate::EXAMPLES)]
     Validate(Validate),
+    /// Explain a command, or a section or key of a scenario
+    #[command(after_help = HELP_EXAMPLES)]
+    Help {
+        /// A command such as sweep, a section such as cluster.nodes, or a key such as batch
+        topic: Option<String>,
+    },
+    /// Write completions for a shell to standard output
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual page, or that of one command, to standard output
+    #[command(after_help = MAN_EXAMPLES)]
+    Man {
+        /// A command
+        command: Option<String>,
+    },
 }
 
 #[cfg(test)]

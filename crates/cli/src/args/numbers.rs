@@ -8,15 +8,40 @@ use stepcast_core::scenario::MAX_WORKERS;
 /// Most numbers of workers that one scaling table may have.
 const MAX_POINTS: usize = 4096;
 
-/// Numbers of workers, ascending and without repetition.
+/// Numbers of workers, or so many machines with so many workers each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Workers(pub(crate) Vec<u32>);
+pub(crate) struct Workers {
+    /// Numbers of workers, ascending and without repetition.
+    pub(crate) numbers: Vec<u32>,
+    /// Workers of one machine.
+    pub(crate) per_machine: Option<u32>,
+}
+
+impl Workers {
+    /// The number, if there is one.
+    pub(crate) fn single(&self) -> Option<u32> {
+        match self.numbers[..] {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+}
 
 impl FromStr for Workers {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        numbers(text, " of workers").map(Self)
+        let Some((machines, each)) = text.split_once(['x', '×']) else {
+            return Ok(Self { numbers: numbers(text, " of workers")?, per_machine: None });
+        };
+        let one = |text: &str, of: &str| match numbers(text, of)?[..] {
+            [number] => Ok(number),
+            _ => Err(format!("\"{text}\" is not one number{of}; write 4x8 for four machines of eight")),
+        };
+        let (machines, each) = (one(machines, " of machines")?, one(each, " of workers")?);
+        let total = machines.checked_mul(each).filter(|total| u64::from(*total) <= MAX_WORKERS);
+        let total = total.ok_or_else(|| format!("{text} are more than {MAX_WORKERS} workers"))?;
+        Ok(Self { numbers: vec![total], per_machine: Some(each) })
     }
 }
 
@@ -137,12 +162,14 @@ mod tests {
 
     #[test]
     fn workers_are_numbers_ranges_and_lists() {
-        let read = |text: &str| text.parse::<Workers>().map(|workers| workers.0);
+        let read = |text: &str| text.parse::<Workers>().map(|workers| workers.numbers);
         assert_eq!(read("8"), Ok(vec![8]));
         assert_eq!(read("1..4"), Ok(vec![1, 2, 3, 4]));
         assert_eq!(read("4, 1..2,2"), Ok(vec![1, 2, 4]));
         assert_eq!(read("1..4096").map(|workers| workers.len()), Ok(4096));
-        for text in ["", "0", "0..4", "4..1", "1..", "..4", "1..4097", "1000001", "-1", "1.5", "x", "1,,2"] {
+        assert_eq!("4x8".parse(), Ok(Workers { numbers: vec![32], per_machine: Some(8) }));
+        let wrong = ["", "0", "0..4", "4..1", "1..", "..4", "1..4097", "1000001", "-1", "1.5", "x", "1,,2"];
+        for text in wrong.iter().chain(&["4x", "x8", "0x8", "1..2x8", "4x1000000"]) {
             assert!(read(text).is_err(), "{text}");
         }
     }

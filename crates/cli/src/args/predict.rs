@@ -1,6 +1,6 @@
 //! Flags of `predict`.
 
-use super::numbers::{Workers, percent};
+use super::numbers::percent;
 use super::scenario::{ScenarioFlags, SimulationFlags};
 use clap::{Args, value_parser};
 use std::path::PathBuf;
@@ -8,12 +8,15 @@ use std::path::PathBuf;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   stepcast predict                                      the built-in quick start
+  stepcast predict --model resnet50 --device a100 --workers 8x8 --network 100gbe --batch 256
+  stepcast predict --model llama3-8b --machine dgx-h100
   stepcast predict cluster.toml --method zeng2023       by the closed form of Zeng 2023
   stepcast predict cluster.toml --workers 1,2,4,8..12   for these numbers of workers
-  stepcast predict --set strategy.batch=64 --set cluster.network=25gbe
+  stepcast predict --set batch=64 --set network=25gbe   try changes
   stepcast predict --set cluster.workers.0.count=8      only the first group of workers
   stepcast predict cluster.toml --worth 20              saturation below a gain of 20 %
-  stepcast predict vgg16.json                           a profile alone, asynchronous
+  stepcast predict vgg16.json --workers 1..16           a profile of one worker
+  stepcast predict model.onnx --device v100 --workers 8 a model from a file
   stepcast predict cluster.toml --plot scaling.svg      plot of throughput over workers
   stepcast predict async.toml --timeline steps.json     timeline for Perfetto
   stepcast predict async.toml --timeline steps.svg --timeline-steps 1   timeline as a plot
@@ -34,10 +37,6 @@ pub(crate) struct Predict {
     /// Method of prediction; auto takes the first that applies
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub(crate) method: String,
-
-    /// Numbers of workers for the scaling table: 8, 1..16 or 1,2,4
-    #[arg(long)]
-    pub(crate) workers: Option<Workers>,
 
     /// Gain in throughput, in percent, below which scaling counts as saturated
     #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = percent)]

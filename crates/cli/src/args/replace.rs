@@ -1,5 +1,6 @@
 //! Flags of `replace`.
 
+use super::scenario::ScenarioFlags;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -15,8 +16,8 @@ The strategy has to be all-reduce. The keys of a layer are in docs/scenario.md."
 /// Flags of `replace`.
 #[derive(Debug, Args)]
 pub(crate) struct Replace {
-    /// Scenario (TOML), or - for standard input
-    pub(crate) scenario: String,
+    #[command(flatten)]
+    pub(crate) about: ScenarioFlags,
 
     /// First layer to replace [default: the first fully connected layer]
     #[arg(long, value_name = "LAYER")]
@@ -25,8 +26,4 @@ pub(crate) struct Replace {
     /// New layers (TOML) [default: 1×1 convolutions and global average pooling]
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) with: Option<PathBuf>,
-
-    /// Set a value of the scenario; may be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub(crate) overrides: Vec<String>,
 }

@@ -1,17 +1,97 @@
 //! Flags that choose a scenario.
 
+use super::numbers::Workers;
 use clap::Args;
+use stepcast_core::machine::catalog;
+use stepcast_study::request::is_transformer;
 
 /// A scenario, and changes to it.
 #[derive(Debug, Args)]
 pub(crate) struct ScenarioFlags {
-    /// Scenario (TOML), profile (.json, .json.gz), or - for a scenario from standard input [default: the
-    /// built-in quick start]
+    /// Scenario (TOML), profile (.json, .json.gz), model (.onnx), or - for a scenario from standard input [default:
+    /// the built-in quick start, or the scenario of --model]
     pub(crate) scenario: Option<String>,
 
-    /// Set a value of the scenario; may be repeated
+    /// Model of the zoo, ONNX file or config.json; without a scenario, it is trained by all-reduce
+    #[arg(long, value_name = "NAME", help_heading = "Scenario from flags")]
+    pub(crate) model: Option<String>,
+
+    /// Device of all workers: a name from `stepcast devices`, or short, such as a100
+    #[arg(long, value_name = "NAME", help_heading = "Scenario from flags")]
+    pub(crate) device: Option<String>,
+
+    /// Machine of all workers, with its devices, links and ports: a name from `stepcast machines`
+    #[arg(long, value_name = "NAME", help_heading = "Scenario from flags", conflicts_with = "device")]
+    pub(crate) machine: Option<String>,
+
+    /// Numbers of workers: 8, or 4x8 for four machines of eight; 1..16 or 1,2,4 for a scaling table
+    #[arg(long, value_name = "N", help_heading = "Scenario from flags")]
+    pub(crate) workers: Option<Workers>,
+
+    /// Network between machines: a name from `stepcast networks`, or a rate such as "100 Gbit/s"
+    #[arg(long, value_name = "NAME", help_heading = "Scenario from flags")]
+    pub(crate) network: Option<String>,
+
+    /// Samples per worker and step; of a transformer's plan, sequences of all workers together
+    #[arg(long, value_name = "N", help_heading = "Scenario from flags")]
+    pub(crate) batch: Option<u32>,
+
+    /// Number format: fp32, tf32, fp16, bf16, amp or amp-bf16
+    #[arg(long, value_name = "FORMAT", help_heading = "Scenario from flags")]
+    pub(crate) dtype: Option<String>,
+
+    /// Set a value of the scenario, such as batch=64; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) overrides: Vec<String>,
+}
+
+impl ScenarioFlags {
+    /// All changes to the scenario, as `--set` writes them.
+    pub(crate) fn changes(&self) -> Vec<String> {
+        let mut changes = Vec::new();
+        let mut set = |key: &str, value: Option<&str>| {
+            changes.extend(value.map(|value| format!("{key}={}", toml::Value::from(value))));
+        };
+        if self.scenario.is_some() {
+            set("model.zoo", self.model.as_deref());
+        }
+        set("cluster.workers.device", self.device.as_deref());
+        set("cluster.machine", self.machine.as_deref());
+        set("cluster.network", self.network.as_deref());
+        set("strategy.precision", self.dtype.as_deref());
+        let planned = self.scenario.is_none() && self.model.as_deref().is_some_and(is_transformer);
+        let batch = if planned { "strategy.plan.global-batch" } else { "strategy.batch" };
+        changes.extend(self.batch.map(|number| format!("{batch}={number}")));
+        if let Some(workers) = &self.workers {
+            changes.extend(self.layout(workers));
+        }
+        changes.extend(self.overrides.iter().cloned());
+        changes
+    }
+
+    /// Whether `--workers` says how many workers the cluster has: where it says how many are on each machine, and where
+    /// nothing else gives their number.
+    pub(crate) fn sets_workers(&self) -> bool {
+        let layout = self.workers.as_ref().is_some_and(|workers| workers.per_machine.is_some());
+        layout || (self.scenario.is_none() && self.model.is_some())
+    }
+
+    fn layout(&self, workers: &Workers) -> Vec<String> {
+        let mut changes = Vec::new();
+        if !self.sets_workers() {
+            return changes;
+        }
+        changes.extend(workers.numbers.last().map(|number| format!("cluster.workers.count={number}")));
+        if let Some(each) = workers.per_machine {
+            changes.push(format!("cluster.nodes.workers={each}"));
+            // The links of a known machine with this device; of others nothing is known.
+            let device = self.device.as_deref().and_then(|name| catalog::device(name).ok());
+            let mut machines = catalog::machines().into_iter().flatten().map(|(_, machine)| machine);
+            let alike = machines.find(|machine| each > 1 && machine.device().ok() == device);
+            changes.extend(alike.map(|machine| format!("cluster.nodes.network={}", machine.within)));
+        }
+        changes
+    }
 }
 
 /// How long a forecast simulates.
@@ -33,6 +113,6 @@ impl SimulationFlags {
             value.as_ref().map(|value| format!("methods.simulate.{key}={value}"))
         };
         let own = [named("precision", &self.precision), named("budget", &self.budget)];
-        about.overrides.iter().cloned().chain(own.into_iter().flatten()).collect()
+        about.changes().into_iter().chain(own.into_iter().flatten()).collect()
     }
 }

@@ -9,8 +9,10 @@ use crate::render::screen::Screen;
 use stepcast_study::predict::compare::Comparison;
 
 pub(super) fn run(flags: &Compare, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    let mut scenario = Request::of(&flags.about)?.scenario()?;
-    if let Some(workers) = flags.workers {
+    Request::single(&flags.about)?;
+    let mut scenario = Request::read(&flags.about, &flags.about.changes())?.scenario()?;
+    // Groups keep their proportions.
+    if let Some(workers) = flags.about.workers.as_ref().and_then(|workers| workers.single()) {
         scenario = scenario.on(scenario.cluster.resized(workers));
     }
     let compared = Comparison::new(&scenario);

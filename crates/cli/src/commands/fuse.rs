@@ -13,13 +13,12 @@ use stepcast_study::request::{ALL_REDUCE, is_profile};
 
 pub(super) fn run(flags: &Fuse, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     flags.plot.as_deref().map(plot::check).transpose()?;
-    let path = flags.scenario.as_deref();
     let mut overrides = Vec::new();
-    if path.is_none_or(is_profile) {
+    if flags.about.scenario.as_deref().is_none_or(is_profile) {
         overrides.extend(ALL_REDUCE.map(str::to_owned));
     }
-    overrides.extend(flags.overrides.iter().cloned());
-    let request = Request::read(path, &overrides)?;
+    overrides.extend(Request::single(&flags.about)?);
+    let request = Request::read(&flags.about, &overrides)?;
     let scenario = request.scenario()?;
     let report = fuse::fuse(&scenario).map_err(|why| request.refused(why))?;
     let mut note = String::new();

@@ -15,7 +15,7 @@ const MAX_CELLS: usize = 1 << 18;
 
 pub(super) fn run(flags: &Flags, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     flags.plot.as_deref().map(plot::check).transpose()?;
-    let request = Request::read(flags.scenario.as_deref(), &flags.overrides)?;
+    let request = Request::of(&flags.about)?;
     let Prepared { scenario, method } = request.prepare(&flags.method)?;
     let extent = Extent {
         nodes: flags.nodes.as_ref().map(|numbers| numbers.0.clone()),

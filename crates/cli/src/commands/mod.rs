@@ -1,10 +1,14 @@
 //! One file for each command, from its flags to its output.
 
 mod compare;
+mod completions;
 mod devices;
 mod fit;
 mod fuse;
+mod help;
 mod import;
+mod machines;
+mod man;
 mod map;
 mod methods;
 mod models;
@@ -43,7 +47,11 @@ pub(crate) fn run(cli: &Cli, screen: &Screen) -> anyhow::Result<Answer> {
         Command::Models { command } => models::run(command.as_ref(), cli.json, screen),
         Command::Devices { name } => devices::run(name.as_deref(), cli.json, screen),
         Command::Networks { name } => networks::run(name.as_deref(), cli.json, screen),
+        Command::Machines { name } => machines::run(name.as_deref(), cli.json, screen),
         Command::Methods => methods::run(cli.json, screen),
+        Command::Help { topic } => help::run(topic.as_deref(), cli.json, screen),
+        Command::Completions { shell } => completions::run(*shell),
+        Command::Man { command } => man::run(command.as_deref()),
         Command::Validate(flags) => validate::run(flags, cli.json, screen),
     }
 }

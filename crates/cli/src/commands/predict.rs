@@ -19,7 +19,9 @@ pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Re
     if let Some(path) = &flags.timeline {
         timeline::check(path, flags.timeline_steps, *method, scenario)?;
     }
-    let workers = flags.workers.as_ref().map(|workers| workers.0.clone());
+    let given = flags.about.workers.as_ref().map(|workers| workers.numbers.clone());
+    // One number that sets the cluster leaves the table to the usual numbers.
+    let workers = given.filter(|numbers| numbers.len() > 1 || !flags.about.sets_workers());
     let forecast = request.forecast(&prepared, &Extent { workers, worth: flags.worth })?;
     let mut note = String::new();
     if let Some(path) = &flags.timeline {

@@ -12,9 +12,10 @@ use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::scenario::Document;
 use stepcast_study::replace::{Refusal, Substitution, replace};
+use stepcast_study::request::QUICK_START_NAME;
 
 pub(super) fn run(flags: &Replace, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    let request = Request::read(Some(&flags.scenario), &flags.overrides)?;
+    let request = Request::of(&flags.about)?;
     let scenario = request.scenario()?;
     let layers = flags.with.as_deref().map(document).transpose()?;
     let with = layers.as_ref().map(Document::layers).transpose();
@@ -27,7 +28,7 @@ pub(super) fn run(flags: &Replace, as_json: bool, screen: &Screen) -> anyhow::Re
             let complaint = fault;
             match &flags.from {
                 Some(layer) => complaint.at(format!("--from {layer}")),
-                None => complaint.at(&flags.scenario),
+                None => complaint.at(flags.about.scenario.as_deref().unwrap_or(QUICK_START_NAME)),
             }
         }
     })?;

@@ -45,6 +45,9 @@ pub(super) fn run(flags: &Report, as_json: bool, screen: &Screen) -> anyhow::Res
 fn command(flags: &Report) -> String {
     let mut words = vec!["stepcast".to_owned(), "report".to_owned()];
     words.extend(flags.about.scenario.as_deref().map(quoted));
+    if let (None, Some(model)) = (&flags.about.scenario, &flags.about.model) {
+        words.extend(["--model".to_owned(), quoted(model)]);
+    }
     for change in &flags.simulation.changes(&flags.about) {
         words.extend(["--set".to_owned(), quoted(change)]);
     }

@@ -24,25 +24,43 @@ pub(super) struct Request {
 impl Request {
     /// The request that the flags of a command make.
     pub(super) fn of(flags: &ScenarioFlags) -> Result<Self, Fault> {
-        Self::read(flags.scenario.as_deref(), &flags.overrides)
+        Self::read(flags, &Self::single(flags)?)
     }
 
     /// The same with flags for simulations.
     pub(super) fn simulated(flags: &ScenarioFlags, simulation: &SimulationFlags) -> Result<Self, Fault> {
-        Self::read(flags.scenario.as_deref(), &simulation.changes(flags))
+        Self::read(flags, &simulation.changes(flags))
     }
 
-    /// Reads the text and the overrides.
-    pub(super) fn read(path: Option<&str>, flags: &[String]) -> Result<Self, Fault> {
+    /// The changes of a command that has no scaling table: `--workers` is one number for every group.
+    pub(super) fn single(flags: &ScenarioFlags) -> Result<Vec<String>, Fault> {
+        let mut changes = flags.changes();
+        if let Some(workers) = &flags.workers {
+            let Some(number) = workers.single() else {
+                let reason = "this command predicts one number of workers";
+                return Err(
+                    Fault::new(reason, "give one number; `stepcast predict` takes several").at("--workers")
+                );
+            };
+            if !flags.sets_workers() {
+                changes.insert(0, format!("cluster.workers.count={number}"));
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Reads the scenario that the flags choose, with these changes in place of theirs.
+    pub(super) fn read(about: &ScenarioFlags, flags: &[String]) -> Result<Self, Fault> {
         let placed = |fault| in_scenario(fault, flags);
         let overrides: Result<Vec<Override>, Fault> =
             flags.iter().map(|text| Override::parse(text)).collect();
         let overrides = overrides.map_err(placed)?;
-        let inner = match path {
-            None => stepcast_study::Request::quick_start(overrides),
-            Some("-") => stepcast_study::Request::from_reader("<stdin>", io::stdin().lock(), overrides)
+        let inner = match (about.scenario.as_deref(), &about.model) {
+            (None, Some(model)) => stepcast_study::Request::of_model(model, overrides).map_err(placed)?,
+            (None, None) => stepcast_study::Request::quick_start(overrides),
+            (Some("-"), _) => stepcast_study::Request::from_reader("<stdin>", io::stdin().lock(), overrides)
                 .map_err(placed)?,
-            Some(path) => stepcast_study::Request::open(path, overrides).map_err(placed)?,
+            (Some(path), _) => stepcast_study::Request::open(path, overrides).map_err(placed)?,
         };
         Ok(Self { inner, flags: flags.to_vec() })
     }

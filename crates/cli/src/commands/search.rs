@@ -16,6 +16,7 @@ use stepcast_report::adapters;
 use stepcast_report::format::name;
 use stepcast_study::explore::search::{Constraint, Effort, Goal, search};
 use stepcast_study::explore::sweep::on_threads;
+use stepcast_study::request::QUICK_START_NAME;
 
 pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     flags.plot.as_deref().map(plot::check).transpose()?;
@@ -24,7 +25,7 @@ pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Res
     };
     let constraints: Vec<Constraint> = flags.subject_to.iter().map(constraint).collect::<Result<_, _>>()?;
     let mut vary = Vec::new();
-    let mut overrides = flags.about.overrides.clone();
+    let mut overrides = Request::single(&flags.about)?;
     if !flags.devices.is_empty() {
         overrides.push(groups(flags)?);
         for group in 0..flags.devices.len() {
@@ -32,7 +33,7 @@ pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Res
         }
     }
     vary.extend(flags.vary.iter().cloned());
-    let request = Request::read(flags.about.scenario.as_deref(), &overrides)?;
+    let request = Request::read(&flags.about, &overrides)?;
     let variants = request.variants(axes(&vary)?, "--vary")?;
     if let Some(path) = &flags.plot {
         has_costs(variants.first(), path)?;
@@ -81,11 +82,7 @@ fn complaint(fault: Fault) -> Fault {
 /// A fault of the whole search: of the scenario, or of the flags.
 fn refused(fault: Fault, scenario: Option<&str>) -> Fault {
     let root = fault.key == KeyPath::root();
-    complaint(fault).at(if root {
-        "--vary, --subject-to"
-    } else {
-        scenario.unwrap_or("quickstart.toml (built in)")
-    })
+    complaint(fault).at(if root { "--vary, --subject-to" } else { scenario.unwrap_or(QUICK_START_NAME) })
 }
 
 /// The override that has one group of workers for every device.

@@ -3,11 +3,12 @@
 use super::screen::Screen;
 use super::table;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::Path;
 use stepcast_report::format::{count, grouped, plain, several};
 use stepcast_report::sentences;
 use stepcast_report::tables::sweep as tables;
-use stepcast_study::explore::sweep::{Agreement, SweepRow, Variants};
+use stepcast_study::explore::sweep::{Agreement, SweepRow, Variants, intervals};
 
 /// Rows that are shown.
 const SHOWN: usize = 40;
@@ -56,6 +57,10 @@ pub(crate) struct Shown {
     rows: Vec<SweepRow>,
     seen: u64,
     refused: u64,
+    /// Points that do not fit into memory.
+    too_large: u64,
+    /// Points with each warning, by its code.
+    warnings: BTreeMap<&'static str, u64>,
     /// Why the first of the refused points was refused.
     refusal: Option<String>,
     /// The row with the most samples per second.
@@ -64,7 +69,16 @@ pub(crate) struct Shown {
 
 impl Shown {
     pub(crate) fn new(points: u64) -> Self {
-        Self { points, rows: Vec::new(), seen: 0, refused: 0, refusal: None, fastest: None }
+        Self {
+            points,
+            rows: Vec::new(),
+            seen: 0,
+            refused: 0,
+            too_large: 0,
+            warnings: BTreeMap::new(),
+            refusal: None,
+            fastest: None,
+        }
     }
 
     pub(crate) fn see(&mut self, row: SweepRow) {
@@ -74,9 +88,14 @@ impl Shown {
             self.refused += 1;
             self.refusal.get_or_insert_with(|| why.refused.clone());
         }
-        // Plans that do not fit are listed, but not recommended.
-        let possible =
-            row.answer.as_ref().is_ok_and(|figures| figures.fits || figures.method != "transformer");
+        if let Ok(figures) = &row.answer {
+            self.too_large += u64::from(!figures.fits);
+            for code in &figures.warnings {
+                *self.warnings.entry(code).or_default() += 1;
+            }
+        }
+        // Points that do not fit into memory are listed, but not recommended.
+        let possible = row.answer.as_ref().is_ok_and(|figures| figures.fits);
         if possible && self.fastest.as_ref().is_none_or(|fastest| rate(&row) > rate(fastest)) {
             self.fastest = Some(row.clone());
         }
@@ -87,7 +106,9 @@ impl Shown {
 
     /// The first rows, and where the fastest is.
     pub(crate) fn render(&self, variants: &Variants<'_>, agreement: &Agreement, screen: &Screen) -> String {
-        let rows = tables::points(variants.axes(), &self.rows, Some(screen.width.into()));
+        let digits = self.rows.iter().map(|row| row.digits.as_slice());
+        let intervals = intervals(variants, agreement.choice(), digits);
+        let rows = tables::points(variants.axes(), &self.rows, &intervals, Some(screen.width.into()));
         let mut text = table::section(&rows, screen);
         let mut notes = Vec::new();
         if self.seen > self.rows.len() as u64 {
@@ -101,7 +122,14 @@ impl Shown {
         if let Some(fastest) = self.fastest.as_ref().filter(|_| self.seen > 1) {
             let rate = fastest.answer.as_ref().map_or(String::new(), |figures| figures.throughput.human());
             let values = tables::values(variants.axes(), &fastest.digits);
-            notes.push(format!("Fastest: {values} with {}.", grouped(rate)));
+            let fitting = if self.too_large > 0 { " of those that fit into memory" } else { "" };
+            notes.push(format!("Fastest{fitting}: {values} with {}.", grouped(rate)));
+        }
+        if !self.warnings.is_empty() {
+            let warnings =
+                self.warnings.iter().map(|(code, points)| format!("{code} at {}", several(*points, "point")));
+            let warnings: Vec<String> = warnings.collect();
+            notes.push(format!("Warnings: {}; `stepcast predict` explains them.", warnings.join(", ")));
         }
         notes.extend(sentences::mixed(agreement.methods()));
         if let Some(why) = &self.refusal {

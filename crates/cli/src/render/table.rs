@@ -8,33 +8,26 @@ use stepcast_report::table::{Cells, Column, Table};
 const STYLE: TableStyle = presets::NOTHING.header_separator(LineStyle::none().fill('─').junction('─'));
 const INDENT: &str = "  ";
 
+/// What a table gives up where a screen is too narrow for all of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    /// Nothing: only words are broken into lines.
+    Whole,
+    /// Bars, which repeat a number.
+    NoBars,
+    /// Names are broken into lines too.
+    BrokenNames,
+    /// Numbers are broken too.
+    Broken,
+}
+
 /// The rows of a table under the titles of its columns, without its title and note; each line is ended.
 pub(crate) fn render(table: &Table, screen: &Screen) -> String {
-    let mut inner = comfy_table::Table::new();
-    inner.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);
-    inner.set_width(screen.width - INDENT.len() as u16);
-    // A row's mark stands to the right of all columns.
-    let marks = table.rows.iter().any(|row| row.mark.is_some()).then(|| Column::names(""));
-    let columns: Vec<&Column> = table.columns.iter().chain(&marks).collect();
-    if table.has_titles() {
-        inner.set_header(columns.iter().map(|column| column.title.as_str()));
-    }
-    for row in &table.rows {
-        let mark = row.mark.map(|mark| format!("◂ {mark}"));
-        inner.add_row(row.cells.iter().chain(&mark));
-    }
-    let last = columns.len().saturating_sub(1);
-    for (index, column) in columns.into_iter().enumerate() {
-        let Some(inner) = inner.column_mut(index) else { continue };
-        inner.set_padding((0, if index == last { 0 } else { 1 }));
-        if column.cells == Cells::Numbers {
-            inner.set_cell_alignment(CellAlignment::Right);
-        }
-        if column.cells != Cells::Words {
-            inner.set_constraint(ColumnConstraint::ContentWidth);
-        }
-    }
-    let lines: Vec<String> = inner.lines().map(|line| line.trim_end().to_owned()).collect();
+    let width = usize::from(screen.width) - INDENT.len();
+    let narrower = [Fit::Whole, Fit::NoBars, Fit::BrokenNames];
+    let fits = |lines: &Vec<String>| lines.iter().all(|line| line.chars().count() <= width);
+    let mut set = narrower.into_iter().map(|fit| lines(table, screen, fit));
+    let lines = set.find(fits).unwrap_or_else(|| lines(table, screen, Fit::Broken));
     let titles = lines.iter().position(|line| line.starts_with('─')).unwrap_or(0);
     let mut text = String::new();
     for (place, line) in lines.iter().enumerate() {
@@ -43,6 +36,41 @@ pub(crate) fn render(table: &Table, screen: &Screen) -> String {
         text.push('\n');
     }
     text
+}
+
+fn lines(table: &Table, screen: &Screen, fit: Fit) -> Vec<String> {
+    let mut inner = comfy_table::Table::new();
+    inner.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);
+    inner.set_width(screen.width - INDENT.len() as u16);
+    // A row's mark stands to the right of all columns.
+    let marks = table.rows.iter().any(|row| row.mark.is_some()).then(|| Column::names(""));
+    let shown = |column: &Column| fit < Fit::NoBars || column.cells != Cells::Bars;
+    let columns: Vec<&Column> = table.columns.iter().chain(&marks).filter(|column| shown(column)).collect();
+    if table.has_titles() {
+        inner.set_header(columns.iter().map(|column| column.title.as_str()));
+    }
+    for row in &table.rows {
+        let mark = row.mark.map(|mark| format!("◂ {mark}"));
+        let cells = row.cells.iter().zip(&table.columns).filter(|(_, column)| shown(column));
+        inner.add_row(cells.map(|(cell, _)| cell).chain(&mark));
+    }
+    let last = columns.len().saturating_sub(1);
+    for (index, column) in columns.into_iter().enumerate() {
+        let Some(inner) = inner.column_mut(index) else { continue };
+        inner.set_padding((0, if index == last { 0 } else { 1 }));
+        if column.cells == Cells::Numbers {
+            inner.set_cell_alignment(CellAlignment::Right);
+        }
+        let broken = match column.cells {
+            Cells::Words => true,
+            Cells::Names => fit >= Fit::BrokenNames,
+            Cells::Numbers | Cells::Bars => fit >= Fit::Broken,
+        };
+        if !broken {
+            inner.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+    inner.lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
 /// The table under its title, and its note below.
@@ -74,6 +102,19 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "Title");
         assert_eq!(lines[3..], ["  a", "  b     ◂ best", "  Note."]);
+    }
+
+    #[test]
+    fn narrow_screens_lose_bars_first_and_then_break_names() {
+        let mut table = Table::new("", [Column::names("name"), Column::numbers("number"), Column::bars()]);
+        table.row(["a name of several words".to_owned(), "1,234".to_owned(), "█".repeat(20)]);
+        let at = |width: u16| render(&table, &Screen { width, colours: false });
+        assert!(at(60).contains('█') && at(60).contains("a name of several words"));
+        assert!(!at(45).contains('█') && at(45).contains("a name of several words"));
+        assert!(!at(25).contains("several words") && at(25).contains("1,234"));
+        for width in [60, 45, 25] {
+            assert!(at(width).lines().all(|line| line.chars().count() <= width.into()), "{}", at(width));
+        }
     }
 
     #[test]

@@ -120,6 +120,11 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for NameOr<T> {
                 Ok(NameOr::Name(name.to_owned()))
             }
 
+            /// Names may be numbers: `device = 4090`.
+            fn visit_i64<E: de::Error>(self, name: i64) -> Result<Self::Value, E> {
+                Ok(NameOr::Name(name.to_string()))
+            }
+
             fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
                 T::deserialize(MapAccessDeserializer::new(map)).map(|table| NameOr::Table(Box::new(table)))
             }

@@ -158,6 +158,21 @@ impl Cluster {
         self.nodes.as_ref().map_or(1, |nodes| nodes.workers)
     }
 
+    /// Number of workers on the machine that has the fewest: the last one, if workers do not fill all machines.
+    pub fn workers_on_last_node(&self) -> u32 {
+        let (workers, each) = (self.workers(), self.workers_per_node());
+        let left = u32::try_from(workers % u64::from(each)).unwrap_or(0);
+        if left == 0 { each } else { left }
+    }
+
+    /// Ports of the machine that can use the fewest: workers send through the ports beside them, so that those of empty
+    /// places are idle.
+    pub fn ports_in_use(&self) -> u32 {
+        let ports = self.nodes.as_ref().and_then(|nodes| nodes.ports).unwrap_or(1);
+        let share = u64::from(ports) * u64::from(self.workers_on_last_node());
+        u32::try_from(share.div_ceil(u64::from(self.workers_per_node()))).unwrap_or(ports)
+    }
+
     /// Number of workers.
     pub fn workers(&self) -> u64 {
         self.groups.iter().map(|group| u64::from(group.count)).sum()

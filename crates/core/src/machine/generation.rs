@@ -28,12 +28,16 @@ pub enum Generation {
     Ada,
     /// NVIDIA, 2022: H100, H200.
     Hopper,
-    /// NVIDIA, 2024: B200, RTX 5090.
+    /// NVIDIA, 2024: B200.
     Blackwell,
+    /// NVIDIA, 2025: RTX 5090.
+    Gb20x,
     /// AMD, 2020: Instinct MI100 to MI300.
     Cdna,
     /// AMD, 2019: Radeon RX 5000 and later.
     Rdna,
+    /// Intel, 2022: Gaudi 2, Gaudi 3.
+    Gaudi,
 }
 
 plain!(Generation, "name");
@@ -41,7 +45,7 @@ plain!(Generation, "name");
 impl Generation {
     /// Whether its multiprocessors have twice the FP32 units behind the registers and issue slots of earlier ones.
     pub fn is_dual(self) -> bool {
-        matches!(self, Self::Ga10x | Self::Ada | Self::Hopper | Self::Blackwell)
+        matches!(self, Self::Ga10x | Self::Ada | Self::Hopper | Self::Blackwell | Self::Gb20x)
     }
 
     /// Whether AMD makes it.
@@ -50,8 +54,8 @@ impl Generation {
     }
 
     /// Board power of its full-power board for each TFLOP/s of its ordinary units in FP32, in watts: data sheets of
-    /// K80, Titan X, GTX 1080 Ti, V100 SXM2, RTX 2080 Ti, A100 SXM4, RTX 3090, RTX 4090, H100 SXM5, B200, MI100, RX
-    /// 7800 XT, as research/priors/devices.py rounds them.
+    /// K80, Titan X, GTX 1080 Ti, V100 SXM2, RTX 2080 Ti, A100 SXM4, RTX 3090, RTX 4090, RTX 5090, H100 SXM5, B200,
+    /// MI100, RX 7800 XT, as research/priors/devices.py rounds them, and Gaudi 3.
     fn full_power(self) -> f64 {
         match self {
             Self::Kepler => 30.0,
@@ -60,10 +64,11 @@ impl Generation {
             Self::Volta | Self::Ampere => 19.0,
             Self::Turing => 18.0,
             Self::Ga10x => 9.8,
-            Self::Ada => 5.4,
+            Self::Ada | Self::Gb20x => 5.4,
             Self::Hopper => 10.4,
             Self::Blackwell | Self::Cdna => 13.0,
             Self::Rdna => 7.0,
+            Self::Gaudi => 62.0,
         }
     }
 }
@@ -71,8 +76,12 @@ impl Generation {
 impl Device {
     /// Rate of 64 multiply-adds per cycle and multiprocessor, for which registers and shared memory are built in every
     /// generation: the FP32 peak, or half of it where FP32 units are doubled (dual units, the matrix units of CDNA,
-    /// the dual issue of RDNA 3).
+    /// the dual issue of RDNA 3). Gaudi's matrix engines have no such units beside them: the ratio of the A100 is assumed,
+    /// a sixteenth of the 16-bit rate.
     pub fn lane_rate(&self) -> FlopsPerSec {
+        if let (Some(Generation::Gaudi), Some(matrix)) = (self.generation, self.bf16) {
+            return matrix * (1.0 / 16.0);
+        }
         let doubled = self.generation.is_some_and(|own| own.is_dual() || own == Generation::Cdna);
         let halved = doubled || (self.flops_per_cycle - 4.0).abs() < f64::EPSILON;
         if halved { self.fp32_peak() * 0.5 } else { self.fp32_peak() }

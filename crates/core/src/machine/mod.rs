@@ -6,6 +6,7 @@ mod device;
 mod generation;
 mod network;
 mod reliability;
+mod whole;
 
 pub use catalog::CatalogError;
 pub(crate) use cluster::MAX_BATCH;
@@ -17,3 +18,4 @@ pub use device::{Device, DeviceKind, DeviceSection, FittedDevice, FittedModel};
 pub use generation::Generation;
 pub use network::{Network, NetworkSection, Transport};
 pub use reliability::{Assumed, Reliability};
+pub use whole::Machine;

@@ -90,17 +90,28 @@ impl Network {
     }
 }
 
+/// A network of the catalog, or of this rate: `"100 Gbit/s"`.
+fn named(text: &str, files: &dyn Files) -> Result<Network, Fault> {
+    match text.parse::<BitsPerSec>() {
+        Ok(rate) => {
+            let bandwidth = Some(Uncertain::exactly(rate));
+            NetworkSection { bandwidth, ..NetworkSection::default() }.fill(None, files)
+        }
+        Err(_) => catalog::network(text),
+    }
+}
+
 impl Given<Network> for NameOr<NetworkSection> {
     fn written() -> String {
-        "name or table".to_owned()
+        "name, rate or table".to_owned()
     }
 
     fn resolve(self, files: &dyn Files) -> Result<Network, Fault> {
         let mut section = match self {
-            Self::Name(id) => return catalog::network(&id),
+            Self::Name(id) => return named(&id, files),
             Self::Table(section) => *section,
         };
-        let base = section.base.take().map(|id| catalog::network(&id)).transpose();
+        let base = section.base.take().map(|id| named(&id, files)).transpose();
         let base = base.map_err(|fault| fault.below(KeyPath::of("base")))?;
         section.fill(base.as_ref(), files)
     }

@@ -3,7 +3,7 @@
 //! The text is parsed into plain structs. Only after an error is it parsed again, with spans, to locate the key path
 //! of the error.
 
-use super::{Scenario, ScenarioFile};
+use super::{Scenario, ScenarioFile, full_key};
 use crate::fault::{Excerpt, Fault, KeyPath, Place, Step};
 use crate::files::{Files, NoFiles};
 use crate::model::LayerFile;
@@ -21,7 +21,7 @@ pub struct Document {
     text: String,
 }
 
-/// A value set from outside the file: `strategy.batch=64`.
+/// A value set from outside the file: `strategy.batch=64`, or `batch=64` where it is clear whose key is meant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Override {
     key: String,
@@ -37,12 +37,13 @@ impl Override {
             text.split_once('=').ok_or_else(|| Fault::in_file(shown(text), "there is no \"=\"", remedy))?;
         let key = key.trim();
         key_parts(key).map_err(|fault| Fault { remedy: remedy.to_owned(), ..fault.at(shown(text)) })?;
+        let key = full_key(key).map_err(|fault| fault.at(shown(text)))?;
         let parsed = text::parse::<toml::Table>(&format!("value = {value}")).ok();
         let value = parsed
             .filter(|table| table.len() == 1)
             .and_then(|mut table| table.remove("value"))
             .unwrap_or_else(|| Value::String(value.trim().to_owned()));
-        Ok(Self { key: key.to_owned(), value, text: text.to_owned() })
+        Ok(Self { key, value, text: text.to_owned() })
     }
 
     /// Sets `key` to a given value.
@@ -50,6 +51,11 @@ impl Override {
         let key = key.into();
         let text = format!("{key}={value}");
         Self { key, value, text }
+    }
+
+    /// The key in full.
+    pub fn key(&self) -> &str {
+        &self.key
     }
 
     /// Where the override is blamed in messages.

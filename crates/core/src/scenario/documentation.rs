@@ -5,12 +5,16 @@ use super::{
     MethodsSection, ModelSection, Oyama2016Section, PerParameterSection, PlanningSection, PriceSection,
     SgemmSection, SimulateSection, Zeng2023Section,
 };
+use crate::fault::Fault;
 use crate::keys::KeyDoc;
 use crate::machine::{DeviceSection, NetworkSection, NodesSection, ServersSection, WorkersSection};
 use crate::model::transformer::{ExpertsSection, MlaSection, TransformerSection};
 use crate::strategy::{AllReduceSection, CurveSection, FusionSection, PlanSection, StrategySection};
+use crate::suggest;
+use crate::text::{key_parts, shown};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::sync::LazyLock;
 
 /// A section of a scenario file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -55,6 +59,27 @@ pub fn documentation() -> Vec<SectionDoc> {
         section("methods.oyama2016.kernels.sgemm", SgemmSection::documentation()),
         section("methods.simulate", SimulateSection::documentation()),
     ]
+}
+
+/// The key with its section: `network.bandwidth` is `cluster.network.bandwidth`.
+pub fn full_key(key: &str) -> Result<String, Fault> {
+    key_parts(key)?;
+    let first = key.split('.').next().unwrap_or_default();
+    static SECTIONS: LazyLock<Vec<SectionDoc>> = LazyLock::new(documentation);
+    let mut tops = SECTIONS.iter().filter(|section| !section.path.contains('.'));
+    if tops.clone().any(|section| section.path == first) {
+        return Ok(key.to_owned());
+    }
+    let has = |section: &&SectionDoc| section.keys.iter().any(|known| known.name == first);
+    if let Some(section) = tops.clone().find(has) {
+        return Ok(format!("{}.{key}", section.path));
+    }
+    let names =
+        |section: &SectionDoc| section.keys.iter().map(|known| known.name.clone()).collect::<Vec<_>>();
+    let mut known: Vec<String> = tops.clone().map(|section| section.path.to_owned()).collect();
+    known.extend(tops.by_ref().flat_map(names));
+    let remedy = suggest::remedy(first, known.iter().map(String::as_str), "docs/scenario.md has all keys");
+    Err(Fault::new(format!("no scenario has a key \"{}\"", shown(key)), remedy))
 }
 
 impl SectionDoc {

@@ -20,6 +20,8 @@ impl Scenario {
         let mut file = ScenarioFile {
             model: model(&self.source, self.counting),
             cluster: ClusterSection {
+                machine: None,
+                machines: None,
                 workers: Some(self.cluster.groups.iter().map(WorkerGroup::section).collect()),
                 network: Some(Given::write(&self.cluster.network)),
                 servers: Some(self.cluster.servers.section()),

@@ -23,7 +23,7 @@ mod uncertain;
 mod zeng2023;
 
 pub use document::{Document, Override};
-pub use documentation::{SectionDoc, documentation};
+pub use documentation::{SectionDoc, documentation, full_key};
 pub use field::{Field, Groups};
 pub use file::ScenarioFile;
 pub use oyama2016::{

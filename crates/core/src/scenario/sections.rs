@@ -40,8 +40,13 @@ document_keys! {
     ClusterSection {
         /// Groups of workers, see below.
         workers: Vec<WorkersSection>, "array of tables", "one group of defaults";
-        /// The network between all machines: a name from `stepcast networks`, or a table.
-        network: NameOr<NetworkSection>, "name or table", "`\"10gbe\"`";
+        /// Machines that are all alike: a name from `stepcast machines`, such as `"dgx-h100"`. It says what workers, network
+        /// and nodes are, where these sections leave it open.
+        machine: String, "name", "–";
+        /// How many of them.
+        machines: u32, "integer", "1";
+        /// The network between all machines: a name from `stepcast networks`, a rate such as `"100 Gbit/s"`, or a table.
+        network: NameOr<NetworkSection>, "name, rate or table", "`\"10gbe\"`";
         /// The parameter servers, see below.
         servers: ServersSection, "table", "one server";
         /// Machines with several workers each, see below.

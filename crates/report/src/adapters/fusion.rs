@@ -31,6 +31,6 @@ pub fn fusion(report: &FusionReport, name: &str) -> FusionComparison {
     };
     FusionComparison {
         title: format!("Fusion of the gradients of {name}"),
-        plans: FAMILIES.iter().filter_map(|family| report.fastest(*family)).map(plan).collect(),
+        plans: FAMILIES.iter().filter_map(|family| report.recommended(*family)).map(plan).collect(),
     }
 }

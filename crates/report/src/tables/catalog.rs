@@ -1,9 +1,9 @@
-//! Devices, networks and methods: their lists, and one of them in detail.
+//! Devices, networks, machines and methods: their lists, and one of them in detail.
 
 use crate::format::percent_with_decimal;
 use crate::table::{Column, Table};
 use stepcast_core::machine::catalog::Entries;
-use stepcast_core::machine::{Device, DeviceKind, Network};
+use stepcast_core::machine::{Device, DeviceKind, Machine, Network};
 use stepcast_core::quantity::FlopsPerSec;
 use stepcast_study::predict::methods::Listed;
 
@@ -108,6 +108,41 @@ pub fn network(network: &Network) -> Table {
     row("start-up", format!("{} for each transfer", network.startup.human()));
     row("host rate", network.host_rate.map_or_else(|| "unlimited".to_owned(), |rate| rate.human()));
     row("source", network.source.clone());
+    table
+}
+
+/// All machines, one row each.
+pub fn machines(machines: &Entries<Machine>) -> Table {
+    let mut table = Table::new(
+        "",
+        [
+            Column::names("name"),
+            Column::names("devices"),
+            Column::names("joined by"),
+            Column::names("network"),
+            Column::words("full name"),
+        ],
+    );
+    for (id, machine) in machines {
+        table.row([
+            id.clone(),
+            format!("{} × {}", machine.gpus, machine.device),
+            machine.within.clone(),
+            format!("{} × {}", machine.ports, machine.network),
+            machine.name.clone(),
+        ]);
+    }
+    table
+}
+
+/// Every part of one machine.
+pub fn machine(machine: &Machine) -> Table {
+    let mut table = Table::new("", [Column::names(""), Column::words("")]);
+    let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
+    row("devices", format!("{} × {}", machine.gpus, machine.device));
+    row("joined by", machine.within.clone());
+    row("network", format!("{} × {}", machine.ports, machine.network));
+    row("source", machine.source.clone());
     table
 }
 

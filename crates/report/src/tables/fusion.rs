@@ -38,7 +38,7 @@ pub fn rules(report: &FusionReport) -> Table {
     let mut shown: Vec<&Line> = Vec::new();
     for line in &report.lines {
         let first = !shown.iter().any(|other| other.family == line.family);
-        let fastest = report.fastest(line.family).is_some_and(|fastest| fastest.rule == line.rule);
+        let fastest = report.recommended(line.family).is_some_and(|best| best.rule == line.rule);
         let default = matches!(line.family, Family::Pytorch | Family::Horovod) && first;
         let single = !matches!(line.family, Family::Pytorch | Family::Horovod | Family::Buffer);
         if default || fastest || single {

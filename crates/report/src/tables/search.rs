@@ -1,9 +1,9 @@
 //! The best configurations of a search, its front, and its constraints.
 
 use super::sweep::titles;
-use crate::format::{count, duration, grouped, limit, money, name, plain};
+use crate::format::{bare_interval_of_rates, count, duration, grouped, limit, money, name, plain};
 use crate::table::{Column, Table};
-use stepcast_core::quantity::Seconds;
+use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_study::explore::search::{Entry, Objective, SearchReport, SearchStrategy};
 
 /// Rows of the front that are shown.
@@ -42,11 +42,16 @@ pub fn best(report: &SearchReport) -> Table {
     if costs {
         columns.push(Column::numbers(format!("cost/{}", name(&report.currency))));
     }
-    columns.extend([
-        Column::numbers("step time"),
-        Column::numbers("throughput"),
-        Column::names("bottleneck"),
-    ]);
+    columns.extend([Column::numbers("step time"), Column::numbers("throughput")]);
+    let bounded = rows.iter().any(|row| row.interval_samples_per_s.is_some());
+    if bounded {
+        columns.push(Column::numbers("90 % interval"));
+    }
+    let all_fit = rows.iter().all(|row| row.figures.fits);
+    if !all_fit {
+        columns.push(Column::names("memory"));
+    }
+    columns.push(Column::names("bottleneck"));
     let mut table = Table::new(title(report), columns);
     for (place, entry) in rows.iter().enumerate() {
         let figures = &entry.figures;
@@ -57,12 +62,19 @@ pub fn best(report: &SearchReport) -> Table {
         if costs {
             cells.push(figures.cost.map_or(String::new(), money));
         }
-        cells.extend([
-            figures.iteration.human(),
-            grouped(figures.throughput.human()),
-            limit(figures.bottleneck).to_owned(),
-        ]);
+        cells.extend([figures.iteration.human(), grouped(figures.throughput.human())]);
+        if bounded {
+            let ends = entry.interval_samples_per_s.map(|ends| ends.map(SamplesPerSec::new));
+            cells.push(ends.map_or(String::new(), bare_interval_of_rates));
+        }
+        if !all_fit {
+            cells.push(if figures.fits { "fits" } else { "too little" }.to_owned());
+        }
+        cells.push(limit(figures.bottleneck).to_owned());
         table.row(cells);
+    }
+    if !all_fit {
+        table.note = "Not all of them fit into memory; `--subject-to memory` leaves those out.".to_owned();
     }
     table
 }

@@ -1,7 +1,8 @@
 //! The rows of a sweep.
 
-use crate::format::{duration, grouped, limit, money, name, percent};
+use crate::format::{bare_interval_of_rates, duration, grouped, limit, money, name, percent};
 use crate::table::{Column, Table};
+use stepcast_core::quantity::SamplesPerSec;
 use stepcast_study::explore::sweep::{Axis, PointFigures, SweepRow};
 
 /// "batch 32, workers.count 4".
@@ -41,7 +42,9 @@ fn titles_of(axes: &[Axis]) -> Vec<String> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Needed,
+    Memory,
     Method,
+    Interval,
     Cost,
     Epoch,
     Scaling,
@@ -72,8 +75,14 @@ impl Ranked {
     }
 }
 
-/// The values and figures of some points, in at most `width` characters where one is given.
-pub fn points(axes: &[Axis], rows: &[SweepRow], width: Option<usize>) -> Table {
+/// The values and figures of some points with the intervals of their throughputs, in at most `width` characters where one
+/// is given.
+pub fn points(
+    axes: &[Axis],
+    rows: &[SweepRow],
+    intervals: &[Option<[SamplesPerSec; 2]>],
+    width: Option<usize>,
+) -> Table {
     let figure = |show: &dyn Fn(&PointFigures) -> Option<String>| -> Vec<String> {
         let cell = |row: &SweepRow| row.answer.as_ref().map_or(Some("–".to_owned()), show);
         rows.iter().map(|row| cell(row).unwrap_or_default()).collect()
@@ -90,14 +99,18 @@ pub fn points(axes: &[Axis], rows: &[SweepRow], width: Option<usize>) -> Table {
         Rank::Needed,
         figure(&|point| Some(grouped(point.throughput.human()))),
     );
+    let interval = |ends: &Option<[SamplesPerSec; 2]>| ends.map_or(String::new(), bare_interval_of_rates);
+    let cells = (0..rows.len()).map(|place| intervals.get(place).map_or(String::new(), interval));
+    add(Column::numbers("90 % interval"), Rank::Interval, cells.collect());
     add(Column::numbers("scaling"), Rank::Scaling, figure(&|point| Some(percent(point.scaling_factor))));
     add(Column::numbers("epoch"), Rank::Epoch, figure(&|point| point.epoch.map(duration)));
     add(Column::numbers("cost"), Rank::Cost, figure(&|point| point.cost.map(money)));
-    let verdict = |point: &PointFigures| match point.method {
-        "transformer" => Some(if point.fits { "fits" } else { "too little" }.to_owned()),
-        _ => None,
+    let all_fit = rows.iter().all(|row| row.answer.as_ref().map_or(true, |point| point.fits));
+    let planned = |point: &PointFigures| point.method == "transformer";
+    let verdict = |point: &PointFigures| {
+        (!all_fit || planned(point)).then(|| if point.fits { "fits" } else { "too little" }.to_owned())
     };
-    add(Column::names("memory"), Rank::Epoch, figure(&verdict));
+    add(Column::names("memory"), Rank::Memory, figure(&verdict));
     add(Column::names("method"), Rank::Method, figure(&|point| Some(point.method.to_owned())));
     add(
         Column::names("bottleneck"),

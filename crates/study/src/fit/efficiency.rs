@@ -21,6 +21,10 @@ use stepcast_fit::artefact::FitErrors;
 use stepcast_fit::efficiency::{COEFFICIENTS, StepWork, TwoShares, one_share, to_toml};
 use stepcast_fit::{FitError, Quality};
 
+/// Largest share of a peak rate that is plausible: Winograd's convolutions do less work than is counted, but whole
+/// networks do not reach more.
+const MOST_SHARE: f64 = 1.5;
+
 /// One measured step.
 struct Measured {
     model: Arc<Model>,
@@ -80,6 +84,13 @@ pub fn run(data: &Path, test: Option<&Path>, name: &str, date: String) -> Result
             errors.insert(format!("{precision}, zeng2023"), one);
         }
         let Some(peak) = device.peak(precision) else { continue };
+        if shares.compute > MOST_SHARE {
+            let (share, name) = (100.0 * shares.compute, &device.name);
+            let reason =
+                format!("steps in {precision} would reach {share:.0} % of the peak rate of the {name}");
+            let remedy = "say in a column `precision` in which number format each step was measured, and name its device";
+            return Err(Fault::in_file(data.display().to_string(), reason, remedy));
+        }
         notes.push(format!(
             "{precision}: {:.1} % of {} and {:.1} % of the memory's {}; {:.1} % of the rate of Zeng 2023.",
             100.0 * shares.compute,
@@ -140,8 +151,8 @@ fn read(path: &Path) -> Result<Steps, Fault> {
 fn table(path: &Path) -> Result<Steps, Fault> {
     let file = MeasurementFile::read(path)?;
     let (model, batch) = (file.column("model")?, file.column("batch")?);
-    let (times, set, dtype) =
-        (file.time_column()?, file.optional_column("set"), file.optional_column("dtype"));
+    let (times, set) = (file.time_column()?, file.optional_column("set"));
+    let dtype = file.optional_column("dtype").or_else(|| file.optional_column("precision"));
     let mut steps = Steps::default();
     let mut seen = BTreeSet::new();
     for row in file.rows() {

@@ -60,6 +60,7 @@ pub(super) fn precision(row: MeasurementRow<'_>, column: usize) -> Result<Precis
     let known = PRECISIONS.iter().find(|(name, _)| *name == row.text(column));
     known
         .map(|(_, precision)| *precision)
+        .or_else(|| serde_json::from_value(row.text(column).into()).ok())
         .ok_or_else(|| row.fault(column, "is not a number format", "use f32, tf32, f16 or bf16"))
 }
 

@@ -119,10 +119,9 @@ impl FusionReport {
         &self.lines[self.lines.len() - 1]
     }
 
-    /// The fastest line of a family.
-    pub fn fastest(&self, family: Family) -> Option<&Line> {
-        let lines = self.lines.iter().filter(|line| line.family == family);
-        lines.min_by(|a, b| a.iteration.get().total_cmp(&b.iteration.get()))
+    /// The plainest of the fastest lines of a family.
+    pub fn recommended(&self, family: Family) -> Option<&Line> {
+        settings::recommended(&self.lines, family)
     }
 }
 

@@ -4,12 +4,12 @@ use crate::predict::advice::{self, Advice};
 use crate::predict::interval::{Interval, Intervals};
 use crate::predict::scaling::{self, ScalingPoint};
 use crate::predict::slack;
-use crate::predict::{budget, memory};
+use crate::predict::{budget, training};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
 use stepcast_core::method::{Method, Stopped, Watch};
-use stepcast_core::prediction::{Prediction, Warning};
+use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
 use stepcast_core::strategy::Architecture;
@@ -71,7 +71,8 @@ impl Forecast {
         let given = scenario;
         let mut prediction = method.predict_watched(&budget::headline(given), watch)?;
         slack::fill(scenario, method, &mut prediction)?;
-        prediction.warnings.extend(memory_warnings(scenario));
+        let found = training::warnings(scenario, &prediction);
+        prediction.warnings.extend(found);
         let intervals = Intervals::new(scenario, method);
         let interval =
             intervals.interval(scenario, &prediction, &Scenario::clone, true)?.map(|(interval, warnings)| {
@@ -90,7 +91,7 @@ impl Forecast {
             worth,
             advice: advice::advise(scenario, method, &prediction),
             scaling,
-            training: training(scenario, &prediction),
+            training: of_data(scenario, &prediction),
             scenario: given.to_file(),
             prediction,
             interval,
@@ -98,37 +99,10 @@ impl Forecast {
     }
 }
 
-fn training(scenario: &Scenario, prediction: &Prediction) -> Option<Training> {
+fn of_data(scenario: &Scenario, prediction: &Prediction) -> Option<Training> {
     let data = scenario.data?;
-    let epoch = prediction.throughput.time_for(data.samples as f64);
+    let epoch = training::epoch(scenario, prediction)?;
     let total = epoch * data.epochs as f64;
     let cost = scenario.hourly_cost().map(|hourly| hourly * (total / Seconds::new(3600.0)));
     Some(Training { epoch, total, cost, currency: cost.map(|_| scenario.currency().to_owned()) })
-}
-
-/// Warns of devices that are too small for the model's state and activations.
-fn memory_warnings(scenario: &Scenario) -> Vec<Warning> {
-    let mut warnings: Vec<Warning> = Vec::new();
-    // The method for plans has memory among its figures.
-    if scenario.profile().is_some() || scenario.strategy.plan.is_some() {
-        return warnings;
-    }
-    for (index, group) in scenario.cluster.groups.iter().enumerate() {
-        let batch = scenario.batch(index);
-        let needed = memory::needed(scenario, batch);
-        if needed <= group.device.memory {
-            continue;
-        }
-        let message = format!(
-            "a batch of {batch} needs about {} and the {} has {}: it may not fit",
-            needed.human(),
-            group.device.name,
-            group.device.memory.human()
-        );
-        let warning = Warning { code: "memory", message };
-        if !warnings.contains(&warning) {
-            warnings.push(warning);
-        }
-    }
-    warnings
 }

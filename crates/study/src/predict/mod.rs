@@ -11,6 +11,7 @@ pub mod methods;
 mod prepared;
 mod scaling;
 mod slack;
+pub(crate) mod training;
 
 pub use advice::{Advice, Alone, CriticalPath, Share, WhatIf};
 pub use forecast::{Forecast, Training};

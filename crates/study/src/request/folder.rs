@@ -73,6 +73,15 @@ impl Folder {
         self.notes.lock().map(|mut notes| std::mem::take(&mut *notes)).unwrap_or_default()
     }
 
+    /// Keeps a note for the user.
+    pub(super) fn note(&self, text: String) {
+        if let Ok(mut notes) = self.notes.lock()
+            && !notes.contains(&text)
+        {
+            notes.push(text);
+        }
+    }
+
     fn place(&self, path: &str) -> Result<PathBuf, Fault> {
         let folder = self.path.as_ref().ok_or_else(|| {
             let reason = format!("the file \"{path}\" cannot be read from here");
@@ -128,14 +137,9 @@ impl Files for Folder {
         let read = || {
             let imported = read_onnx(&self.place(path)?, sizes)
                 .map_err(|error| Fault::new(format!("{}: {}", error.origin(), error.reason), error.remedy))?;
-            if let Ok(mut notes) = self.notes.lock() {
-                for note in imported.notes {
-                    let note: String = note.chars().filter(|c| !c.is_control()).collect();
-                    let note = format!("{path}: {note}");
-                    if !notes.contains(&note) {
-                        notes.push(note);
-                    }
-                }
+            for note in imported.notes {
+                let note: String = note.chars().filter(|c| !c.is_control()).collect();
+                self.note(format!("{path}: {note}"));
             }
             Ok(ModelFile::of(&imported.model))
         };

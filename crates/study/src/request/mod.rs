@@ -2,8 +2,10 @@
 
 mod folder;
 mod packed;
+mod usual;
 
 pub use folder::{Folder, Kept};
+pub use usual::{is_onnx, is_transformer};
 
 use crate::explore::sweep::{Axis, Variants, VaryError};
 use crate::predict::{Extent, Forecast, MethodChoice, Prepared, Stopped, Watch};
@@ -13,10 +15,9 @@ use std::io::{self, Read};
 use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::Files;
-use stepcast_core::profile::Profile;
+use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::scenario::{Document, ModelSection, Override, Scenario, ScenarioFile};
-use stepcast_core::strategy::StrategySection;
-use stepcast_core::strategy::Synchronisation;
+use stepcast_core::strategy::{Architecture, StrategySection, Synchronisation};
 
 /// The default scenario.
 const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
@@ -40,15 +41,17 @@ pub trait Source: Files + Sync {
 pub struct Request<F = Folder> {
     document: Document,
     files: F,
-    /// Whether the request has a profile in place of a scenario: positions in the document are then meaningless.
+    /// Whether the request has a profile in place of a scenario.
     only_profile: bool,
+    /// Whether the document was made of a profile or a model: positions in it are then meaningless.
+    unwritten: bool,
     overrides: Vec<Override>,
 }
 
 impl<F: Source> Request<F> {
     /// A request for a document, the files that it names, and overrides.
     pub fn new(document: Document, files: F, overrides: Vec<Override>) -> Self {
-        Self { document, files, only_profile: false, overrides }
+        Self { document, files, only_profile: false, unwritten: false, overrides }
     }
 
     /// The scenario as written, with overrides applied and defaults left out.
@@ -97,13 +100,13 @@ impl<F: Source> Request<F> {
 
     /// For a profile alone, replaces the error by that of the profile, which has the position in that file.
     fn explained(&self, fault: Fault) -> Fault {
-        let failed = self.files.take_fault().filter(|_| self.only_profile);
+        let failed = self.files.take_fault().filter(|_| self.unwritten);
         failed.unwrap_or_else(|| self.placed(fault))
     }
 
-    /// Removes the excerpt of the document if the user gave only a profile and did not write the document.
+    /// Removes the excerpt of a document that the user did not write.
     fn placed(&self, mut fault: Fault) -> Fault {
-        if let Some(place) = fault.place.as_mut().filter(|_| self.only_profile) {
+        if let Some(place) = fault.place.as_mut().filter(|_| self.unwritten) {
             place.excerpt = None;
         }
         fault
@@ -120,9 +123,11 @@ impl Request {
     /// The scenario or profile at `path`. Files that a scenario names are relative to its folder.
     pub fn open(path: &str, overrides: Vec<Override>) -> Result<Self, Fault> {
         if is_profile(path) {
-            let document = document_of_profile(path)?;
             let files = Folder::new(Path::new("").to_owned());
-            return Ok(Self { document, files, only_profile: true, overrides });
+            return Self::of_file(path, files, overrides);
+        }
+        if is_onnx(path) {
+            return Self::of_model(path, overrides);
         }
         let cannot = |error: io::Error| {
             let remedy = "check the path; `stepcast predict` alone runs the built-in quick start";
@@ -144,8 +149,14 @@ impl Request {
 
     /// A profile alone, as if it were at `path`.
     pub fn of_profile(path: &str, profile: Profile, overrides: Vec<Override>) -> Result<Self, Fault> {
-        let files = Folder::default().with_profile(path, profile);
-        Ok(Self { document: document_of_profile(path)?, files, only_profile: true, overrides })
+        Self::of_file(path, Folder::default().with_profile(path, profile), overrides)
+    }
+
+    /// The profile at `path` among `files` alone.
+    fn of_file(path: &str, files: Folder, overrides: Vec<Override>) -> Result<Self, Fault> {
+        let profile = files.profile(path).map_err(|fault| files.take_fault().unwrap_or(fault))?;
+        let document = document_of_profile(path, &profile)?;
+        Ok(Self { document, files, only_profile: true, unwritten: true, overrides })
     }
 
     /// The same request with further overrides; files are read again.
@@ -155,7 +166,7 @@ impl Request {
             None => Folder::of_kept(self.files.kept()),
         };
         let overrides = self.overrides.iter().cloned().chain(overrides).collect();
-        Self { document: self.document.clone(), files, only_profile: self.only_profile, overrides }
+        Self { document: self.document.clone(), files, overrides, ..*self }
     }
 
     /// The request for a study of fusion: a profile alone is trained by all-reduce unless overrides say otherwise.
@@ -180,12 +191,19 @@ pub fn is_profile(path: &str) -> bool {
     path.ends_with(".json") || path.ends_with(".json.gz")
 }
 
-/// A scenario with only a profile: asynchronous training with a parameter server.
-fn document_of_profile(path: &str) -> Result<Document, Fault> {
+/// A scenario with only a profile: asynchronous training with a parameter server where the profile has operations of
+/// one, and otherwise all workers sum their gradients, as with PyTorch.
+fn document_of_profile(path: &str, profile: &Profile) -> Result<Document, Fault> {
+    let served = profile.operations.iter().any(|operation| operation.resource == Resource::Server);
+    let (architecture, synchronisation) = match served {
+        true => (Architecture::ParameterServer, Synchronisation::Async),
+        false => (Architecture::AllReduce, Synchronisation::Bsp),
+    };
     let file = ScenarioFile {
         model: ModelSection { profile: Some(path.to_owned()), ..ModelSection::default() },
         strategy: StrategySection {
-            synchronisation: Some(Synchronisation::Async),
+            architecture: Some(architecture),
+            synchronisation: Some(synchronisation),
             ..StrategySection::default()
         },
         ..ScenarioFile::default()

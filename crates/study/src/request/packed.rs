@@ -14,6 +14,7 @@ struct Packed {
     scenario: String,
     files: Kept,
     only_profile: bool,
+    unwritten: bool,
 }
 
 /// The part of a packed text that identifies the program that packed it.
@@ -34,6 +35,7 @@ impl Request {
             scenario: toml::to_string(&self.file()?).map_err(|error| cannot(error.to_string()))?,
             files: self.files.kept(),
             only_profile: self.only_profile,
+            unwritten: self.unwritten,
         };
         serde_json::to_string(&packed).map_err(|error| cannot(error.to_string()))
     }
@@ -58,6 +60,7 @@ impl Request {
             document: Document::new("packed scenario", packed.scenario),
             files: Folder::of_kept(packed.files),
             only_profile: packed.only_profile,
+            unwritten: packed.unwritten,
             overrides: Vec::new(),
         })
     }

@@ -9,6 +9,7 @@
 mod alexnet;
 mod bert;
 mod cifar;
+mod convnext;
 mod densenet;
 mod efficientnet;
 mod googlenet;
@@ -16,7 +17,9 @@ mod gpt2;
 mod inception;
 mod mobilenet;
 mod overfeat;
+mod regnet;
 mod resnet;
+mod swin;
 mod vgg;
 mod vit;
 mod zeng2023;
@@ -77,6 +80,9 @@ const FAMILIES: &[&[Entry]] = &[
     overfeat::ENTRIES,
     vgg::ENTRIES,
     resnet::ENTRIES,
+    regnet::ENTRIES,
+    convnext::ENTRIES,
+    swin::ENTRIES,
     googlenet::ENTRIES,
     inception::ENTRIES,
     densenet::ENTRIES,

@@ -1,4 +1,4 @@
-//! ResNet for ImageNet: basic blocks, and bottlenecks with either placement of the stride.
+//! ResNet for ImageNet: basic blocks, bottlenecks with either placement of the stride, and wider ones.
 
 use super::Entry;
 use crate::model::op::{Activation, Conv2d, Op, Pool};
@@ -16,7 +16,18 @@ pub(super) enum Block {
     Bottleneck,
     /// 1×1, 3×3, 1×1, with the stride on the 3×3 ("v1.5").
     BottleneckLateStride,
+    /// The same with other channels inside: this many for each 64 of the stage, convolved in so many groups.
+    Widened {
+        /// Channels of the 3×3 convolution in the first stage.
+        channels: u64,
+        /// Groups of the 3×3 convolution.
+        groups: u64,
+    },
 }
+
+const WIDE: &str = "Zagoruyko and Komodakis 2016, arXiv:1605.07146; layout of torchvision";
+const RESNEXT: &str = "Xie et al. 2016, arXiv:1611.05431, table 1; layout of torchvision";
+const TWICE: Block = Block::Widened { channels: 128, groups: 1 };
 
 const DEPTH_50: [usize; 4] = [3, 4, 6, 3];
 const DEPTH_101: [usize; 4] = [3, 4, 23, 3];
@@ -79,6 +90,34 @@ pub(super) const ENTRIES: &[Entry] = &[
         source: PAPER,
         layout: |builder| layout(builder, Block::Bottleneck, DEPTH_152),
     },
+    Entry {
+        name: "wide-resnet50-2",
+        aliases: &[],
+        description: "Wide ResNet with 50 layers, twice the channels inside blocks",
+        source: WIDE,
+        layout: |builder| layout(builder, TWICE, DEPTH_50),
+    },
+    Entry {
+        name: "wide-resnet101-2",
+        aliases: &[],
+        description: "Wide ResNet with 101 layers, twice the channels inside blocks",
+        source: WIDE,
+        layout: |builder| layout(builder, TWICE, DEPTH_101),
+    },
+    Entry {
+        name: "resnext50-32x4d",
+        aliases: &["resnext50"],
+        description: "ResNeXt with 50 layers, 32 groups of 4 channels",
+        source: RESNEXT,
+        layout: |builder| layout(builder, Block::Widened { channels: 128, groups: 32 }, DEPTH_50),
+    },
+    Entry {
+        name: "resnext101-32x8d",
+        aliases: &["resnext101"],
+        description: "ResNeXt with 101 layers, 32 groups of 8 channels",
+        source: RESNEXT,
+        layout: |builder| layout(builder, Block::Widened { channels: 256, groups: 32 }, DEPTH_101),
+    },
 ];
 
 fn layout(mut builder: Builder, block: Block, depths: [usize; 4]) -> Result<Model, ShapeError> {
@@ -108,6 +147,10 @@ pub(super) fn convolutions(block: Block, width: u64, stride: u64) -> Vec<Conv2d>
         Block::Basic => vec![three(width).stride(stride), three(width)],
         Block::Bottleneck => vec![one(width).stride(stride), three(width), one(4 * width)],
         Block::BottleneckLateStride => vec![one(width), three(width).stride(stride), one(4 * width)],
+        Block::Widened { channels, groups } => {
+            let inner = width / 64 * channels;
+            vec![one(inner), three(inner).stride(stride).groups(groups), one(4 * width)]
+        }
     }
 }
 

@@ -4,14 +4,18 @@ use super::below;
 use crate::fault::{Fault, KeyPath};
 use crate::files::Files;
 use crate::keys::{Given, NameOr};
-use crate::machine::{Cluster, Device, FittedDevice, FittedModel, WorkerGroup, WorkersSection};
+use crate::machine::{
+    Cluster, Device, FittedDevice, FittedModel, Machine, WorkerGroup, WorkersSection, catalog,
+};
 use crate::precision::Precision;
+use crate::scenario::MAX_WORKERS;
 use crate::scenario::sections::ClusterSection;
 
 /// Default network.
 const DEFAULT_NETWORK: &str = "10gbe";
 
-pub(super) fn cluster(section: ClusterSection, files: &dyn Files) -> Result<Cluster, Fault> {
+pub(super) fn cluster(mut section: ClusterSection, files: &dyn Files) -> Result<Cluster, Fault> {
+    let machine = whole(&mut section)?;
     let sections = section.workers.unwrap_or_else(|| vec![WorkersSection::default()]);
     if sections.is_empty() {
         return Err(Fault::in_key(
@@ -24,13 +28,57 @@ pub(super) fn cluster(section: ClusterSection, files: &dyn Files) -> Result<Clus
         let at = |fault: Fault| fault.below(KeyPath::of("workers").index(index));
         workers(section, files).map_err(at)
     };
-    let network = section.network.unwrap_or_else(|| NameOr::from(DEFAULT_NETWORK));
+    let network = match (section.network, &machine) {
+        (None, Some(machine)) => machine.network()?,
+        (given, _) => {
+            let given = given.unwrap_or_else(|| NameOr::from(DEFAULT_NETWORK));
+            given.resolve(files).map_err(below("network"))?
+        }
+    };
+    let base = machine.map(|machine| machine.nodes()).transpose()?;
+    let nodes = match (section.nodes, base) {
+        (None, base) => base,
+        (Some(nodes), base) => Some(nodes.fill(base.as_ref(), files).map_err(below("nodes"))?),
+    };
     Ok(Cluster {
         groups: sections.into_iter().enumerate().map(group).collect::<Result<_, _>>()?,
-        network: network.resolve(files).map_err(below("network"))?,
+        network,
         servers: section.servers.unwrap_or_default().fill(None, files).map_err(below("servers"))?,
-        nodes: section.nodes.map(|nodes| nodes.fill(None, files)).transpose().map_err(below("nodes"))?,
+        nodes,
     })
+}
+
+/// The machine that the section names; its devices are those of groups without one, and fill the first group.
+fn whole(section: &mut ClusterSection) -> Result<Option<Machine>, Fault> {
+    let Some(name) = section.machine.take() else {
+        return match section.machines {
+            None => Ok(None),
+            Some(_) => Err(Fault::in_key(
+                "machines",
+                "there is no `machine` that this could count",
+                "add `machine = \"dgx-h100\"`, or remove it",
+            )),
+        };
+    };
+    let machine = catalog::machine(&name).map_err(below("machine"))?;
+    let machines = section.machines.unwrap_or(1);
+    if machines == 0 || u64::from(machines) * u64::from(machine.gpus) > MAX_WORKERS {
+        let most = MAX_WORKERS / u64::from(machine.gpus);
+        return Err(Fault::in_key(
+            "machines",
+            format!("{machines} is no number of machines"),
+            format!("use 1 to {most}"),
+        ));
+    }
+    let groups = section.workers.get_or_insert_with(|| vec![WorkersSection::default()]);
+    let only = groups.len() == 1;
+    for group in groups {
+        group.device.get_or_insert_with(|| NameOr::from(machine.device.as_str()));
+        if only {
+            group.count.get_or_insert(machines * machine.gpus);
+        }
+    }
+    Ok(Some(machine))
 }
 
 fn workers(section: WorkersSection, files: &dyn Files) -> Result<WorkerGroup, Fault> {

@@ -18,13 +18,14 @@ pub use objective::Objective;
 pub use report::{Entry, SearchReport};
 pub use tracker::Goal;
 
-use crate::explore::sweep::{Agreement, Variants, is_quick};
+use crate::explore::sweep::{Agreement, Variants, intervals, is_quick};
 use crate::predict::MethodChoice;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::ops::ControlFlow;
 use std::str::FromStr;
 use stepcast_core::fault::Fault;
+use stepcast_core::quantity::SamplesPerSec;
 use tracker::Tracker;
 
 /// Largest space that is searched exhaustively: about ten seconds of closed forms.
@@ -138,8 +139,19 @@ pub fn search(
         SearchStrategy::Bound => bound::search(variants, choice, goal, budget, watch),
         SearchStrategy::Heuristic => heuristic::search(variants, choice, goal, (budget, effort.seed), watch),
     };
-    let report = report::report(variants, goal, how, points, found, ended)?;
+    let mut report = report::report(variants, goal, how, points, found, ended)?;
+    let digits: Vec<Vec<u64>> = report.best.iter().map(|entry| digits(variants, entry.index)).collect();
+    let found = intervals(variants, choice, digits.iter().map(Vec::as_slice));
+    for (entry, interval) in report.best.iter_mut().zip(found) {
+        entry.interval_samples_per_s = interval.map(|ends| ends.map(SamplesPerSec::get));
+    }
     Ok(SearchReport { methods: agreement.methods().to_vec(), ..report })
+}
+
+fn digits(variants: &Variants<'_>, index: u64) -> Vec<u64> {
+    let mut digits = Vec::new();
+    variants.grid().digits(index, &mut digits);
+    digits
 }
 
 fn usual(variants: &Variants<'_>, choice: MethodChoice, quick: bool) -> SearchStrategy {

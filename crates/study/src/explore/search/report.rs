@@ -20,6 +20,9 @@ pub struct Entry {
     pub values: Vec<(String, String)>,
     /// Value of the objective, in seconds and units of currency.
     pub value: f64,
+    /// 90 % interval of the throughput; only of the best configurations, and not of simulated ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval_samples_per_s: Option<[f64; 2]>,
     /// Its figures.
     #[serde(flatten)]
     pub figures: PointFigures,
@@ -110,7 +113,7 @@ pub(super) fn report(
 
 pub(super) fn entry(variants: &Variants<'_>, candidate: Candidate) -> Entry {
     let Candidate { index, value, figures } = candidate;
-    Entry { index, values: values(variants, index), value, figures }
+    Entry { index, values: values(variants, index), value, interval_samples_per_s: None, figures }
 }
 
 fn values(variants: &Variants<'_>, index: u64) -> Vec<(String, String)> {

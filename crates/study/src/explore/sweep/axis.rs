@@ -3,9 +3,8 @@
 use std::collections::HashSet;
 use std::fmt;
 use stepcast_core::fault::Fault;
-use stepcast_core::scenario::{Override, SectionDoc, documentation};
-use stepcast_core::suggest;
-use stepcast_core::text::{key_parts, shown};
+use stepcast_core::scenario::{Override, full_key};
+use stepcast_core::text::shown;
 
 /// Values in the order in which they are tried.
 #[derive(Debug, Clone, PartialEq)]
@@ -139,27 +138,6 @@ impl fmt::Display for Axis {
 
 fn is_index(part: &str) -> bool {
     part.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// The key with its section: `network.bandwidth` is `cluster.network.bandwidth`.
-pub fn full_key(key: &str) -> Result<String, Fault> {
-    key_parts(key)?;
-    let first = key.split('.').next().unwrap_or_default();
-    let sections = documentation();
-    let mut tops = sections.iter().filter(|section| !section.path.contains('.'));
-    if tops.clone().any(|section| section.path == first) {
-        return Ok(key.to_owned());
-    }
-    let has = |section: &&SectionDoc| section.keys.iter().any(|known| known.name == first);
-    if let Some(section) = tops.clone().find(has) {
-        return Ok(format!("{}.{key}", section.path));
-    }
-    let names =
-        |section: &SectionDoc| section.keys.iter().map(|known| known.name.clone()).collect::<Vec<_>>();
-    let mut known: Vec<String> = tops.clone().map(|section| section.path.to_owned()).collect();
-    known.extend(tops.by_ref().flat_map(names));
-    let remedy = suggest::remedy(first, known.iter().map(String::as_str), "docs/scenario.md has all keys");
-    Err(Fault::new(format!("no scenario has a key \"{}\"", shown(key)), remedy))
 }
 
 /// Splits at commas outside brackets and quotes.

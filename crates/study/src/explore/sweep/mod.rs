@@ -2,6 +2,7 @@
 
 mod agreement;
 mod axis;
+mod certainty;
 mod fingerprint;
 mod grid;
 mod output;
@@ -12,7 +13,8 @@ mod table;
 mod variants;
 
 pub use agreement::Agreement;
-pub use axis::{Axis, Values, full_key};
+pub use axis::{Axis, Values};
+pub use certainty::intervals;
 pub use fingerprint::fingerprint;
 pub use grid::Grid;
 pub use output::{Output, Writer};

@@ -1,4 +1,4 @@
-//! The file of a sweep: a line that identifies the sweep, then complete rows in order.
+//! The file of a sweep: a first line that identifies the sweep, then complete rows in order.
 //!
 //! Rows are written as a whole, so the file is valid whenever the program ends. If a crash of the machine leaves an
 //! incomplete last row, it is cut off when the sweep is resumed; any other row that is not the sweep's own is an error.

@@ -1,7 +1,7 @@
 //! The row of one point: comparable figures of its prediction, or the reason for its refusal.
 
 use crate::predict::MethodChoice;
-use crate::predict::memory;
+use crate::predict::{memory, training};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
@@ -91,9 +91,9 @@ impl MethodChoice {
 
 impl PointFigures {
     fn of(scenario: &Scenario, prediction: &Prediction) -> Self {
-        let epoch = scenario.data.map(|data| prediction.throughput.time_for(data.samples as f64));
-        let training = epoch.zip(scenario.data).map(|(epoch, data)| epoch * data.epochs as f64);
-        let hours = training.map(|time| time / Seconds::new(3600.0));
+        let epoch = training::epoch(scenario, prediction);
+        let total = epoch.zip(scenario.data).map(|(epoch, data)| epoch * data.epochs as f64);
+        let hours = total.map(|time| time / Seconds::new(3600.0));
         Self {
             method: prediction.method,
             workers: prediction.workers,
@@ -102,7 +102,7 @@ impl PointFigures {
             throughput: prediction.throughput,
             scaling_factor: prediction.scaling_factor,
             epoch,
-            training,
+            training: total,
             cost: hours.zip(scenario.hourly_cost()).map(|(hours, hourly)| hours * hourly),
             staleness: staleness(scenario, prediction),
             minibatch: minibatch(scenario, prediction),
@@ -111,9 +111,17 @@ impl PointFigures {
                 |report| report.memory.verdict != Verdict::DoesNotFit,
             ),
             bottleneck: prediction.bottleneck,
-            warnings: prediction.warnings.iter().map(|warning| warning.code).collect(),
+            warnings: codes(scenario, prediction),
         }
     }
+}
+
+/// Codes of all warnings, each once.
+fn codes(scenario: &Scenario, prediction: &Prediction) -> Vec<&'static str> {
+    let mut codes: Vec<&'static str> = prediction.warnings.iter().map(|warning| warning.code).collect();
+    codes.extend(training::warnings(scenario, prediction).iter().map(|warning| warning.code));
+    codes.dedup();
+    codes
 }
 
 /// Machines: nodes that workers fill, and servers.

@@ -17,7 +17,7 @@ pub enum Format {
     JsonLines,
 }
 
-/// The columns after those of the axes.
+/// The columns after those of the axes. One more, whose title identifies the sweep, has no values.
 const COLUMNS: [&str; 15] = [
     "method",
     "workers",
@@ -60,10 +60,9 @@ impl Format {
         let keys = variants.axes().iter().map(|axis| axis.key.as_str());
         Ok(match self {
             Self::Csv => {
-                let titles: Vec<&str> = keys.chain(COLUMNS).collect();
-                let mut header = format!("# stepcast {version} sweep {fingerprint}\n").into_bytes();
-                header.extend(record(titles)?);
-                header
+                let label = format!("stepcast_{version}_{fingerprint}");
+                let titles: Vec<&str> = keys.chain(COLUMNS).chain([label.as_str()]).collect();
+                record(titles)?
             }
             Self::JsonLines => {
                 let axes: Vec<&str> = variants.axes().iter().map(|axis| axis.text()).collect();
@@ -85,8 +84,8 @@ impl Format {
                 record(values.chain(match &row.answer {
                     Ok(figures) => cells(figures),
                     Err(why) => {
-                        let mut cells = vec![String::new(); COLUMNS.len() - 1];
-                        cells.push(why.refused.clone());
+                        let mut cells = vec![String::new(); COLUMNS.len() + 1];
+                        cells[COLUMNS.len() - 1].clone_from(&why.refused);
                         cells
                     }
                 }))
@@ -128,7 +127,7 @@ impl Format {
     pub(super) fn is_complete(self, variants: &Variants<'_>, row: &[u8]) -> bool {
         match self {
             Self::Csv => {
-                csv_cells(row).is_some_and(|cells| cells.len() == variants.axes().len() + COLUMNS.len())
+                csv_cells(row).is_some_and(|cells| cells.len() == variants.axes().len() + COLUMNS.len() + 1)
             }
             Self::JsonLines => serde_json::from_slice::<Map<String, Value>>(row).is_ok(),
         }
@@ -141,7 +140,7 @@ impl Format {
         let mut values = variants.axes().iter().zip(digits).map(|(axis, digit)| (axis, axis.value(digit)));
         match self {
             Self::Csv => csv_cells(row).is_some_and(|cells| {
-                cells.len() == variants.axes().len() + COLUMNS.len()
+                cells.len() == variants.axes().len() + COLUMNS.len() + 1
                     && values.zip(&cells).all(|((_, value), cell)| value == cell)
             }),
             Self::JsonLines => serde_json::from_slice::<Map<String, Value>>(row).is_ok_and(|object| {
@@ -189,6 +188,7 @@ fn cells(figures: &PointFigures) -> Vec<String> {
         figures.fits.to_string(),
         bottleneck.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default(),
         figures.warnings.join(" "),
+        String::new(),
         String::new(),
     ]
 }

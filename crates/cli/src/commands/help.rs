@@ -1,0 +1,90 @@
+//! `stepcast help`: commands, and sections and keys of a scenario.
+
+use super::json;
+use crate::Answer;
+use crate::args::Cli;
+use crate::render::screen::Screen;
+use crate::render::table;
+use clap::CommandFactory;
+use stepcast_core::fault::Fault;
+use stepcast_core::keys::KeyDoc;
+use stepcast_core::scenario::{SectionDoc, documentation, full_key};
+use stepcast_core::suggest;
+use stepcast_report::table::{Column, Table};
+
+pub(super) fn run(topic: Option<&str>, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    let sections = documentation();
+    let Some(topic) = topic else {
+        if as_json {
+            return json(&sections);
+        }
+        let overview = Cli::command().render_long_help().to_string();
+        return Ok(format!("{overview}\n{}", table::section(&list(&sections), screen)).into());
+    };
+    if let Ok(mut command) = command(topic) {
+        return Ok(command.render_long_help().to_string().into());
+    }
+    let keys = keys(topic, &sections).ok_or_else(|| unknown(topic, &sections))?;
+    if as_json {
+        return json(&keys);
+    }
+    Ok(table::section(&described(&keys), screen).into())
+}
+
+/// The command with this name, with the flags that all commands have.
+pub(super) fn command(name: &str) -> Result<clap::Command, Fault> {
+    let mut all = Cli::command();
+    all.build();
+    let found = all.get_subcommands().find(|command| command.get_name() == name).cloned();
+    found.ok_or_else(|| {
+        let names: Vec<&str> = all.get_subcommands().map(clap::Command::get_name).collect();
+        let list = format!("the commands are {}", names.join(", "));
+        let remedy = suggest::remedy(name, names, &list);
+        Fault::new(format!("there is no command \"{name}\""), remedy)
+    })
+}
+
+/// The keys of the section with this path, or the key with this name.
+fn keys(topic: &str, sections: &[SectionDoc]) -> Option<SectionDoc> {
+    let full = full_key(topic).unwrap_or_else(|_| topic.to_owned());
+    if let Some(section) = sections.iter().find(|section| section.path == full) {
+        return Some(section.clone());
+    }
+    let (path, key) = full.rsplit_once('.').unwrap_or(("", &full));
+    // A key without its section is looked for in all of them.
+    let own = sections.iter().find(|section| section.path == path);
+    own.into_iter().chain(sections).find_map(|section| {
+        let known: Vec<KeyDoc> = section.keys.iter().filter(|known| known.name == key).cloned().collect();
+        (!known.is_empty()).then_some(SectionDoc { path: section.path, keys: known })
+    })
+}
+
+fn unknown(topic: &str, sections: &[SectionDoc]) -> Fault {
+    let all = Cli::command();
+    let commands = all.get_subcommands().map(clap::Command::get_name);
+    let keys = sections.iter().flat_map(|section| section.keys.iter().map(|key| key.name.as_str()));
+    let known = commands.chain(sections.iter().map(|section| section.path)).chain(keys);
+    let remedy = suggest::remedy(topic, known, "run `stepcast help` for the list");
+    Fault::new(format!("there is no help on \"{topic}\""), remedy)
+}
+
+fn list(sections: &[SectionDoc]) -> Table {
+    let mut table = Table::new("Sections of a scenario", [Column::names("section"), Column::words("keys")]);
+    for section in sections {
+        let names: Vec<&str> = section.keys.iter().map(|key| key.name.as_str()).collect();
+        table.row([section.path.to_owned(), names.join(", ")]);
+    }
+    table.note = "`stepcast help SECTION` explains the keys of a section.".to_owned();
+    table
+}
+
+fn described(section: &SectionDoc) -> Table {
+    let columns =
+        [Column::names("key"), Column::words("type"), Column::words("default"), Column::words("meaning")];
+    let mut table = Table::new(format!("[{}]", section.path), columns);
+    for KeyDoc { name, written, default, meaning, .. } in &section.keys {
+        let plain = |text: &str| text.replace('`', "");
+        table.row([name.clone(), plain(written), plain(default), plain(meaning)]);
+    }
+    table
+}

@@ -1,0 +1,263 @@
+//! The built-in lists are usable and say what data sheets say.
+
+use super::*;
+use crate::machine::DeviceKind;
+use crate::precision::Precision;
+
+/// Single-precision peaks in TFLOP/s as printed by the manufacturers. For Intel's processors: twice the
+/// double-precision figure of its export compliance metrics; for the other CPUs: cores × clock × vector width.
+/// The GTX 1060 has the base clock of Zeng 2023, because its manufacturer prints none.
+const FP32_TFLOPS: [(&str, f64); 69] = [
+    ("xeon-e5-2620", 0.192),
+    ("xeon-e5-2660", 0.2816),
+    ("xeon-e5-2620-v2", 0.2016),
+    ("xeon-x5670", 0.1406),
+    ("xeon-e5-2666-v3", 0.928),
+    ("xeon-e5-2686-v4", 1.3248),
+    ("opteron-2376", 0.0736),
+    ("xeon-core", 0.08),
+    ("tesla-k20x", 3.95),
+    ("tesla-k80", 4.37),
+    ("tesla-k80-board", 8.74),
+    ("gtx-1060-6gb", 3.855),
+    ("titan-x-maxwell", 6.6),
+    ("gtx-1080-ti", 11.3),
+    ("p40", 12.0),
+    ("tesla-p100-pcie-16gb", 9.3),
+    ("tesla-p100-sxm2", 10.6),
+    ("tesla-v100-pcie-16gb", 14.0),
+    ("tesla-v100-pcie-32gb", 14.0),
+    ("tesla-v100-sxm2-16gb", 15.7),
+    ("tesla-v100-sxm2-32gb", 15.7),
+    ("quadro-rtx-4000", 7.1),
+    ("tesla-t4", 8.1),
+    ("rtx-2080-ti", 13.4),
+    ("titan-v", 14.9),
+    ("quadro-rtx-8000", 16.3),
+    ("rtx-2070-max-q", 5.46),
+    ("rtx-2080-max-q", 6.45),
+    ("rtx-2080-super-max-q", 5.99),
+    ("a100-pcie-40gb", 19.5),
+    ("a100-pcie-80gb", 19.5),
+    ("a100-sxm4-40gb", 19.5),
+    ("a100-sxm4-80gb", 19.5),
+    ("h100-pcie", 51.0),
+    ("h100-sxm5", 67.0),
+    ("h200-sxm", 67.0),
+    ("b200", 75.0),
+    ("a10", 31.2),
+    ("rtx-3080", 29.8),
+    ("rtx-3090", 35.6),
+    ("l4", 30.3),
+    ("rtx-6000-ada", 91.1),
+    ("mi100", 46.1),
+    ("mi210", 45.3),
+    ("mi250-gcd", 45.3),
+    ("rx-5700", 7.95),
+    ("rx-7700s", 20.5),
+    ("rx-7800-xt", 37.3),
+    ("xeon-gold-6148", 3.072),
+    ("xeon-platinum-8280", 4.838),
+    ("xeon-platinum-8380", 5.888),
+    ("xeon-platinum-8480", 7.168),
+    ("epyc-7742", 4.608),
+    ("epyc-7763", 5.018),
+    ("epyc-9654", 7.373),
+    ("gtx-1080", 8.9),
+    ("titan-rtx", 16.3),
+    ("a10g", 31.5),
+    ("a40", 37.4),
+    ("rtx-a5000", 27.8),
+    ("rtx-a6000", 38.7),
+    ("l40s", 91.6),
+    ("rtx-4080", 48.7),
+    ("rtx-4090", 82.6),
+    ("rtx-5090", 104.8),
+    ("mi250x-gcd", 47.9),
+    ("mi300x", 163.4),
+    ("gaudi2", 5.5),
+    ("gaudi3", 14.35),
+];
+
+fn is_name(id: &str) -> bool {
+    let parts = || id.split('-');
+    parts().all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()))
+}
+
+fn is_positive(value: f64) -> bool {
+    value.is_finite() && value > 0.0
+}
+
+#[test]
+fn every_device_is_usable() {
+    for (id, device) in devices().unwrap() {
+        assert!(is_name(id), "{id}");
+        assert!(!device.name.trim().is_empty() && !device.source.trim().is_empty(), "{id}");
+        assert!(device.units > 0, "{id}");
+        assert!(is_positive(device.clock.get()), "{id}");
+        assert!(is_positive(device.flops_per_cycle), "{id}");
+        assert!(is_positive(device.memory.get()), "{id}");
+        assert!(is_positive(device.memory_rate.get()), "{id}");
+        for rate in [device.tf32, device.fp16, device.bf16].into_iter().flatten() {
+            assert!(is_positive(rate.get()) && rate > device.fp32_peak(), "{id}: tensor rate {rate}");
+        }
+        assert_eq!(device.generation.is_some(), device.kind == DeviceKind::Gpu, "{id}");
+        assert_eq!(device.host_link.is_some(), device.kind == DeviceKind::Gpu, "{id}");
+        assert!(device.host_link.is_none_or(|rate| is_positive(rate.get())), "{id}");
+        assert_eq!((device.efficiency, device.memory_efficiency), (None, None), "{id} is not measured");
+    }
+}
+
+#[test]
+fn every_network_is_usable() {
+    for (id, network) in networks().unwrap() {
+        assert!(is_name(id), "{id}");
+        assert!(!network.name.trim().is_empty() && !network.source.trim().is_empty(), "{id}");
+        assert!(is_positive(network.bandwidth.get()), "{id}");
+        assert!(is_positive(network.latency.get()), "{id}");
+        assert!(network.efficiency > 0.0 && network.efficiency <= 1.0, "{id}");
+        assert!(network.startup.get().abs() < f64::EPSILON && network.host_rate.is_none(), "{id}");
+    }
+}
+
+#[test]
+fn peaks_are_those_of_the_data_sheets() {
+    for (id, tflops) in FP32_TFLOPS {
+        let peak = device(id).unwrap().fp32_peak().get() / 1e12;
+        assert!((peak / tflops - 1.0).abs() < 0.03, "{id}: {peak} TFLOP/s, data sheet {tflops}");
+    }
+    let unchecked: Vec<_> =
+        devices().unwrap().keys().filter(|id| FP32_TFLOPS.iter().all(|(known, _)| known != id)).collect();
+    assert!(unchecked.is_empty(), "no data-sheet peak for {unchecked:?}");
+}
+
+/// Zeng 2023, formula 33 with fc = 1: 2304 × 1.545e9 and 1280 × 1.506e9.
+#[test]
+fn zengs_gpus_have_the_rates_of_the_paper() {
+    for (id, rate) in [("quadro-rtx-4000", 3.559_68e12), ("gtx-1060-6gb", 1.927_68e12)] {
+        let device = device(id).unwrap();
+        assert!((device.clock.get() * f64::from(device.units) / rate - 1.0).abs() < 1e-12, "{id}");
+    }
+}
+
+#[test]
+fn tensor_rates_are_dense() {
+    let rate = |id, precision| device(id).unwrap().peak(precision).map(|rate| rate.get() / 1e12);
+    let near = |got: Option<f64>, want: f64| got.is_some_and(|got| (got / want - 1.0).abs() < 0.01);
+    assert!(near(rate("a100-sxm4-80gb", Precision::Tf32), 312.0 / 2.0));
+    assert!(near(rate("h100-sxm5", Precision::Bf16), 1979.0 / 2.0));
+    assert!(near(rate("h100-pcie", Precision::Fp16), 1513.0 / 2.0));
+    assert!(near(rate("b200", Precision::Tf32), 2200.0 / 2.0));
+    assert!(near(rate("l4", Precision::Fp16), 242.0 / 2.0));
+    assert!(near(rate("rtx-6000-ada", Precision::Fp16), 1457.0 / 4.0));
+    assert_eq!(rate("tesla-p100-sxm2", Precision::Fp16), None);
+    assert_eq!(rate("tesla-v100-sxm2-16gb", Precision::Bf16), None);
+}
+
+/// Boards of the full power of their generation keep their clock.
+#[test]
+fn the_clock_falls_with_the_power_of_the_board() {
+    let throttle = |id| device(id).unwrap().throttle();
+    for id in ["tesla-v100-sxm2-16gb", "rtx-2080-ti", "rtx-3090", "a100-sxm4-80gb", "h100-sxm5", "mi100"] {
+        assert!(throttle(id) > 0.98, "{id}: {}", throttle(id));
+    }
+    assert!(throttle("tesla-t4") < 0.5 && throttle("l4") < 0.5);
+    assert!((throttle("rtx-2080-max-q") - 1.0).abs() < f64::EPSILON, "the clock is that of its power");
+}
+
+#[test]
+fn geforce_cards_since_turing_copy_through_host_memory() {
+    let without = devices().unwrap().iter().filter(|(_, device)| !device.peer_to_peer());
+    let without: Vec<&str> = without.map(|(id, _)| id.as_str()).collect();
+    let geforce = ["rtx-2080-ti", "rtx-2070-max-q", "rtx-2080-max-q", "rtx-2080-super-max-q"];
+    assert!(
+        geforce
+            .iter()
+            .chain(&["rtx-3080", "rtx-3090", "rtx-4080", "rtx-4090", "rtx-5090"])
+            .all(|id| without.contains(id)),
+        "{without:?}"
+    );
+    assert_eq!(without.len(), 9);
+}
+
+#[test]
+fn efficiencies_follow_from_the_packet_formats() {
+    for (id, payload, wire) in
+        [("1gbe", 1448.0, 1538.0), ("infiniband-edr", 4096.0, 4122.0), ("pcie3-x16", 256.0, 280.0)]
+    {
+        let efficiency = network(id).unwrap().efficiency;
+        assert!((efficiency - payload / wire).abs() < 5e-5, "{id}: {efficiency}");
+    }
+}
+
+#[test]
+fn a_mistyped_name_gets_the_nearest_one() {
+    let error = device("Quadro RTX5000").unwrap_err();
+    assert_eq!(error.key, crate::fault::KeyPath::root());
+    assert_eq!(error.reason, "\"Quadro RTX5000\" is not a device of the catalog");
+    assert_eq!(error.remedy, "did you mean \"quadro-rtx-8000\"? run `stepcast devices` for the list");
+    assert_eq!(device("abacus").unwrap_err().remedy, "run `stepcast devices` for the list");
+
+    let error = network("10-GbBE").unwrap_err();
+    assert_eq!(error.reason, "\"10-GbBE\" is not a network of the catalog");
+    let remedy = "did you mean \"10gbe\"? write a rate such as \"100 Gbit/s\", or one of 1gbe, 10gbe,";
+    assert!(error.remedy.starts_with(remedy), "{}", error.remedy);
+}
+
+#[test]
+fn names_are_found_as_people_and_programs_write_them() {
+    let name = |id: &str| device(id).map(|device| device.name);
+    for (short, id) in [
+        ("a100", "a100-sxm4-80gb"),
+        ("V100", "tesla-v100-sxm2-16gb"),
+        ("h100", "h100-sxm5"),
+        ("4090", "rtx-4090"),
+        ("RTX4090", "rtx-4090"),
+        ("NVIDIA A100-SXM4-40GB", "a100-sxm4-40gb"),
+        ("Tesla V100-SXM2-32GB", "tesla-v100-sxm2-32gb"),
+        ("NVIDIA GeForce RTX 3090", "rtx-3090"),
+        ("AMD Instinct MI300X", "mi300x"),
+    ] {
+        assert_eq!(name(short), name(id), "{short}");
+    }
+    let remedy = device("max-q").unwrap_err().remedy;
+    assert_eq!(remedy, "use one of rtx-2070-max-q, rtx-2080-max-q, rtx-2080-super-max-q");
+    assert_eq!(network("10-GbE"), network("10gbe"));
+    assert_eq!(machine("p4d.24xlarge"), machine("p4d"));
+}
+
+#[test]
+fn every_alias_means_an_entry_and_hides_none() {
+    let aliases = aliases().unwrap();
+    let check = |names: &IndexMap<String, String>, known: Vec<&String>| {
+        for (short, name) in names {
+            assert!(known.contains(&name), "{short} = {name}");
+            let hidden = known.iter().find(|own| suggest::normal(own) == suggest::normal(short));
+            assert!(hidden.is_none_or(|own| *own == name), "{short} is an entry");
+        }
+    };
+    check(&aliases.devices, devices().unwrap().keys().collect());
+    check(&aliases.networks, networks().unwrap().keys().collect());
+    check(&aliases.machines, machines().unwrap().keys().collect());
+}
+
+#[test]
+fn every_machine_consists_of_known_parts() {
+    for (id, machine) in machines().unwrap() {
+        assert!(is_name(id), "{id}");
+        assert!(!machine.name.trim().is_empty() && !machine.source.trim().is_empty(), "{id}");
+        assert!(machine.gpus > 1 && machine.ports > 0, "{id}");
+        assert_eq!(machine.device().unwrap().kind, DeviceKind::Gpu, "{id}");
+        machine.network().unwrap();
+        assert_eq!(machine.nodes().unwrap().workers, machine.gpus, "{id}");
+    }
+}
+
+#[test]
+fn a_damaged_list_is_an_error_not_a_panic() {
+    let error = read::<Network>("networks.toml", "[1gbe]\nname = 1").unwrap_err();
+    assert!(error.to_string().starts_with("the built-in catalog networks.toml cannot be read: "), "{error}");
+    let error =
+        find::<Network>(Err(error), &IndexMap::new(), "network", "1gbe", |_| String::new()).unwrap_err();
+    assert!(error.remedy.contains("damaged"), "{}", error.remedy);
+}

@@ -1,0 +1,97 @@
+//! Time of an epoch, and warnings about what a scenario cannot do as it is predicted.
+
+use super::memory;
+use stepcast_core::prediction::{Prediction, Warning};
+use stepcast_core::quantity::Seconds;
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::Synchronisation;
+
+/// One pass over the data, where a data set is given. Workers that wait for each other take a whole number of steps;
+/// the last one may have fewer samples, but takes as long.
+pub(crate) fn epoch(scenario: &Scenario, prediction: &Prediction) -> Option<Seconds> {
+    let samples = scenario.data?.samples as f64;
+    let trained = match scenario.strategy.synchronisation {
+        Synchronisation::Bsp | Synchronisation::LocalSgd(_) if prediction.samples > 0 => {
+            let step = prediction.samples as f64;
+            (samples / step).ceil() * step
+        }
+        _ => samples,
+    };
+    Some(prediction.throughput.time_for(trained))
+}
+
+/// Warnings about memory and data.
+pub(crate) fn warnings(scenario: &Scenario, prediction: &Prediction) -> Vec<Warning> {
+    let mut warnings = too_large(scenario);
+    warnings.extend(more_than_all(scenario, prediction));
+    warnings
+}
+
+/// Warns of devices that are too small for the model's state and activations.
+fn too_large(scenario: &Scenario) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> = Vec::new();
+    // The method for plans has memory among its figures.
+    if scenario.profile().is_some() || scenario.strategy.plan.is_some() {
+        return warnings;
+    }
+    for (index, group) in scenario.cluster.groups.iter().enumerate() {
+        let batch = scenario.batch(index);
+        let needed = memory::needed(scenario, batch);
+        if needed <= group.device.memory {
+            continue;
+        }
+        let message = format!(
+            "a batch of {batch} needs about {} and the {} has {}: it may not fit",
+            needed.human(),
+            group.device.name,
+            group.device.memory.human()
+        );
+        let warning = Warning { code: "memory", message };
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    warnings
+}
+
+/// Warns of steps that have more samples than the data set.
+fn more_than_all(scenario: &Scenario, prediction: &Prediction) -> Option<Warning> {
+    let samples = scenario.data?.samples;
+    (prediction.samples > samples).then(|| Warning {
+        code: "batch-above-data",
+        message: format!(
+            "a step of all workers has {} samples and the data set {samples}: an epoch is one step that is not full",
+            prediction.samples
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MethodChoice, Request};
+    use stepcast_core::scenario::Override;
+
+    fn predicted(changes: &[&str]) -> (Scenario, Prediction) {
+        let changes = changes.iter().map(|text| Override::parse(text).unwrap()).collect();
+        let prepared = Request::quick_start(changes).prepare(MethodChoice::Auto).unwrap();
+        let prediction = prepared.method.predict(&prepared.scenario).unwrap();
+        (prepared.scenario, prediction)
+    }
+
+    #[test]
+    fn an_epoch_is_a_whole_number_of_steps() {
+        let (scenario, prediction) = predicted(&["batch=32", "data.samples=97"]);
+        let epoch = epoch(&scenario, &prediction).unwrap();
+        assert!((epoch / prediction.iteration - 2.0).abs() < 1e-9, "96 samples a step");
+        assert!(warnings(&scenario, &prediction).is_empty());
+    }
+
+    #[test]
+    fn a_step_above_the_data_is_told() {
+        let (scenario, prediction) = predicted(&["batch=32", "data.samples=95"]);
+        let epoch = epoch(&scenario, &prediction).unwrap();
+        assert!((epoch / prediction.iteration - 1.0).abs() < 1e-9);
+        assert_eq!(warnings(&scenario, &prediction)[0].code, "batch-above-data");
+    }
+}

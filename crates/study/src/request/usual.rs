@@ -1,0 +1,155 @@
+//! Scenarios of a model alone: gradients are summed by all-reduce, and a transformer is split so that it fits.
+
+use super::{Folder, Request};
+use crate::predict::MethodChoice;
+use std::path::Path;
+use stepcast_core::fault::Fault;
+use stepcast_core::model::transformer;
+use stepcast_core::prediction::Verdict;
+use stepcast_core::scenario::{Document, ModelSection, Override, ScenarioFile};
+use stepcast_core::strategy::{
+    Architecture, OverlapPreset, PlanSection, Recompute, Sharding, StrategySection, Synchronisation,
+};
+
+/// Keys of a plan that say nothing about how the model is split.
+const BATCHES: [&str; 2] = ["strategy.plan.global-batch", "strategy.plan.micro-batch"];
+
+/// Whether a name is that of a transformer of the zoo, or of a `config.json` of Hugging Face.
+pub fn is_transformer(model: &str) -> bool {
+    model.ends_with(".json") || transformer::zoo::find(model).is_some()
+}
+
+/// Whether a path names an ONNX file.
+pub fn is_onnx(path: &str) -> bool {
+    path.ends_with(".onnx")
+}
+
+impl Request {
+    /// The scenario of a model of the zoo, an ONNX file or a `config.json`, trained by all-reduce. A transformer gets the
+    /// first of the [usual plans](usual_plans) that fits into memory, and a note says so.
+    pub fn of_model(model: &str, overrides: Vec<Override>) -> Result<Self, Fault> {
+        let request = |plan: Option<PlanSection>| -> Result<Self, Fault> {
+            let files = Folder::new(Path::new("").to_owned());
+            Ok(Self { unwritten: true, ..Self::new(document(model, plan)?, files, overrides.clone()) })
+        };
+        let plain = request(None)?;
+        let divides =
+            |change: &Override| change.key().starts_with("strategy.plan") && !BATCHES.contains(&change.key());
+        if !is_transformer(model) || overrides.iter().any(divides) {
+            return Ok(plain);
+        }
+        let Ok(scenario) = plain.scenario() else { return Ok(plain) };
+        let workers = scenario.cluster.workers();
+        let node = u64::from(scenario.cluster.workers_per_node()).min(workers);
+        let mut chosen = None;
+        for (plan, words) in usual_plans(workers, node) {
+            let planned = request(Some(plan))?;
+            let Some(fits) = planned.fits() else { continue };
+            chosen = Some((planned, words, fits));
+            if fits {
+                break;
+            }
+        }
+        let Some((planned, words, fits)) = chosen else { return Ok(plain) };
+        let why = if fits { "this is the first usual plan that fits" } else { "but no usual plan fits" };
+        planned.files.note(format!("No plan is given: {words}; {why}. `[strategy.plan]` gives another."));
+        Ok(planned)
+    }
+
+    /// Whether the plan fits into memory; none if it cannot be predicted.
+    fn fits(&self) -> Option<bool> {
+        let prepared = self.prepare(MethodChoice::Auto).ok()?;
+        let report = prepared.method.predict(&prepared.scenario).ok()?.transformer?;
+        Some(report.memory.verdict != Verdict::DoesNotFit)
+    }
+}
+
+/// Plans in the order in which they are tried, each with its description: replicas, sharded replicas, then also tensor
+/// parallelism within nodes and stages between them.
+fn usual_plans(workers: u64, node: u64) -> Vec<(PlanSection, String)> {
+    let sharded = PlanSection {
+        sharding: Some(Sharding::Zero3),
+        overlap: Some(OverlapPreset::Fsdp2),
+        ..PlanSection::default()
+    };
+    let recomputed =
+        |plan: &PlanSection| PlanSection { recompute: Some(vec![Recompute::Layer]), ..plan.clone() };
+    let mut plans = vec![(PlanSection::default(), "every worker holds the whole model".to_owned())];
+    if workers > 1 {
+        let words = "weights are sharded over all workers (FSDP)".to_owned();
+        plans.push((sharded.clone(), words.clone()));
+        plans.push((recomputed(&sharded), format!("{words}, activations are recomputed")));
+    }
+    if node > 1 {
+        let split = PlanSection {
+            tensor: Some(node),
+            sequence_parallel: Some(true),
+            sharding: Some(Sharding::Zero1),
+            ..PlanSection::default()
+        };
+        let mut stages = 1;
+        while workers.is_multiple_of(node * stages) {
+            let plan = PlanSection { pipeline: Some(stages), ..split.clone() };
+            let words = format!("{node} tensor-parallel workers in each of {stages} stages");
+            plans.push((plan.clone(), words.clone()));
+            plans.push((recomputed(&plan), format!("{words}, activations are recomputed")));
+            stages *= 2;
+        }
+    }
+    plans
+}
+
+/// The scenario of a model alone.
+pub(super) fn document(model: &str, plan: Option<PlanSection>) -> Result<Document, Fault> {
+    let name = Some(model.to_owned());
+    let section = match model {
+        _ if is_onnx(model) => ModelSection { onnx: name, ..ModelSection::default() },
+        _ if model.ends_with(".json") => ModelSection { config: name, ..ModelSection::default() },
+        _ => ModelSection { zoo: name, ..ModelSection::default() },
+    };
+    let strategy = StrategySection {
+        architecture: Some(Architecture::AllReduce),
+        synchronisation: Some(Synchronisation::Bsp),
+        plan,
+        ..StrategySection::default()
+    };
+    let file = ScenarioFile { model: section, strategy, ..ScenarioFile::default() };
+    let text = toml::to_string(&file)
+        .map_err(|error| Fault::in_file(model, error.to_string(), "give the model another name"))?;
+    Ok(Document::new(model, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(model: &str, changes: &[&str]) -> Request {
+        let changes = changes.iter().map(|text| Override::parse(text).unwrap()).collect();
+        Request::of_model(model, changes).unwrap()
+    }
+
+    #[test]
+    fn a_large_transformer_is_split_until_it_fits() {
+        let cluster = ["cluster.machine=dgx-h100", "cluster.machines=8"];
+        let small = request("gpt2", &cluster);
+        assert_eq!(small.scenario().unwrap().strategy.plan.unwrap().sharding, Sharding::None);
+        let large = request("llama3-70b", &cluster);
+        assert_eq!(large.fits(), Some(true));
+        assert_ne!(large.scenario().unwrap().strategy.plan.unwrap().sharding, Sharding::None);
+        assert!(large.take_notes()[0].starts_with("No plan is given: "));
+    }
+
+    #[test]
+    fn a_given_plan_is_kept() {
+        let request = request("llama3-8b", &["cluster.machine=dgx-h100", "strategy.plan.tensor=2"]);
+        assert_eq!(request.scenario().unwrap().strategy.plan.unwrap().tensor, 2);
+        assert!(request.take_notes().is_empty());
+    }
+
+    #[test]
+    fn other_models_are_trained_by_all_reduce() {
+        let scenario = request("resnet50", &["cluster.workers.device=a100"]).scenario().unwrap();
+        assert_eq!(scenario.strategy.architecture, Architecture::AllReduce);
+        assert_eq!(scenario.strategy.plan, None);
+    }
+}
