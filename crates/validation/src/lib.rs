@@ -15,6 +15,7 @@ pub mod coverage;
 mod embedded;
 mod errors;
 mod exact;
+mod families;
 pub mod overview;
 mod plot;
 pub mod priors;

@@ -34,6 +34,15 @@ pub enum Evidence {
         /// The bounds, in words.
         bound: String,
     },
+    /// Measured figures that intervals of throughput say nothing about; the set bounds families of them.
+    Judged {
+        /// Number of figures.
+        cases: usize,
+        /// Errors of the predictions.
+        errors: Errors,
+        /// The bounds, in words.
+        bound: String,
+    },
     /// So many cases with printed or exact figures; nothing was measured.
     Exact(usize),
 }
@@ -113,7 +122,7 @@ impl Report {
     pub fn cases(&self) -> &[Case] {
         match &self.evidence {
             Evidence::Measured(measured) => &measured.cases,
-            Evidence::Assumed { .. } | Evidence::Exact(_) => &[],
+            Evidence::Assumed { .. } | Evidence::Judged { .. } | Evidence::Exact(_) => &[],
         }
     }
 }

@@ -27,6 +27,8 @@ pub struct LayerFlops {
     pub experts: u128,
     /// Shared expert.
     pub shared: u128,
+    /// Every other matrix: keys, output projection, one matrix of every MLP. They count in the others, too.
+    pub alternate: u128,
 }
 
 impl LayerFlops {
@@ -59,6 +61,7 @@ impl LayerFlops {
             output: 2 * tokens * heads * value * hidden,
             ..Self::default()
         };
+        let keys = flops.qkv / (heads / wide(shape.kv_heads).max(1) + 2).max(1);
         match shape.experts.filter(|_| with_experts) {
             Some(experts) => {
                 flops.router = 2 * tokens * hidden * wide(experts.count);
@@ -67,6 +70,8 @@ impl LayerFlops {
             }
             None => flops.mlp = mlp(shape.mlp_width),
         }
+        let of_mlp = (flops.mlp + flops.experts + flops.shared) / wide(shape.mlp.matrices());
+        flops.alternate = keys + flops.output + of_mlp;
         flops
     }
 
@@ -114,6 +119,7 @@ impl LayerFlops {
         match (recompute, attention) {
             (Recompute::None, _) | (Recompute::Attention, Attention::Flash) => 0,
             (Recompute::Attention, Attention::Unfused) => self.core(),
+            (Recompute::Operators, _) => self.alternate,
             (Recompute::Layer, _) => self.forward(),
         }
     }
@@ -181,6 +187,7 @@ impl LayerFlops {
             router: add(|it| it.router),
             experts: add(|it| it.experts),
             shared: add(|it| it.shared),
+            alternate: add(|it| it.alternate),
         }
     }
 }

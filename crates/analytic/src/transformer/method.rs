@@ -220,7 +220,7 @@ fn report(scenario: &Scenario, run: &Run<'_>, step: &Step) -> SplitReport {
             gradients: rank.gradients,
             optimiser: rank.optimiser,
             activations: rank.activations,
-            working: rank.recomputed + rank.embedding + rank.head + rank.unsharded,
+            working: rank.recomputed + rank.embedding + rank.head + rank.unsharded + rank.temporary,
             total: rank.total(),
         },
     };

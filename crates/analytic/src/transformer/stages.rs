@@ -188,6 +188,7 @@ impl Run<'_> {
         let weight = self.computing(linear);
         let again = match (plan.recomputed(), plan.attention) {
             (Recompute::Layer, _) => forward,
+            (Recompute::Operators, _) => self.computing(flops.alternate as f64 / inner),
             (Recompute::Attention, Attention::Unfused) => self.computing(core),
             _ => Seconds::ZERO,
         };

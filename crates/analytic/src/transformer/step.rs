@@ -119,7 +119,8 @@ impl Run<'_> {
             attention: plan.attention,
             dropout: plan.dropout,
             schedule: plan.schedule_kind(),
-            logit: plan.logit_bytes,
+            implementation: plan.implemented_by(),
+            logit: plan.logit(),
             stage_layers: plan.given_layers(),
         }
     }
@@ -130,7 +131,7 @@ impl Run<'_> {
         let (p, m) = (split.pipeline as usize, self.division.micro_batches);
         let places = self.places();
         let (send, blocking) = self.send();
-        let ends = self.ends(&places, send, blocking)?;
+        let ends = self.ends(&places, send)?;
         let held = self.held();
         let stage_of = |place: usize| {
             schedules::stage_of(self.plan.schedule_kind(), split.pipeline, place as u64) as usize
@@ -237,11 +238,11 @@ impl Run<'_> {
             let gather = message(Collective::AllGather, split.tensor, whole);
             time += self.time(&gather, self.seats(Group::Tensor));
         }
-        (time, !self.overlaps().sends)
+        (time, self.plan.stage_sends() == Sends::Blocking)
     }
 
     /// When the last backward pass of every stage ends.
-    fn ends(&self, places: &[Pass], send: Seconds, blocking: bool) -> Result<Vec<Seconds>, Deadlock> {
+    fn ends(&self, places: &[Pass], send: Seconds) -> Result<Vec<Seconds>, Deadlock> {
         let (split, m) = (self.split(), self.division.micro_batches);
         let time = |of: fn(&Pass) -> &Spent| places.iter().map(|pass| of(pass).total()).collect::<Vec<_>>();
         let (forward, backward, weight) =
@@ -263,8 +264,10 @@ impl Run<'_> {
             backward: &backward,
             weight: &weight,
             ahead: &[],
+            each: &[],
+            issue: self.plan.issue_time,
             send,
-            sends: if blocking { Sends::Blocking } else { Sends::Asynchronous },
+            sends: self.plan.stage_sends(),
         };
         let timeline = schedules::execute(kind, &sizes, &schedules::orders(kind, &sizes), &times)?;
         Ok(timeline.last_end)

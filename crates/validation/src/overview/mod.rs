@@ -82,6 +82,14 @@ pub fn run(folder: &Path, progress: &Progress<'_>) -> Result<Overview, Validatio
                 bound,
                 holds: Some(report.holds),
             }),
+            Evidence::Judged { cases, errors, bound } => assumed.push(OverviewRow {
+                set: report.set,
+                cases,
+                errors: Some(errors),
+                coverage: Coverage::default(),
+                bound,
+                holds: Some(report.holds),
+            }),
             Evidence::Exact(cases) => exact.push(exact_row(report.set, cases, report.holds)),
         }
     }

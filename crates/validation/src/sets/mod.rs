@@ -10,6 +10,7 @@ pub(crate) mod published_scaling;
 pub(crate) mod single_gpu;
 pub mod steps;
 mod tf_ps;
+mod transformer_memory;
 pub mod zeng2023;
 
 use crate::Set;
@@ -29,6 +30,7 @@ pub fn all() -> &'static [&'static dyn Set] {
         &published_scaling::PublishedScaling,
         &steps::StepTimes,
         &single_gpu::SingleGpu,
+        &transformer_memory::TransformerMemory,
         &oyama2016::Oyama2016,
         &li2020::Li2020,
     ]

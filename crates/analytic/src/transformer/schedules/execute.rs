@@ -3,18 +3,10 @@
 //! Stages are worked off in turn as far as their next operations can start, so that the cost is proportional to the
 //! number of operations.
 
-use super::{Kind, Operation, Order, Sizes, place_of, stage_of};
+use super::receives::asked_after;
+use super::{Kind, Operation, Order, Sends, Sizes, place_of, stage_of};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::strategy::ScheduleKind;
-
-/// How a stage hands a tensor to the next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sends {
-    /// It arrives later; the sender goes on.
-    Asynchronous,
-    /// The sender is busy until it has arrived.
-    Blocking,
-}
 
 /// Durations of operations.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +20,11 @@ pub struct Times<'a> {
     /// What a virtual stage computes before each backward without waiting for its gradient: recomputation, if it is
     /// begun early; empty otherwise.
     pub ahead: &'a [Seconds],
+    /// Durations of all operations, stage by stage, in the stage's order, in place of those above; empty if they are the
+    /// same for all micro-batches.
+    pub each: &'a [Vec<Seconds>],
+    /// What the host takes after every operation to issue its messages.
+    pub issue: Seconds,
     /// One send between stages.
     pub send: Seconds,
     /// How stages send.
@@ -97,7 +94,11 @@ pub fn execute(
     let mut ends =
         Ends { micro_batches: m, forward: vec![f64::NAN; places * m], backward: vec![f64::NAN; places * m] };
     let mut start: Vec<Vec<Seconds>> = orders.iter().map(|order| Vec::with_capacity(order.len())).collect();
-    let mut free = vec![0.0; stages];
+    let mut free = vec![vec![0.0]; stages];
+    let asked = match times.sends {
+        Sends::Planned => asked_after(kind, sizes, orders),
+        Sends::Asynchronous | Sends::Blocking | Sends::OnDemand => Vec::new(),
+    };
     let mut last_end = vec![Seconds::ZERO; stages];
     let mut waiting = stages;
     while waiting > 0 {
@@ -106,29 +107,38 @@ pub fn execute(
         for stage in 0..stages {
             while let Some(operation) = orders[stage].get(start[stage].len()) {
                 let place = place_of(kind, stages as u32, stage as u32, operation.chunk) as usize;
-                let ready = ready(kind, stages, places, place, operation, &ends, times);
+                let index = start[stage].len();
+                let now = free[stage][index];
+                // When the receiver asks for what this operation waits for.
+                let ask = match times.sends {
+                    Sends::Asynchronous | Sends::Blocking => 0.0,
+                    Sends::OnDemand => now,
+                    Sends::Planned => free[stage][asked[stage][index].min(index)],
+                };
+                let ready = ready(kind, stages, places, place, operation, &ends, times.send.get(), ask);
                 if ready.is_nan() {
                     waiting += 1;
                     break;
                 }
                 moved = true;
-                let begin = ready.max(free[stage] + ahead(times, operation.kind, place));
-                let end = begin + duration(times, operation.kind, place);
+                let begin = ready.max(now + ahead(times, operation.kind, place));
+                let end = begin + duration(times, operation.kind, place, (stage, index));
+                let issued = end + times.issue.get();
                 let slot = ends.slot(place, operation);
                 let next = match operation.kind {
                     Kind::Forward => {
-                        ends.forward[slot] = end;
+                        ends.forward[slot] = issued;
                         Some(place + 1).filter(|&next| next < places)
                     }
                     Kind::Backward => {
-                        ends.backward[slot] = end;
+                        ends.backward[slot] = issued;
                         place.checked_sub(1)
                     }
                     Kind::Weight => None,
                 };
                 let sends = next.is_some_and(|next| stage_at(kind, stages, next) != stage);
                 let blocked = sends && times.sends == Sends::Blocking;
-                free[stage] = if blocked { end + times.send.get() } else { end };
+                free[stage].push(if blocked { issued + times.send.get() } else { issued });
                 start[stage].push(Seconds::new(begin));
                 last_end[stage] = Seconds::new(end);
             }
@@ -143,11 +153,11 @@ pub fn execute(
     let busy = |stage: usize| -> Seconds {
         let place =
             |operation: &Operation| place_of(kind, stages as u32, stage as u32, operation.chunk) as usize;
-        let time = |operation: &Operation| {
+        let time = |(index, operation): (usize, &Operation)| {
             let (kind, place) = (operation.kind, place(operation));
-            ahead(times, kind, place) + duration(times, kind, place)
+            ahead(times, kind, place) + duration(times, kind, place, (stage, index))
         };
-        Seconds::new(orders[stage].iter().map(time).sum())
+        Seconds::new(orders[stage].iter().enumerate().map(time).sum())
     };
     let step = last_end.iter().copied().fold(Seconds::ZERO, Seconds::max);
     Ok(Timeline { start, busy: (0..stages).map(busy).collect(), last_end, step })
@@ -157,7 +167,10 @@ fn stage_at(kind: ScheduleKind, stages: usize, place: usize) -> usize {
     stage_of(kind, stages as u64, place as u64) as usize
 }
 
-fn duration(times: &Times<'_>, kind: Kind, place: usize) -> f64 {
+fn duration(times: &Times<'_>, kind: Kind, place: usize, (stage, index): (usize, usize)) -> f64 {
+    if let Some(each) = times.each.get(stage) {
+        return each.get(index).map_or(0.0, |time| time.get());
+    }
     let list = match kind {
         Kind::Forward => times.forward,
         Kind::Backward => times.backward,
@@ -174,7 +187,12 @@ fn ahead(times: &Times<'_>, kind: Kind, place: usize) -> f64 {
     }
 }
 
-/// When all that an operation waits for has arrived; not a number if some of it is not known yet.
+/// When all that an operation waits for has arrived, which its stage has asked for at `ask`; not a number if some of it
+/// is not known yet.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "all of it changes from operation to operation or is fixed in the loop"
+)]
 fn ready(
     kind: ScheduleKind,
     stages: usize,
@@ -182,12 +200,14 @@ fn ready(
     place: usize,
     operation: &Operation,
     ends: &Ends,
-    times: &Times<'_>,
+    send: f64,
+    ask: f64,
 ) -> f64 {
     let here = stage_at(kind, stages, place);
     let arrival = |end: f64, from: usize| match stage_at(kind, stages, from) == here {
         true => end,
-        false => end + times.send.get(),
+        false if end.is_nan() => end,
+        false => end.max(ask) + send,
     };
     match operation.kind {
         Kind::Forward => match place.checked_sub(1) {

@@ -11,11 +11,13 @@ mod gpipe;
 mod interleaved;
 mod looped_bfs;
 mod one_f_one_b;
+mod receives;
 mod split;
 mod zb_h1;
 mod zbv;
 
-pub use execute::{Deadlock, Sends, Timeline, Times, execute};
+pub use execute::{Deadlock, Timeline, Times, execute};
+pub use stepcast_core::strategy::Sends;
 
 use stepcast_core::strategy::ScheduleKind;
 

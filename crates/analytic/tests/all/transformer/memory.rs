@@ -7,7 +7,7 @@ use stepcast_analytic::transformer::Split;
 use stepcast_analytic::transformer::memory::{Allowance, Held};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{Attention, Recompute, ScheduleKind, Sharding, States};
+use stepcast_core::strategy::{Attention, Implementation, Recompute, ScheduleKind, Sharding, States};
 
 const GOLDEN: &str = include_str!("../../../../../validation/transformer/memory.json");
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -26,7 +26,8 @@ fn korthikanti(shape: &Transformer, split: Split, micro_batch: u64, recompute: R
         attention: Attention::Unfused,
         dropout: true,
         schedule: ScheduleKind::OneFOneB,
-        logit: 4,
+        implementation: Implementation::Textbook,
+        logit: [4, 0],
         stage_layers: &[],
     }
 }
@@ -162,7 +163,8 @@ fn held<'a>(shape: &'a Transformer, run: &Value) -> Held<'a> {
         attention: run["attention"].as_str().map_or(Attention::Flash, |_| super::word(&run["attention"])),
         dropout: truth(run, "dropout"),
         schedule,
-        logit: 4,
+        implementation: Implementation::Textbook,
+        logit: [4, 0],
         stage_layers: &[],
     }
 }

@@ -50,7 +50,16 @@ fn pipelines_are_the_golden_ones() {
             (times(&case["forward"]), times(&case["backward"]), times(&case["weight"]));
         let send = Seconds::new(case["p2p"].as_f64().unwrap());
         let sends = if case["p2p_mode"] == "async" { Sends::Asynchronous } else { Sends::Blocking };
-        let of = Times { forward: &forward, backward: &backward, weight: &weight, ahead: &[], send, sends };
+        let of = Times {
+            forward: &forward,
+            backward: &backward,
+            weight: &weight,
+            ahead: &[],
+            each: &[],
+            issue: Seconds::ZERO,
+            send,
+            sends,
+        };
         let orders = orders(kind, &sizes);
         let timeline = execute(kind, &sizes, &orders, &of).unwrap();
         let expect = &case["expect"];

@@ -158,7 +158,7 @@ proptest! {
         let times = Times {
             forward: &forward,
             backward: &backward,
-            weight: &weight, ahead: &[],
+            weight: &weight, ahead: &[], each: &[], issue: Seconds::ZERO,
             send: Seconds::new(f64::from(case.send)),
             sends: if case.blocking { Sends::Blocking } else { Sends::Asynchronous },
         };
@@ -168,6 +168,24 @@ proptest! {
             let fast: Vec<f64> = fast.iter().map(|start| start.get()).collect();
             prop_assert_eq!(&fast, slow);
         }
+        // Who asks later waits longer; durations that are listed one by one change nothing.
+        let step = |sends| execute(case.kind, &case.sizes, &orders, &Times { sends, ..times }).unwrap().step;
+        prop_assert!(step(Sends::Asynchronous) <= step(Sends::Planned));
+        prop_assert!(step(Sends::Planned) <= step(Sends::OnDemand));
+        let place = |stage: usize, chunk: u32| match case.kind {
+            ScheduleKind::Zbv if chunk == 1 => 2 * orders.len() - 1 - stage,
+            _ => chunk as usize * orders.len() + stage,
+        };
+        let duration = |stage: usize, op: &Operation| match op.kind {
+            Kind::Forward => forward[place(stage, op.chunk)],
+            Kind::Backward => backward[place(stage, op.chunk)],
+            Kind::Weight => weight[place(stage, op.chunk)],
+        };
+        let each: Vec<Vec<Seconds>> = orders.iter().enumerate()
+            .map(|(stage, order)| order.iter().map(|op| duration(stage, op)).collect())
+            .collect();
+        let listed = Times { forward: &[], backward: &[], weight: &[], each: &each, ..times };
+        prop_assert_eq!(&execute(case.kind, &case.sizes, &orders, &listed).unwrap(), &timeline);
         for (stage, order) in orders.iter().enumerate() {
             let counted = count_in_flight(order);
             let Sizes { stages, micro_batches, chunks, .. } = case.sizes;
@@ -196,7 +214,7 @@ proptest! {
         let all = |time: u32| seconds(&vec![time; places]);
         let (forward, backward, weight) = (all(f), all(b), all(w));
         let send = Seconds::ZERO;
-        let times = Times { forward: &forward, backward: &backward, weight: &weight, ahead: &[], send, sends: Sends::Asynchronous };
+        let times = Times { forward: &forward, backward: &backward, weight: &weight, ahead: &[], each: &[], issue: Seconds::ZERO, send, sends: Sends::Asynchronous };
         let of_stage = |time: u32| Seconds::new(f64::from(time * chunks));
         let weight_of_stage = if is_split(kind) { of_stage(w) } else { Seconds::ZERO };
         let equal = closed::Equal { forward: of_stage(f), backward: of_stage(b), weight: weight_of_stage };
@@ -218,7 +236,7 @@ proptest! {
         let sizes = Sizes { stages: forward.len() as u32, micro_batches, chunks: 1, group: None };
         let (forward, backward) = (seconds(&forward), seconds(&backward));
         let send = Seconds::new(f64::from(send));
-        let times = Times { forward: &forward, backward: &backward, weight: &[], ahead: &[], send, sends: Sends::Asynchronous };
+        let times = Times { forward: &forward, backward: &backward, weight: &[], ahead: &[], each: &[], issue: Seconds::ZERO, send, sends: Sends::Asynchronous };
         let step = execute(kind, &sizes, &orders(kind, &sizes), &times).unwrap().step;
         prop_assert_eq!(step, closed::gpipe(micro_batches, &forward, &backward, send));
     }
@@ -240,6 +258,8 @@ fn conditions_of_closed_forms_matter() {
         backward: &backward,
         weight: &weight,
         ahead: &[],
+        each: &[],
+        issue: Seconds::ZERO,
         send: Seconds::ZERO,
         sends: Sends::Asynchronous,
     };
@@ -260,6 +280,8 @@ fn zbv_has_a_smaller_bubble_than_zb_h1() {
             backward: times,
             weight: times,
             ahead: &[],
+            each: &[],
+            issue: Seconds::ZERO,
             send: Seconds::ZERO,
             sends: Sends::Asynchronous,
         };
@@ -282,10 +304,37 @@ fn orders_that_wait_for_each_other_are_found() {
         backward: &one,
         weight: &[],
         ahead: &[],
+        each: &[],
+        issue: Seconds::ZERO,
         send: Seconds::ZERO,
         sends: Sends::Asynchronous,
     };
     let stuck = execute(kind, &sizes, &orders, &times).unwrap_err();
     assert_eq!((stuck.stage, stuck.operation.kind), (0, Kind::Backward));
     assert_eq!(order(kind, &sizes, 1).len(), 2);
+}
+
+/// A stage that asks for every tensor when it needs it has no send hidden: with F on both stages, the second begins its
+/// i-th forward at i(F + send).
+#[test]
+fn sends_on_demand_are_exposed() {
+    let sizes = Sizes { stages: 2, micro_batches: 5, chunks: 1, group: None };
+    let (three, none) = (seconds(&[3, 3]), seconds(&[0, 0]));
+    let times = Times {
+        forward: &three,
+        backward: &none,
+        weight: &[],
+        ahead: &[],
+        each: &[],
+        issue: Seconds::ZERO,
+        send: Seconds::new(2.0),
+        sends: Sends::OnDemand,
+    };
+    let orders = orders(ScheduleKind::Gpipe, &sizes);
+    let timeline = execute(ScheduleKind::Gpipe, &sizes, &orders, &times).unwrap();
+    let starts: Vec<f64> = timeline.start[1].iter().take(5).map(|start| start.get()).collect();
+    assert_eq!(starts, [5.0, 10.0, 15.0, 20.0, 25.0]);
+    let issue = Times { issue: Seconds::new(1.0), ..times };
+    let timeline = execute(ScheduleKind::Gpipe, &sizes, &orders, &issue).unwrap();
+    assert_eq!(timeline.start[1][4].get(), 30.0);
 }

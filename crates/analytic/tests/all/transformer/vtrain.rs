@@ -16,7 +16,7 @@ use stepcast_analytic::transformer::memory::Held;
 use stepcast_analytic::transformer::schedules::{Sends, Sizes, Times, execute, orders};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::Seconds;
-use stepcast_core::strategy::{Attention, Recompute, ScheduleKind, Sharding, States};
+use stepcast_core::strategy::{Attention, Implementation, Recompute, ScheduleKind, Sharding, States};
 
 const PROFILES: &str = include_str!("../../../../../validation/transformer/vtrain-replay.json");
 const PUBLISHED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/published");
@@ -114,6 +114,8 @@ impl Row {
             backward: &backward,
             weight: &[],
             ahead: &ahead,
+            each: &[],
+            issue: Seconds::ZERO,
             send,
             sends: Sends::Blocking,
         };
@@ -137,7 +139,8 @@ impl Row {
             attention: Attention::Unfused,
             dropout: true,
             schedule: ScheduleKind::OneFOneB,
-            logit: 4,
+            implementation: Implementation::Textbook,
+            logit: [4, 0],
             stage_layers: &[],
         };
         let (dense, _) = held.stage_parameters(0);

@@ -73,12 +73,29 @@ choice! {
 }
 
 choice! {
+    /// How a stage hands a tensor to the next.
+    Sends, "string" {
+        /// It arrives later; the sender goes on.
+        Asynchronous = "asynchronous",
+        /// The sender is busy until it has arrived.
+        Blocking = "blocking",
+        /// It moves when the receiver asks for it, which is when it needs it (GPipe and 1F1B of PyTorch over gloo).
+        OnDemand = "on-demand",
+        /// It moves when the receiver has asked for it, which is as soon as the sender's operation comes before in a
+        /// plan of all stages (other schedules of PyTorch over gloo).
+        Planned = "planned",
+    }
+}
+
+choice! {
     /// What is computed again in the backward pass instead of being kept.
     Recompute, "string" {
         /// Nothing.
         None = "none",
         /// Scores, softmax and weighted values (Korthikanti 2022: selective).
         Attention = "attention",
+        /// Every other matrix product and all that lies between; attention is kept (torchtitan: selective).
+        Operators = "operators",
         /// Whole layers.
         Layer = "layer",
     }
@@ -127,8 +144,10 @@ choice! {
         MegatronFp16 = "megatron-fp16",
         /// DeepSpeed and the ZeRO paper: 16-bit weights and gradients, 32-bit weights and two moments.
         MixedFp16 = "mixed-fp16",
-        /// 32-bit weights and gradients, two moments; also FSDP with 32-bit shards.
+        /// 32-bit weights and gradients, two moments; also FSDP with 32-bit shards, and autocast.
         Fp32 = "fp32",
+        /// Weights, gradients and two moments in 16 bits.
+        Bf16 = "bf16",
     }
 }
 
@@ -140,6 +159,33 @@ impl States {
             Self::MegatronFp16 => [2, 2, 16],
             Self::MixedFp16 => [2, 2, 12],
             Self::Fp32 => [4, 4, 8],
+            Self::Bf16 => [2, 2, 4],
+        }
+    }
+}
+
+choice! {
+    /// Whose kernels compute a layer, which decides what is kept for the backward pass and what it needs meanwhile.
+    Implementation, "string" {
+        /// What papers count (Korthikanti 2022): kept tensors of fused kernels, and nothing beside them.
+        Textbook = "textbook",
+        /// Megatron-LM with Transformer Engine: the same tensors, and what the loss and a backward pass need meanwhile.
+        Megatron = "megatron",
+        /// PyTorch, operation by operation.
+        Pytorch = "pytorch",
+    }
+}
+
+impl Implementation {
+    /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
+    ///
+    /// Megatron-LM: 32-bit exponentials; meanwhile the 16-bit logits and their 32-bit copy. PyTorch: the 32-bit
+    /// logarithms of the softmax; meanwhile their gradient and that of the logits, both in 32 bits.
+    pub const fn logit(self) -> [u64; 2] {
+        match self {
+            Self::Textbook => [4, 0],
+            Self::Megatron => [4, 6],
+            Self::Pytorch => [4, 8],
         }
     }
 }

@@ -10,18 +10,17 @@ mod overlap;
 mod tests;
 
 pub use check::Division;
-pub use choices::{Attention, ContextExchange, Mask, Recompute, ScheduleKind, Sharding, States};
+pub use choices::{
+    Attention, ContextExchange, Implementation, Mask, Recompute, ScheduleKind, Sends, Sharding, States,
+};
 pub use overlap::{OverlapPreset, Overlaps};
 
 use crate::fault::Fault;
 use crate::keys::{Check, keys, plain, section_of};
-use crate::quantity::Bytes;
+use crate::quantity::{Bytes, Seconds};
 
 /// Largest number of ranks of one kind.
 const MOST: u64 = 1_000_000;
-
-/// Bytes of a logit that are kept: 32-bit logits alone (Korthikanti 2022, Megatron's fused loss).
-const LOGIT: u64 = 4;
 
 /// Share of all tensors that the allocator loses between them, assumed; an input, because no measurement is general.
 const FRAGMENTATION: f64 = 0.05;
@@ -57,6 +56,11 @@ keys! {
         /// Order of operations of a stage: `"gpipe"`, `"1f1b"`, `"interleaved"`, `"zb-h1"`, `"looped-bfs"`,
         /// `"interleaved-zero-bubble"` or `"zbv"`.
         schedule: ScheduleKind => ScheduleKind, optional("`\"1f1b\"`, or `\"interleaved\"` with `virtual-stages`"), Check::Any, Resolved;
+        /// How stages send: `"asynchronous"`, `"blocking"`, `"on-demand"` or `"planned"`, the last two if a message moves only
+        /// once its receiver has asked for it, as over gloo.
+        sends: Sends => Sends, optional("as `overlap` says"), Check::Any, Resolved;
+        /// Time that the host takes for each operation of a stage to issue its messages.
+        issue_time: Seconds => Seconds, default(Seconds::ZERO), Check::NotNegative("a time such as \"0.3 ms\""), Delay;
         /// Ranks that divide experts, taken from those of tensor, context and data parallelism.
         expert: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 8"), Resolved;
         /// Visits of the busiest expert rank against the mean.
@@ -71,14 +75,14 @@ keys! {
         micro_batch: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 1"), Resolved;
         /// Sequences of a step.
         global_batch: u64 => u64, optional("as many micro-batches as stages, on every replica"), Check::Between(1, 1_000_000_000, "a number such as 1024"), Resolved;
-        /// What is computed again instead of being kept: `"attention"`, `"layer"`.
+        /// What is computed again instead of being kept: `"attention"`, `"operators"`, `"layer"`.
         recompute: Vec<Recompute> => Vec<Recompute>, default(Vec::new()), Check::Any, Resolved;
         /// How attention is computed: `"flash"` or `"unfused"`.
         attention: Attention => Attention, default(Attention::Flash), Check::Any, Resolved;
         /// Whether dropout keeps masks.
         dropout: bool => bool, default(false), Check::Any, Resolved;
-        /// Number formats of weights, gradients and optimiser: `"megatron-bf16"`, `"megatron-fp16"`, `"mixed-fp16"` or
-        /// `"fp32"`.
+        /// Number formats of weights, gradients and optimiser: `"megatron-bf16"`, `"megatron-fp16"`, `"mixed-fp16"`,
+        /// `"fp32"` or `"bf16"`.
         states: States => States, default(States::MegatronBf16), Check::Any, Resolved;
         /// What is sent while computing goes on: `"none"`, `"megatron"`, `"torchtitan"`, `"deepspeed"` or `"fsdp2"`.
         overlap: OverlapPreset => OverlapPreset, default(OverlapPreset::Megatron), Check::Any, Resolved;
@@ -90,8 +94,10 @@ keys! {
         /// Pairs of query and key that count in MFU and HFU: `"none"` for all, `"half"`, or `"causal"` for exactly those that
         /// are needed.
         mask: Mask => Mask, default(Mask::None), Check::Any, Resolved;
-        /// Bytes of a logit that are kept: 4 with a fused loss, up to 10 without.
-        logit_bytes: u64 => u64, default(LOGIT), Check::Between(0, 64, "4 with a fused loss"), Resolved;
+        /// Whose kernels compute a layer, for memory: `"textbook"`, `"megatron"` or `"pytorch"`.
+        implementation: Implementation => Implementation, optional("`\"pytorch\"` with `overlap` of `\"torchtitan\"` or `\"fsdp2\"`, else `\"megatron\"`"), Check::Any, Resolved;
+        /// Most bytes that a logit needs, from the loss to its gradient.
+        logit_bytes: u64 => u64, optional("4 for `\"textbook\"`, 10 for `\"megatron\"`, 12 for `\"pytorch\"`"), Check::Between(0, 64, "10 for Megatron-LM"), Resolved;
         /// Share of memory that the allocator may lose between tensors.
         fragmentation: f64 => f64, default(FRAGMENTATION), Check::NotNegative("a share such as 0.05"), Resolved;
         /// Memory beside tensors: context of the device, buffers of the communication library, workspaces.
@@ -115,6 +121,33 @@ impl Plan {
     /// What is computed again: the most that the list names.
     pub fn recomputed(&self) -> Recompute {
         self.recompute.iter().copied().max().unwrap_or(Recompute::None)
+    }
+
+    /// How stages send.
+    pub fn stage_sends(&self) -> Sends {
+        self.sends.unwrap_or(match self.overlap.overlaps(self.virtual_stages > 1).sends {
+            true => Sends::Asynchronous,
+            false => Sends::Blocking,
+        })
+    }
+
+    /// Whose kernels compute a layer.
+    pub fn implemented_by(&self) -> Implementation {
+        self.implementation.unwrap_or(match self.overlap {
+            OverlapPreset::Torchtitan | OverlapPreset::Fsdp2 => Implementation::Pytorch,
+            OverlapPreset::None | OverlapPreset::Megatron | OverlapPreset::Deepspeed => {
+                Implementation::Megatron
+            }
+        })
+    }
+
+    /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
+    pub fn logit(&self) -> [u64; 2] {
+        let [kept, meanwhile] = self.implemented_by().logit();
+        match self.logit_bytes {
+            Some(most) => [kept.min(most), most.saturating_sub(kept)],
+            None => [kept, meanwhile],
+        }
     }
 
     /// Layers of every virtual stage that are given.

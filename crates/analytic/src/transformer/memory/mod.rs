@@ -2,16 +2,25 @@
 //!
 //! States follow Rajbhandari 2020 (ZeRO) and Megatron-LM, activations Korthikanti 2022: bytes of a token in 16 bits,
 //! of which norms, inputs of matrices and dropout masks are on every tensor-parallel rank unless sequence parallelism
-//! divides them, and the rest is divided by tensor parallelism.
+//! divides them, and the rest is divided by tensor parallelism. This is the textbook's count. Frameworks need more
+//! than it ([`Implementation`]): Megatron-LM while it computes the loss and goes back through a layer, PyTorch what
+//! [`phases`] adds up.
+
+mod eager;
+mod phases;
 
 use super::Split;
 use super::schedules::{in_flight, stage_of};
 use stepcast_core::model::transformer::{Mlp, Parameters, Transformer};
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{Attention, Recompute, ScheduleKind, Sharding, States};
+use stepcast_core::strategy::{Attention, Implementation, Recompute, ScheduleKind, Sharding, States};
 
 /// Units whose weights are gathered at once beside the one in use (FSDP's prefetch).
 const PREFETCH: u64 = 1;
+
+/// Workspaces of cuBLAS, of the thread that goes forward and of the one that goes backward: 32 MiB each on Hopper and
+/// later devices (`getChosenWorkspaceSize` of PyTorch's CUDABlas).
+const WORKSPACES: Bytes = Bytes::new((2 * 32 * (1_u64 << 20)) as f64);
 
 /// Everything on which memory depends, beside the stage.
 #[derive(Debug, Clone, Copy)]
@@ -38,8 +47,10 @@ pub struct Held<'a> {
     pub dropout: bool,
     /// The order of operations.
     pub schedule: ScheduleKind,
-    /// Bytes of a logit that are kept: 4 for 32-bit logits alone, up to 10 for eager PyTorch.
-    pub logit: u64,
+    /// Whose kernels compute a layer.
+    pub implementation: Implementation,
+    /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
+    pub logit: [u64; 2],
     /// Layers of every virtual stage, in order; equal shares if empty.
     pub stage_layers: &'a [u64],
 }
@@ -67,6 +78,8 @@ pub struct RankMemory {
     pub head: Bytes,
     /// Gathered weights and whole gradients of the units in use (sharded weights).
     pub unsharded: Bytes,
+    /// What the loss, a backward pass or a sum of gradients needs for a while, and workspaces.
+    pub temporary: Bytes,
 }
 
 impl RankMemory {
@@ -80,6 +93,7 @@ impl RankMemory {
             + self.embedding
             + self.head
             + self.unsharded
+            + self.temporary
     }
 }
 
@@ -109,14 +123,42 @@ pub struct StageLayers {
 }
 
 impl Held<'_> {
-    /// What a rank of `stage` holds.
+    /// What a rank of `stage` holds when it holds most.
     pub fn rank(&self, stage: u64) -> RankMemory {
+        match self.implementation {
+            Implementation::Textbook => self.textbook(stage),
+            Implementation::Megatron => self.megatron(stage),
+            Implementation::Pytorch => phases::peak(self, stage, self.states_of(stage)),
+        }
+    }
+
+    /// What one layer keeps of a micro-batch for its backward pass.
+    pub fn kept_by_layer(&self, with_experts: bool) -> Bytes {
+        match self.implementation {
+            Implementation::Textbook | Implementation::Megatron => {
+                self.layer_activations(with_experts, self.recompute)
+            }
+            Implementation::Pytorch => {
+                Bytes::new(eager::Layer::of(self, with_experts).kept_with(self.recompute))
+            }
+        }
+    }
+
+    /// What the final norm, the output layer and the loss keep of a micro-batch, beside the input of the norm.
+    pub fn kept_by_head(&self) -> Bytes {
+        let copies = match self.implementation {
+            Implementation::Textbook | Implementation::Megatron => 0.0,
+            Implementation::Pytorch => eager::output_copy(self),
+        };
+        self.head_of((2 * self.shape.hidden) as f64) + Bytes::new(copies)
+    }
+
+    /// Weights, gradients and optimiser states of a rank.
+    fn states_of(&self, stage: u64) -> RankMemory {
         let Split { pipeline, chunks, .. } = self.split;
-        let (first, last) = (stage == 0, self.is_last(stage));
         let in_flight = in_flight(self.schedule, pipeline, stage, self.micro_batches, chunks);
         let (dense, expert) = self.stage_parameters(stage);
         let parameters = dense + expert;
-        let layers = self.layers(stage);
         let [weight, gradient, optimiser] = self.states.bytes();
         let stage_of = self.sharding.stage();
         let ranks = |replicas: u64| self.sharding_group.map_or(replicas, |group| group.min(replicas)) as f64;
@@ -127,23 +169,75 @@ impl Held<'_> {
             }
             false => Bytes::new((parameters * bytes) as f64),
         };
-        let layer = |with_experts: bool| self.layer_activations(with_experts, self.recompute);
-        let kept = layer(false) * layers.dense as f64 + layer(true) * layers.expert as f64;
         RankMemory {
             parameters,
             in_flight,
             weights: divided(weight, 3),
             gradients: divided(gradient, 2),
             optimiser: divided(optimiser, 1),
-            activations: kept * (in_flight as f64 / chunks as f64),
+            activations: Bytes::ZERO,
+            recomputed: Bytes::ZERO,
+            embedding: Bytes::ZERO,
+            head: Bytes::ZERO,
+            unsharded: Bytes::ZERO,
+            temporary: Bytes::ZERO,
+        }
+    }
+
+    /// All that papers count, whenever it is held.
+    fn textbook(&self, stage: u64) -> RankMemory {
+        let states = self.states_of(stage);
+        let (first, last) = (stage == 0, self.is_last(stage));
+        let layers = self.layers(stage);
+        let layer = |with_experts: bool| self.layer_activations(with_experts, self.recompute);
+        let kept = layer(false) * layers.dense as f64 + layer(true) * layers.expert as f64;
+        let sharded = self.sharding.stage() == 3;
+        RankMemory {
+            activations: kept * (states.in_flight as f64 / self.split.chunks as f64),
             recomputed: match self.recompute {
-                Recompute::Layer => self.largest(layers),
+                Recompute::Layer | Recompute::Operators => self.largest(layers),
                 Recompute::None | Recompute::Attention => Bytes::ZERO,
             },
             embedding: if first { self.embedding() } else { Bytes::ZERO },
             head: if last { self.head() } else { Bytes::ZERO },
-            unsharded: if stage_of == 3 { self.unsharded(layers) } else { Bytes::ZERO },
+            unsharded: if sharded { self.unsharded(layers) } else { Bytes::ZERO },
+            ..states
         }
+    }
+
+    /// The textbook's count with what is needed for a while: beside the logits when the loss is computed, or, when they
+    /// are gone, beside the layer that goes backward.
+    fn megatron(&self, stage: u64) -> RankMemory {
+        let rank = self.textbook(stage);
+        let loss = Bytes::new(self.logits_meanwhile(self.is_last(stage)));
+        let layer = self.layer_gradients(self.layers(stage));
+        if rank.head + loss >= layer {
+            RankMemory { temporary: WORKSPACES + loss, ..rank }
+        } else {
+            RankMemory { head: Bytes::ZERO, temporary: WORKSPACES + layer, ..rank }
+        }
+    }
+
+    /// Gradients of the inner activations of an MLP, before its saved ones are free: of its output and of its inputs.
+    fn layer_gradients(&self, layers: StageLayers) -> Bytes {
+        let shape = self.shape;
+        let inputs = if shape.mlp == Mlp::Swiglu { 2 } else { 1 };
+        let of = |tokens: f64, width: u64| tokens * (2 * (1 + inputs) * width) as f64;
+        let t = self.split.tensor as f64;
+        let dense = of(self.tokens() / t, shape.mlp_width);
+        let expert = shape.experts.map_or(0.0, |experts| {
+            of(self.tokens() / self.split.token_ranks() as f64, experts.active * experts.width)
+                + of(self.tokens() / t, experts.shared_width)
+        });
+        let dense = if layers.dense > 0 { dense } else { 0.0 };
+        Bytes::new(if layers.expert > 0 { dense.max(expert) } else { dense })
+    }
+
+    /// What the loss of one micro-batch needs beside what is kept of its logits.
+    fn logits_meanwhile(&self, last: bool) -> f64 {
+        let [_, meanwhile] = self.logit;
+        let bytes = (meanwhile * self.shape.vocabulary) as f64 / self.split.tensor as f64;
+        if last { self.tokens() * bytes } else { 0.0 }
     }
 
     /// Layers of a stage, over all its chunks.
@@ -230,6 +324,16 @@ impl Held<'_> {
                 scores * shape.heads * shape.sequence
             }
         };
+        if recompute == Recompute::Operators {
+            // Inputs of the layer and of its last norm; queries, values, attention and one matrix of the MLP.
+            let heads = 2 * shape.heads * (key + value) + 2 * value * kv_heads.max(self.split.tensor);
+            let width = shape
+                .experts
+                .filter(|_| with_experts)
+                .map_or(shape.mlp_width, |experts| experts.active * experts.width + experts.shared_width);
+            let divided = heads + core + 2 * width;
+            return Bytes::new(self.tokens() * ((4 * h) as f64 / repeated + divided as f64 / t));
+        }
         let mlp = |width: u64| match shape.mlp {
             Mlp::Gelu => 4 * width,
             Mlp::Swiglu => 6 * width,
@@ -270,8 +374,14 @@ impl Held<'_> {
     /// Input of the final norm and of the output layer, and logits. They count once; for all micro-batches if all
     /// forwards come first; until dW with a split backward.
     fn head(&self) -> Bytes {
-        let inputs = (4 * self.shape.hidden) as f64 / self.split.token_ranks() as f64;
-        let logits = (self.logit * self.shape.vocabulary) as f64 / self.split.tensor as f64;
+        self.head_of((4 * self.shape.hidden) as f64)
+    }
+
+    /// The same with so many bytes of a token for the inputs.
+    fn head_of(&self, inputs: f64) -> Bytes {
+        let inputs = inputs / self.split.token_ranks() as f64;
+        let [kept, _] = self.logit;
+        let logits = (kept * self.shape.vocabulary) as f64 / self.split.tensor as f64;
         let m = self.micro_batches;
         let count = match self.schedule {
             ScheduleKind::Gpipe | ScheduleKind::LoopedBfs => m,
@@ -286,6 +396,11 @@ impl Held<'_> {
     /// Sharded weights: 16-bit weights of the unit in use and of those fetched ahead, a unit being a layer; in the
     /// backward pass also its gradient, and the 32-bit copy that is reduced.
     fn unsharded(&self, layers: StageLayers) -> Bytes {
+        Bytes::new((self.unit(layers) * ((1 + PREFETCH) * 2 + 2 + 4)) as f64)
+    }
+
+    /// Parameters of the largest layer of a stage.
+    fn unit(&self, layers: StageLayers) -> u64 {
         let unit = |with_experts: bool, count: u64| match count {
             0 => 0,
             _ => {
@@ -294,7 +409,6 @@ impl Held<'_> {
                     + parameters.expert_shard(self.split.expert)
             }
         };
-        let unit = unit(false, layers.dense).max(unit(true, layers.expert));
-        Bytes::new((unit * ((1 + PREFETCH) * 2 + 2 + 4)) as f64)
+        unit(false, layers.dense).max(unit(true, layers.expert))
     }
 }

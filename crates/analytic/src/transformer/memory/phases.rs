@@ -1,0 +1,175 @@
+//! A step of PyTorch in phases: the end of the forward pass, the loss, the backward pass of every layer, the gradient of
+//! the embedding, the update. A rank needs the most of them.
+
+use super::eager::{Gradients, Layer, is_autocast, vocabulary_matrix};
+use super::{Held, RankMemory, StageLayers, WORKSPACES};
+use stepcast_core::quantity::Bytes;
+use stepcast_core::strategy::Recompute;
+
+/// What a rank of `stage` holds in the phase that needs most; `states` is the same rank with its states alone.
+pub(super) fn peak(held: &Held<'_>, stage: u64, states: RankMemory) -> RankMemory {
+    let phases = Phases::of(held, stage, states);
+    let mut most = phases.update();
+    for phase in
+        [phases.forward(), phases.loss()].into_iter().chain(phases.layers()).chain(phases.embedding())
+    {
+        if phase.total() > most.total() {
+            most = phase;
+        }
+    }
+    most
+}
+
+struct Phases<'a> {
+    held: &'a Held<'a>,
+    first: bool,
+    last: bool,
+    states: RankMemory,
+    /// Whether gradients of earlier micro-batches exist.
+    gradients: Gradients,
+    counts: StageLayers,
+    /// Layers from the first: each as it is computed.
+    layers: Vec<Layer>,
+    /// What layers keep of all micro-batches in flight, but one.
+    earlier: f64,
+}
+
+impl<'a> Phases<'a> {
+    fn of(held: &'a Held<'a>, stage: u64, states: RankMemory) -> Self {
+        let counts = held.layers(stage);
+        let dense = (counts.dense > 0).then(|| Layer::of(held, false));
+        let expert = (counts.expert > 0).then(|| Layer::of(held, true));
+        let layers = dense.into_iter().flat_map(|layer| std::iter::repeat_n(layer, counts.dense as usize));
+        let layers = layers
+            .chain(expert.into_iter().flat_map(|layer| std::iter::repeat_n(layer, counts.expert as usize)));
+        let mut phases = Self {
+            held,
+            first: stage == 0,
+            last: held.is_last(stage),
+            states,
+            counts,
+            gradients: if held.micro_batches > 1 { Gradients::Added } else { Gradients::New },
+            layers: layers.collect(),
+            earlier: 0.0,
+        };
+        let in_flight = states.in_flight as f64 / held.split.chunks as f64;
+        phases.earlier = phases.kept() * (in_flight - 1.0).max(0.0);
+        phases
+    }
+
+    /// What one layer keeps until its backward pass.
+    fn kept_of(&self, layer: &Layer) -> f64 {
+        layer.kept_with(self.held.recompute)
+    }
+
+    /// What all layers keep of one micro-batch.
+    fn kept(&self) -> f64 {
+        self.layers.iter().map(|layer| self.kept_of(layer)).sum()
+    }
+
+    /// Weights that are gathered when the loss is computed: the embedding, the output layer and the last layer.
+    fn gathered(&self) -> f64 {
+        if self.held.sharding.stage() < 3 {
+            return 0.0;
+        }
+        let ends = f64::from(u8::from(self.first && !self.held.shape.tied)) + f64::from(u8::from(self.last));
+        2.0 * ends * vocabulary_matrix(self.held) + 2.0 * self.held.unit(self.counts) as f64
+    }
+
+    /// After the forward pass of the micro-batch: no gradients yet, unless earlier micro-batches have some.
+    fn after_forward(&self) -> RankMemory {
+        let held = self.held;
+        let gradients = match self.gradients {
+            Gradients::New => Bytes::ZERO,
+            Gradients::Added => self.states.gradients,
+        };
+        RankMemory {
+            gradients,
+            activations: Bytes::new(self.earlier + self.kept()),
+            embedding: if self.first { held.embedding() } else { Bytes::ZERO },
+            head: if self.last { self.head() } else { Bytes::ZERO },
+            unsharded: Bytes::new(self.gathered()),
+            ..self.states
+        }
+    }
+
+    /// What the output layer and the loss keep, and the input of the final norm.
+    fn head(&self) -> Bytes {
+        self.held.kept_by_head() + Bytes::new(self.layers.last().map_or(0.0, |layer| layer.stream))
+    }
+
+    /// The forward pass: autocast keeps copies of all matrices until its end, even if layers are computed again; and
+    /// the 32-bit logits are beside their softmax.
+    fn forward(&self) -> RankMemory {
+        let copies: f64 = match self.held.recompute {
+            Recompute::Operators | Recompute::Layer => self.layers.iter().map(Layer::copies).sum(),
+            Recompute::None | Recompute::Attention => 0.0,
+        };
+        self.beside(copies + 0.5 * self.held.logits_meanwhile(self.last))
+    }
+
+    fn loss(&self) -> RankMemory {
+        self.beside(self.held.logits_meanwhile(self.last))
+    }
+
+    fn beside(&self, temporary: f64) -> RankMemory {
+        RankMemory { temporary: WORKSPACES + Bytes::new(temporary), ..self.after_forward() }
+    }
+
+    /// The backward pass of every layer, from the last.
+    fn layers(&self) -> Vec<RankMemory> {
+        let held = self.held;
+        let sharded = held.sharding.stage() == 3;
+        let later = if self.first && !held.shape.tied { vocabulary_matrix(self.held) } else { 0.0 };
+        let mut missing = later + self.layers.iter().map(|layer| layer.parameters).sum::<f64>();
+        let mut kept = self.kept();
+        let mut phases = Vec::new();
+        for layer in self.layers.iter().rev() {
+            let again = layer.kept() - self.kept_of(layer);
+            let gradients = match self.gradients {
+                Gradients::New => {
+                    self.states.gradients * (1.0 - missing / self.states.parameters as f64).max(0.0)
+                }
+                Gradients::Added => self.states.gradients,
+            };
+            phases.push(RankMemory {
+                gradients,
+                activations: Bytes::new(self.earlier + kept),
+                recomputed: Bytes::new(again),
+                embedding: if self.first { held.embedding() } else { Bytes::ZERO },
+                unsharded: if sharded { held.unsharded(self.counts) } else { Bytes::ZERO },
+                temporary: WORKSPACES + Bytes::new(layer.stream + layer.backward(self.gradients)),
+                ..self.states
+            });
+            kept -= self.kept_of(layer);
+            missing -= layer.parameters;
+        }
+        phases
+    }
+
+    /// The gradient of the embedding. A tied one has two, which are added: in place under autocast, else into a third.
+    fn embedding(&self) -> Option<RankMemory> {
+        let held = self.held;
+        if !self.first {
+            return None;
+        }
+        let matrix = vocabulary_matrix(self.held);
+        let width = if is_autocast(held) { 4.0 } else { 2.0 };
+        let copies = match (held.shape.tied && self.last, is_autocast(held), self.gradients) {
+            (true, false, Gradients::New) => 2.0,
+            (false, _, Gradients::New) => 0.0,
+            _ => 1.0,
+        };
+        let stream = self.layers.first().map_or(0.0, |layer| layer.stream);
+        Some(RankMemory {
+            activations: Bytes::new(self.earlier),
+            embedding: held.embedding(),
+            temporary: WORKSPACES + Bytes::new(copies * width * matrix + stream),
+            ..self.states
+        })
+    }
+
+    fn update(&self) -> RankMemory {
+        RankMemory { temporary: WORKSPACES, ..self.states }
+    }
+}

@@ -1,0 +1,77 @@
+//! Memory of transformers: peaks of real steps on one GPU, what shards keep, and published peaks of parallel runs, all
+//! from shapes alone. Nothing is fitted.
+
+mod h200;
+mod published;
+
+use crate::families::{Families, Figure};
+use crate::{BoundCheck, Options, Progress, Report, Set, ValidationError, bounds};
+use stepcast_analytic::transformer::Split;
+use stepcast_analytic::transformer::memory::Held;
+use stepcast_core::model::transformer::Transformer;
+use stepcast_core::strategy::{Attention, Implementation, Recompute, ScheduleKind, Sharding, States};
+
+const NAME: &str = "transformer-memory";
+
+const ABOUT: &str = "Peak memory of transformers from their shape: decoders on one H200 under PyTorch, what one of several \
+                     tensor-parallel ranks keeps of a block, and published peaks of torchtitan and Megatron-LM. Nothing is \
+                     fitted.";
+
+/// The set.
+pub(super) struct TransformerMemory;
+
+impl Set for TransformerMemory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn run(&self, _: &Options<'_>, _: &Progress<'_>) -> Result<Report, ValidationError> {
+        let families = predict()?;
+        let checks = families.checks();
+        let holds = checks.iter().all(|check| check.holds);
+        let mut report = Report::new(NAME, holds, ABOUT, families.evidence(), &families)?;
+        report.verdict = BoundCheck::verdict(&checks);
+        report.push(families.table("memory"));
+        report.push(families.furthest(3));
+        report.push(BoundCheck::table(&checks));
+        Ok(report)
+    }
+}
+
+fn predict() -> Result<Families, ValidationError> {
+    let mut figures: Vec<Figure> = h200::figures()?;
+    figures.extend(published::figures()?);
+    Ok(Families { figures, bounds: bounds::of(NAME)? })
+}
+
+/// A plain run: one micro-batch on one rank.
+fn plain(shape: &Transformer, implementation: Implementation) -> Held<'_> {
+    Held {
+        shape,
+        split: Split::WHOLE,
+        micro_batch: 1,
+        micro_batches: 1,
+        sharding: Sharding::None,
+        sharding_group: None,
+        states: States::MegatronBf16,
+        recompute: Recompute::None,
+        attention: Attention::Flash,
+        dropout: false,
+        schedule: ScheduleKind::OneFOneB,
+        implementation,
+        logit: implementation.logit(),
+        stage_layers: &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_kept() {
+        let families = predict().unwrap();
+        let checks = families.checks();
+        assert!(checks.iter().all(|check| check.holds), "{checks:#?}\n{:#?}", families.furthest(5));
+    }
+}
