@@ -79,8 +79,13 @@ pub(super) struct Details<'a> {
     pub(super) sequence: Option<u64>,
     /// Elements of a collective, their type, and its name.
     pub(super) elements: Option<u64>,
+    pub(super) elements_out: Option<u64>,
     pub(super) element_type: Option<Cow<'a, str>>,
     pub(super) collective: Option<Cow<'a, str>>,
+    /// The process group of a collective: its name, its description, and its ranks.
+    pub(super) group: Option<Cow<'a, str>>,
+    pub(super) group_description: Option<Cow<'a, str>>,
+    pub(super) group_size: Option<u64>,
 }
 
 impl<'de> Deserialize<'de> for Event<'de> {
@@ -150,6 +155,12 @@ impl<'de> Visitor<'de> for &mut Details<'de> {
                 b"Input type" => details.types = map.next_value::<Scalar<'_>>()?.known(),
                 b"Sequence number" => details.sequence = map.next_value::<Scalar<'_>>()?.whole(),
                 b"In msg nelems" => details.elements = map.next_value::<Scalar<'_>>()?.whole(),
+                b"Out msg nelems" => details.elements_out = map.next_value::<Scalar<'_>>()?.whole(),
+                b"Process Group Name" => details.group = map.next_value::<Scalar<'_>>()?.known(),
+                b"Process Group Description" => {
+                    details.group_description = map.next_value::<Scalar<'_>>()?.known();
+                }
+                b"Group size" => details.group_size = map.next_value::<Scalar<'_>>()?.whole(),
                 b"dtype" => details.element_type = map.next_value::<Scalar<'_>>()?.known(),
                 b"Collective name" => details.collective = map.next_value::<Scalar<'_>>()?.known(),
                 _ => {

@@ -133,29 +133,3 @@ impl Forward {
             .map(|placed| placed.work.span.start)
     }
 }
-
-/// The collectives of a step that sum gradients, in order. One that the host records twice, as an operator and as a
-/// range, counts once.
-pub(super) fn collectives(recording: &Recording, window: Span) -> Vec<Collective> {
-    let mut all: Vec<Collective> = inside(&recording.collectives, window, |it| it.span.start).to_vec();
-    all.sort_by_key(|it| (it.thread, it.span.start, -it.span.end));
-    let mut distinct: Vec<Collective> = Vec::new();
-    for next in all {
-        match distinct.last_mut() {
-            Some(last) if last.thread == next.thread && next.span.start < last.span.end => {
-                last.elements = last.elements.or(next.elements);
-                last.element = last.element.max(next.element);
-            }
-            _ => distinct.push(next),
-        }
-    }
-    distinct.retain(|it| sums(recording.name(it.name)) && it.elements != Some(0));
-    distinct.sort_by_key(|it| it.span.start);
-    distinct
-}
-
-/// Whether a collective of this name sums over workers: `all_reduce`, `allreduce_coalesced`, `_reduce_scatter_base`.
-fn sums(name: &str) -> bool {
-    let plain = name.replace('_', "").to_ascii_lowercase();
-    plain.contains("allreduce") || plain.contains("reducescatter")
-}

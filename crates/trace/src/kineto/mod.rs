@@ -2,7 +2,7 @@
 //!
 //! `event` and `lenient` read one event; `names`, `records` and `recording` keep what matters.
 //! `join` assigns kernels to their calls, operators and phases, `steps` finds steps, `timeline` removes
-//! communication from one, `gradients` and `sizes` find what is exchanged and when. `rank` is the analysis of one file,
+//! communication from one, `gradients`, `messages` and `sizes` find what is exchanged and when. `rank` is the analysis of one file,
 //! `ranks` compares several, `profile` makes the profile and `report` the summary. Assumptions are documented in
 //! `docs/import.md`.
 //!
@@ -12,6 +12,7 @@ mod event;
 mod gradients;
 mod join;
 mod lenient;
+mod messages;
 mod names;
 mod profile;
 mod rank;
@@ -35,6 +36,7 @@ use rank::Rank;
 use recording::{Part, Recording};
 use records::Span;
 use sizes::SizeSource;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
@@ -199,6 +201,24 @@ fn part(recording: &Recording, records: usize, most: usize, name: &str) -> Resul
     }
 }
 
+/// A note about communication other than sums of gradients: a profile has no place for it.
+fn left_out_traffic(rank: &Rank) -> Option<String> {
+    let groups: BTreeSet<&str> =
+        rank.traffic.iter().filter(|own| own.sums()).map(|own| own.group.as_str()).collect();
+    let mut kinds: Vec<&str> =
+        rank.traffic.iter().filter(|own| !own.sums()).map(|own| own.collective.as_str()).collect();
+    kinds.dedup();
+    let others = match (kinds.is_empty(), groups.len() > 1) {
+        (true, false) => return None,
+        (true, true) => "sums of several process groups".to_owned(),
+        (false, false) => kinds.join(", "),
+        (false, true) => format!("{} and sums of several process groups", kinds.join(", ")),
+    };
+    Some(format!(
+        "the trace has {others}: the profile keeps only sums of gradients; predict such a job by `[strategy.plan]`"
+    ))
+}
+
 /// Notes about a rank.
 fn notes(rank: &Rank) -> Vec<String> {
     let mut notes = rank.notes.clone();
@@ -231,6 +251,7 @@ fn notes(rank: &Rank) -> Vec<String> {
     if rank.on_host {
         notes.push("no device was recorded: the host's operators are the work".to_owned());
     }
+    notes.extend(left_out_traffic(rank));
     let gradients = rank.steps.first().map_or(0, |step| step.gradients.len());
     if gradients == 0 {
         notes.push(

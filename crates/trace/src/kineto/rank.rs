@@ -2,6 +2,7 @@
 
 use super::gradients::{self, Gradient};
 use super::join::Joined;
+use super::messages::{self, Traffic};
 use super::recording::Recording;
 use super::records::{Collective, Kind, Operator, Phase, Placed, Role, Span, Time, union, within};
 use super::sizes::{self, Sizes};
@@ -69,6 +70,8 @@ pub(super) struct Rank {
     pub(super) host_marks: Vec<Time>,
     pub(super) device_marks: Vec<Time>,
     pub(super) operators: Vec<Usage>,
+    /// What process groups send.
+    pub(super) traffic: Vec<Traffic>,
     pub(super) on_host: bool,
     pub(super) orphans: usize,
     pub(super) notes: Vec<String>,
@@ -84,9 +87,10 @@ impl Rank {
         let found = all.len();
         let kept = alike(all);
         let sizes = kept.iter().find_map(|(step, works)| {
-            let sent = gradients::collectives(&recording, step.host);
+            let sent = messages::gradient_sums(&recording, step.host);
             sizes::of_step(&recording, &step.gradients, &sent, works)
         });
+        let traffic = messages::traffic(&recording, &kept, joined.on_host);
         let steps: Vec<Step> = kept.into_iter().map(|(step, _)| step).collect();
         if steps.is_empty() {
             return None;
@@ -106,6 +110,7 @@ impl Rank {
             host_marks: host_marks(&recording),
             device_marks: device_marks(&recording),
             operators,
+            traffic,
             on_host: joined.on_host,
             orphans: joined.orphans,
             steps,
@@ -141,7 +146,7 @@ fn device_marks(recording: &Recording) -> Vec<Time> {
     begins.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-type Understood<'a> = (Step, Vec<&'a Placed>);
+pub(super) type Understood<'a> = (Step, Vec<&'a Placed>);
 
 /// Start and launch of a work.
 type Mark = (Time, Time);
@@ -183,7 +188,7 @@ fn understand<'a>(
         let launch = works.iter().map(|placed| placed.launch).min().unwrap_or(host.start) + host.length();
         let timeline = Timeline::new(&works, carried, (begin, next), (gap, launch), &around, backward);
         carried = timeline.carry();
-        let sent = gradients::collectives(recording, host);
+        let sent = messages::gradient_sums(recording, host);
         let gradients = gradients::of_step(recording, joined, &works, &sent, host);
         steps.push((step(host, &loading, timeline, gradients, &sent, &works), works));
     }

@@ -3,11 +3,12 @@
 //! A record takes some 40 bytes. Beyond a number of records only the marks of steps are kept, and
 //! the trace is read again for the steps that fit.
 
-use super::event::{Category, Event};
+use super::event::{Category, Details, Event};
 use super::lenient::Shape;
 use super::names::{self, Fact, Names};
 use super::records::{
-    Accumulation, Collective, Kind, Launch, Numbered, Operator, Phase, Placed, Range, Role, Span, Time, Work,
+    Accumulation, Collective, Kind, Launch, Message, Numbered, Operator, Phase, Placed, Range, Role, Span,
+    Time, Work,
 };
 use crate::objects::{Begin, Extent, Receive, extent, repair};
 use crate::source::Memory;
@@ -86,6 +87,8 @@ pub(super) struct Recording {
     pub(super) ranges: Vec<Range>,
     pub(super) accumulations: Vec<Accumulation>,
     pub(super) collectives: Vec<Collective>,
+    /// Messages of collectives on the device, by correlation.
+    pub(super) messages: FxHashMap<u32, Message>,
     pub(super) numbered: Vec<Numbered>,
     /// When each numbered step begins on the device, by its marks.
     pub(super) device_marks: BTreeMap<u64, Time>,
@@ -125,6 +128,7 @@ impl Recording {
             ranges: Vec::new(),
             accumulations: Vec::new(),
             collectives: Vec::new(),
+            messages: FxHashMap::default(),
             numbered: Vec::new(),
             device_marks: BTreeMap::new(),
             first_input: None,
@@ -279,7 +283,26 @@ impl Recording {
             kind,
             elements: details.elements.and_then(|elements| u32::try_from(elements).ok()).unwrap_or(0),
         };
+        if kind == Kind::Collective && details.collective.is_some() {
+            let message = self.message(details);
+            self.hold();
+            self.messages.insert(work.correlation, message);
+        }
         push(&mut self.works, Placed { work, launch: span.start, phase: Phase::Forward, thread: 0 });
+    }
+
+    /// What the arguments of a kernel or of an operator say about a message.
+    fn message(&mut self, details: &Details<'_>) -> Message {
+        let described = details.group_description.as_deref().filter(|text| *text != "undefined");
+        let group = described.or(details.group.as_deref()).map(|name| self.names.intern(name).0);
+        let element = details.element_type.as_deref().map_or(0, element_bytes);
+        let elements = details.elements.max(details.elements_out).unwrap_or(0);
+        Message {
+            collective: details.collective.as_deref().map(|name| self.names.intern(name).0),
+            group,
+            ranks: details.group_size.and_then(|size| u32::try_from(size).ok()).unwrap_or(0),
+            bytes: elements.saturating_mul(element.into()),
+        }
     }
 
     fn keep_call(&mut self, event: &Event<'_>, span: Span) {
@@ -317,11 +340,13 @@ impl Recording {
         }
         if let Some(name) = facts.collective {
             self.hold();
-            self.collectives.push(Collective { span, thread, name, elements: None, element: 0 });
+            let message = Message { collective: Some(name), ..Message::default() };
+            self.collectives.push(Collective { span, thread, name, elements: None, element: 0, message });
         }
         if facts.has(Fact::RecordsCollective)
             && let Some(elements) = details.elements
         {
+            let message = self.message(details);
             let (called, _) = self.names.intern(details.collective.as_deref().unwrap_or(name));
             let element = details.element_type.as_deref().map_or(0, element_bytes);
             self.hold();
@@ -331,6 +356,7 @@ impl Recording {
                 name: called,
                 elements: Some(elements),
                 element,
+                message,
             });
         }
         if !self.count() {

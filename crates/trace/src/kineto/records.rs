@@ -123,6 +123,31 @@ pub(super) struct Accumulation {
     pub(super) elements: u64,
 }
 
+/// What is recorded about the message of a collective.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Message {
+    /// `all_reduce`.
+    pub(super) collective: Option<u32>,
+    /// The process group.
+    pub(super) group: Option<u32>,
+    /// Ranks of the group; 0 if unknown.
+    pub(super) ranks: u32,
+    /// The larger of what goes in and what comes out; 0 if unknown.
+    pub(super) bytes: u64,
+}
+
+impl Message {
+    /// What one of two records of the same message says.
+    pub(super) fn or(self, other: Self) -> Self {
+        Self {
+            collective: self.collective.or(other.collective),
+            group: self.group.or(other.group),
+            ranks: self.ranks.max(other.ranks),
+            bytes: self.bytes.max(other.bytes),
+        }
+    }
+}
+
 /// The host's record of a collective.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Collective {
@@ -132,6 +157,7 @@ pub(super) struct Collective {
     pub(super) name: u32,
     pub(super) elements: Option<u64>,
     pub(super) element: u8,
+    pub(super) message: Message,
 }
 
 /// An operator that autograd numbered, or the backward of it.

@@ -1,5 +1,6 @@
 //! The summary of a trace.
 
+use super::messages::Traffic;
 use super::rank::{Bucket, Rank, Step, Usage, median};
 use super::ranks::Standing;
 use super::records::{Phase, Time};
@@ -84,7 +85,7 @@ pub(super) fn summary(rank: &Rank) -> Summary {
         "",
     );
     gradients(rank, &mut summary);
-    summary.tables.extend([buckets(rank), operators(rank)].into_iter().flatten());
+    summary.tables.extend([buckets(rank), traffic(rank), operators(rank)].into_iter().flatten());
     summary
 }
 
@@ -141,6 +142,40 @@ fn buckets(rank: &Rank) -> Option<SummaryTable> {
         ("time", "takes"),
     ];
     Some(SummaryTable { key: "buckets", title: "All-reduce", columns, rows })
+}
+
+/// What process groups send in a step, by collective; left out where the table of buckets says it all.
+fn traffic(rank: &Rank) -> Option<SummaryTable> {
+    let only_buckets = rank.traffic.iter().all(|own| own.sums() && own.group.is_empty());
+    if only_buckets {
+        return None;
+    }
+    let steps = rank.steps.len() as f64;
+    let known = |number: u64, value: SummaryValue| if number > 0 { value } else { SummaryValue::Unknown };
+    let row = |own: &Traffic| {
+        let name = |text: &str| match text {
+            "" => SummaryValue::Unknown,
+            text => SummaryValue::Text(text.to_owned()),
+        };
+        vec![
+            name(&own.collective),
+            name(&own.group),
+            known(own.ranks.into(), SummaryValue::Count(own.ranks.into())),
+            SummaryValue::Count((own.messages as f64 / steps).round() as u64),
+            known(own.bytes, SummaryValue::Size(Bytes::new(own.bytes as f64 / steps))),
+            time(own.time as f64 / steps),
+        ]
+    };
+    let columns = vec![
+        ("collective", "collective"),
+        ("group", "process group"),
+        ("ranks", "ranks"),
+        ("messages", "in a step"),
+        ("size", "size"),
+        ("time", "takes"),
+    ];
+    let rows = rank.traffic.iter().take(MOST_OPERATORS).map(row).collect();
+    Some(SummaryTable { key: "communication", title: "Communication", columns, rows })
 }
 
 fn operators(rank: &Rank) -> Option<SummaryTable> {

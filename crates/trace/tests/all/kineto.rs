@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use stepcast_core::fault::Fault;
 use stepcast_core::pass::Recorded;
 use stepcast_core::profile::{Profile, Resource};
-use stepcast_core::quantity::Seconds;
+use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_trace::{Content, Format, Imported, Options, SummaryValue, import};
 
 fn write(files: &[(&str, &[u8])]) -> (tempfile::TempDir, Vec<PathBuf>) {
@@ -104,6 +104,37 @@ fn communication_is_taken_out() {
             assert_eq!(profile.operations[index].bytes, operation.bytes);
         }
     }
+}
+
+/// Sums of activations are told apart from those of gradients by their process group, and listed.
+#[test]
+fn collectives_belong_to_their_process_groups() {
+    let ddp = Job { exchange: Some((2, 500.0)), rank: Some((0, 8)), ..Job::default() };
+    let alone = read(ddp.trace().as_bytes()).unwrap();
+    assert!(!alone.notes.iter().any(|note| note.contains("process groups")), "{:?}", alone.notes);
+    let split = Job { activations: Some(30.0), ..ddp };
+    let imported = read(split.trace().as_bytes()).unwrap();
+    assert!(
+        imported.notes.iter().any(|note| note.contains("several process groups")),
+        "{:?}",
+        imported.notes
+    );
+    let table = imported.summary.tables.iter().find(|table| table.key == "communication").unwrap();
+    let text = |text: &str| SummaryValue::Text(text.to_owned());
+    let sums = |group: &str, ranks: u64, messages: u64, bytes: f64, us: f64| {
+        vec![
+            text("all-reduce"),
+            text(group),
+            SummaryValue::Count(ranks),
+            SummaryValue::Count(messages),
+            SummaryValue::Size(Bytes::new(bytes)),
+            SummaryValue::Time(Seconds::new(us / 1e6)),
+        ]
+    };
+    assert_eq!(table.rows, [sums("dp", 4, 2, 16_000.0, 1000.0), sums("tp", 2, 4, 4.0 * 256.0, 120.0)]);
+    assert_eq!(figure(&imported, "parameters"), figure(&alone, "parameters"));
+    let (with, without) = (profile(imported), profile(alone));
+    assert_eq!(with.operations.len(), without.operations.len());
 }
 
 /// A host that is slow stays slow when nothing is waited for: works do not start before they are asked for.

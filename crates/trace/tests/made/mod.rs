@@ -26,6 +26,9 @@ pub(crate) struct Job {
     pub(crate) host: f64,
     /// Gradients of a bucket and how long its collective takes; none if nothing is exchanged.
     pub(crate) exchange: Option<(u64, f64)>,
+    /// How long the tensor-parallel sum of a layer's activations takes; none if there is none. Kernels of collectives
+    /// then name their process groups.
+    pub(crate) activations: Option<f64>,
     /// Whether shapes are recorded, and so what is the batch.
     pub(crate) batch: Option<u64>,
     /// Whether steps are marked.
@@ -49,6 +52,7 @@ impl Default for Job {
             update: 50.0,
             host: 10.0,
             exchange: None,
+            activations: None,
             batch: Some(16),
             marks: true,
             waits: false,
@@ -162,8 +166,18 @@ impl Job {
             });
             let about = format!("\"External id\": {layer}, \"Sequence number\": {}{shape}", out.sequence);
             out.event("cpu_op", "aten::conv2d", MAIN, out.now - 1.0, self.host - 2.0, &about);
-            out.launch("made_up_convolution", MAIN, 7, 0.0, self.forward, "");
+            let end = out.launch("made_up_convolution", MAIN, 7, 0.0, self.forward, "");
             out.now += self.host;
+            if let Some(duration) = self.activations {
+                let about = "\"In msg nelems\": 64, \"Out msg nelems\": 64, \"dtype\": \"Float\", \"Group size\": 2, \
+                             \"Collective name\": \"allreduce\", \"Process Group Name\": \"7\", \
+                             \"Process Group Description\": \"tp\"";
+                out.event("cpu_op", "record_param_comms", MAIN, out.now - 1.0, self.host - 2.0, about);
+                let about = format!(", {about}");
+                let name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL";
+                out.device = out.launch(name, MAIN, 20, end, duration, &about);
+                out.now += self.host;
+            }
         }
         for layer in 0..self.layers {
             let about =
@@ -195,8 +209,11 @@ impl Job {
                 && (bucket == size || layer + 1 == self.layers)
             {
                 let elements = bucket * self.elements;
+                let group = self.activations.map_or("", |_| {
+                    ", \"Process Group Name\": \"0\", \"Process Group Description\": \"dp\", \"Group size\": 4"
+                });
                 let about = format!(
-                    "\"In msg nelems\": {elements}, \"dtype\": \"Float\", \"Collective name\": \"allreduce\""
+                    "\"In msg nelems\": {elements}, \"dtype\": \"Float\", \"Collective name\": \"allreduce\"{group}"
                 );
                 let host = out.now;
                 out.now += 7.5;
