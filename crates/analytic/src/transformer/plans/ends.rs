@@ -25,7 +25,9 @@ pub(super) struct Pipeline<'a> {
     pub(super) backward: &'a [f64],
     pub(super) weight: &'a [f64],
     pub(super) send: f64,
-    pub(super) blocking: bool,
+    pub(super) sends: Sends,
+    /// What the host takes after every operation.
+    pub(super) issue: f64,
 }
 
 /// Memory of the recurrences, kept between plans.
@@ -130,6 +132,10 @@ impl Pipeline<'_> {
             scratch.ends[0] = sum * m as f64;
             return Some(());
         }
+        // Recurrences know neither receives that are posted late nor a slow host.
+        if matches!(self.sends, Sends::OnDemand | Sends::Planned) || self.issue > 0.0 {
+            return self.executed(scratch);
+        }
         match self.kind {
             ScheduleKind::Gpipe => self.gpipe(scratch),
             ScheduleKind::OneFOneB | ScheduleKind::ZbH1 => self.one_f_one_b(scratch),
@@ -144,14 +150,15 @@ impl Pipeline<'_> {
 
     /// What a sender is busy with after an operation.
     fn blocked(&self) -> f64 {
-        if self.blocking { self.send } else { 0.0 }
+        if self.sends == Sends::Blocking { self.send } else { 0.0 }
     }
 
     /// A flow shop of equal jobs, there and back: the last job leaves a stage after the sum of all stages up to it and
     /// m−1 times the longest of them. A blocking send is part of its stage.
     fn gpipe(&self, scratch: &mut Scratch) {
         let (p, more) = (self.stages, (self.micro_batches - 1) as f64);
-        let (busy, hop) = if self.blocking { (self.send, 0.0) } else { (0.0, self.send) };
+        let busy = self.blocked();
+        let hop = self.send - busy;
         let (mut sum, mut most) = (0.0, 0.0_f64);
         for (stage, &time) in self.forward.iter().enumerate() {
             let last = stage + 1 == p;
@@ -329,8 +336,10 @@ impl Pipeline<'_> {
             backward: &seconds(self.backward),
             weight: &seconds(self.weight),
             ahead: &[],
+            each: &[],
+            issue: Seconds::new(self.issue),
             send: Seconds::new(self.send),
-            sends: if self.blocking { Sends::Blocking } else { Sends::Asynchronous },
+            sends: self.sends,
         };
         let orders = schedules::orders(self.kind, &sizes);
         let timeline = schedules::execute(self.kind, &sizes, &orders, &times).ok()?;

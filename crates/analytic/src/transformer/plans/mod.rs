@@ -19,7 +19,7 @@ use layout::Layout;
 use std::collections::HashMap;
 use std::hash::Hash;
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::strategy::{Division, Plan, Recompute, ScheduleKind, Sharding};
+use stepcast_core::strategy::{Division, Plan, Recompute, ScheduleKind, Sends, Sharding};
 
 /// Forward, backward and gradients of weights, in seconds.
 type TimesOf = [f64; 3];
@@ -153,7 +153,7 @@ pub struct Table<'a> {
     layouts: Memo<(u64, u64, bool), Layout>,
     layers: Memo<LayerKey, LayerCosts>,
     states: Memo<StateKey, StateCosts>,
-    sends: Memo<SendKey, (f64, bool)>,
+    sends: Memo<SendKey, (f64, Sends)>,
     /// Activations of every kind of stage, for the last plan but for its sharding.
     activations: (Option<Choice>, Vec<Bytes>),
     /// Times of every class of virtual stages.
@@ -197,8 +197,8 @@ impl<'a> Table<'a> {
         });
         let send = self.sends.place(SendKey::of(choice), || {
             let plan = own();
-            let (time, blocking) = Run { plan: &plan, division: choice.division(), ..run }.send();
-            (time.get(), blocking)
+            let (time, _) = Run { plan: &plan, division: choice.division(), ..run }.send();
+            (time.get(), plan.stage_sends())
         });
         Found { layout, layers, states, send }
     }
@@ -250,7 +250,7 @@ impl<'a> Table<'a> {
         let found = self.find(choice);
         self.time_classes(found);
         let overlaps = self.run.plan.overlap.overlaps(choice.chunks > 1);
-        let (send, blocking) = self.sends.values[found.send];
+        let (send, sends) = self.sends.values[found.send];
         let once = &self.states.values[found.states].once;
         let m = choice.micro_batches as f64;
         let (mut there, mut back, mut least, mut first_tail) = (0.0, 0.0, 0.0_f64, 0.0);
@@ -270,9 +270,9 @@ impl<'a> Table<'a> {
             let [first_forward, first_backward, _] = self.classes[alike.classes[0]];
             let there_now = there + (first_forward + send) * before;
             let back_now = back + (first_backward + send) * before;
-            let blocked = match blocking {
-                true => (m * f64::from(alike.sends) - 1.0).max(0.0) * send,
-                false => 0.0,
+            let blocked = match sends {
+                Sends::Blocking => (m * f64::from(alike.sends) - 1.0).max(0.0) * send,
+                _ => 0.0,
             };
             let busy = m * (forward + backward) + blocked;
             least = least.max(there_now + busy + m * weight + tail);
@@ -293,7 +293,7 @@ impl<'a> Table<'a> {
             times.extend(layout.class_of.iter().map(|&class| self.classes[class][pass]));
         }
         let [forward, backward, weight] = &self.places;
-        let (send, blocking) = self.sends.values[found.send];
+        let (send, sends) = self.sends.values[found.send];
         let pipeline = Pipeline {
             kind: choice.schedule,
             stages: layout.stages,
@@ -303,7 +303,8 @@ impl<'a> Table<'a> {
             backward,
             weight,
             send,
-            blocking,
+            sends,
+            issue: self.run.plan.issue_time.get(),
         };
         pipeline.ends(&mut self.scratch)?;
         let overlaps = self.run.plan.overlap.overlaps(choice.chunks > 1);

@@ -22,6 +22,7 @@ use stepcast_core::method::{Method, Progress, Stopped, Watch};
 use stepcast_core::prediction::{Bottleneck, Prediction, Simulation, Spread, Usage, Warning};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::Sends;
 use stepcast_sim::{Limits, run};
 use stepcast_stats::spread_of_logarithms;
 
@@ -32,6 +33,11 @@ const MOST_PASSES: u64 = 4_000_000;
 pub(super) fn applies(scenario: &Scenario) -> Result<(), Fault> {
     let (shape, plan) = planned(scenario)?;
     let division = plan.divide(&shape, scenario.cluster.workers())?;
+    if matches!(plan.stage_sends(), Sends::OnDemand | Sends::Planned) || plan.issue_time > Seconds::ZERO {
+        let reason = "the engine does not know receives that are posted late, nor the time to issue messages";
+        let remedy = "use `--method transformer`, or remove `sends` and `issue-time`";
+        return Err(Fault::in_key("strategy.plan.sends", reason, remedy));
+    }
     let passes = division.micro_batches.saturating_mul(plan.pipeline * plan.virtual_stages);
     if passes <= MOST_PASSES {
         return Ok(());

@@ -8,6 +8,7 @@ use stepcast_analytic::transformer::stages::Run;
 use stepcast_analytic::transformer::{planned, run};
 use stepcast_core::fault::Fault;
 use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::Sends;
 use stepcast_sim::pipeline::{Costs, Links, Pipeline, Tail, Traffic};
 
 /// A step of every replica costs no more than this share of the budget, so that there is more than one.
@@ -44,7 +45,7 @@ pub(super) fn training(scenario: &Scenario) -> Result<Training, Fault> {
         micro_batches: narrow(run.division.micro_batches),
         costs,
         replicas: simulated,
-        blocking: plan.pipeline > 1 && !run.overlaps().sends,
+        blocking: plan.pipeline > 1 && plan.stage_sends() == Sends::Blocking,
         links: match plan.shared_links || plan.interference > 0.0 {
             true => Links::Shared { slowdown: plan.interference },
             false => Links::Apart,
