@@ -14,8 +14,9 @@
 //! ```
 //!
 //! [`request`] reads a scenario with all files that it names; [`predict`](mod@predict) answers it; [`explore`] varies it;
-//! [`fuse`](mod@fuse) and [`replace`](mod@replace) change the training itself; [`fit`] learns machines from measurements.
+//! [`check`] holds a running job against its forecast; [`fuse`](mod@fuse) and [`replace`](mod@replace) change the training itself; [`fit`] learns machines from measurements.
 
+pub mod check;
 pub mod explore;
 pub mod fit;
 pub mod fuse;

@@ -1,5 +1,6 @@
 //! The flags of every command, as parsed by clap: one file for each.
 
+mod check;
 mod compare;
 mod fit;
 mod fuse;
@@ -16,6 +17,7 @@ mod serve;
 mod sweep;
 mod validate;
 
+pub(crate) use check::Check;
 pub(crate) use compare::Compare;
 pub(crate) use fit::{Fit, FitArtefact, FitFiles};
 pub(crate) use fuse::Fuse;
@@ -41,6 +43,7 @@ Examples:
   stepcast predict --model llama3-8b --machine dgx-h100 --workers 4x8
   stepcast predict cluster.toml --workers 1..16
   stepcast compare cluster.toml                one scenario by every method
+  stepcast check cluster.toml --measured train.log   a running job against its forecast
   stepcast sweep cluster.toml --vary batch=16,32,64 --vary workers.count=1..16
   stepcast search cluster.toml --minimize cost --vary workers.count=1..64
   stepcast fuse cluster.toml                   which gradients to send together
@@ -118,6 +121,9 @@ pub(crate) enum Command {
     /// Predict one scenario by every method, side by side
     #[command(after_help = compare::EXAMPLES)]
     Compare(Compare),
+    /// Hold a running job against its forecast, and say which assumption may be off
+    #[command(after_help = check::EXAMPLES)]
+    Check(Check),
     /// Compare rules that fuse gradients into messages, find the best plan, and show the settings for it
     #[command(after_help = fuse::EXAMPLES)]
     Fuse(Fuse),

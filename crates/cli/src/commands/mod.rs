@@ -1,5 +1,6 @@
 //! One file for each command, from its flags to its output.
 
+mod check;
 mod compare;
 mod completions;
 mod devices;
@@ -35,6 +36,7 @@ pub(crate) fn run(cli: &Cli, screen: &Screen) -> anyhow::Result<Answer> {
     match &cli.command {
         Command::Predict(flags) => predict::run(flags, cli.json, screen),
         Command::Compare(flags) => compare::run(flags, cli.json, screen),
+        Command::Check(flags) => check::run(flags, cli.json, screen),
         Command::Fuse(flags) => fuse::run(flags, cli.json, screen),
         Command::Map(flags) => map::run(flags, cli.json, screen),
         Command::Sweep(flags) => sweep::run(flags, cli.json, screen),

@@ -10,9 +10,10 @@ use stepcast_core::fault::Fault;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::scenario::{Override, Scenario};
 use stepcast_report::format::count;
+use stepcast_study::check::{self, Check, Reading};
 use stepcast_study::explore::sweep::{Axis, Variants, VaryError};
 use stepcast_study::predict::calibrate::{self, Calibration};
-use stepcast_study::{Extent, Forecast, MethodChoice, Prepared, Progress};
+use stepcast_study::{Extent, Forecast, MethodChoice, Prepared, Progress, unwatched};
 
 /// A request, with the flags that make it.
 pub(super) struct Request {
@@ -112,6 +113,17 @@ impl Request {
         let forecast = self.inner.forecast(prepared, extent, &watch);
         line.finish_and_clear();
         forecast.map_err(|stopped| self.placed(stopped.into()))
+    }
+
+    /// Measured steps against the forecast of what was prepared.
+    pub(super) fn check(
+        &self,
+        prepared: &Prepared,
+        readings: &[Reading],
+        steps_left: Option<u64>,
+    ) -> Result<Check, Fault> {
+        let checked = check::check(&self.inner, prepared, readings, steps_left, &unwatched);
+        checked.map_err(|stopped| self.placed(stopped.into()))
     }
 
     /// The scenario at every combination of the axes' values; `flag` is what names an axis.

@@ -3,6 +3,7 @@
 //! Tables are built in `stepcast_report::tables`; here they are put into sections and printed.
 
 mod blocks;
+pub(crate) mod check;
 pub(crate) mod comparison;
 pub(crate) mod error;
 pub(crate) mod fit;

@@ -4,6 +4,7 @@ mod attacks;
 mod behaviour;
 mod broken;
 mod broken_fit;
+mod check;
 mod examples;
 mod fitted_device;
 mod imports;

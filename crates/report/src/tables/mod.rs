@@ -3,6 +3,7 @@
 //! Each is built here once; text, HTML and notebooks print the same rows under the same titles.
 
 pub mod catalog;
+pub mod check;
 pub mod comparison;
 pub mod fit;
 pub mod forecast;

@@ -28,6 +28,13 @@ pub struct MeasuredRun {
     place: String,
 }
 
+impl MeasuredRun {
+    /// A step of the scenario as it is.
+    pub fn of_step(time: Seconds) -> Self {
+        Self { overrides: Vec::new(), measured: Measured::Step(time), place: "measured steps".to_owned() }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Measured {
     Throughput(SamplesPerSec),

@@ -184,10 +184,7 @@ impl Cause {
 }
 
 /// The method whose derivatives are taken: the method itself, or a closed form in place of a simulation.
-pub(in crate::predict) fn closed_form<'a>(
-    scenario: &Scenario,
-    method: &'a dyn Method,
-) -> Option<&'a dyn Method> {
+pub(crate) fn closed_form<'a>(scenario: &Scenario, method: &'a dyn Method) -> Option<&'a dyn Method> {
     if method.is_quick() {
         return Some(method);
     }
@@ -195,7 +192,7 @@ pub(in crate::predict) fn closed_form<'a>(
 }
 
 /// Change of the logarithm of a step with the logarithm of each group of priors.
-pub(in crate::predict) fn slopes(scenario: &Scenario, method: &dyn Method) -> Result<Vec<f64>, Fault> {
+pub(crate) fn slopes(scenario: &Scenario, method: &dyn Method) -> Result<Vec<f64>, Fault> {
     let unused = match scenario.strategy.architecture {
         Architecture::AllReduce => [Some(Domain::Servers), None],
         Architecture::ParameterServer => [Some(Domain::AllReduce), None],

@@ -6,7 +6,7 @@
 //! measured, from the errors of the method on measured runs ([`residuals`]). All of them are factors, so they are kept
 //! as logarithms; they are independent and are added in quadrature.
 
-pub(in crate::predict) mod assumed;
+pub(crate) mod assumed;
 mod case;
 mod inputs;
 mod reach;

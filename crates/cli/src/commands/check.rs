@@ -1,0 +1,48 @@
+//! `stepcast check`: a running job against its forecast.
+
+use super::json;
+use super::request::Request;
+use crate::Answer;
+use crate::args::Check;
+use crate::render::check;
+use crate::render::screen::Screen;
+use std::io::{self, Read};
+use std::path::Path;
+use stepcast_core::fault::Fault;
+use stepcast_study::check::read_steps;
+use stepcast_trace::write_text;
+
+/// Bytes of a log that are read.
+const LONGEST_LOG: u64 = 256 << 20;
+
+pub(super) fn run(flags: &Check, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+    let readings = read_steps(&flags.measured.display().to_string(), &text(&flags.measured)?)?;
+    let request = Request::simulated(&flags.about, &flags.simulation)?;
+    let prepared = request.prepare(&flags.method)?;
+    let checked = request.check(&prepared, &readings, flags.steps_left)?;
+    if let Some(path) = &flags.keep {
+        let table = format!("step-time\n{} s\n", checked.measured.get());
+        write_text(path, &table).map_err(|error| {
+            Fault::new(error.reason, error.remedy).at(format!("--keep {}", path.display()))
+        })?;
+    }
+    match as_json {
+        true => json(&checked),
+        false => Ok(check::render(&prepared.scenario, &checked, screen).into()),
+    }
+}
+
+fn text(path: &Path) -> Result<String, Fault> {
+    let mut bytes = Vec::new();
+    let read = match path.to_str() {
+        Some("-") => io::stdin().lock().take(LONGEST_LOG).read_to_end(&mut bytes),
+        _ => std::fs::File::open(path).and_then(|file| file.take(LONGEST_LOG).read_to_end(&mut bytes)),
+    };
+    match read {
+        Ok(_) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(error) => {
+            let reason = format!("cannot read the measured steps: {error}");
+            Err(Fault::in_file(path.display().to_string(), reason, "check the path"))
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! A running job against its forecast: inside the interval or not, which assumption is most likely off, and what the
+//! rest of the run will take with what is now known.
+
+mod log;
+
+pub use log::{Reading, read_steps};
+
+use crate::predict::calibrate::{self, MeasuredRun};
+use crate::predict::interval::assumed::{closed_form, slopes};
+use crate::predict::{Extent, Forecast, Prepared, Stopped, Watch};
+use crate::request::Request;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_with::serde_as;
+use stepcast_core::fault::Fault;
+use stepcast_core::quantity::{InBaseUnits, Seconds};
+use stepcast_core::scenario::Scenario;
+
+/// Share of the steps at the beginning that are left out while libraries are loaded and kernels chosen.
+const WARM_UP: f64 = 0.1;
+/// Most steps that are left out.
+const LONGEST_WARM_UP: usize = 50;
+
+/// Where measured steps lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Inside the interval of the forecast.
+    AsForecast,
+    /// Longer than the longest step of the interval.
+    Slower,
+    /// Shorter than the shortest step of the interval.
+    Faster,
+}
+
+/// An assumption that may be off.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct Suspect {
+    /// What is assumed.
+    pub name: String,
+    /// How likely it is the cause: its share of the variance of the forecast.
+    pub share: f64,
+    /// Factor on its figures that would explain the whole difference; none if no reasonable one would.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub factor: Option<f64>,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// The rest of a run.
+#[serde_as]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct Rest {
+    /// Steps that are left.
+    pub steps: u64,
+    /// Their time.
+    #[serde(rename = "time_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub time: Seconds,
+}
+
+/// A job against its forecast.
+#[serde_as]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct Check {
+    /// Where the measured steps lie.
+    pub verdict: Verdict,
+    /// Steps that were measured, those of the warm-up left out.
+    pub steps: usize,
+    /// Steps at the beginning that were left out.
+    pub left_out: usize,
+    /// Their median.
+    #[serde(rename = "measured_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub measured: Seconds,
+    /// The forecast of a step.
+    #[serde(rename = "forecast_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub forecast: Seconds,
+    /// Its 90 % interval.
+    #[serde(rename = "interval_s", skip_serializing_if = "Option::is_none")]
+    #[serde_as(as = "Option<[InBaseUnits; 2]>")]
+    pub interval: Option<[Seconds; 2]>,
+    /// Measured over forecast.
+    pub ratio: f64,
+    /// Assumptions that may be off, the most likely first.
+    pub suspects: Vec<Suspect>,
+    /// The forecast after the correction.
+    #[serde(rename = "corrected_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub corrected: Seconds,
+    /// The rest of the run, if its number of steps is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rest: Option<Rest>,
+}
+
+/// A share of the variance below which an assumption is not named.
+const LEAST_SHARE: f64 = 0.01;
+/// A factor beyond which a figure is no explanation.
+const LARGEST_FACTOR: f64 = 20.0;
+
+/// Holds measured steps against the forecast of a request. `steps_left` is the number of steps still to come; without it,
+/// the data set and epochs of the scenario tell.
+pub fn check(
+    request: &Request,
+    prepared: &Prepared,
+    readings: &[Reading],
+    steps_left: Option<u64>,
+    watch: &Watch<'_>,
+) -> Result<Check, Stopped> {
+    let forecast =
+        request.forecast(prepared, &Extent { workers: Some(Vec::new()), worth: crate::WORTH }, watch)?;
+    let left_out = ((readings.len() as f64 * WARM_UP) as usize).min(LONGEST_WARM_UP);
+    let kept = readings[left_out..].iter();
+    let mut times: Vec<Seconds> =
+        kept.map(|reading| step_time(reading, &forecast)).collect::<Result<_, Fault>>()?;
+    times.sort_by(|a, b| a.get().total_cmp(&b.get()));
+    let measured = times[times.len() / 2];
+    let iteration = forecast.prediction.iteration;
+    let interval = forecast.interval.as_ref().map(|interval| interval.iteration_s);
+    let verdict = match interval.unwrap_or([iteration; 2]) {
+        [shortest, _] if measured < shortest => Verdict::Faster,
+        [_, longest] if measured > longest => Verdict::Slower,
+        _ => Verdict::AsForecast,
+    };
+    let runs = [MeasuredRun::of_step(measured)];
+    let priors = calibrate::calibrate(request, &runs)?.priors;
+    let corrected = Scenario { priors, ..prepared.scenario.clone() };
+    let corrected = prepared.method.predict_watched(&corrected, watch)?.iteration;
+    let total = forecast.training.as_ref().map(|training| (training.total / iteration).ceil() as u64);
+    let steps = steps_left.or(total.map(|total| total.saturating_sub(readings.len() as u64)));
+    Ok(Check {
+        verdict,
+        steps: times.len(),
+        left_out,
+        measured,
+        forecast: iteration,
+        interval,
+        ratio: measured / iteration,
+        suspects: suspects(prepared, (measured / iteration).ln())?,
+        corrected,
+        // What was measured tells more about the rest than any model.
+        rest: steps.map(|steps| Rest { steps, time: measured * steps as f64 }),
+    })
+}
+
+fn step_time(reading: &Reading, forecast: &Forecast) -> Result<Seconds, Fault> {
+    let prediction = &forecast.prediction;
+    match reading {
+        Reading::Step(time) => Ok(*time),
+        Reading::Throughput(rate) => Ok(rate.time_for(prediction.samples as f64)),
+        Reading::TokensPerDevice(rate) => {
+            let split = prediction.transformer.as_ref().ok_or_else(|| {
+                let reason = "the log counts tokens, but the scenario is no transformer that a plan splits";
+                Fault::new(reason, "add `[strategy.plan]`, or give step times")
+            })?;
+            Ok(prediction.iteration * (split.tokens_per_s_per_device / rate))
+        }
+    }
+}
+
+/// The assumptions on which a step depends, and the factors that would explain `difference`, a logarithm.
+fn suspects(prepared: &Prepared, difference: f64) -> Result<Vec<Suspect>, Stopped> {
+    let Prepared { scenario, method } = prepared;
+    let Some(twin) = closed_form(scenario, *method) else { return Ok(Vec::new()) };
+    let slopes = slopes(scenario, twin)?;
+    let variance = scenario.priors.variance(&slopes);
+    let mut suspects: Vec<Suspect> = scenario
+        .priors
+        .groups
+        .iter()
+        .zip(&slopes)
+        .map(|(group, slope)| {
+            let factor = (difference / slope).exp();
+            Suspect {
+                name: group.name.clone(),
+                share: (group.spread * slope).powi(2) / variance,
+                factor: (1.0 / LARGEST_FACTOR..LARGEST_FACTOR).contains(&factor).then_some(factor),
+                remedy: group.remedy.clone(),
+            }
+        })
+        .filter(|suspect| suspect.share > LEAST_SHARE)
+        .collect();
+    suspects.sort_by(|a, b| b.share.total_cmp(&a.share));
+    Ok(suspects)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::predict::{MethodChoice, unwatched};
+
+    fn checked(slowness: f64) -> Check {
+        let text = "[model]\nzoo = \"resnet50\"\n[strategy]\narchitecture = \"all-reduce\"\nbatch = 32\n\
+                    [[cluster.workers]]\ncount = 16\ndevice = \"tesla-v100-sxm2-16gb\"\n[cluster.network]\n\
+                    bandwidth = \"10 Gbit/s\"\nrented = false\n[data]\nsamples = 1281167\nepochs = 1";
+        let request = Request::from_reader("job.toml", text.as_bytes(), Vec::new()).unwrap();
+        let prepared = request.prepare(MethodChoice::Auto).unwrap();
+        let forecast = prepared.method.predict(&prepared.scenario).unwrap().iteration;
+        let mut readings = vec![Reading::Step(forecast * (10.0 * slowness)); 3];
+        readings.extend(
+            [0.99, 1.0, 1.01].repeat(9).iter().map(|vary| Reading::Step(forecast * (slowness * vary))),
+        );
+        check(&request, &prepared, &readings, None, &unwatched).unwrap()
+    }
+
+    #[test]
+    fn a_job_as_forecast_is_inside_and_changes_little() {
+        let check = checked(1.0);
+        assert_eq!((check.verdict, check.left_out, check.steps), (Verdict::AsForecast, 3, 27));
+        assert!((check.ratio - 1.0).abs() < 1e-9 && (check.corrected / check.forecast - 1.0).abs() < 1e-6);
+        let rest = check.rest.unwrap();
+        assert_eq!(rest.steps, 1_281_167_u64.div_ceil(16 * 32) - 30);
+    }
+
+    #[test]
+    fn a_slow_job_is_outside_and_names_what_may_be_off() {
+        let check = checked(3.0);
+        assert_eq!(check.verdict, Verdict::Slower);
+        assert!(check.corrected > check.forecast * 1.3 && check.corrected < check.measured, "{check:?}");
+        let network = check.suspects.iter().find(|it| it.name == "rate of the network").unwrap();
+        assert!(network.share > 0.01 && network.factor.is_none_or(|factor| factor < 1.0), "{network:?}");
+        assert!(check.suspects.windows(2).all(|pair| pair[0].share >= pair[1].share));
+    }
+}
