@@ -8,6 +8,7 @@ mod import;
 mod map;
 mod models;
 mod numbers;
+mod plan;
 mod predict;
 mod replace;
 mod report;
@@ -25,6 +26,7 @@ pub(crate) use import::Import;
 pub(crate) use map::Map;
 pub(crate) use models::Models;
 pub(crate) use numbers::{Memory, Size};
+pub(crate) use plan::Plan;
 pub(crate) use predict::Predict;
 pub(crate) use replace::Replace;
 pub(crate) use report::Report;
@@ -46,6 +48,7 @@ Examples:
   stepcast check cluster.toml --measured train.log   a running job against its forecast
   stepcast sweep cluster.toml --vary batch=16,32,64 --vary workers.count=1..16
   stepcast search cluster.toml --minimize cost --vary workers.count=1..64
+  stepcast plan transformer.toml               the best way to split a transformer
   stepcast fuse cluster.toml                   which gradients to send together
   stepcast replace vgg.toml                    layers whose communication cannot be hidden
   stepcast import steps/ --batch 32 -o vgg16.json
@@ -136,6 +139,9 @@ pub(crate) enum Command {
     /// Find the configuration with the least time or cost within constraints
     #[command(after_help = search::EXAMPLES)]
     Search(Search),
+    /// Find the best way to split a transformer over machines, with days, failures and cost
+    #[command(after_help = plan::EXAMPLES)]
+    Plan(Plan),
     /// Find layers whose communication cannot be hidden, and replace them
     #[command(after_help = replace::EXAMPLES)]
     Replace(Replace),

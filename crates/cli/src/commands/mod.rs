@@ -14,6 +14,7 @@ mod map;
 mod methods;
 mod models;
 mod networks;
+mod plan;
 mod plot;
 mod predict;
 mod replace;
@@ -41,6 +42,7 @@ pub(crate) fn run(cli: &Cli, screen: &Screen) -> anyhow::Result<Answer> {
         Command::Map(flags) => map::run(flags, cli.json, screen),
         Command::Sweep(flags) => sweep::run(flags, cli.json, screen),
         Command::Search(flags) => search::run(flags, cli.json, screen),
+        Command::Plan(flags) => plan::run(flags, cli.json, screen),
         Command::Replace(flags) => replace::run(flags, cli.json, screen),
         Command::Report(flags) => report::run(flags, cli.json, screen),
         Command::Serve(flags) => serve::run(flags, cli.json),

@@ -12,6 +12,7 @@ pub(crate) mod fusion;
 pub(crate) mod import;
 pub(crate) mod map;
 pub(crate) mod model;
+pub(crate) mod plan;
 pub(crate) mod replacement;
 pub(crate) mod screen;
 pub(crate) mod search;

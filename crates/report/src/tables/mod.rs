@@ -12,6 +12,7 @@ pub mod import;
 pub mod map;
 pub mod model;
 pub mod operation;
+pub mod plan;
 pub mod replacement;
 pub mod search;
 mod simulation;

@@ -1,5 +1,7 @@
-//! Many scenarios: every combination of some keys (`sweep`), the best of them (`search`), nodes × batches (`map`).
+//! Many scenarios: every combination of some keys (`sweep`), the best of them (`search`), nodes × batches (`map`), ways
+//! to split a transformer (`plan`).
 
 pub mod map;
+pub mod plan;
 pub mod search;
 pub mod sweep;

@@ -1,0 +1,76 @@
+//! Flags of `plan`.
+
+use super::numbers::Numbers;
+use super::scenario::ScenarioFlags;
+use clap::{Args, value_parser};
+use stepcast_study::explore::plan::Aim;
+use stepcast_study::explore::plan::emit::Framework;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stepcast plan examples/plan-175b.toml                      every valid plan on its machines
+  stepcast plan job.toml --nodes 64,128,256 --minimize cost --deadline '30 d'
+  stepcast plan job.toml --global-batch 1536 --tokens 300e9 --emit megatron
+  stepcast plan job.toml --set 'plan.sharding=[\"zero-1\"]' --set plan.tensor-across-nodes=true
+  stepcast plan job.toml --json                              the front and all families, for programs
+
+`[plan]` of a scenario restricts the search; docs/plan.md describes it.";
+
+/// Flags of `plan`.
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    #[command(flatten)]
+    pub(crate) about: ScenarioFlags,
+
+    /// Objective: time or cost
+    #[arg(long, value_name = "WHAT", default_value = "time")]
+    pub(crate) minimize: Aim,
+
+    /// Numbers of machines: 1..16 or 16,32,64 [default: that of the cluster]
+    #[arg(long)]
+    pub(crate) nodes: Option<Numbers>,
+
+    /// Sequences of a step
+    #[arg(long, value_name = "N")]
+    pub(crate) global_batch: Option<u64>,
+
+    /// Tokens to train on, such as 300e9
+    #[arg(long, value_name = "N")]
+    pub(crate) tokens: Option<f64>,
+
+    /// Longest time of training, such as '30 d'
+    #[arg(long, value_name = "TIME")]
+    pub(crate) deadline: Option<String>,
+
+    /// Highest cost of training
+    #[arg(long, value_name = "AMOUNT")]
+    pub(crate) budget: Option<f64>,
+
+    /// Admit plans that fit only if the allocator loses little
+    #[arg(long)]
+    pub(crate) may_fit: bool,
+
+    /// Print the best plan for a framework: megatron, torchtitan, deepspeed or fsdp
+    #[arg(long, value_name = "FRAMEWORK")]
+    pub(crate) emit: Option<Framework>,
+
+    /// Number of threads [default: all cores]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+}
+
+impl Plan {
+    /// All changes to the scenario, as `--set` writes them.
+    pub(crate) fn changes(&self) -> Vec<String> {
+        let named = |key: &str, value: Option<String>| value.map(|value| format!("plan.{key}={value}"));
+        let own = [
+            named("nodes", self.nodes.as_ref().map(|nodes| format!("{:?}", nodes.0))),
+            named("global-batch", self.global_batch.map(|batch| batch.to_string())),
+            named("tokens", self.tokens.map(|tokens| format!("{tokens:e}"))),
+            named("deadline", self.deadline.clone()),
+            named("budget", self.budget.map(|budget| format!("{budget:e}"))),
+            named("may-fit", self.may_fit.then(|| "true".to_owned())),
+        ];
+        self.about.overrides.iter().cloned().chain(own.into_iter().flatten()).collect()
+    }
+}

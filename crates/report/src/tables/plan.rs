@@ -1,0 +1,164 @@
+//! The best plan of a transformer: its figures, its training, the front, and what every property costs.
+
+use crate::format::{count, duration, grouped, money, percent, percent_with_decimal};
+use crate::table::{Column, Table};
+use stepcast_core::prediction::Verdict;
+use stepcast_study::explore::plan::{Entry, FamilyReport, PlanReport, Training};
+
+/// Rows of the front that are shown.
+const FRONT: usize = 10;
+
+/// Values of one property that are shown.
+const VALUES: usize = 6;
+
+/// The best plan.
+pub fn best(report: &PlanReport) -> Table {
+    let mut table = Table::of_figures("Best plan");
+    let best = &report.best;
+    let mut row = |name: &str, value: String, more: String| table.row([name.to_owned(), value, more]);
+    let machines = format!("{} workers on {} machines", count(best.workers), count(best.nodes));
+    row("step time", best.step.human(), machines);
+    let split = report.prediction.transformer.as_ref();
+    let used = split.map_or(String::new(), |split| {
+        format!("MFU {}, bubble {}", percent_with_decimal(split.mfu), percent_with_decimal(split.bubble))
+    });
+    row("tokens", format!("{}/s", count(best.tokens_per_s as u64)), used);
+    let verdict = match best.verdict {
+        Verdict::Fits => "fits",
+        Verdict::MayNotFit | Verdict::DoesNotFit => "may not fit",
+    };
+    let memory = split.map_or(String::new(), |split| {
+        format!("of {} on the fullest device: {verdict}", split.memory.capacity.human())
+    });
+    row("memory", best.memory.human(), memory);
+    if let (None, Some(cost)) = (best.training, best.cost) {
+        row("cost", format!("{} {}", money(cost), report.currency), "of a step".to_owned());
+    }
+    table.note = format!("{}.", best.words);
+    table
+}
+
+/// The whole run.
+pub fn training(training: &Training, currency: &str) -> Table {
+    let mut table = Table::of_figures("Training");
+    let mut row = |name: &str, value: String, more: String| table.row([name.to_owned(), value, more]);
+    let steps = format!(
+        "{} steps; {} without interruptions",
+        count(training.steps as u64),
+        duration(training.without_interruptions)
+    );
+    row("time", duration(training.time), steps);
+    let range = training
+        .interruptions_range
+        .map_or(String::new(), |[low, high]| format!(" ({low:.1} to {high:.1} by the source of their rate)"));
+    let lost = format!(
+        "{:.1} interruptions{range}, one in {}",
+        training.interruptions,
+        duration(training.between_interruptions)
+    );
+    row("goodput", percent_with_decimal(training.goodput), lost);
+    if let Some(checkpoints) = &training.checkpoints {
+        let methods = match (checkpoints.young, checkpoints.daly) {
+            (Some(young), Some(daly)) => {
+                format!(" (Young {}, Daly {})", duration(young), duration(daly))
+            }
+            _ => String::new(),
+        };
+        let every = format!("every {}{methods}", duration(checkpoints.interval));
+        let more = format!("{every}; training stands still for {}", checkpoints.standstill.human());
+        row("checkpoints", checkpoints.size.human(), more);
+    }
+    if let Some(spares) = training.recommended_spares {
+        let suffice = training.spares_suffice.map_or(String::new(), |share| {
+            format!("{} now suffice for {} of the time", training.spares, percent(share))
+        });
+        row("spares", format!("{spares} machines"), format!("suffice for 99 % of the time; {suffice}"));
+    }
+    if let Some(cost) = training.cost {
+        row("cost", format!("{} {currency}", money(cost)), "all machines, spares included".to_owned());
+    }
+    if let Some(energy) = &training.energy {
+        let carbon = energy
+            .carbon_kg
+            .map_or(String::new(), |kg| format!(", {} t of CO2", count((kg / 1000.0).round() as u64)));
+        let more = format!("power of the devices × {} of the building{carbon}", energy.pue);
+        row("energy", grouped(format!("{:.0} MWh", energy.kwh / 1000.0)), more);
+    }
+    table
+}
+
+/// Plans of which none is better in everything, thinned out evenly where there are many.
+pub fn front(report: &PlanReport) -> Table {
+    let all = &report.front;
+    let shown: Vec<&Entry> = match all.len() {
+        0..=FRONT => all.iter().collect(),
+        long => (0..FRONT).map(|place| &all[place * (long - 1) / (FRONT - 1)]).collect(),
+    };
+    let trains = all.iter().any(|entry| entry.training.is_some());
+    let costs = all.iter().any(|entry| entry.cost.is_some());
+    let mut columns = vec![Column::numbers("step time")];
+    if trains {
+        columns.push(Column::numbers("training"));
+    }
+    if costs {
+        columns.push(Column::numbers("cost"));
+    }
+    columns.extend([Column::numbers("memory"), Column::numbers("machines"), Column::words("plan")]);
+    let mut table = Table::new("Time, cost and memory", columns);
+    for entry in &shown {
+        let mut cells = vec![entry.step.human()];
+        if trains {
+            cells.push(entry.training.map_or(String::new(), duration));
+        }
+        if costs {
+            cells.push(entry.cost.map_or(String::new(), money));
+        }
+        cells.extend([entry.memory.human(), count(entry.nodes), entry.words.clone()]);
+        table.row(cells);
+    }
+    let thinned = match all.len() > shown.len() {
+        true => format!("{} of {} are shown; `--json` has them all. ", shown.len(), count(all.len() as u64)),
+        false => String::new(),
+    };
+    table.note = format!("{thinned}No other plan is better in all of them.");
+    table
+}
+
+/// What the best plan with every value of every property costs more.
+pub fn families(report: &PlanReport) -> Table {
+    let mut table = Table::new(
+        "Why not another",
+        [Column::names("only plans"), Column::numbers(""), Column::words("the best of them")],
+    );
+    let mut from = 0;
+    let rows = &report.families;
+    while from < rows.len() {
+        let same = rows[from..].iter().take_while(|row| row.property == rows[from].property).count();
+        let values = &rows[from..from + same];
+        from += same;
+        if same < 2 {
+            continue;
+        }
+        for row in nearest(values) {
+            let (more, plan) = match row.more {
+                _ if row.chosen => ("best".to_owned(), String::new()),
+                Some(more) => (format!("+{}", percent_with_decimal(more)), row.plan.clone()),
+                None if row.fitting == 0 => (
+                    "does not fit".to_owned(),
+                    format!("needs {} at least: {}", row.memory.human(), row.plan),
+                ),
+                None => ("not admitted".to_owned(), String::new()),
+            };
+            table.row([row.words.clone(), more, plan]);
+        }
+    }
+    table.note = "`--json` has all values.".to_owned();
+    table
+}
+
+/// The values of a property around the chosen one, so that a long list stays readable.
+fn nearest(values: &[FamilyReport]) -> &[FamilyReport] {
+    let chosen = values.iter().position(|row| row.chosen).unwrap_or(0);
+    let from = chosen.saturating_sub(VALUES / 2).min(values.len().saturating_sub(VALUES));
+    &values[from..values.len().min(from + VALUES)]
+}

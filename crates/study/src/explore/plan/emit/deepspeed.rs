@@ -1,0 +1,46 @@
+//! A configuration of DeepSpeed (deepspeed.ai/docs/config-json).
+
+use super::{Launch, cannot};
+use serde_json::{Map, Value, json};
+use stepcast_core::fault::Fault;
+use stepcast_core::strategy::{Recompute, Sharding};
+
+pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
+    let plan = launch.plan;
+    if plan.pipeline > 1 && plan.sharding.stage() > 1 {
+        let what = format!("`{}` with a pipeline", plan.sharding);
+        return Err(cannot("DeepSpeed", &what, "plan.sharding=[\"none\", \"zero-1\"]"));
+    }
+    if plan.virtual_stages > 1 {
+        return Err(cannot("DeepSpeed", "several chunks on a stage", "plan.virtual-stages=[1]"));
+    }
+    let mut zero = Map::new();
+    zero.insert("stage".to_owned(), plan.sharding.stage().into());
+    zero.insert("overlap_comm".to_owned(), true.into());
+    zero.insert("contiguous_gradients".to_owned(), true.into());
+    if let (Sharding::Hsdp, Some(group)) = (plan.sharding, plan.sharding_group) {
+        zero.insert("mics_shard_size".to_owned(), group.into());
+    }
+    let mut file = Map::new();
+    let mut set = |key: &str, value: Value| file.insert(key.to_owned(), value);
+    set("train_batch_size", launch.global_batch().into());
+    set("train_micro_batch_size_per_gpu", plan.micro_batch.into());
+    set("gradient_accumulation_steps", launch.micro_batches.into());
+    set("bf16", json!({ "enabled": true }));
+    set("zero_optimization", Value::Object(zero));
+    if plan.tensor > 1 {
+        set("tensor_parallel", json!({ "autotp_size": plan.tensor }));
+    }
+    if plan.context > 1 {
+        set("sequence_parallel_size", plan.context.into());
+    }
+    if plan.pipeline > 1 {
+        set("pipeline", json!({ "stages": plan.pipeline }));
+    }
+    if plan.recomputed() == Recompute::Layer {
+        set("activation_checkpointing", json!({ "partition_activations": plan.tensor > 1 }));
+    }
+    serde_json::to_string_pretty(&Value::Object(file))
+        .map(|text| text + "\n")
+        .map_err(|error| Fault::new(error.to_string(), "choose another framework"))
+}

@@ -1,0 +1,78 @@
+//! Plans in the words of frameworks: flags, or a file.
+//!
+//! A plan that a framework cannot run is refused, with what to exclude from the search.
+
+mod deepspeed;
+mod fsdp;
+mod megatron;
+mod torchtitan;
+
+use std::str::FromStr;
+use stepcast_core::fault::Fault;
+use stepcast_core::model::transformer::Transformer;
+use stepcast_core::strategy::Plan;
+
+/// A framework.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framework {
+    /// Megatron-LM: flags of `pretrain_gpt.py`.
+    Megatron,
+    /// torchtitan: a TOML file.
+    Torchtitan,
+    /// DeepSpeed: a JSON file.
+    Deepspeed,
+    /// PyTorch's FSDP2 by Hugging Face Accelerate: a YAML file.
+    Fsdp,
+}
+
+impl FromStr for Framework {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "megatron" => Ok(Self::Megatron),
+            "torchtitan" => Ok(Self::Torchtitan),
+            "deepspeed" => Ok(Self::Deepspeed),
+            "fsdp" => Ok(Self::Fsdp),
+            _ => Err(format!("\"{text}\" is no framework; use megatron, torchtitan, deepspeed or fsdp")),
+        }
+    }
+}
+
+/// A plan on machines, with what it leaves open.
+#[derive(Debug, Clone, Copy)]
+pub struct Launch<'a> {
+    /// The transformer.
+    pub shape: &'a Transformer,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// Machines.
+    pub nodes: u64,
+    /// Workers of each.
+    pub workers_per_node: u64,
+    /// Replicas.
+    pub data: u64,
+    /// Micro-batches of a replica.
+    pub micro_batches: u64,
+}
+
+impl Launch<'_> {
+    /// The text for a framework.
+    pub fn emit(&self, framework: Framework) -> Result<String, Fault> {
+        match framework {
+            Framework::Megatron => megatron::flags(self),
+            Framework::Torchtitan => torchtitan::file(self),
+            Framework::Deepspeed => deepspeed::file(self),
+            Framework::Fsdp => fsdp::file(self),
+        }
+    }
+
+    fn global_batch(&self) -> u64 {
+        self.data * self.micro_batches * self.plan.micro_batch
+    }
+}
+
+/// A plan that a framework cannot run; `set` excludes such plans.
+fn cannot(framework: &str, what: &str, set: &str) -> Fault {
+    Fault::new(format!("{framework} does not run {what}"), format!("search without it: --set '{set}'"))
+}

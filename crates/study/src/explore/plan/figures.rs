@@ -1,0 +1,160 @@
+//! From a step to training: days, interruptions, money and energy, for a number of machines.
+
+use super::report::{Checkpoints, Energy as EnergyReport, Training};
+use stepcast_analytic::reliability::{Interrupted, daly, enough_spares, spares_for, young};
+use stepcast_core::fault::Fault;
+use stepcast_core::machine::Reliability;
+use stepcast_core::model::transformer::Transformer;
+use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
+use stepcast_core::scenario::{Planning, Scenario};
+use stepcast_core::strategy::Plan;
+
+/// Share of the time in which spare machines are to suffice, for the number that is recommended.
+const SPARES_SUFFICE: f64 = 0.99;
+
+/// What a run on some machines comes to, for each second of its steps.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Rates {
+    /// Steps to make, if the tokens are known.
+    pub(super) steps: Option<f64>,
+    /// Time of a run for each second of steps.
+    pub(super) slowdown: f64,
+    /// Cost of all machines, spares included, for a second.
+    pub(super) cost: Option<f64>,
+    run: Run,
+}
+
+/// Inputs and intermediate figures of the slowdown.
+#[derive(Debug, Clone, PartialEq)]
+struct Run {
+    interrupted: Interrupted,
+    interval: Option<f64>,
+    checkpoint: f64,
+    range: Option<[f64; 2]>,
+    under_repair: Option<f64>,
+    available: f64,
+    spares: u32,
+}
+
+impl Rates {
+    /// For `scenario`, whose cluster has the machines of the plans.
+    pub(super) fn of(
+        scenario: &Scenario,
+        shape: &Transformer,
+        plan: &Plan,
+        bounds: &Planning,
+        global_batch: u64,
+    ) -> Result<Self, Fault> {
+        let assumed = Reliability::shipped()?;
+        let given = scenario.failures;
+        let workers = scenario.cluster.workers() as f64;
+        let node = f64::from(scenario.cluster.workers_per_node());
+        let nodes = (workers / node).ceil();
+        let per_step = (global_batch * shape.sequence) as f64;
+        let tokens = bounds.tokens.or_else(|| {
+            let data = scenario.data?;
+            Some(data.samples as f64 * data.epochs as f64 * shape.sequence as f64)
+        });
+        let time = |given: Option<Seconds>, assumed: f64| given.map_or(assumed, Seconds::get);
+        let hourly = given.and_then(|it| it.rate).unwrap_or(assumed.interruptions.value);
+        let between = match hourly * workers {
+            rate if rate > 0.0 => 3600.0 / rate,
+            _ => f64::INFINITY,
+        };
+        let restart = time(given.and_then(|it| it.detection), assumed.detection.value)
+            + time(given.and_then(|it| it.restart), assumed.restart.value);
+        let storage = given.and_then(|it| it.storage).map_or(assumed.storage.value, BytesPerSec::get);
+        // Weights and optimiser states, once.
+        let [weight, _, optimiser] = plan.states.bytes();
+        let checkpoint = shape.parameters() as f64 * (weight + optimiser) as f64;
+        let writing = checkpoint / (storage * nodes);
+        let (stall, lag) = match given.filter(|it| it.asynchronous) {
+            Some(it) => (it.snapshot.get(), writing),
+            None => (writing, 0.0),
+        };
+        let interrupted = Interrupted { between, restart, stall, lag };
+        let interval = given.and_then(|it| it.interval).map(Seconds::get).or(interrupted.best_interval());
+        let spares = given.map_or(0, |it| it.spares);
+        let under_repair = given.and_then(|it| it.repair).map(|repair| repair.get() / between);
+        let available = under_repair.map_or(1.0, |mean| enough_spares(mean, spares));
+        let slowdown = interval.map_or(1.0, |interval| interrupted.slowdown(interval)) / available;
+        let range = given.and_then(|it| it.rate).is_none().then_some(assumed.interruptions.range);
+        let all = (nodes + f64::from(spares)) / nodes;
+        Ok(Self {
+            steps: tokens.map(|tokens| tokens / per_step),
+            slowdown,
+            cost: scenario.hourly_cost().map(|cost| cost * all / 3600.0),
+            run: Run { interrupted, interval, checkpoint, range, under_repair, available, spares },
+        })
+    }
+
+    /// Time and cost of training with steps of this length; of one step if the tokens are not known.
+    pub(super) fn training(&self, step: f64) -> (f64, Option<f64>) {
+        let time = match self.steps {
+            Some(steps) => step * steps * self.slowdown,
+            None => step,
+        };
+        (time, self.cost.map(|cost| cost * time))
+    }
+
+    /// All figures of training with steps of this length.
+    pub(super) fn report(&self, scenario: &Scenario, step: f64) -> Result<Option<Training>, Fault> {
+        let Some(steps) = self.steps else { return Ok(None) };
+        let (time, cost) = self.training(step);
+        let Run { interrupted, interval, checkpoint, range, under_repair, available, spares } = &self.run;
+        let count = |between: f64| time / between;
+        let interruptions = count(interrupted.between);
+        let checkpoints = interval.map(|interval| Checkpoints {
+            size: Bytes::new(*checkpoint),
+            interval: Seconds::new(interval),
+            young: interrupted
+                .between
+                .is_finite()
+                .then(|| Seconds::new(young(interrupted.stall, interrupted.between))),
+            daly: interrupted
+                .between
+                .is_finite()
+                .then(|| Seconds::new(daly(interrupted.stall, interrupted.between))),
+            standstill: Seconds::new(interrupted.stall),
+            writing: Seconds::new(interrupted.lag.max(interrupted.stall)),
+        });
+        let rate = Reliability::shipped()?.interruptions.value;
+        Ok(Some(Training {
+            steps: steps.ceil(),
+            without_interruptions: Seconds::new(step * steps),
+            time: Seconds::new(time),
+            goodput: 1.0 / self.slowdown,
+            interruptions,
+            interruptions_range: range.map(|ends| ends.map(|end| interruptions * end / rate)),
+            between_interruptions: Seconds::new(interrupted.between),
+            restart: Seconds::new(interrupted.restart),
+            checkpoints,
+            spares: *spares,
+            spares_suffice: under_repair.map(|_| *available),
+            recommended_spares: under_repair.map(|mean| spares_for(mean, SPARES_SUFFICE)),
+            cost,
+            energy: energy(scenario, time)?,
+        }))
+    }
+}
+
+/// Energy of all workers over a time, if their power is known.
+fn energy(scenario: &Scenario, time: f64) -> Result<Option<EnergyReport>, Fault> {
+    let given = scenario.energy;
+    let own = given.and_then(|it| it.power);
+    let mut watts = 0.0;
+    for group in &scenario.cluster.groups {
+        let Some(power) = own.or(group.device.power) else { return Ok(None) };
+        watts += power.get() * f64::from(group.count);
+    }
+    let pue = match given.and_then(|it| it.pue) {
+        Some(pue) => pue,
+        None => Reliability::shipped()?.pue.value,
+    };
+    let kwh = watts * pue * time / 3.6e6;
+    Ok(Some(EnergyReport {
+        kwh,
+        pue,
+        carbon_kg: given.and_then(|it| it.carbon).map(|grams| kwh * grams / 1000.0),
+    }))
+}

@@ -1,0 +1,279 @@
+//! The best plan of a transformer: every valid way to split it, on every number of machines that is asked for.
+//!
+//! [`plan`] tries all of them, exactly: what it leaves out is shown by a bound to be the best of nothing.
+
+pub mod emit;
+mod family;
+mod faults;
+mod figures;
+mod front;
+mod report;
+mod search;
+mod space;
+#[cfg(test)]
+mod tests;
+
+pub use family::Property;
+pub use report::{Checkpoints, Counts, Energy, Entry, FamilyReport, PlanReport, Training};
+
+use family::Families;
+use figures::Rates;
+use front::Front;
+use schemars::JsonSchema;
+use search::{Found, Room, Search};
+use serde::Serialize;
+use space::Space;
+use std::ops::ControlFlow;
+use std::str::FromStr;
+use stepcast_analytic::transformer::plans::Choice;
+use stepcast_analytic::transformer::{Transformer as Method, on_machines};
+use stepcast_core::fault::Fault;
+use stepcast_core::files::NoFiles;
+use stepcast_core::keys::Given;
+use stepcast_core::method::Method as _;
+use stepcast_core::model::transformer::Transformer;
+use stepcast_core::prediction::Verdict;
+use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::scenario::{MAX_WORKERS, Planning, PlanningSection, Scenario};
+use stepcast_core::strategy::{Division, Plan, PlanSection, Recompute, ScheduleKind, Sharding};
+
+/// Most numbers of machines of one search.
+const MOST_NODES: usize = 4096;
+
+/// What is minimised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Aim {
+    /// Time of training, or of a step.
+    #[default]
+    Time,
+    /// Its cost.
+    Cost,
+}
+
+impl FromStr for Aim {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "time" => Ok(Self::Time),
+            "cost" => Ok(Self::Cost),
+            _ => Err(format!("\"{text}\" cannot be minimised; use time or cost")),
+        }
+    }
+}
+
+/// Receives the number of plans that have been looked at, and may stop the search.
+pub type Watch<'a> = dyn FnMut(u64) -> ControlFlow<()> + 'a;
+
+/// What a scenario asks for.
+struct Question<'a> {
+    scenario: &'a Scenario,
+    shape: Transformer,
+    base: Plan,
+    bounds: Planning,
+    global_batch: u64,
+    nodes: Vec<u64>,
+    aim: Aim,
+}
+
+/// The best plan for the transformer of a scenario on its machines.
+pub fn plan(scenario: &Scenario, aim: Aim, watch: &mut Watch<'_>) -> Result<PlanReport, Fault> {
+    Question::of(scenario, aim)?.answer(true, watch)
+}
+
+impl<'a> Question<'a> {
+    fn of(scenario: &'a Scenario, aim: Aim) -> Result<Self, Fault> {
+        let shape = scenario.transformer_of_plan()?;
+        let base = match &scenario.strategy.plan {
+            Some(plan) => plan.clone(),
+            None => PlanSection::default().resolve(&NoFiles)?,
+        };
+        let bounds = match &scenario.planning {
+            Some(bounds) => bounds.clone(),
+            None => PlanningSection::default().resolve(&NoFiles)?,
+        };
+        let Some(global_batch) = bounds.global_batch.or(base.global_batch) else {
+            let reason = "plans can only be compared for one number of sequences in a step";
+            return Err(Fault::in_key("plan.global-batch", reason, "add `global-batch = 1536` to `[plan]`"));
+        };
+        let node = u64::from(scenario.cluster.workers_per_node());
+        let nodes = match &bounds.nodes {
+            Some(nodes) => nodes.clone(),
+            None => vec![scenario.cluster.workers().div_ceil(node)],
+        };
+        let question = Self { scenario, shape, base, bounds, global_batch, nodes, aim };
+        question.check()?;
+        Ok(question)
+    }
+
+    /// The scenario on this number of machines.
+    fn on(&self, nodes: u64) -> Scenario {
+        let node = u64::from(self.scenario.cluster.workers_per_node());
+        match &self.bounds.nodes {
+            None => self.scenario.clone(),
+            Some(_) => {
+                let workers = u32::try_from(nodes * node).unwrap_or(u32::MAX);
+                self.scenario.on(self.scenario.cluster.resized(workers))
+            }
+        }
+    }
+
+    fn space<'b>(&'b self, scenario: &Scenario) -> Space<'b> {
+        Space {
+            shape: &self.shape,
+            base: &self.base,
+            bounds: &self.bounds,
+            workers: scenario.cluster.workers(),
+            node: u64::from(scenario.cluster.workers_per_node()),
+            global_batch: self.global_batch,
+        }
+    }
+
+    fn rates(&self, scenario: &Scenario) -> Result<Rates, Fault> {
+        Rates::of(scenario, &self.shape, &self.base, &self.bounds, self.global_batch)
+    }
+
+    fn capacity(&self) -> Bytes {
+        let memory = self.scenario.cluster.groups.iter().map(|group| group.device.memory);
+        memory.reduce(Bytes::min).unwrap_or(Bytes::ZERO)
+    }
+
+    /// The answer, with plans left out by their bounds or without.
+    fn answer(&self, pruned: bool, watch: &mut Watch<'_>) -> Result<PlanReport, Fault> {
+        let mut found =
+            Found { families: Families::default(), front: Front::default(), counts: Counts::default() };
+        let room = Room { capacity: self.capacity(), may_fit: self.bounds.may_fit };
+        let mut interrupted = false;
+        for &nodes in &self.nodes {
+            let scenario = self.on(nodes);
+            let rates = self.rates(&scenario)?;
+            let any = Division { data: 1, micro_batches: 1, global_batch: self.global_batch };
+            let run = on_machines(&scenario, &self.shape, &self.base, any);
+            let space = self.space(&scenario);
+            let search = Search { space, nodes, run, rates: &rates, room, aim: self.aim, pruned };
+            if search.search(&mut found, watch).is_break() {
+                interrupted = true;
+                break;
+            }
+        }
+        let (plans, fitting) = (found.families.plans(), found.families.fitting());
+        found.counts.plans = plans;
+        found.counts.too_large = plans - fitting;
+        let Some(best) = found.families.best() else { return Err(self.nothing(found, interrupted)) };
+        self.report(found, &best, interrupted)
+    }
+
+    fn report(&self, found: Found, best: &family::Best, interrupted: bool) -> Result<PlanReport, Fault> {
+        let Found { families, front, counts } = found;
+        let node = u64::from(self.scenario.cluster.workers_per_node());
+        let mut chosen = self.on(best.nodes);
+        let plan = best.choice.plan(&self.base);
+        chosen.strategy.plan = Some(plan.clone());
+        let prediction = Method.predict(&chosen)?;
+        let training = self.rates(&chosen)?.report(&chosen, best.step)?;
+        let front = front.sorted().into_iter().map(|point| {
+            let memory = Bytes::new(point.memory);
+            self.entry(point.nodes, &point.choice, point.step, memory)
+        });
+        let front: Vec<Entry> = front.collect::<Result<_, _>>()?;
+        let of_best = prediction.transformer.as_ref().map(|report| report.memory.most);
+        let entry = self.entry(best.nodes, &best.choice, best.step, of_best.unwrap_or(Bytes::ZERO))?;
+        let families = families.sorted().into_iter().map(|family| {
+            let (least, nodes, choice) = family.least;
+            let (nodes, choice) = family.best.map_or((nodes, choice), |best| (best.nodes, best.choice));
+            FamilyReport {
+                property: family.property,
+                value: family.property.written(nodes, &choice),
+                words: family.property.words(nodes, &choice, node),
+                plans: family.plans,
+                fitting: family.fitting,
+                chosen: family.key == family.property.of(best.nodes, &best.choice),
+                more: family.best.map(|own| own.value / best.value - 1.0),
+                plan: words(&choice),
+                memory: Bytes::new(least),
+            }
+        });
+        Ok(PlanReport {
+            model: self.scenario.name().to_owned(),
+            objective: self.aim,
+            counts,
+            best: entry,
+            prediction,
+            training,
+            front,
+            families: families.collect(),
+            toml: section(&plan)?,
+            currency: self.scenario.currency().to_owned(),
+            interrupted,
+        })
+    }
+
+    fn entry(&self, nodes: u64, choice: &Choice, step: f64, memory: Bytes) -> Result<Entry, Fault> {
+        let scenario = self.on(nodes);
+        let rates = self.rates(&scenario)?;
+        let (time, cost) = rates.training(step);
+        let tokens = (self.global_batch * self.shape.sequence) as f64;
+        let fits = memory <= self.capacity();
+        Ok(Entry {
+            nodes,
+            workers: scenario.cluster.workers(),
+            data: choice.data,
+            micro_batches: choice.micro_batches,
+            plan: choice.plan(&self.base).section(),
+            words: words(choice),
+            step: Seconds::new(step),
+            tokens_per_s: tokens / step,
+            memory,
+            verdict: if fits { Verdict::Fits } else { Verdict::MayNotFit },
+            training: rates.steps.map(|_| Seconds::new(time)),
+            cost,
+        })
+    }
+}
+
+/// A plan in few words: what it divides and how.
+fn words(choice: &Choice) -> String {
+    let mut words = Vec::new();
+    let mut ranks = |name: &str, count: u64| {
+        if count > 1 {
+            words.push(format!("{name} {count}"));
+        }
+    };
+    ranks("tensor", choice.tensor);
+    ranks("context", choice.context);
+    ranks("pipeline", choice.pipeline);
+    ranks("chunks", choice.chunks);
+    ranks("expert", choice.expert);
+    ranks("data", choice.data);
+    if choice.pipeline > 1 && !matches!(choice.schedule, ScheduleKind::OneFOneB | ScheduleKind::Interleaved) {
+        words.push(choice.schedule.to_string());
+    }
+    match (choice.sharding, choice.sharding_group) {
+        (Sharding::None, _) => {}
+        (sharding, Some(group)) => words.push(format!("{sharding} of {group}")),
+        (sharding, None) => words.push(sharding.to_string()),
+    }
+    words.push(format!("micro-batch {}", choice.micro_batch));
+    if choice.sequence_parallel {
+        words.push("sequence parallel".to_owned());
+    }
+    if choice.recompute != Recompute::None {
+        words.push(format!("recomputing {}", choice.recompute));
+    }
+    words.join(", ")
+}
+
+/// `[strategy.plan]` with all keys that do not have their default.
+fn section(plan: &Plan) -> Result<String, Fault> {
+    let written = |plan: &Plan| {
+        toml::Table::try_from(plan.section())
+            .map_err(|error| Fault::new(error.to_string(), "report this: a plan cannot be written"))
+    };
+    let usual = written(&PlanSection::default().resolve(&NoFiles)?)?;
+    let mut own = written(plan)?;
+    own.retain(|key, value| usual.get(key) != Some(value));
+    let keys = toml::to_string(&own)
+        .map_err(|error| Fault::new(error.to_string(), "report this: a plan cannot be written"))?;
+    Ok(format!("[strategy.plan]\n{keys}"))
+}

@@ -1,0 +1,204 @@
+//! The answer of a search over plans.
+
+use super::family::Property;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_with::serde_as;
+use stepcast_core::prediction::{Prediction, Verdict};
+use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
+use stepcast_core::strategy::PlanSection;
+
+/// The best plan, what else is worth having, and what every property costs.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PlanReport {
+    /// The model.
+    pub model: String,
+    /// What is minimised.
+    pub objective: super::Aim,
+    /// What was looked at.
+    pub counts: Counts,
+    /// The best plan.
+    pub best: Entry,
+    /// Its prediction.
+    pub prediction: Prediction,
+    /// Its training, if tokens are given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub training: Option<Training>,
+    /// Plans of which none is better in time, cost and memory at once, the fastest first.
+    pub front: Vec<Entry>,
+    /// What every property costs.
+    pub families: Vec<FamilyReport>,
+    /// The plan as a section of a scenario.
+    pub toml: String,
+    /// The currency of all costs.
+    pub currency: String,
+    /// Whether the search was stopped before its end.
+    pub interrupted: bool,
+}
+
+/// How many plans were looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Counts {
+    /// Valid plans.
+    pub plans: u64,
+    /// Of which do not fit into memory.
+    pub too_large: u64,
+    /// Of which take longer than the deadline.
+    pub too_slow: u64,
+    /// Of which cost more than the budget.
+    pub too_dear: u64,
+    /// Of which cannot be the best of any family, by a lower bound of their step.
+    pub bounded: u64,
+    /// Of which the step was computed.
+    pub evaluated: u64,
+}
+
+/// A plan with its figures.
+#[serde_as]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Entry {
+    /// Machines.
+    pub nodes: u64,
+    /// Workers.
+    pub workers: u64,
+    /// Replicas.
+    pub data: u64,
+    /// Micro-batches of a replica.
+    pub micro_batches: u64,
+    /// The plan.
+    pub plan: PlanSection,
+    /// The plan in few words.
+    pub words: String,
+    /// Time of a step.
+    #[serde(rename = "step_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub step: Seconds,
+    /// Tokens of all devices in a second.
+    pub tokens_per_s: f64,
+    /// What the fullest device needs, with what the allocator may lose.
+    #[serde_as(as = "InBaseUnits")]
+    pub memory: Bytes,
+    /// Whether it fits.
+    pub verdict: Verdict,
+    /// Time of training, if tokens are given.
+    #[serde(rename = "training_s", skip_serializing_if = "Option::is_none")]
+    #[serde_as(as = "Option<InBaseUnits>")]
+    pub training: Option<Seconds>,
+    /// Cost of training, or of a step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+/// All plans that share a property.
+#[serde_as]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct FamilyReport {
+    /// The property.
+    pub property: Property,
+    /// Its value.
+    pub value: String,
+    /// Both, in words.
+    pub words: String,
+    /// Plans with it.
+    pub plans: u64,
+    /// Of which fit into memory.
+    pub fitting: u64,
+    /// Whether the best plan has it.
+    pub chosen: bool,
+    /// What the best plan with it costs more than the best of all, as a share; none if no plan with it is admissible.
+    pub more: Option<f64>,
+    /// The best plan with it, in few words; otherwise the one that needs least memory.
+    pub plan: String,
+    /// What that one needs, with what the allocator may lose.
+    #[serde_as(as = "InBaseUnits")]
+    pub memory: Bytes,
+}
+
+/// A whole training run.
+#[serde_as]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Training {
+    /// Steps.
+    pub steps: f64,
+    /// Time of all steps.
+    #[serde(rename = "without_interruptions_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub without_interruptions: Seconds,
+    /// Time with checkpoints, interruptions and what is lost by them.
+    #[serde(rename = "time_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub time: Seconds,
+    /// Share of it that is steps which are kept.
+    pub goodput: f64,
+    /// Interruptions.
+    pub interruptions: f64,
+    /// The same over the range that the source of their rate leaves open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interruptions_range: Option<[f64; 2]>,
+    /// Mean time between them.
+    #[serde(rename = "between_interruptions_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub between_interruptions: Seconds,
+    /// From an interruption until work goes on.
+    #[serde(rename = "restart_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub restart: Seconds,
+    /// The checkpoints; none if nothing interrupts the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoints: Option<Checkpoints>,
+    /// Machines that wait for others to fail.
+    pub spares: u32,
+    /// Share of the time in which they suffice, if repairs take time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spares_suffice: Option<f64>,
+    /// Machines that would suffice for 99 % of the time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recommended_spares: Option<u32>,
+    /// Cost of all machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Energy, if the power of the devices is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy: Option<Energy>,
+}
+
+/// Checkpoints of a run.
+#[serde_as]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Checkpoints {
+    /// Weights and optimiser states.
+    #[serde_as(as = "InBaseUnits")]
+    pub size: Bytes,
+    /// Work between two of them: as given, or the best.
+    #[serde(rename = "interval_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub interval: Seconds,
+    /// The best by Young 1974.
+    #[serde(rename = "young_s", skip_serializing_if = "Option::is_none")]
+    #[serde_as(as = "Option<InBaseUnits>")]
+    pub young: Option<Seconds>,
+    /// The best by Daly 2006.
+    #[serde(rename = "daly_s", skip_serializing_if = "Option::is_none")]
+    #[serde_as(as = "Option<InBaseUnits>")]
+    pub daly: Option<Seconds>,
+    /// Time that training stands still for one.
+    #[serde(rename = "standstill_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub standstill: Seconds,
+    /// Time to write one.
+    #[serde(rename = "writing_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub writing: Seconds,
+}
+
+/// Energy of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Energy {
+    /// Kilowatt-hours of the building.
+    pub kwh: f64,
+    /// Energy of the building against that of its machines.
+    pub pue: f64,
+    /// Kilograms of carbon dioxide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub carbon_kg: Option<f64>,
+}

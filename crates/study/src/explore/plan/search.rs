@@ -1,0 +1,206 @@
+//! All plans of one number of machines: memory first, then bounds, then the steps of what is left.
+//!
+//! Memory and a lower bound of the step are computed for every plan. Those that fit are tried in the order of their
+//! bounds, a round at a time; a plan is left out if its bound shows that it is the best of none of its families and is
+//! on no front. Rounds have a fixed length and their results are taken in order, so that answers and counts do not
+//! depend on the number of threads.
+
+use super::family::{Best, Families};
+use super::figures::Rates;
+use super::front::{Front, Point};
+use super::report::Counts;
+use super::space::Space;
+use super::{Aim, Watch};
+use rayon::prelude::*;
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+use stepcast_analytic::transformer::memory::Allowance;
+use stepcast_analytic::transformer::plans::{Choice, Table};
+use stepcast_analytic::transformer::stages::Run;
+use stepcast_core::quantity::Bytes;
+use stepcast_core::scenario::Planning;
+use stepcast_core::strategy::Plan;
+
+/// Plans of a round.
+const ROUND: usize = 1024;
+
+/// Ways to divide ranks between two looks at the clock.
+const RANKS: usize = 64;
+
+/// Bounds are computed in another order than steps: allowance for rounding.
+const ROUNDING: f64 = 1e-9;
+
+/// A plan that fits.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    choice: Choice,
+    memory: f64,
+    bound: f64,
+}
+
+/// What devices hold, and what plans may need of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    pub(super) capacity: Bytes,
+    pub(super) may_fit: bool,
+}
+
+impl Room {
+    /// What a device needs for tensors of `total`, without and with what the allocator may lose.
+    pub(super) fn needed(plan: &Plan, total: Bytes) -> [Bytes; 2] {
+        let allowance = Allowance { fragmentation: plan.fragmentation, fixed: plan.reserved };
+        [total + plan.reserved, allowance.with(total)]
+    }
+
+    fn admits(&self, [least, most]: [Bytes; 2]) -> bool {
+        if self.may_fit { least <= self.capacity } else { most <= self.capacity }
+    }
+}
+
+/// What all numbers of machines have in common.
+pub(super) struct Found {
+    pub(super) families: Families,
+    pub(super) front: Front,
+    pub(super) counts: Counts,
+}
+
+/// Tables that threads take and bring back.
+struct Pool<'a> {
+    run: Run<'a>,
+    tables: Mutex<Vec<Table<'a>>>,
+}
+
+impl<'a> Pool<'a> {
+    fn with<T>(&self, work: impl FnOnce(&mut Table<'a>) -> T) -> T {
+        let taken = self.tables.lock().ok().and_then(|mut tables| tables.pop());
+        let mut table = taken.unwrap_or_else(|| Table::new(self.run));
+        let done = work(&mut table);
+        if let Ok(mut tables) = self.tables.lock() {
+            tables.push(table);
+        }
+        done
+    }
+}
+
+/// The search on one number of machines.
+pub(super) struct Search<'a> {
+    pub(super) space: Space<'a>,
+    pub(super) nodes: u64,
+    pub(super) run: Run<'a>,
+    pub(super) rates: &'a Rates,
+    pub(super) room: Room,
+    pub(super) aim: Aim,
+    /// Whether plans are left out by their bounds.
+    pub(super) pruned: bool,
+}
+
+impl Search<'_> {
+    /// Adds all plans to what was found.
+    pub(super) fn search(&self, found: &mut Found, watch: &mut Watch<'_>) -> ControlFlow<()> {
+        let pool = Pool { run: self.run, tables: Mutex::new(Vec::new()) };
+        let mut candidates: Vec<Candidate> = Vec::new();
+        for some in self.space.ranks().chunks(RANKS) {
+            let parts: Vec<(Families, Vec<Candidate>)> = some
+                .par_iter()
+                .with_max_len(1)
+                .map(|&ranks| pool.with(|table| self.fitting(ranks, table)))
+                .collect();
+            for (families, fitting) in parts {
+                found.families.merge(families);
+                candidates.extend(fitting);
+            }
+            watch(found.families.plans())?;
+        }
+        // Stable, so that the first of equal ones is the first of the space.
+        candidates.par_sort_by(|a, b| a.bound.total_cmp(&b.bound));
+        for round in candidates.chunks(ROUND) {
+            let left: Vec<&Candidate> = round.iter().filter(|it| self.is_worth(it, found)).collect();
+            let steps: Vec<Option<f64>> = left
+                .par_chunks(32)
+                .flat_map_iter(|some| {
+                    pool.with(|table| {
+                        some.iter()
+                            .map(|it| table.step(&it.choice).map(|step| step.get()))
+                            .collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            for (candidate, step) in left.into_iter().zip(steps) {
+                found.counts.evaluated += 1;
+                if let Some(step) = step {
+                    self.offer(candidate, step, found);
+                }
+            }
+            watch(found.families.plans())?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Counts all plans that divide in this way; returns those that fit.
+    fn fitting(&self, ranks: [u64; 3], table: &mut Table<'_>) -> (Families, Vec<Candidate>) {
+        let mut families = Families::default();
+        let mut fitting = Vec::new();
+        self.space.each(ranks, |choice| {
+            let needed = Room::needed(self.run.plan, table.memory(&choice));
+            let fits = self.room.admits(needed);
+            let memory = needed[1].get();
+            families.count(self.nodes, &choice, memory, fits);
+            if fits {
+                let bound = table.bound(&choice).get() * (1.0 - ROUNDING);
+                fitting.push(Candidate { choice, memory, bound });
+            }
+        });
+        (families, fitting)
+    }
+
+    fn bounds(&self) -> &Planning {
+        self.space.bounds
+    }
+
+    fn value(&self, time: f64, cost: Option<f64>) -> f64 {
+        match self.aim {
+            Aim::Time => time,
+            Aim::Cost => cost.unwrap_or(time),
+        }
+    }
+
+    /// Whether time and cost keep the constraints; counts those that do not.
+    fn admitted(&self, time: f64, cost: Option<f64>, counts: &mut Counts) -> bool {
+        if self.bounds().deadline.is_some_and(|deadline| time > deadline.get()) {
+            counts.too_slow += 1;
+            return false;
+        }
+        if self.bounds().budget.is_some_and(|budget| cost.is_some_and(|cost| cost > budget)) {
+            counts.too_dear += 1;
+            return false;
+        }
+        true
+    }
+
+    /// Whether the step of a plan has to be computed.
+    fn is_worth(&self, candidate: &Candidate, found: &mut Found) -> bool {
+        if !self.pruned {
+            return true;
+        }
+        let (time, cost) = self.rates.training(candidate.bound);
+        if !self.admitted(time, cost, &mut found.counts) {
+            return false;
+        }
+        let value = self.value(time, cost);
+        let beaten = found.families.beat(self.nodes, &candidate.choice, value)
+            && found.front.dominates(time, cost.unwrap_or(0.0), candidate.memory);
+        found.counts.bounded += u64::from(beaten);
+        !beaten
+    }
+
+    fn offer(&self, candidate: &Candidate, step: f64, found: &mut Found) {
+        let (time, cost) = self.rates.training(step);
+        if !self.admitted(time, cost, &mut found.counts) {
+            return;
+        }
+        let (nodes, choice, memory) = (self.nodes, candidate.choice, candidate.memory);
+        let best = Best { value: self.value(time, cost), step, nodes, choice };
+        found.families.offer(&best, memory);
+        found.front.offer(Point { time, cost: cost.unwrap_or(0.0), memory, step, nodes, choice });
+    }
+}

@@ -1,0 +1,191 @@
+//! All valid plans of a transformer on a number of workers.
+
+use stepcast_analytic::transformer::plans::Choice;
+use stepcast_core::model::transformer::Transformer;
+use stepcast_core::scenario::Planning;
+use stepcast_core::strategy::{ContextExchange, Plan, Recompute, ScheduleKind, Sharding};
+
+/// Shardings that are tried unless the scenario lists others.
+const SHARDINGS: [Sharding; 5] =
+    [Sharding::None, Sharding::Zero1, Sharding::Zero2, Sharding::Zero3, Sharding::Hsdp];
+
+/// Schedules with one chunk on each stage.
+const WHOLE: [ScheduleKind; 3] = [ScheduleKind::OneFOneB, ScheduleKind::Gpipe, ScheduleKind::ZbH1];
+
+/// Schedules with several chunks.
+const CHUNKED: [ScheduleKind; 3] =
+    [ScheduleKind::Interleaved, ScheduleKind::LoopedBfs, ScheduleKind::InterleavedZeroBubble];
+
+const RECOMPUTE: [Recompute; 3] = [Recompute::None, Recompute::Attention, Recompute::Layer];
+
+/// The choices on one number of workers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Space<'a> {
+    pub(super) shape: &'a Transformer,
+    pub(super) base: &'a Plan,
+    pub(super) bounds: &'a Planning,
+    pub(super) workers: u64,
+    /// Workers of a machine.
+    pub(super) node: u64,
+    pub(super) global_batch: u64,
+}
+
+/// Tensor, context and pipeline ranks.
+pub(super) type Ranks = [u64; 3];
+
+fn listed<T: PartialEq>(list: Option<&Vec<T>>, value: &T) -> bool {
+    list.is_none_or(|list| list.contains(value))
+}
+
+/// Divisors in ascending order.
+pub(super) fn divisors(of: u64) -> Vec<u64> {
+    let root = (1..).take_while(|by| by * by <= of);
+    let small: Vec<u64> = root.filter(|by| of.is_multiple_of(*by)).collect();
+    let large = small.iter().rev().map(|by| of / by).filter(|by| by * by > of);
+    small.iter().copied().chain(large).collect()
+}
+
+impl Space<'_> {
+    /// Ways to divide tensors, sequences and layers that leave a number of replicas which divides the batch.
+    pub(super) fn ranks(&self) -> Vec<Ranks> {
+        let mut all = Vec::new();
+        for tensor in self.tensor() {
+            for context in self.context(tensor) {
+                for pipeline in divisors(self.workers / tensor / context) {
+                    let divides = self.shape.layers.is_multiple_of(pipeline);
+                    let data = self.workers / tensor / context / pipeline;
+                    let whole = self.global_batch.is_multiple_of(data);
+                    if divides && whole && listed(self.bounds.pipeline.as_ref(), &pipeline) {
+                        all.push([tensor, context, pipeline]);
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// Tensor-parallel ranks that divide heads and workers, within a machine unless more are allowed.
+    pub(super) fn tensor(&self) -> Vec<u64> {
+        let Transformer { heads, kv_heads, .. } = *self.shape;
+        let fits = |t: &u64| {
+            self.workers.is_multiple_of(*t)
+                && (kv_heads.is_multiple_of(*t) || t.is_multiple_of(kv_heads))
+                && (self.bounds.tensor_across_nodes || self.node.is_multiple_of(*t))
+                && listed(self.bounds.tensor.as_ref(), t)
+        };
+        divisors(heads).into_iter().filter(fits).collect()
+    }
+
+    fn context(&self, tensor: u64) -> Vec<u64> {
+        let heads = self.shape.heads / tensor;
+        let exchanged = self.base.context_exchange == ContextExchange::AllToAll;
+        let fits = |c: &u64| {
+            self.shape.sequence.is_multiple_of(*c)
+                && (!exchanged || heads.is_multiple_of(*c))
+                && listed(self.bounds.context.as_ref(), c)
+        };
+        divisors(self.workers / tensor).into_iter().filter(fits).collect()
+    }
+
+    /// Schedules with their chunks. Without a pipeline there is nothing to schedule.
+    fn schedules(&self, pipeline: u64) -> Vec<(ScheduleKind, u64)> {
+        let allowed = |&(kind, chunks): &(ScheduleKind, u64)| {
+            listed(self.bounds.schedule.as_ref(), &kind)
+                && listed(self.bounds.virtual_stages.as_ref(), &chunks)
+        };
+        if pipeline == 1 {
+            return [(ScheduleKind::OneFOneB, 1)].into_iter().filter(allowed).collect();
+        }
+        let mut all: Vec<(ScheduleKind, u64)> = WHOLE.map(|kind| (kind, 1)).to_vec();
+        for chunks in divisors(self.shape.layers / pipeline).into_iter().filter(|chunks| *chunks > 1) {
+            all.extend(CHUNKED.map(|kind| (kind, chunks)));
+            all.extend((chunks == 2).then_some((ScheduleKind::Zbv, 2)));
+        }
+        all.retain(allowed);
+        all
+    }
+
+    /// What `replicas` ranks with the same weights may hold only a part of. A single one holds everything.
+    fn shardings(&self, replicas: u64) -> Vec<(Sharding, Option<u64>)> {
+        let given = self.bounds.sharding.as_deref().unwrap_or(&SHARDINGS);
+        let mut all = Vec::new();
+        for &sharding in given {
+            match sharding {
+                Sharding::None => all.push((sharding, None)),
+                _ if replicas == 1 => {}
+                Sharding::Hsdp => {
+                    let groups = divisors(replicas).into_iter().filter(|group| {
+                        (2..replicas).contains(group) && listed(self.bounds.sharding_group.as_ref(), group)
+                    });
+                    all.extend(groups.map(|group| (sharding, Some(group))));
+                }
+                _ => all.push((sharding, None)),
+            }
+        }
+        all
+    }
+
+    fn experts(&self, ranks: u64) -> Vec<u64> {
+        let count = self.shape.experts.map_or(1, |experts| experts.count);
+        let fits = |x: &u64| ranks.is_multiple_of(*x) && listed(self.bounds.expert.as_ref(), x);
+        divisors(count).into_iter().filter(fits).collect()
+    }
+
+    /// Calls `visit` with every plan that divides in this way, those that differ only in sharding one after the other.
+    pub(super) fn each(&self, [tensor, context, pipeline]: Ranks, mut visit: impl FnMut(Choice)) {
+        let data = self.workers / tensor / context / pipeline;
+        let shardings = self.shardings(data * context);
+        let recompute: Vec<Recompute> =
+            RECOMPUTE.into_iter().filter(|what| listed(self.bounds.recompute.as_ref(), what)).collect();
+        let both: &[bool] = if tensor > 1 { &[true, false] } else { &[false] };
+        let sequence_parallel: Vec<bool> =
+            both.iter().copied().filter(|on| listed(self.bounds.sequence_parallel.as_ref(), on)).collect();
+        let micro_batch: Vec<u64> = divisors(self.global_batch / data)
+            .into_iter()
+            .filter(|batch| listed(self.bounds.micro_batch.as_ref(), batch))
+            .collect();
+        let schedules = self.schedules(pipeline);
+        for expert in self.experts(tensor * context * data) {
+            for &(schedule, chunks) in &schedules {
+                let grouped =
+                    matches!(schedule, ScheduleKind::Interleaved | ScheduleKind::InterleavedZeroBubble);
+                for &micro_batch in &micro_batch {
+                    let micro_batches = self.global_batch / data / micro_batch;
+                    if grouped && !micro_batches.is_multiple_of(pipeline) {
+                        continue;
+                    }
+                    for &sequence_parallel in &sequence_parallel {
+                        for &recompute in &recompute {
+                            for &(sharding, sharding_group) in &shardings {
+                                visit(Choice {
+                                    tensor,
+                                    sequence_parallel,
+                                    context,
+                                    pipeline,
+                                    chunks,
+                                    schedule,
+                                    expert,
+                                    data,
+                                    sharding,
+                                    sharding_group,
+                                    micro_batch,
+                                    micro_batches,
+                                    recompute,
+                                });
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether there is any plan.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.ranks().into_iter().any(|ranks| {
+            let mut found = false;
+            self.each(ranks, |_| found = true);
+            found
+        })
+    }
+}

@@ -1,0 +1,226 @@
+//! The search against trying everything, and its answers to questions without one.
+
+use super::*;
+use crate::explore::sweep::on_threads;
+use std::collections::HashSet;
+use stepcast_core::scenario::{Document, Override};
+
+const SMALL: &str = r#"
+    [model]
+    zoo = "gpt3-2.7b"
+    [[cluster.workers]]
+    count = 16
+    device = { base = "a100-sxm4-40gb", efficiency = 0.5 }
+    [cluster.network]
+    base = "infiniband-hdr"
+    [cluster.nodes]
+    workers = 4
+    network = "nvlink3"
+    ports = 4
+    [strategy.plan]
+    [plan]
+    global-batch = 64
+    tokens = 60e9
+    [price]
+    worker-hour = 2.0
+"#;
+
+fn scenario(changes: &[&str]) -> Scenario {
+    let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+    Document::new("test", SMALL).scenario(&changes).unwrap()
+}
+
+fn go(_: u64) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+fn fault(changes: &[&str]) -> Fault {
+    plan(&scenario(changes), Aim::Time, &mut go).unwrap_err()
+}
+
+/// Every plan of the grid that the checks of plans accept is in the space, once, and nothing else.
+#[test]
+fn the_space_is_what_the_checks_accept() {
+    for (model, batch, workers) in [("gpt3-2.7b", 12, 8), ("mixtral-8x7b", 8, 8)] {
+        let zoo = format!("model.zoo={model}");
+        let global = format!("plan.global-batch={batch}");
+        let scenario = scenario(&[&zoo, &global, "plan.tensor-across-nodes=true"]);
+        let question = Question::of(&scenario, Aim::Time).unwrap();
+        let space = Space { workers, ..question.space(&scenario) };
+        let mut found = HashSet::new();
+        for ranks in space.ranks() {
+            space.each(ranks, |choice| assert!(found.insert(choice), "twice: {choice:?}"));
+        }
+        for choice in &found {
+            let plan = choice.plan(&question.base);
+            let division = plan.divide(&question.shape, workers).unwrap();
+            assert_eq!(division.data, choice.data);
+            assert_eq!(division.micro_batches, choice.micro_batches);
+        }
+        let mut expected = 0;
+        let numbers = || 1..=batch.max(workers);
+        let layers = question.shape.layers;
+        let experts = question.shape.experts.map_or(1, |experts| experts.count);
+        for [t, c, p] in
+            numbers().flat_map(|t| numbers().flat_map(move |c| numbers().map(move |p| [t, c, p])))
+        {
+            if !workers.is_multiple_of(t * c * p) {
+                continue;
+            }
+            let data = workers / (t * c * p);
+            for schedule in [ScheduleKind::OneFOneB, ScheduleKind::Interleaved, ScheduleKind::Zbv] {
+                for (v, b) in (1..=layers).flat_map(|v| (1..=batch).map(move |b| (v, b))) {
+                    // A single chunk is no interleaving, and a single stage no schedule.
+                    let odd = (schedule == ScheduleKind::Interleaved && v == 1)
+                        || (p == 1 && (v > 1 || schedule != ScheduleKind::OneFOneB));
+                    if odd || !batch.is_multiple_of(data * b) {
+                        continue;
+                    }
+                    for x in 1..=experts {
+                        let choice = Choice {
+                            tensor: t,
+                            sequence_parallel: false,
+                            context: c,
+                            pipeline: p,
+                            chunks: v,
+                            schedule,
+                            expert: x,
+                            data,
+                            sharding: Sharding::None,
+                            sharding_group: None,
+                            micro_batch: b,
+                            micro_batches: batch / data / b,
+                            recompute: Recompute::None,
+                        };
+                        if choice.plan(&question.base).divide(&question.shape, workers).is_ok() {
+                            expected += 1;
+                            assert!(found.contains(&choice), "missing: {choice:?}");
+                        }
+                    }
+                }
+            }
+        }
+        let plain = |choice: &&Choice| {
+            let kind = matches!(
+                choice.schedule,
+                ScheduleKind::OneFOneB | ScheduleKind::Interleaved | ScheduleKind::Zbv
+            );
+            kind && !choice.sequence_parallel
+                && choice.sharding == Sharding::None
+                && choice.recompute == Recompute::None
+        };
+        assert_eq!(found.iter().filter(plain).count(), expected, "{model}");
+    }
+}
+
+/// What bounds leave out changes neither the best plan, nor the front, nor what any family costs.
+#[test]
+fn bounds_leave_out_nothing_that_matters() {
+    let cases: [&[&str]; 4] = [
+        &[],
+        &["plan.nodes=[1, 2, 4]", "plan.schedule=[\"1f1b\", \"interleaved\", \"gpipe\"]"],
+        &["plan.deadline=40 d", "plan.nodes=[2, 4]", "plan.virtual-stages=[1, 2]"],
+        &[
+            "model.zoo=mixtral-8x7b",
+            "plan.nodes=[8]",
+            "plan.global-batch=32",
+            "plan.virtual-stages=[1]",
+            "plan.may-fit=true",
+        ],
+    ];
+    for changes in cases {
+        let scenario = scenario(changes);
+        for aim in [Aim::Time, Aim::Cost] {
+            let question = Question::of(&scenario, aim).unwrap();
+            let pruned = question.answer(true, &mut go).unwrap();
+            let all = question.answer(false, &mut go).unwrap();
+            assert_eq!(pruned.best, all.best, "{changes:?}");
+            assert_eq!(pruned.families, all.families, "{changes:?}");
+            let figures = |report: &PlanReport| -> Vec<(f64, f64)> {
+                report.front.iter().map(|entry| (entry.step.get(), entry.memory.get())).collect()
+            };
+            assert_eq!(figures(&pruned), figures(&all), "{changes:?}");
+            let Counts { plans, too_large, too_slow, too_dear, bounded, evaluated } = pruned.counts;
+            assert!(bounded > 0 && evaluated < all.counts.evaluated, "{:?}", pruned.counts);
+            assert!(plans <= too_large + too_slow + too_dear + bounded + evaluated);
+            assert_eq!(all.counts.plans - all.counts.too_large, all.counts.evaluated);
+        }
+    }
+}
+
+/// The best plan is what the method predicts of it, and its section says the same.
+#[test]
+fn the_best_plan_is_predicted_alike() {
+    let scenario = scenario(&[]);
+    let report = plan(&scenario, Aim::Time, &mut go).unwrap();
+    let predicted = report.prediction.iteration.get();
+    assert!((report.best.step.get() / predicted - 1.0).abs() < 1e-9);
+    let text = SMALL.replace("[strategy.plan]\n", &report.toml);
+    let again = Document::new("test", text).scenario(&[]).unwrap();
+    let step = Method.predict(&again).unwrap().iteration.get();
+    assert!((step / predicted - 1.0).abs() < 1e-12, "{}", report.toml);
+    let training = report.training.unwrap();
+    assert!(training.goodput < 1.0 && training.goodput > 0.9, "{training:?}");
+    assert!(training.time > training.without_interruptions);
+    assert!(report.families.iter().any(|family| family.chosen && family.more == Some(0.0)));
+}
+
+#[test]
+fn answers_do_not_depend_on_threads() {
+    let scenario = scenario(&["plan.nodes=[2, 4]"]);
+    let with = |threads: u16| on_threads(Some(threads), || plan(&scenario, Aim::Time, &mut go)).unwrap();
+    let one = with(1);
+    assert_eq!(one, with(3));
+    assert_eq!(one, with(8));
+}
+
+#[test]
+fn questions_without_an_answer_say_why() {
+    let missing = fault(&["plan={}"]);
+    assert!(missing.key.to_string() == "plan.global-batch", "{missing}");
+    let heads = fault(&["plan.tensor=[3]"]);
+    assert!(heads.key.to_string() == "plan.tensor", "{heads}");
+    let large = fault(&["model.zoo=gpt3-175b", "plan.nodes=[1]"]);
+    assert!(large.reason.contains("the nearest (1 machines") && large.reason.contains("needs"), "{large}");
+    let late = fault(&["plan.deadline=1 h"]);
+    assert!(late.key.to_string() == "plan.deadline" && late.reason.contains("days"), "{late}");
+    let dear = fault(&["plan.budget=1"]);
+    assert!(dear.key.to_string() == "plan.budget" && dear.reason.contains("costs"), "{dear}");
+    let batch =
+        fault(&["plan.global-batch=7", "plan.tensor=[1]", "plan.context=[1]", "plan.pipeline=[1, 2]"]);
+    assert!(batch.reason.contains('7') || batch.key.to_string().starts_with("plan."), "{batch}");
+    let many = fault(&["plan.nodes=[1000000000]"]);
+    assert!(many.reason.contains("1000000000 machines"), "{many}");
+    assert!(fault(&["plan.nodes=[]"]).reason.contains("no number"));
+    assert!(fault(&["plan.nodes=[0]"]).reason.contains("0 machines"));
+}
+
+#[test]
+fn frameworks_get_their_own_words() {
+    let scenario = scenario(&["plan.schedule=[\"1f1b\", \"interleaved\"]"]);
+    let question = Question::of(&scenario, Aim::Time).unwrap();
+    let shape = &question.shape;
+    let base = Plan {
+        tensor: 4,
+        sequence_parallel: true,
+        pipeline: 2,
+        global_batch: Some(64),
+        ..question.base.clone()
+    };
+    let launch =
+        |plan| emit::Launch { shape, plan, nodes: 4, workers_per_node: 4, data: 2, micro_batches: 32 };
+    let megatron = launch(&base).emit(emit::Framework::Megatron).unwrap();
+    assert!(
+        megatron.contains("--tensor-model-parallel-size 4") && megatron.contains("--global-batch-size 64")
+    );
+    let titan = launch(&base).emit(emit::Framework::Torchtitan).unwrap();
+    let titan: toml::Table = toml::from_str(&titan).unwrap();
+    assert_eq!(titan["parallelism"]["tensor_parallel_degree"].as_integer(), Some(4));
+    let deepspeed = launch(&base).emit(emit::Framework::Deepspeed).unwrap();
+    let deepspeed: serde_json::Value = serde_json::from_str(&deepspeed).unwrap();
+    assert_eq!(deepspeed["train_batch_size"], 64);
+    assert_eq!(deepspeed["gradient_accumulation_steps"], 32);
+    assert!(launch(&base).emit(emit::Framework::Fsdp).unwrap_err().reason.contains("tensor"));
+    let alone = Plan { tensor: 1, sequence_parallel: false, pipeline: 1, sharding: Sharding::Zero3, ..base };
+    assert!(launch(&alone).emit(emit::Framework::Fsdp).unwrap().contains("FULL_SHARD"));
+}
