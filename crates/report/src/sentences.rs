@@ -40,7 +40,11 @@ pub fn title(scenario: &Scenario) -> String {
     let machines = match u64::from(cluster.workers_per_node()) {
         1 => String::new(),
         each if each >= cluster.workers() => " in one machine".to_owned(),
-        each => format!(", {} on each machine", count(each)),
+        each => {
+            let last = u64::from(cluster.workers_on_last_node());
+            let rest = if last < each { format!(" and {} on the last", count(last)) } else { String::new() };
+            format!(", {} on each machine{rest}", count(each))
+        }
     };
     format!("{} on {workers}{machines}", name(scenario.name()))
 }

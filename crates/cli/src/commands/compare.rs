@@ -1,5 +1,6 @@
 //! `stepcast compare`: one scenario, every method.
 
+use super::busy::busy;
 use super::json;
 use super::request::Request;
 use crate::Answer;
@@ -15,7 +16,7 @@ pub(super) fn run(flags: &Compare, as_json: bool, screen: &Screen) -> anyhow::Re
     if let Some(workers) = flags.about.workers.as_ref().and_then(|workers| workers.single()) {
         scenario = scenario.on(scenario.cluster.resized(workers));
     }
-    let compared = Comparison::new(&scenario);
+    let compared = busy("predicting by every method", || Comparison::new(&scenario));
     if as_json {
         return json(&compared);
     }

@@ -1,5 +1,6 @@
 //! `stepcast fit`: fits an artefact to measurements and reports its errors.
 
+use super::busy::busy;
 use super::json;
 use crate::Answer;
 use crate::args::{Fit, FitArtefact, FitFiles};
@@ -32,18 +33,14 @@ fn artefact(what: &FitArtefact, as_json: bool, screen: &Screen) -> anyhow::Resul
         let remedy = "choose another name, or add --force to overwrite it";
         return Err(Fault::new("the file exists already", remedy).at(format!("-o {written}")).into());
     }
-    let progress = ProgressBar::new_spinner().with_message("fitting");
-    progress.enable_steady_tick(Duration::from_millis(100));
     let (test, date) = (test.as_deref(), today());
-    let fitted = match what {
+    let fitted = busy("fitting", || match what {
         FitArtefact::Efficiency { device, .. } => efficiency::run(data, test, device, date),
         FitArtefact::Gemm { multiprocessors, .. } => gemm::run(data, test, *multiprocessors, date),
         FitArtefact::Kernels { .. } => kernels::run(data, test, date),
         FitArtefact::Steps { gemm, .. } => steps::run(data, test, gemm.as_deref(), date),
         FitArtefact::Transfer { .. } => transfer::run(data, test, date),
-    };
-    progress.finish_and_clear();
-    let fitted = fitted?;
+    })?;
     fitted
         .write(output)
         .map_err(|error| Fault::new(error.reason, error.remedy).at(format!("-o {written}")))?;

@@ -1,5 +1,6 @@
 //! `stepcast fuse`: which gradients to send together.
 
+use super::busy::busy;
 use super::request::Request;
 use super::{json, plot};
 use crate::Answer;
@@ -20,7 +21,8 @@ pub(super) fn run(flags: &Fuse, as_json: bool, screen: &Screen) -> anyhow::Resul
     overrides.extend(Request::single(&flags.about)?);
     let request = Request::read(&flags.about, &overrides)?;
     let scenario = request.scenario()?;
-    let report = fuse::fuse(&scenario).map_err(|why| request.refused(why))?;
+    let report =
+        busy("comparing fusion rules", || fuse::fuse(&scenario)).map_err(|why| request.refused(why))?;
     let mut note = String::new();
     if let Some(path) = &flags.plot {
         plot::write(path, &adapters::fusion(&report, &name(scenario.name())).svg())?;

@@ -1,5 +1,6 @@
 //! `stepcast map`: epoch time and minibatch over nodes and batches, as a ranking and as a plot.
 
+use super::busy::busy;
 use super::request::Request;
 use super::{json, plot};
 use crate::Answer;
@@ -28,7 +29,8 @@ pub(super) fn run(flags: &Flags, as_json: bool, screen: &Screen) -> anyhow::Resu
         let remedy = "give fewer nodes or batches, such as 1,2,4,8";
         return Err(Fault::new(reason, remedy).at("--nodes, --batches").into());
     }
-    let drawn = Map::new(&scenario, method, extent).map_err(|why| request.refused(why))?;
+    let drawn = busy("mapping", || Map::new(&scenario, method, extent));
+    let drawn = drawn.map_err(|why| request.refused(why))?;
     if let Some(path) = &flags.plot {
         let svg = stepcast_report::condition_map(&drawn, &stepcast_report::format::name(scenario.name()));
         plot::write(path, &svg)?;

@@ -1,5 +1,6 @@
 //! One file for each command, from its flags to its output.
 
+mod busy;
 mod check;
 mod compare;
 mod completions;

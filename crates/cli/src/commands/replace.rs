@@ -1,5 +1,6 @@
 //! `stepcast replace`: layers whose communication cannot be hidden, and the effect of replacing them.
 
+use super::busy::busy;
 use super::json;
 use super::request::Request;
 use crate::Answer;
@@ -21,7 +22,8 @@ pub(super) fn run(flags: &Replace, as_json: bool, screen: &Screen) -> anyhow::Re
     let with = layers.as_ref().map(Document::layers).transpose();
     let with = with.map_err(|error| in_scenario(error, &[]))?;
     let substitution = Substitution { from: flags.from.clone(), with };
-    let report = replace(&scenario, substitution).map_err(|refusal| match (refusal, &layers) {
+    let report = busy("replacing layers", || replace(&scenario, substitution));
+    let report = report.map_err(|refusal| match (refusal, &layers) {
         (Refusal::Scenario(why), _) => request.refused(why),
         (Refusal::Layers(fault), Some(layers)) => in_scenario(layers.located(fault, &[]), &[]),
         (Refusal::Cut(fault) | Refusal::Layers(fault), _) => {

@@ -127,3 +127,34 @@ fn the_examples_of_the_manual_run() {
         assert!(output.status.success(), "{}\n{block}", String::from_utf8_lossy(&output.stderr));
     }
 }
+
+/// The commands of the read-me that need no files of the reader's own, run where it says.
+#[test]
+fn the_commands_of_the_readme_run() {
+    let readme = include_str!("../../../../README.md");
+    let folder = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    let own = ["trace.json.gz", "model.onnx", "steps.jsonl.gz", "serve", "validate"];
+    let commands: Vec<&str> = readme
+        .lines()
+        .filter_map(|line| line.strip_prefix("    stepcast "))
+        .filter_map(|line| line.split("   ").next())
+        .filter(|line| !own.iter().any(|word| line.contains(word)))
+        .collect();
+    assert!(commands.len() >= 15, "{commands:?}");
+    for command in commands {
+        let words = command.split_whitespace().map(|word| word.trim_matches('\''));
+        let mut run = Command::cargo_bin("stepcast").unwrap();
+        let output = run.current_dir(folder.path()).args(words).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "stepcast {command}: {stderr}");
+    }
+    let job = readme.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let example = fs::read_to_string(folder.path().join("job.toml")).unwrap();
+    assert!(example.ends_with(job), "examples/job.toml differs from the read-me");
+}

@@ -16,12 +16,16 @@ mod googlenet;
 mod gpt2;
 mod inception;
 mod mobilenet;
+mod ncf;
 mod overfeat;
 mod regnet;
 mod resnet;
+mod ssd;
 mod swin;
+mod unet;
 mod vgg;
 mod vit;
+mod yolo;
 mod zeng2023;
 
 use super::{Activation, Builder, Conv2d, LayerId, Model, ShapeError, transformer};
@@ -89,6 +93,10 @@ const FAMILIES: &[&[Entry]] = &[
     mobilenet::ENTRIES,
     efficientnet::ENTRIES,
     vit::ENTRIES,
+    ssd::ENTRIES,
+    yolo::ENTRIES,
+    unet::ENTRIES,
+    ncf::ENTRIES,
     bert::ENTRIES,
     gpt2::ENTRIES,
     cifar::ENTRIES,
