@@ -52,6 +52,12 @@ impl StageStep {
         forward.total() + backward.total() + weight.total() + self.sends
     }
 
+    /// What its device waits for the host in one micro-batch.
+    pub fn starved(&self) -> Seconds {
+        let Pass { forward, backward, weight } = self.pass;
+        forward.starved() + backward.starved() + weight.starved()
+    }
+
     /// All that it does for one micro-batch, by what it is spent on.
     pub fn spent(&self) -> Spent {
         let Pass { forward, backward, weight } = self.pass;
@@ -174,6 +180,10 @@ impl Run<'_> {
             if place + 1 == count {
                 pass = pass.plus(&self.head(), 1.0);
             }
+            if count == 1 {
+                pass.backward.host += self.compute.outside() / self.division.micro_batches as f64;
+                pass = pass.running_ahead();
+            }
             places.push(pass);
             from = to;
         }
@@ -277,7 +287,7 @@ impl Run<'_> {
         Tail {
             gradients: hidden(gradients, backward, overlaps.gradients) + self.tied(index),
             weights: hidden(weights, stage.pass.forward.total(), overlaps.weights),
-            update: self.update(dense, expert),
+            update: self.update_beside(dense, expert, &stage.pass),
         }
     }
 
@@ -301,10 +311,22 @@ impl Run<'_> {
         Group::Data.seats(&every, self.node)
     }
 
-    /// Weights and gradients are read once, optimiser states read and written.
+    /// The update, as far as it does not run while a device that is alone in its pipeline waits for its host.
+    fn update_beside(&self, dense: u64, expert: u64, pass: &Pass) -> Seconds {
+        let update = self.update(dense, expert);
+        if self.plan.pipeline > 1 {
+            return update;
+        }
+        let starved = pass.forward.starved() + pass.backward.starved() + pass.weight.starved();
+        (update - starved * self.division.micro_batches as f64).max(Seconds::ZERO)
+    }
+
+    /// Gradients are read, optimiser states read and written, and weights written; read, too, where the optimiser has no
+    /// copy of its own beside two moments of their width.
     fn update(&self, dense: u64, expert: u64) -> Seconds {
         let [weight, gradient, optimiser] = self.plan.states.bytes();
-        let moved = (weight + gradient + 2 * optimiser) as f64;
+        let weights = if optimiser == 2 * weight { 2 * weight } else { weight };
+        let moved = (weights + gradient + 2 * optimiser) as f64;
         let split = self.split();
         let parameters = match self.plan.sharding {
             Sharding::None => (dense + expert) as f64,
@@ -314,6 +336,6 @@ impl Run<'_> {
                 dense as f64 / ranks(split.replicas()) + expert as f64 / ranks(split.expert_replicas())
             }
         };
-        Bytes::new(parameters * moved) / self.memory_rate
+        self.compute.update(Bytes::new(parameters * moved))
     }
 }
