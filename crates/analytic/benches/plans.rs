@@ -49,7 +49,9 @@ fn choices(schedule: ScheduleKind, tensor: u64, pipeline: u64, chunks: u64) -> V
 
 fn with_table(work: impl FnOnce(&mut Table<'_>)) {
     let scenario = scenario();
-    let Some((shape, base)) = scenario.source.transformer().zip(scenario.strategy.plan.clone()) else { return };
+    let Some((shape, base)) = scenario.source.transformer().zip(scenario.strategy.plan.clone()) else {
+        return;
+    };
     let any = Division { data: 1, micro_batches: 1, global_batch: BATCH };
     work(&mut Table::new(on_machines(&scenario, &shape, &base, any)));
 }

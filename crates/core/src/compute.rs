@@ -233,13 +233,22 @@ pub fn is_fitted(scenario: &Scenario) -> bool {
     groups.iter().any(|group| group.device.fitted.is_some() || step_fit(scenario, group).is_some())
 }
 
+/// Whether the parts of a transformer on the workers of a group are assumed to take what its data sheet and published
+/// runs tell: on GPUs of which nothing else is known.
+pub fn is_by_parts(scenario: &Scenario, group: &WorkerGroup) -> bool {
+    group.device.kind == DeviceKind::Gpu && is_assumed(scenario, group)
+}
+
 /// Warnings about speeds that were assumed rather than given, and about extrapolated fits.
 pub fn assumptions(scenario: &Scenario) -> Vec<Warning> {
     let mut assumed: [Vec<&str>; 2] = Default::default();
     let mut stretched: Vec<Warning> = Vec::new();
     for (index, group) in scenario.cluster.groups.iter().enumerate() {
         let name = group.device.name.as_str();
-        let by_layer = scenario.strategy.plan.is_none() && prior_of(scenario, group).is_some();
+        let by_layer = match scenario.strategy.plan {
+            Some(_) => is_by_parts(scenario, group),
+            None => prior_of(scenario, group).is_some(),
+        };
         let known = &mut assumed[usize::from(!by_layer)];
         if is_assumed(scenario, group) && !known.contains(&name) {
             known.push(name);

@@ -18,7 +18,7 @@ mod reached;
 #[cfg(test)]
 pub(crate) use curve::reached_ring;
 pub use curve::{curve, ring_update, scenario_cost};
-pub(crate) use reached::Machines;
+pub(crate) use reached::{Machines, reached_rate};
 
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};

@@ -132,6 +132,18 @@ fn reached(
     }
 }
 
+/// The rate that software reaches between the workers of a machine of `cluster`, all of which use the path through
+/// the host, or between its machines.
+pub(crate) fn reached_rate(cluster: &Cluster, inside: bool, priors: &AllReduce) -> BytesPerSec {
+    match cluster.nodes.as_ref().filter(|_| inside) {
+        Some(nodes) => {
+            let among = Machines::of(cluster).workers;
+            reached(&nodes.network, nodes.network.bandwidth, among, peer_to_peer(cluster), priors)
+        }
+        None => reached(&cluster.network, slowest_port(cluster), 1.0, peer_to_peer(cluster), priors),
+    }
+}
+
 /// Whether the devices of all groups read each other's memory over PCIe.
 fn peer_to_peer(cluster: &Cluster) -> bool {
     cluster.groups.iter().all(|group| group.device.peer_to_peer())

@@ -1,19 +1,22 @@
 //! The method `transformer`: a step of a plan on the machines of a scenario.
 
+use super::compute::{Compute, Parts, Software};
 use super::flops::{self, Work};
 use super::memory::{Allowance, RankMemory};
 use super::placement::Links;
 use super::stages::Run;
 use super::step::{StageStep, Step};
+use crate::collectives::reached_rate;
 use stepcast_core::compute;
 use stepcast_core::fault::{Fault, KeyPath};
-use stepcast_core::machine::{Cluster, Network, WorkerGroup};
+use stepcast_core::machine::{Cluster, Network, Transport, WorkerGroup};
 use stepcast_core::method::Method;
 use stepcast_core::model::transformer::Transformer as Shape;
 use stepcast_core::prediction::{
     Bottleneck, GroupReport, MemoryReport, Part, Prediction, SplitReport, StageMemory, StageReport, Verdict,
     Warning,
 };
+use stepcast_core::prior::Priors;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Division, Plan, Recompute};
@@ -78,42 +81,81 @@ pub fn on_machines<'a>(
     division: Division,
 ) -> Run<'a> {
     let cluster = &scenario.cluster;
-    let infinite = FlopsPerSec::new(f64::INFINITY);
-    let rates = (0..cluster.groups.len()).map(|index| compute::rate(scenario, index));
-    let memory_rates = (0..cluster.groups.len()).map(|index| compute::memory_rate(scenario, index));
-    let unlimited = BytesPerSec::new(f64::INFINITY);
+    let unlimited =
+        Compute::OneRate { rate: FlopsPerSec::new(f64::INFINITY), memory: BytesPerSec::new(f64::INFINITY) };
+    let devices = (0..cluster.groups.len()).map(|index| computing(scenario, plan, index));
     Run {
         shape,
         plan,
         division,
-        links: links(cluster),
+        links: links(cluster, &scenario.priors),
         node: u64::from(cluster.workers_per_node()),
-        rate: rates.fold(infinite, FlopsPerSec::min),
-        memory_rate: memory_rates.fold(unlimited, BytesPerSec::min),
+        compute: devices.fold(unlimited, Compute::slower),
+        fused: Software::of(&scenario.strategy, plan).fused,
         weight_width: scenario.strategy.precision.width().into(),
     }
 }
 
-/// Both levels of the network: between the ranks of a node, and a rank's share of the node's ports.
-fn links(cluster: &Cluster) -> Links {
-    let rate = |network: &Network, port: BytesPerSec| port * network.efficiency;
-    let latency = |network: &Network| network.latency + network.startup;
+/// How fast a worker of the group at `index` computes: part by part where only its data sheet is known.
+fn computing(scenario: &Scenario, plan: &Plan, index: usize) -> Compute {
+    let group = &scenario.cluster.groups[index];
+    let precision = scenario.strategy.precision;
+    match group.device.peak(precision) {
+        Some(peak) if compute::is_by_parts(scenario, group) => {
+            let software = Software::of(&scenario.strategy, plan);
+            Compute::Parts(Parts::new(
+                &group.device,
+                peak,
+                group.speed,
+                software,
+                &scenario.priors.transformer,
+            ))
+        }
+        _ => Compute::OneRate {
+            rate: compute::rate(scenario, index),
+            memory: compute::memory_rate(scenario, index),
+        },
+    }
+}
+
+/// Both levels of the network: between the ranks of a node, and a rank's share of the node's ports, at what collectives
+/// reach on their transports.
+fn links(cluster: &Cluster, priors: &Priors) -> Links {
+    let own = &priors.transformer;
+    let rate = |network: &Network, port: BytesPerSec, inside: bool| match (network.reached, network.transport)
+    {
+        (Some(reached), _) => reached,
+        (None, Transport::Ideal) => port * network.efficiency,
+        (None, Transport::Nvlink) => port * own.nvlink,
+        (None, Transport::Rdma) => port * own.rdma,
+        _ => reached_rate(cluster, inside, &priors.all_reduce),
+    };
+    let unless_ideal = |network: &Network, time: f64| match network.transport {
+        Transport::Ideal => Seconds::ZERO,
+        _ => Seconds::new(time),
+    };
+    let latency = |network: &Network| (network.latency + network.startup).max(unless_ideal(network, own.hop));
+    let start = |network: &Network| unless_ideal(network, own.start);
     let port = |group: &WorkerGroup| group.bandwidth.unwrap_or(cluster.network.bandwidth);
     let slowest = cluster.groups.iter().map(port).reduce(|a, b| a.min(b));
     let port = slowest.unwrap_or(cluster.network.bandwidth).to_bytes_per_sec();
-    let between = rate(&cluster.network, port);
+    let between = rate(&cluster.network, port, false);
     match &cluster.nodes {
         Some(nodes) => Links {
-            within: rate(&nodes.network, nodes.network.bandwidth.to_bytes_per_sec()),
+            within: rate(&nodes.network, nodes.network.bandwidth.to_bytes_per_sec(), true),
             within_latency: latency(&nodes.network),
             between: between * (f64::from(nodes.ports.unwrap_or(1)) / f64::from(nodes.workers)),
             between_latency: latency(&cluster.network),
+            within_start: start(&nodes.network),
+            between_start: start(&cluster.network),
         },
         None => Links {
             within: between,
             within_latency: latency(&cluster.network),
             between,
             between_latency: latency(&cluster.network),
+            within_start: start(&cluster.network),
+            between_start: start(&cluster.network),
         },
     }
 }
@@ -128,7 +170,7 @@ fn prediction(scenario: &Scenario, run: &Run<'_>, step: &Step) -> Prediction {
     let throughput = SamplesPerSec::of(samples as f64, step.time);
     // One device alone, if it could hold everything, would compute for this long.
     let workers = scenario.cluster.workers();
-    let each = |stage: &StageStep| (stage.spent().compute + stage.spent().recompute) * m;
+    let each = |stage: &StageStep| (stage.spent().compute + stage.spent().recompute + stage.starved()) * m;
     let ranks = workers as f64 / step.stages.len() as f64;
     let alone: f64 = step.stages.iter().map(|stage| each(stage).get() * ranks).sum();
     let batch = u32::try_from(samples / run.division.data).unwrap_or(u32::MAX);
@@ -171,6 +213,7 @@ fn breakdown(stage: &StageStep, m: f64) -> Vec<Part> {
     let mut parts = vec![
         part("compute", spent.compute * m + stage.tail.update),
         part("recompute", spent.recompute * m),
+        part("host", stage.starved() * m),
         part("tensor parallelism", spent.tensor * m),
         part("context parallelism", spent.context * m),
         part("expert parallelism", spent.expert * m),
@@ -189,7 +232,7 @@ fn breakdown(stage: &StageStep, m: f64) -> Vec<Part> {
 
 /// Whether a part of the breakdown waits for links.
 fn is_link(name: &str) -> bool {
-    !matches!(name, "compute" | "recompute" | "pipeline bubble")
+    !matches!(name, "compute" | "recompute" | "host" | "pipeline bubble")
 }
 
 fn report(scenario: &Scenario, run: &Run<'_>, step: &Step) -> SplitReport {
@@ -203,7 +246,7 @@ fn report(scenario: &Scenario, run: &Run<'_>, step: &Step) -> SplitReport {
         .iter()
         .filter_map(|group| group.device.peak(scenario.strategy.precision))
         .reduce(FlopsPerSec::min)
-        .unwrap_or(run.rate);
+        .unwrap_or_else(|| run.compute.rate());
     let share = |operations| flops::utilisation(operations, step.time, workers, peak);
     let tokens = (run.division.global_batch * shape.sequence) as f64 / step.time.get();
     let held = run.held();

@@ -1,5 +1,6 @@
 //! Transformers split over many devices: what is computed, sent and kept, and when.
 //!
+//! - [`compute`]: what the shard of a layer takes on a device;
 //! - [`flops`]: operations of a layer and of a step, forward and the two halves of backward apart;
 //! - [`traffic`]: collectives by group (tensor, context, pipeline, data, expert), with their bytes;
 //! - [`placement`]: which ranks of a group share a node, and the time of its collectives on both levels;
@@ -12,6 +13,7 @@
 //! hidden width, a heads, g key-value heads, e width of a head, f width of the MLP, V vocabulary, L layers; t, c, p, v,
 //! d, x tensor, context, pipeline ranks, chunks on a stage, data and expert ranks; m micro-batches of a replica.
 
+pub mod compute;
 pub mod flops;
 pub mod memory;
 mod method;

@@ -93,6 +93,10 @@ pub struct Links {
     pub between: BytesPerSec,
     /// Latency of a step between nodes.
     pub between_latency: Seconds,
+    /// Start of a collective within a node, whatever it sends.
+    pub within_start: Seconds,
+    /// Start of a collective between nodes.
+    pub between_start: Seconds,
 }
 
 /// How a collective uses the two levels.
@@ -126,11 +130,13 @@ impl Links {
         if seats.size <= 1 && collective != Collective::Send {
             return Seconds::ZERO;
         }
-        match collective {
-            Collective::Send => self.send(seats, size),
-            Collective::AllToAll => self.all_to_all(seats, size),
-            _ => self.ring(collective, seats, size, route).total(),
-        }
+        let start = if seats.nodes > 1 { self.between_start } else { self.within_start };
+        start
+            + match collective {
+                Collective::Send => self.send(seats, size),
+                Collective::AllToAll => self.all_to_all(seats, size),
+                _ => self.ring(collective, seats, size, route).total(),
+            }
     }
 
     /// Time of all collectives of a message.

@@ -1,11 +1,12 @@
 //! What a micro-batch takes on every virtual stage: computing and the communication that it waits for.
 
+use super::compute::{Compute, Computed, Shard};
 use super::flops::{self, LayerFlops, Work};
 use super::placement::{Group, Links, Route, Seats};
 use super::traffic::{self, Message, Phase};
-use super::{Split, schedules};
+use super::{Split, compute, schedules};
 use stepcast_core::model::transformer::Transformer;
-use stepcast_core::quantity::{BytesPerSec, FlopsPerSec, Seconds};
+use stepcast_core::quantity::{Flops, FlopsPerSec, Seconds};
 use stepcast_core::strategy::{Attention, Division, Mask, Overlaps, Plan, Recompute, Sharding};
 
 /// A plan on machines: all that times depend on.
@@ -21,10 +22,10 @@ pub struct Run<'a> {
     pub links: Links,
     /// Ranks of a node.
     pub node: u64,
-    /// Rate of computing of the slowest device.
-    pub rate: FlopsPerSec,
-    /// Rate of memory of the slowest device, as far as it is reached.
-    pub memory_rate: BytesPerSec,
+    /// How fast the slowest device computes.
+    pub compute: Compute,
+    /// Whether element-wise work is fused.
+    pub fused: bool,
     /// Bytes of a weight as it is gathered.
     pub weight_width: u64,
 }
@@ -44,12 +45,24 @@ pub struct Spent {
     pub expert: Seconds,
     /// Waiting for sharded weights and for gradients that are reduced with every micro-batch.
     pub sharded: Seconds,
+    /// What the host needs to issue all of it, beside the rest.
+    pub host: Seconds,
 }
 
 impl Spent {
-    /// All of it.
-    pub fn total(&self) -> Seconds {
+    /// All that the device does.
+    pub(super) fn on_device(&self) -> Seconds {
         self.compute + self.recompute + self.tensor + self.context + self.expert + self.sharded
+    }
+
+    /// The time that all of it takes: the larger of device and host.
+    pub fn total(&self) -> Seconds {
+        self.on_device().max(self.host)
+    }
+
+    /// What the device waits for the host.
+    pub fn starved(&self) -> Seconds {
+        (self.host - self.on_device()).max(Seconds::ZERO)
     }
 
     /// The sum with `count` times another.
@@ -62,6 +75,7 @@ impl Spent {
             context: self.context + other.context * count,
             expert: self.expert + other.expert * count,
             sharded: self.sharded + other.sharded * count,
+            host: self.host + other.host * count,
         }
     }
 }
@@ -86,6 +100,16 @@ impl Pass {
             backward: self.backward.plus(&other.backward, count),
             weight: self.weight.plus(&other.weight, count),
         }
+    }
+
+    /// The same where passes follow each other without waiting for other stages: the host runs ahead in one and is
+    /// caught up with in another, so that only their sums count.
+    #[must_use]
+    pub fn running_ahead(&self) -> Self {
+        let all = self.forward.plus(&self.backward, 1.0).plus(&self.weight, 1.0);
+        let stretch = all.total() / all.on_device().max(Seconds::new(f64::MIN_POSITIVE));
+        let even = |spent: &Spent| Spent { host: spent.on_device() * stretch, ..*spent };
+        Self { forward: even(&self.forward), backward: even(&self.backward), weight: even(&self.weight) }
     }
 }
 
@@ -165,12 +189,50 @@ impl Run<'_> {
         Work { sequence: self.shape.sequence, batch: self.plan.micro_batch, mask }
     }
 
-    fn computing(&self, operations: f64) -> Seconds {
-        Seconds::new(operations / self.rate.get())
-    }
-
     /// One layer, without what the ranks of a sharding group send for it.
     pub fn layer(&self, with_experts: bool, window: Option<u64>) -> Pass {
+        let plan = self.plan;
+        let computed = match &self.compute {
+            Compute::OneRate { rate, .. } => self.at_one_rate(*rate, with_experts, window),
+            Compute::Parts(parts) => parts.layer(&self.shard(with_experts, window)),
+        };
+        let (again, checkpoint) = match (plan.recomputed(), plan.attention) {
+            (Recompute::Layer, _) => (computed.forward, self.compute.checkpoint()),
+            (Recompute::Operators, _) => (computed.alternate, self.compute.checkpoint()),
+            (Recompute::Attention, Attention::Unfused) => (computed.core[0], self.compute.checkpoint()),
+            _ => (compute::Work::default(), Seconds::ZERO),
+        };
+        let mut pass = self.pass_of(&computed);
+        pass.backward.recompute = again.device;
+        pass.backward.host += self.compute.issuing(again) + checkpoint;
+        self.add_tensor(&mut pass, with_experts, [computed.input.device, computed.weight.device]);
+        self.add_context(&mut pass, computed.core.map(|work| work.device));
+        if with_experts {
+            self.add_expert(&mut pass);
+        }
+        self.joined(pass)
+    }
+
+    /// The shard of a layer that a rank computes.
+    pub fn shard(&self, with_experts: bool, window: Option<u64>) -> Shard<'_> {
+        Shard::new(self.shape, self.plan, &self.split(), [with_experts, self.fused], window, self.work())
+    }
+
+    fn pass_of(&self, computed: &Computed) -> Pass {
+        let spent = |work: compute::Work| Spent {
+            compute: work.device,
+            host: self.compute.issuing(work),
+            ..Spent::default()
+        };
+        Pass {
+            forward: spent(computed.forward),
+            backward: spent(computed.input),
+            weight: spent(computed.weight),
+        }
+    }
+
+    /// A layer whose operations all run at one rate.
+    fn at_one_rate(&self, rate: FlopsPerSec, with_experts: bool, window: Option<u64>) -> Computed {
         let (plan, split) = (self.plan, self.split());
         let flops = LayerFlops::of(self.shape, with_experts, window, self.work());
         let inner = (split.tensor * split.context) as f64;
@@ -183,26 +245,14 @@ impl Run<'_> {
             Attention::Flash => flops.scores as f64 / inner,
             Attention::Unfused => 0.0,
         };
-        let forward = self.computing(linear + core);
-        let input = self.computing(linear + 2.0 * core + in_kernel);
-        let weight = self.computing(linear);
-        let again = match (plan.recomputed(), plan.attention) {
-            (Recompute::Layer, _) => forward,
-            (Recompute::Operators, _) => self.computing(flops.alternate as f64 / inner),
-            (Recompute::Attention, Attention::Unfused) => self.computing(core),
-            _ => Seconds::ZERO,
-        };
-        let mut pass = Pass::default();
-        pass.forward.compute = forward;
-        pass.backward.compute = input;
-        pass.backward.recompute = again;
-        pass.weight.compute = weight;
-        self.add_tensor(&mut pass, with_experts, [input, weight]);
-        self.add_context(&mut pass, [self.computing(core), self.computing(2.0 * core + in_kernel)]);
-        if with_experts {
-            self.add_expert(&mut pass);
+        let work = |operations: f64| compute::Work { device: Flops::new(operations) / rate, kernels: 0.0 };
+        Computed {
+            forward: work(linear + core),
+            input: work(linear + 2.0 * core + in_kernel),
+            weight: work(linear),
+            core: [work(core), work(2.0 * core + in_kernel)],
+            alternate: work(flops.alternate as f64 / inner),
         }
-        self.joined(pass)
     }
 
     /// Adds tensor parallelism: the forward pass waits; backward, sums run beside the gradients of weights, and the
@@ -279,22 +329,38 @@ impl Run<'_> {
         }
     }
 
-    /// The embedding's sum, on the first virtual stage.
+    /// Rows of the vocabulary on a rank.
+    fn vocabulary_rows(&self) -> f64 {
+        self.shape.vocabulary as f64 / self.plan.tensor as f64
+    }
+
+    /// The embedding and its sum, on the first virtual stage.
     pub fn embedding(&self) -> Pass {
-        let mut pass = Pass::default();
+        let mut pass = match &self.compute {
+            Compute::OneRate { .. } => Pass::default(),
+            Compute::Parts(parts) => {
+                self.pass_of(&parts.embedding(&self.shard(false, None), self.vocabulary_rows()))
+            }
+        };
         if let Some(vocabulary) = self.vocabulary() {
             pass.forward.tensor = self.time(&vocabulary.embedding, self.seats(Group::Tensor));
         }
-        pass
+        self.joined(pass)
     }
 
     /// The output layer and the loss, on the last virtual stage.
     pub fn head(&self) -> Pass {
         let split = self.split();
-        let logits = flops::logits(self.shape, self.work()) as f64 / (split.tensor * split.context) as f64;
-        let mut pass = Pass::default();
-        let time = self.computing(logits);
-        (pass.forward.compute, pass.backward.compute, pass.weight.compute) = (time, time, time);
+        let computed = match &self.compute {
+            Compute::OneRate { rate, .. } => {
+                let logits = flops::logits(self.shape, self.work()) as f64;
+                let time = Flops::new(logits / (split.tensor * split.context) as f64) / *rate;
+                let work = compute::Work { device: time, kernels: 0.0 };
+                Computed { forward: work, input: work, weight: work, ..Computed::default() }
+            }
+            Compute::Parts(parts) => parts.head(&self.shard(false, None), self.vocabulary_rows()),
+        };
+        let mut pass = self.pass_of(&computed);
         if let Some(vocabulary) = self.vocabulary() {
             let seats = self.seats(Group::Tensor);
             let gather = self.time(&vocabulary.gathers, seats) * 0.5;

@@ -40,12 +40,14 @@ pub(super) struct Once {
 }
 
 impl Once {
-    /// What is left of it beside the forward and the backward pass of a micro-batch on `layers`.
+    /// What is left of it beside the forward and the backward pass of a micro-batch on `layers`. A device that is alone
+    /// in its pipeline updates while it would otherwise wait for its host, which it does for `starved` in a step.
     pub(super) fn exposed(
         &self,
         overlaps: &Overlaps,
         layers: u64,
         [forward, backward]: [Seconds; 2],
+        starved: Seconds,
     ) -> Tail {
         let layers = layers.max(1) as f64;
         let hidden = |time: Seconds, beside: Seconds, overlapped: bool| match overlapped {
@@ -56,7 +58,7 @@ impl Once {
         Tail {
             gradients: hidden(self.gradients, backward, overlaps.gradients) + self.tied,
             weights: hidden(self.weights, forward, overlaps.weights),
-            update: self.update,
+            update: (self.update - starved).max(Seconds::ZERO),
         }
     }
 }
@@ -81,6 +83,12 @@ impl StageStep {
     pub fn busy(&self) -> Seconds {
         let Pass { forward, backward, weight } = self.pass;
         forward.total() + backward.total() + weight.total() + self.sends
+    }
+
+    /// What its device waits for the host in one micro-batch.
+    pub fn starved(&self) -> Seconds {
+        let Pass { forward, backward, weight } = self.pass;
+        forward.starved() + backward.starved() + weight.starved()
     }
 
     /// All that it does for one micro-batch, by what it is spent on.
@@ -205,6 +213,10 @@ impl Run<'_> {
             if place + 1 == count {
                 pass = pass.plus(&self.head(), 1.0);
             }
+            if count == 1 {
+                pass.backward.host += self.compute.outside() / self.division.micro_batches as f64;
+                pass = pass.running_ahead();
+            }
             places.push(pass);
             from = to;
         }
@@ -278,7 +290,11 @@ impl Run<'_> {
         let Pass { forward, backward, weight } = stage.pass;
         let layers = stage.layers.dense + stage.layers.expert;
         let passes = [forward.total(), backward.total() + weight.total()];
-        self.once(held, index).exposed(&self.overlaps(), layers, passes)
+        let starved = match self.plan.pipeline {
+            1 => stage.starved() * self.division.micro_batches as f64,
+            _ => Seconds::ZERO,
+        };
+        self.once(held, index).exposed(&self.overlaps(), layers, passes, starved)
     }
 
     /// What a stage sends and updates once in a step.
@@ -328,10 +344,12 @@ impl Run<'_> {
         Group::Data.seats(&every, self.node)
     }
 
-    /// Weights and gradients are read once, optimiser states read and written.
+    /// Gradients are read, optimiser states read and written, and weights written; read, too, where the optimiser has no
+    /// copy of its own beside two moments of their width.
     fn update(&self, dense: u64, expert: u64) -> Seconds {
         let [weight, gradient, optimiser] = self.plan.states.bytes();
-        let moved = (weight + gradient + 2 * optimiser) as f64;
+        let weights = if optimiser == 2 * weight { 2 * weight } else { weight };
+        let moved = (weights + gradient + 2 * optimiser) as f64;
         let split = self.split();
         let parameters = match self.plan.sharding {
             Sharding::None => (dense + expert) as f64,
@@ -341,6 +359,6 @@ impl Run<'_> {
                 dense as f64 / ranks(split.replicas()) + expert as f64 / ranks(split.expert_replicas())
             }
         };
-        Bytes::new(parameters * moved) / self.memory_rate
+        self.compute.update(Bytes::new(parameters * moved))
     }
 }

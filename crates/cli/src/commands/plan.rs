@@ -22,12 +22,11 @@ const OPEN: &str = "strategy.plan={}";
 
 pub(super) fn run(flags: &Plan, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     let changes = flags.changes();
-    let path = flags.about.scenario.as_deref();
-    let mut request = Request::read(path, &changes)?;
+    let mut request = Request::read(&flags.about, &changes)?;
     let mut scenario = request.scenario()?;
     if scenario.strategy.plan.is_none() && scenario.source.transformer().is_some() {
         let open: Vec<String> = changes.iter().cloned().chain([OPEN.to_owned()]).collect();
-        request = Request::read(path, &open)?;
+        request = Request::read(&flags.about, &open)?;
         scenario = request.scenario()?;
     }
     signal::listen("Stopped before anything was found.");

@@ -87,6 +87,11 @@ impl Device {
         if halved { self.fp32_peak() * 0.5 } else { self.fp32_peak() }
     }
 
+    /// Number of multiprocessors: those that reach the lane rate at the device's clock.
+    pub fn multiprocessors(&self) -> f64 {
+        (self.lane_rate().get() / (2.0 * 64.0 * self.clock.get())).round().max(1.0)
+    }
+
     /// Power of the board per FP32 rate, against that of the full-power board of its generation; 1 at most, and 1 if
     /// the power is not known.
     pub fn throttle(&self) -> f64 {

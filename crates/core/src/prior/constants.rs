@@ -134,6 +134,66 @@ constants! {
 }
 
 constants! {
+    /// Transformers, part by part: shares of data-sheet rates, and times in seconds.
+    Transformers {
+        /// Share of the peak rate that large products reach on Ampere, at the clock that the power limit allows.
+        product_ampere,
+        /// The same on Hopper.
+        product_hopper,
+        /// The same on Blackwell.
+        product_blackwell,
+        /// The same on other devices.
+        product_other,
+        /// Exponent of the power limit.
+        power,
+        /// Rate of a device that does not rest against one that has rested before.
+        sustained,
+        /// Depth of products whose time it takes to fill and empty a tile.
+        depth,
+        /// Slowness of a tile with twice the loaded bytes for each operation.
+        tile,
+        /// Share of the last wave of tiles that counts as if it were full.
+        wave,
+        /// Share of the peak rate that flash attention reaches forward, with heads of 128.
+        flash,
+        /// The same backward.
+        flash_back,
+        /// Share of the peak rate that flash attention reaches forward on Ampere.
+        flash_ampere,
+        /// The same backward.
+        flash_back_ampere,
+        /// Width of a head below which flash attention is slow.
+        head,
+        /// Keys on the diagonal that flash attention computes although they are masked.
+        diagonal,
+        /// Share of the memory rate of long copies.
+        memory,
+        /// Share of the memory rate of element-wise passes and norms.
+        pass,
+        /// The same on Ampere.
+        pass_ampere,
+        /// Share of the memory rate of a fused update.
+        update,
+        /// Start and tail of a kernel.
+        kernel,
+        /// Host time of a kernel in eager software.
+        host,
+        /// Kernels outside of layers.
+        outside,
+        /// Host time to compute a layer again, beside its kernels.
+        checkpoint,
+        /// Share of the nominal rate of NVLink that large collectives reach.
+        nvlink,
+        /// Share of the nominal rate of RDMA ports that large collectives reach.
+        rdma,
+        /// Start of a collective.
+        start,
+        /// Latency of each step of a ring.
+        hop,
+    }
+}
+
+constants! {
     /// Parameter servers: rates in GB/s, times in seconds.
     Servers {
         /// Rate of one gRPC server, in and out together, GB/s.

@@ -10,6 +10,7 @@ pub(super) struct PriorsFile {
     pub(super) all_reduce: Section,
     pub(super) one_gpu: Section,
     pub(super) servers: Section,
+    pub(super) transformer: Section,
     #[serde(rename = "extrapolation")]
     pub(super) range: Range,
 }

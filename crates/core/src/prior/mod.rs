@@ -13,7 +13,7 @@ mod formula_tests;
 mod spread;
 pub mod work;
 
-pub use constants::{AllReduce, OneGpu, Servers};
+pub use constants::{AllReduce, OneGpu, Servers, Transformers};
 pub use file::{Constant, Range, Residual};
 pub use spread::Spread;
 
@@ -33,6 +33,7 @@ pub fn constants(domain: Domain) -> Result<Vec<(String, Constant)>, CatalogError
         Domain::AllReduce => file.all_reduce,
         Domain::OneGpu => file.one_gpu,
         Domain::Servers => file.servers,
+        Domain::Transformer => file.transformer,
     };
     Ok(section.constants.into_iter().collect())
 }
@@ -52,6 +53,8 @@ pub enum Domain {
     OneGpu,
     /// Steps with parameter servers.
     Servers,
+    /// Transformers that a plan splits.
+    Transformer,
 }
 
 /// Constants that are off together on a machine: the rates of the network, the rates of tensor units.
@@ -91,6 +94,8 @@ pub struct Priors {
     pub one_gpu: OneGpu,
     /// Constants of parameter servers.
     pub servers: Servers,
+    /// Constants of transformers that a plan splits.
+    pub transformer: Transformers,
     /// Constants that move together, and how far.
     pub groups: Vec<Group>,
     /// Covariances of the logarithms of the groups' factors, row by row; empty if they are independent.
@@ -110,6 +115,8 @@ pub struct Residuals {
     pub one_gpu: Residual,
     /// Of parameter servers.
     pub servers: Residual,
+    /// Of transformers that a plan splits.
+    pub transformer: Residual,
 }
 
 impl Priors {
@@ -123,17 +130,20 @@ impl Priors {
             (Domain::AllReduce, &file.all_reduce),
             (Domain::OneGpu, &file.one_gpu),
             (Domain::Servers, &file.servers),
+            (Domain::Transformer, &file.transformer),
         ];
         Ok(Self {
             all_reduce: AllReduce::read(&file.all_reduce)?,
             one_gpu: OneGpu::read(&file.one_gpu)?,
             servers: Servers::read(&file.servers)?,
+            transformer: Transformers::read(&file.transformer)?,
             groups: sections.iter().flat_map(|(domain, section)| groups(*domain, section)).collect(),
             covariance: Vec::new(),
             residual: Residuals {
                 all_reduce: file.all_reduce.residual,
                 one_gpu: file.one_gpu.residual,
                 servers: file.servers.residual,
+                transformer: file.transformer.residual,
             },
             range: file.range,
         })
@@ -190,6 +200,7 @@ impl Priors {
             Domain::AllReduce => self.all_reduce.get(name),
             Domain::OneGpu => self.one_gpu.get(name),
             Domain::Servers => self.servers.get(name),
+            Domain::Transformer => self.transformer.get(name),
         }
     }
 
@@ -198,6 +209,7 @@ impl Priors {
             Domain::AllReduce => self.all_reduce.get_mut(name),
             Domain::OneGpu => self.one_gpu.get_mut(name),
             Domain::Servers => self.servers.get_mut(name),
+            Domain::Transformer => self.transformer.get_mut(name),
         };
         if let Some(constant) = constant {
             *constant *= shift.exp();
@@ -237,7 +249,7 @@ mod tests {
     fn every_shipped_constant_has_a_source_and_moves_with_its_group() {
         let file = file().unwrap();
         let priors = Priors::shipped().unwrap();
-        for section in [&file.all_reduce, &file.one_gpu, &file.servers] {
+        for section in [&file.all_reduce, &file.one_gpu, &file.servers, &file.transformer] {
             for (name, constant) in &section.constants {
                 assert!(
                     constant.group.as_ref().is_none_or(|group| section.remedies.contains_key(group)),

@@ -11,6 +11,7 @@ pub(crate) mod single_gpu;
 pub mod steps;
 mod tf_ps;
 mod transformer_memory;
+mod transformer_steps;
 pub mod zeng2023;
 
 use crate::Set;
@@ -31,6 +32,7 @@ pub fn all() -> &'static [&'static dyn Set] {
         &steps::StepTimes,
         &single_gpu::SingleGpu,
         &transformer_memory::TransformerMemory,
+        &transformer_steps::TransformerSteps,
         &oyama2016::Oyama2016,
         &li2020::Li2020,
     ]

@@ -2,13 +2,67 @@
 
 use super::layout::{Alike, Class, Layout};
 use super::{Choice, TimesOf};
-use crate::transformer::stages::{Pass, Run, exposed_shards};
+use crate::transformer::stages::{Pass, Run, Spent, exposed_shards};
 use crate::transformer::step::Once;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::strategy::Recompute;
 
-fn times(pass: &Pass) -> TimesOf {
-    [pass.forward, pass.backward, pass.weight].map(|spent| spent.total().get())
+/// Device and host in one pass of a micro-batch.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Lanes {
+    device: f64,
+    host: f64,
+}
+
+impl Lanes {
+    fn of(spent: &Spent) -> Self {
+        Self { device: spent.on_device().get(), host: spent.host.get() }
+    }
+
+    /// The larger of both.
+    pub(super) fn total(self) -> f64 {
+        self.device.max(self.host)
+    }
+
+    /// What the device waits for the host.
+    fn starved(self) -> f64 {
+        (self.host - self.device).max(0.0)
+    }
+}
+
+/// Forward, backward and gradients of weights of a micro-batch.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Passes([Lanes; 3]);
+
+impl Passes {
+    fn of(pass: &Pass) -> Self {
+        Self([&pass.forward, &pass.backward, &pass.weight].map(Lanes::of))
+    }
+
+    pub(super) fn add(&mut self, other: &Self, count: f64) {
+        for (own, other) in self.0.iter_mut().zip(&other.0) {
+            own.device += other.device * count;
+            own.host += other.host * count;
+        }
+    }
+
+    /// The time of each pass.
+    pub(super) fn times(&self) -> TimesOf {
+        self.0.map(Lanes::total)
+    }
+
+    /// What the device waits for the host.
+    pub(super) fn starved(&self) -> f64 {
+        self.0.iter().map(|lanes| lanes.starved()).sum()
+    }
+
+    /// The same where the host runs ahead of passes that follow each other ([`Pass::running_ahead`]).
+    fn running_ahead(&self) -> Self {
+        let sum = |of: fn(&Lanes) -> f64| self.0.iter().map(of).sum::<f64>();
+        let (device, host) = (sum(|lanes| lanes.device), sum(|lanes| lanes.host));
+        let stretch = device.max(host) / device.max(f64::MIN_POSITIVE);
+        Self(self.0.map(|lanes| Lanes { host: lanes.device * stretch, ..lanes }))
+    }
 }
 
 /// A micro-batch on a layer of each kind, on the embedding and on the output layer.
@@ -42,9 +96,11 @@ impl LayerKey {
 /// Times of a micro-batch: forward, backward, gradients of weights.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LayerCosts {
-    kinds: [TimesOf; 4],
-    embedding: TimesOf,
-    head: TimesOf,
+    kinds: [Passes; 4],
+    embedding: Passes,
+    head: Passes,
+    /// Host time of a step outside of its layers.
+    outside: f64,
     /// Whether sharded weights are fetched ahead.
     prefetch: bool,
 }
@@ -55,7 +111,7 @@ impl LayerCosts {
         let layer = |with_experts: bool, window: Option<u64>| {
             let layers = shape.expert_layers();
             let exists = if with_experts { layers > 0 } else { layers < shape.layers };
-            if exists { times(&run.layer(with_experts, window)) } else { [0.0; 3] }
+            if exists { Passes::of(&run.layer(with_experts, window)) } else { Passes::default() }
         };
         Self {
             kinds: [
@@ -64,31 +120,35 @@ impl LayerCosts {
                 layer(true, shape.window),
                 layer(true, None),
             ],
-            embedding: times(&run.embedding()),
-            head: times(&run.head()),
+            embedding: Passes::of(&run.embedding()),
+            head: Passes::of(&run.head()),
+            outside: run.compute.outside().get(),
             prefetch: run.overlaps().prefetch,
         }
     }
 
     /// A micro-batch on a virtual stage whose layers gather and reduce as `shards` says.
-    pub(super) fn place(&self, class: &Class, shards: [Seconds; 2]) -> TimesOf {
-        let mut sum = [0.0; 3];
-        for (times, &count) in self.kinds.iter().zip(&class.layers) {
-            for (sum, time) in sum.iter_mut().zip(times) {
-                *sum += time * count as f64;
-            }
+    pub(super) fn place(&self, class: &Class, shards: [Seconds; 2], micro_batches: u64) -> Passes {
+        let mut sum = Passes::default();
+        for (passes, &count) in self.kinds.iter().zip(&class.layers) {
+            sum.add(passes, count as f64);
         }
         if shards[0] + shards[1] > Seconds::ZERO {
-            let passes = [Seconds::new(sum[0]), Seconds::new(sum[1] + sum[2])];
+            let [forward, backward, weight] = sum.times();
+            let passes = [Seconds::new(forward), Seconds::new(backward + weight)];
             let [forward, backward] =
                 exposed_shards(shards, class.layers.iter().sum(), passes, self.prefetch);
-            sum[0] += forward.get();
-            sum[1] += backward.get();
+            sum.0[0].device += forward.get();
+            sum.0[1].device += backward.get();
         }
         for (has, more) in [(class.first, &self.embedding), (class.last, &self.head)] {
             if has {
-                sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+                sum.add(more, 1.0);
             }
+        }
+        if class.first && class.last {
+            sum.0[1].host += self.outside / micro_batches as f64;
+            sum = sum.running_ahead();
         }
         sum
     }

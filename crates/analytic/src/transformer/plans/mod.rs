@@ -13,13 +13,13 @@ mod layout;
 use super::Split;
 use super::memory::Held;
 use super::stages::Run;
-use costs::{LayerCosts, LayerKey, SendKey, StateCosts, StateKey};
+use costs::{LayerCosts, LayerKey, Passes, SendKey, StateCosts, StateKey};
 use ends::{Pipeline, Scratch};
-use layout::Layout;
+use layout::{Alike, Layout};
 use std::collections::HashMap;
 use std::hash::Hash;
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::strategy::{Division, Plan, Recompute, ScheduleKind, Sends, Sharding};
+use stepcast_core::strategy::{Division, Implementation, Plan, Recompute, ScheduleKind, Sends, Sharding};
 
 /// Forward, backward and gradients of weights, in seconds.
 type TimesOf = [f64; 3];
@@ -156,8 +156,8 @@ pub struct Table<'a> {
     sends: Memo<SendKey, (f64, Sends)>,
     /// Activations of every kind of stage, for the last plan but for its sharding.
     activations: (Option<Choice>, Vec<Bytes>),
-    /// Times of every class of virtual stages.
-    classes: Vec<TimesOf>,
+    /// A micro-batch on every class of virtual stages.
+    classes: Vec<Passes>,
     /// Times of every virtual stage, by pass.
     places: [Vec<f64>; 3],
     scratch: Scratch,
@@ -206,23 +206,30 @@ impl<'a> Table<'a> {
     /// What the tensors of the fullest rank take.
     pub fn memory(&mut self, choice: &Choice) -> Bytes {
         let found = self.find(choice);
+        let held = Held {
+            split: choice.split(),
+            micro_batch: choice.micro_batch,
+            micro_batches: choice.micro_batches,
+            sharding: choice.sharding,
+            sharding_group: choice.sharding_group,
+            recompute: choice.recompute,
+            schedule: choice.schedule,
+            stage_layers: &[],
+            ..self.run.held()
+        };
+        // Of stages that are alike, the first has the most micro-batches in flight.
+        let alike = &self.layouts.values[found.layout].alike;
+        if held.implementation == Implementation::Pytorch {
+            // A peak is the largest of its phases, not a sum.
+            let totals = alike.iter().map(|alike| held.rank(alike.first as u64).total());
+            return totals.fold(Bytes::ZERO, Bytes::max);
+        }
         let key = choice.without_sharding();
         if self.activations.0 != Some(key) {
-            let held = Held {
-                split: choice.split(),
-                micro_batch: choice.micro_batch,
-                micro_batches: choice.micro_batches,
-                sharding: Sharding::None,
-                sharding_group: None,
-                recompute: choice.recompute,
-                schedule: choice.schedule,
-                stage_layers: &[],
-                ..self.run.held()
-            };
+            let held = Held { sharding: Sharding::None, sharding_group: None, ..held };
             self.activations.0 = Some(key);
             self.activations.1.clear();
-            // Of stages that are alike, the first has the most micro-batches in flight.
-            self.activations.1.extend(self.layouts.values[found.layout].alike.iter().map(|alike| {
+            self.activations.1.extend(alike.iter().map(|alike| {
                 let rank = held.rank(alike.first as u64);
                 rank.total() - (rank.weights + rank.gradients + rank.optimiser + rank.unsharded)
             }));
@@ -233,12 +240,25 @@ impl<'a> Table<'a> {
     }
 
     /// Computes the times of every class of virtual stages.
-    fn time_classes(&mut self, found: Found) {
+    fn time_classes(&mut self, found: Found, micro_batches: u64) {
         let (layout, layers) = (&self.layouts.values[found.layout], &self.layers.values[found.layers]);
         let shards = &self.states.values[found.states].shards;
         self.classes.clear();
-        let places = layout.classes.iter().zip(shards).map(|(class, shards)| layers.place(class, *shards));
+        let places = layout
+            .classes
+            .iter()
+            .zip(shards)
+            .map(|(class, shards)| layers.place(class, *shards, micro_batches));
         self.classes.extend(places);
+    }
+
+    /// A micro-batch on all virtual stages of a stage.
+    fn sum(&self, alike: &Alike) -> Passes {
+        let mut sum = Passes::default();
+        for &class in &alike.classes {
+            sum.add(&self.classes[class], 1.0);
+        }
+        sum
     }
 
     /// A time that no step of the plan is shorter than.
@@ -248,26 +268,23 @@ impl<'a> Table<'a> {
     /// but the last of them meanwhile.
     pub fn bound(&mut self, choice: &Choice) -> Seconds {
         let found = self.find(choice);
-        self.time_classes(found);
+        self.time_classes(found, choice.micro_batches);
         let overlaps = self.run.plan.overlap.overlaps(choice.chunks > 1);
         let (send, sends) = self.sends.values[found.send];
         let once = &self.states.values[found.states].once;
         let m = choice.micro_batches as f64;
         let (mut there, mut back, mut least, mut first_tail) = (0.0, 0.0, 0.0_f64, 0.0);
         for (index, alike) in self.layouts.values[found.layout].alike.iter().enumerate() {
-            let mut sum = [0.0; 3];
-            for &class in &alike.classes {
-                sum.iter_mut().zip(&self.classes[class]).for_each(|(sum, time)| *sum += time);
-            }
-            let [forward, backward, weight] = sum;
-            let passes = [Seconds::new(forward), Seconds::new(backward + weight)];
-            let tail = once[index].exposed(&overlaps, alike.layers, passes).total().get();
+            let sum = self.sum(alike);
+            let [forward, backward, weight] = sum.times();
+            let tail = once[index].exposed(&overlaps, alike.layers, in_seconds(&sum), starved(choice, &sum));
+            let tail = tail.total().get();
             if index == 0 {
                 first_tail = tail;
             }
             // The last of stages that are alike waits longest for the first micro-batch.
             let before = (alike.count - 1) as f64;
-            let [first_forward, first_backward, _] = self.classes[alike.classes[0]];
+            let [first_forward, first_backward, _] = self.classes[alike.classes[0]].times();
             let there_now = there + (first_forward + send) * before;
             let back_now = back + (first_backward + send) * before;
             let blocked = match sends {
@@ -286,11 +303,11 @@ impl<'a> Table<'a> {
     /// The time of a step; none if the schedule waits for itself, which none does.
     pub fn step(&mut self, choice: &Choice) -> Option<Seconds> {
         let found = self.find(choice);
-        self.time_classes(found);
+        self.time_classes(found, choice.micro_batches);
         let layout = &self.layouts.values[found.layout];
         for (pass, times) in self.places.iter_mut().enumerate() {
             times.clear();
-            times.extend(layout.class_of.iter().map(|&class| self.classes[class][pass]));
+            times.extend(layout.class_of.iter().map(|&class| self.classes[class].times()[pass]));
         }
         let [forward, backward, weight] = &self.places;
         let (send, sends) = self.sends.values[found.send];
@@ -310,15 +327,26 @@ impl<'a> Table<'a> {
         let overlaps = self.run.plan.overlap.overlaps(choice.chunks > 1);
         let mut most = 0.0_f64;
         for (alike, once) in layout.alike.iter().zip(&self.states.values[found.states].once) {
-            let mut sum = [0.0; 3];
-            for &class in &alike.classes {
-                sum.iter_mut().zip(&self.classes[class]).for_each(|(sum, time)| *sum += time);
-            }
-            let passes = [Seconds::new(sum[0]), Seconds::new(sum[1] + sum[2])];
-            let tail = once.exposed(&overlaps, alike.layers, passes).total().get();
+            let sum = self.sum(alike);
+            let tail = once.exposed(&overlaps, alike.layers, in_seconds(&sum), starved(choice, &sum));
+            let tail = tail.total().get();
             let ends = &self.scratch.ends[alike.first..alike.first + alike.count];
             most = ends.iter().fold(most, |most, end| most.max(end + tail));
         }
         Some(Seconds::new(most))
+    }
+}
+
+/// The forward pass, and both halves of the backward pass.
+fn in_seconds(passes: &Passes) -> [Seconds; 2] {
+    let [forward, backward, weight] = passes.times();
+    [Seconds::new(forward), Seconds::new(backward + weight)]
+}
+
+/// What a device that is alone in its pipeline waits for its host in a step.
+fn starved(choice: &Choice, passes: &Passes) -> Seconds {
+    match choice.pipeline {
+        1 => Seconds::new(passes.starved() * choice.micro_batches as f64),
+        _ => Seconds::ZERO,
     }
 }

@@ -59,6 +59,8 @@ fn free_communication_scales() {
         "cluster.network.latency=0 s",
         "cluster.nodes.network.bandwidth=1e12 Gbit/s",
         "cluster.nodes.network.latency=0 s",
+        "cluster.network.transport=ideal",
+        "cluster.nodes.network.transport=ideal",
         "strategy.plan.sharding=zero-1",
     ];
     let with = |more: &[&str]| predict(&[&free[..], more].concat());
@@ -189,15 +191,33 @@ fn choices() -> impl Strategy<Value = Vec<String>> {
     let recompute = prop::sample::select(vec!["[]", "[\"attention\"]", "[\"layer\"]"]);
     let overlap = prop::sample::select(vec!["none", "megatron", "torchtitan", "deepspeed", "fsdp2"]);
     let model = prop::sample::select(vec!["llama3-8b", "mixtral-8x7b", "gpt3-6.7b"]);
-    let rest = (any::<bool>(), any::<bool>(), 1_u64..3);
+    let device = prop::sample::select(vec![
+        "{ base = \"h100-sxm5\", efficiency = 0.5 }",
+        "h100-sxm5",
+        "a100-sxm4-80gb",
+        "tesla-v100-sxm2-32gb",
+    ]);
+    let rest = (any::<bool>(), any::<bool>(), 1_u64..3, device);
     (tensor, context, pipeline, schedule, sharding, recompute, overlap, model, rest).prop_map(
-        |(tensor, context, pipeline, schedule, sharding, recompute, overlap, model, (sp, flash, micro))| {
+        |(
+            tensor,
+            context,
+            pipeline,
+            schedule,
+            sharding,
+            recompute,
+            overlap,
+            model,
+            (sp, flash, micro, device),
+        )| {
             let chunks = match schedule {
                 "gpipe" | "1f1b" | "zb-h1" => 1,
                 _ => 2,
             };
             vec![
                 "cluster.workers.count=128".to_owned(),
+                format!("cluster.workers.device={device}"),
+                "strategy.precision=fp16".to_owned(),
                 format!("model.zoo={model}"),
                 "model.sequence=2048".to_owned(),
                 format!("strategy.plan.tensor={tensor}"),

@@ -1,5 +1,6 @@
 //! Transformers against golden cases that were worked out independently, published tables, and slow references.
 
+mod compute;
 mod flops;
 mod memory;
 mod method;

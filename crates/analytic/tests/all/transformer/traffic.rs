@@ -245,6 +245,8 @@ fn collectives_take_the_golden_times() {
             within_latency: Seconds::new(real("latency_nvlink")),
             between: BytesPerSec::new(real("nic")),
             between_latency: Seconds::new(real("latency_nic")),
+            within_start: Seconds::ZERO,
+            between_start: Seconds::ZERO,
         };
         let (size, per_node) = (number(&case, "ranks"), number(&case, "ranks_per_node"));
         let seats = Seats { size, per_node, nodes: size / per_node };
@@ -309,6 +311,8 @@ proptest! {
             within_latency: Seconds::new(3e-6),
             between: BytesPerSec::new(1.25e10),
             between_latency: Seconds::new(12e-6),
+            within_start: Seconds::ZERO,
+            between_start: Seconds::ZERO,
         };
         let seats = match alone {
             true => Seats { size: ranks, per_node: 1, nodes: ranks },

@@ -106,8 +106,14 @@ pub(super) fn assumed(
         causes.push(Cause::Unexplained(BEYOND_DEVICES, by_computing * beyond_devices(scenario)));
         bases.push(of);
     }
+    if uses(Domain::Transformer) {
+        let of = residual.transformer;
+        causes.push(Cause::Unexplained("this software on this device", of.cell.hypot(of.row)));
+        bases.push(of);
+    }
     let exposed = (1.0 - prediction.scaling_factor).clamp(0.005, 0.995);
     match scenario.strategy.architecture {
+        _ if splits(twin) => {}
         Architecture::AllReduce if scenario.cluster.workers() > 1 => {
             let of = residual.all_reduce;
             let cell = of.cell * (exposed * (1.0 - exposed)).sqrt();
@@ -157,7 +163,7 @@ pub(super) fn assumed(
     Ok(Some(Assumed {
         half_width: quantile * variance.sqrt(),
         by_assumption,
-        of_devices: uses(Domain::OneGpu),
+        of_devices: uses(Domain::OneGpu) || uses(Domain::Transformer),
         families,
         runs: bases.iter().map(|of| of.rows as usize).sum(),
     }))
@@ -191,15 +197,22 @@ pub(crate) fn closed_form<'a>(scenario: &Scenario, method: &'a dyn Method) -> Op
     methods::all().iter().copied().find(|method| method.is_quick() && method.applies(scenario).is_ok())
 }
 
+/// Whether a method predicts transformers that a plan splits.
+fn splits(method: &dyn Method) -> bool {
+    method.name() == stepcast_analytic::transformer::Transformer.name()
+}
+
 /// Change of the logarithm of a step with the logarithm of each group of priors.
 pub(crate) fn slopes(scenario: &Scenario, method: &dyn Method) -> Result<Vec<f64>, Fault> {
-    let unused = match scenario.strategy.architecture {
-        Architecture::AllReduce => [Some(Domain::Servers), None],
-        Architecture::ParameterServer => [Some(Domain::AllReduce), None],
-        Architecture::StandAlone => [Some(Domain::AllReduce), Some(Domain::Servers)],
+    use Domain::{AllReduce, OneGpu, Servers, Transformer};
+    let unused: &[Domain] = match scenario.strategy.architecture {
+        _ if splits(method) => &[OneGpu, Servers],
+        Architecture::AllReduce => &[Servers, Transformer],
+        Architecture::ParameterServer => &[AllReduce, Transformer],
+        Architecture::StandAlone => &[AllReduce, Servers, Transformer],
     };
     let groups = scenario.priors.groups.iter().enumerate();
-    let slope = |(index, group): (usize, &Group)| match unused.contains(&Some(group.domain)) {
+    let slope = |(index, group): (usize, &Group)| match unused.contains(&group.domain) {
         true => Ok(0.0),
         false => slope(method, &|shift| moved(scenario, index, shift)),
     };

@@ -70,6 +70,10 @@ pub(super) fn flags(launch: &Launch<'_>) -> Result<String, Fault> {
     }
     match plan.recomputed() {
         Recompute::None => {}
+        Recompute::Operators => {
+            let set = "plan.recompute=[\"none\", \"attention\", \"layer\"]";
+            return Err(cannot("Megatron-LM", "recomputation of operators", set));
+        }
         Recompute::Attention => push(true, "--recompute-granularity selective".to_owned()),
         Recompute::Layer => push(
             true,

@@ -2,7 +2,7 @@
 
 use super::{Launch, cannot};
 use stepcast_core::fault::Fault;
-use stepcast_core::strategy::{Recompute, ScheduleKind, Sharding};
+use stepcast_core::strategy::{Attention, Recompute, ScheduleKind, Sharding};
 
 pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
     let Launch { shape, plan, .. } = *launch;
@@ -38,7 +38,13 @@ pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
     };
     let recompute = match plan.recomputed() {
         Recompute::None => "none",
-        Recompute::Attention => "selective",
+        // Flash attention keeps nothing that this would compute again.
+        Recompute::Attention if plan.attention == Attention::Flash => "none",
+        Recompute::Attention => {
+            let set = "plan.recompute=[\"none\", \"operators\", \"layer\"]";
+            return Err(cannot("torchtitan", "recomputation of attention alone", set));
+        }
+        Recompute::Operators => "selective",
         Recompute::Layer => "full",
     };
     let local = plan.micro_batch * if plan.pipeline > 1 { launch.micro_batches } else { 1 };

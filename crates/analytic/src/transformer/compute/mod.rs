@@ -1,0 +1,283 @@
+//! What the shard of a transformer on one device takes to compute.
+//!
+//! One model for every device ([`Parts`]): products run in tiles over the multiprocessors ([`gemm`]), attention at its
+//! own share of the peak rate or, unfused, as products and passes over its scores ([`attention`]), everything else as
+//! passes over memory ([`pointwise`]), experts as one product for all of them ([`experts`]); and the host needs time to
+//! issue every kernel ([`host`]), which shows where it is longer than the device's. Rates are those of the data sheet
+//! times shares that are assumed (`catalog/priors.toml`, `[transformer]`). A device whose share of the peak rate is
+//! given computes all operations at [one rate](Compute::OneRate).
+
+mod attention;
+mod experts;
+mod gemm;
+mod host;
+mod pointwise;
+mod shard;
+
+pub use gemm::Product;
+pub use shard::Shard;
+
+use stepcast_core::machine::{Device, Generation};
+use stepcast_core::precision::Precision;
+use stepcast_core::prior::Transformers;
+use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
+use stepcast_core::strategy::{Implementation, Plan, Strategy};
+
+/// How fast a device computes the parts of a transformer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Compute {
+    /// All operations at one rate, and the update at the rate of memory.
+    OneRate {
+        /// Rate of computing.
+        rate: FlopsPerSec,
+        /// Rate of memory, as far as it is reached.
+        memory: BytesPerSec,
+    },
+    /// Every part at what it reaches.
+    Parts(Parts),
+}
+
+impl Compute {
+    /// The slower of two.
+    #[must_use]
+    pub fn slower(self, other: Self) -> Self {
+        if other.rate() < self.rate() { other } else { self }
+    }
+
+    /// Rate of large products.
+    pub fn rate(&self) -> FlopsPerSec {
+        match self {
+            Self::OneRate { rate, .. } => *rate,
+            Self::Parts(parts) => parts.product,
+        }
+    }
+
+    /// Time to move bytes of weights, gradients and states of the optimiser for an update.
+    pub fn update(&self, moved: Bytes) -> Seconds {
+        match self {
+            Self::OneRate { memory, .. } => moved / *memory,
+            Self::Parts(parts) => moved / parts.update,
+        }
+    }
+}
+
+/// How a step is run, as far as its kernels depend on it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Software {
+    /// Number format.
+    pub precision: Precision,
+    /// Whether element-wise work is fused: by a compiler, or by kernels written for it.
+    pub fused: bool,
+    /// Whether a compiler issues kernels, with less time of the host.
+    pub compiled: bool,
+}
+
+impl Software {
+    /// The software of a strategy and its plan.
+    pub fn of(strategy: &Strategy, plan: &Plan) -> Self {
+        let written = plan.implemented_by() != Implementation::Pytorch;
+        Self {
+            precision: strategy.precision,
+            fused: strategy.compiled || written,
+            compiled: strategy.compiled,
+        }
+    }
+}
+
+/// What the parts of a transformer reach on a device.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Parts {
+    /// Rate of large products.
+    product: FlopsPerSec,
+    /// Rate of flash attention, forward and backward, with wide heads.
+    flash: [FlopsPerSec; 2],
+    /// Rate of memory that long copies, operands of products and losses reach.
+    stream: BytesPerSec,
+    /// Rate of memory that passes of norms, sums and activations reach.
+    pass: BytesPerSec,
+    /// Rate of memory that an update reaches.
+    update: BytesPerSec,
+    /// Multiprocessors.
+    multiprocessors: f64,
+    /// Factor by which everything on the device and the host is slower than assumed.
+    slowness: f64,
+    software: Software,
+    constants: Transformers,
+}
+
+impl Parts {
+    /// What `device` reaches at its data sheet's `peak`, `speed` times as fast as others of its name.
+    pub fn new(
+        device: &Device,
+        peak: FlopsPerSec,
+        speed: f64,
+        software: Software,
+        constants: &Transformers,
+    ) -> Self {
+        let share = match device.generation {
+            Some(Generation::Ampere) => constants.product_ampere,
+            Some(Generation::Hopper) => constants.product_hopper,
+            Some(Generation::Blackwell) => constants.product_blackwell,
+            _ => constants.product_other,
+        };
+        let throttle = device.throttle().powf(constants.power);
+        let (flash, pass) = match device.generation {
+            Some(Generation::Ampere) => {
+                ([constants.flash_ampere, constants.flash_back_ampere], constants.pass_ampere)
+            }
+            _ => ([constants.flash, constants.flash_back], constants.pass),
+        };
+        Self {
+            product: peak * (share * throttle),
+            flash: flash.map(|share| peak * (share * throttle)),
+            stream: device.memory_rate * constants.memory,
+            pass: device.memory_rate * pass,
+            update: device.memory_rate * (constants.update * speed),
+            multiprocessors: device.multiprocessors(),
+            slowness: 1.0 / speed,
+            software,
+            constants: *constants,
+        }
+    }
+
+    /// The same device while it has rested before: at the clock that its power limit does not lower yet.
+    #[must_use]
+    pub fn rested(self) -> Self {
+        let faster = 1.0 / self.constants.sustained;
+        Self { product: self.product * faster, flash: self.flash.map(|rate| rate * faster), ..self }
+    }
+
+    /// Bytes of a number between layers, of which sums are made: 32 bits under automatic mixed precision.
+    fn residual_width(&self) -> f64 {
+        if self.software.precision.is_mixed() { 4.0 } else { self.width() }
+    }
+
+    fn width(&self) -> f64 {
+        f64::from(self.software.precision.width())
+    }
+
+    fn passing(&self, bytes: f64) -> Seconds {
+        Bytes::new(bytes) / self.pass
+    }
+
+    fn streaming(&self, bytes: f64) -> Seconds {
+        Bytes::new(bytes) / self.stream
+    }
+}
+
+/// A part of a transformer for one micro-batch.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Work {
+    /// Time of the device.
+    pub device: Seconds,
+    /// Kernels.
+    pub kernels: f64,
+}
+
+impl Work {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { device: self.device + other.device, kernels: self.kernels + other.kernels }
+    }
+}
+
+/// A layer or the output layer for one micro-batch.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Computed {
+    /// Forward.
+    pub forward: Work,
+    /// Gradients of inputs.
+    pub input: Work,
+    /// Gradients of weights.
+    pub weight: Work,
+    /// Core attention alone, forward and backward, as part of the others.
+    pub core: [Work; 2],
+    /// What recomputation of operators repeats: every other product, and all that lies between.
+    pub alternate: Work,
+}
+
+impl Computed {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            forward: self.forward.and(other.forward),
+            input: self.input.and(other.input),
+            weight: self.weight.and(other.weight),
+            core: [self.core[0].and(other.core[0]), self.core[1].and(other.core[1])],
+            alternate: self.alternate.and(other.alternate),
+        }
+    }
+}
+
+impl Parts {
+    /// One layer.
+    pub fn layer(&self, shard: &Shard<'_>) -> Computed {
+        let own =
+            self.matrices(&shard.attention_products()).and(self.attention(shard)).and(self.between(shard));
+        let mlp = match &shard.experts {
+            Some(experts) => self.experts(shard, experts),
+            None => {
+                self.matrices(&shard.mlp_products()).and(self.activation(shard, shard.tokens * shard.mlp))
+            }
+        };
+        let mut all = own.and(mlp);
+        let between =
+            self.between(shard).forward.and(self.activation(shard, shard.tokens * shard.mlp).forward);
+        let products = (all.forward.device - between.device - all.core[0].device).max(Seconds::ZERO);
+        all.alternate = Work {
+            device: between.device + products * shard.alternate,
+            kernels: between.kernels + (all.forward.kernels - between.kernels) * shard.alternate,
+        };
+        self.paced(all)
+    }
+
+    /// The half of a layer with its experts, and a norm.
+    pub fn expert_layer(&self, shard: &Shard<'_>) -> Computed {
+        shard.experts.as_ref().map_or_else(Computed::default, |own| self.paced(self.experts(shard, own)))
+    }
+
+    /// The output layer and the loss, with the last norm.
+    pub fn head(&self, shard: &Shard<'_>, vocabulary: f64) -> Computed {
+        let logits = Product::new(shard.tokens, vocabulary, shard.hidden);
+        self.paced(self.matrices(&[logits]).and(self.loss(shard, vocabulary)))
+    }
+
+    /// The embedding.
+    pub fn embedding(&self, shard: &Shard<'_>, vocabulary: f64) -> Computed {
+        self.paced(self.lookup(shard, vocabulary))
+    }
+
+    /// Forward and both gradients of products with weights. Under automatic mixed precision, weights are cast before the
+    /// first and their gradients after the last.
+    fn matrices(&self, products: &[Product]) -> Computed {
+        let mut sum = Computed::default();
+        for product in products.iter().filter(|product| product.count > 0.0) {
+            let work = |product: Product| Work { device: self.product(&product), kernels: 1.0 };
+            let cast = match self.software.precision.is_mixed() {
+                true => Work { device: self.streaming(pointwise::CAST * product.weights()), kernels: 1.0 },
+                false => Work::default(),
+            };
+            sum.forward = sum.forward.and(work(*product)).and(cast);
+            sum.input = sum.input.and(work(product.of_input()));
+            sum.weight = sum.weight.and(work(product.of_weight())).and(cast);
+        }
+        sum
+    }
+
+    /// Adds what every kernel takes to start and to end, and what this device is slower than others of its name.
+    fn paced(&self, all: Computed) -> Computed {
+        let pace = |work: Work| {
+            let starts = Seconds::new(self.constants.kernel * work.kernels);
+            Work { device: (work.device + starts) * self.slowness, ..work }
+        };
+        Computed {
+            forward: pace(all.forward),
+            input: pace(all.input),
+            weight: pace(all.weight),
+            core: all.core.map(pace),
+            alternate: pace(all.alternate),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Everything that is bound by memory: norms, sums, activations, casts, the loss and the embedding.
+//!
+//! Bytes are counted for kernels of eager PyTorch: each reads its inputs and writes its output once. r is the width of
+//! a number between layers (4 under automatic mixed precision, where norms and sums stay in 32 bits), w that of
+//! operands of products.
+
+use super::{Computed, Parts, Shard, Work};
+use stepcast_core::model::transformer::Mlp;
+
+/// Bytes moved to cast a number from 32 to 16 bits or back.
+pub(super) const CAST: f64 = 6.0;
+
+/// Passes of a norm, in units of r: input and output; backward, gradient and input for its input and for its weights,
+/// and the result.
+const NORM: [f64; 2] = [2.0, 5.0];
+
+/// Passes of rotary positions for each number of queries and keys, in units of w, forward and backward: halves
+/// exchanged, two factors and a sum; fused, one read and one write.
+const ROTARY: [f64; 2] = [10.0, 2.0];
+
+/// Kernels of rotary positions of queries and keys, forward and backward, unfused and fused.
+const ROTARY_KERNELS: [[f64; 2]; 2] = [[6.0, 10.0], [2.0, 2.0]];
+
+/// Passes of the activation for each number of the MLP's width, in units of w, forward and backward.
+const GELU: [f64; 2] = [2.0, 3.0];
+/// The same of a gate and its factor in two kernels, and in one.
+const GATED: [f64; 2] = [5.0, 8.0];
+const GATED_FUSED: [f64; 2] = [3.0, 5.0];
+
+/// Mask and output of dropout on the residual path, bytes of a number.
+const DROPOUT: f64 = 5.0;
+
+/// Bytes moved for each logit beside its product, forward and backward, in eager PyTorch: a copy in 32 bits, its maximum,
+/// its sum and its logarithm; a gradient filled with zeros, the softmax's gradient, and its cast.
+const LOSS: [f64; 2] = [22.0, 20.0];
+
+/// The same with a loss in one kernel, which reads logits in their own width.
+const LOSS_FUSED: [f64; 2] = [10.0, 8.0];
+
+/// Kernels of norm and loss.
+const LOSS_KERNELS: [f64; 2] = [5.0, 6.0];
+
+/// Kernels of two norms and two sums, forward, and of their gradients with the sums of gradients that meet.
+const REST_KERNELS: [f64; 2] = [4.0, 10.0];
+
+impl Parts {
+    fn work(&self, bytes: f64, kernels: f64) -> Work {
+        Work { device: self.passing(bytes), kernels }
+    }
+
+    fn fused(&self) -> bool {
+        self.software.fused
+    }
+
+    /// Norms, sums on the residual path, dropout, biases and positions of a layer.
+    pub(super) fn between(&self, shard: &Shard<'_>) -> Computed {
+        let (r, w) = (self.residual_width(), self.width());
+        let mixed = self.software.precision.is_mixed();
+        let norms = if shard.shape.sandwich { 4.0 } else { 2.0 };
+        let cast = if mixed { CAST } else { 0.0 };
+        // Each half of a layer: a norm, a cast of its output, and the sum of r and w into r.
+        let mut forward = norms * NORM[0] * r + 2.0 * (cast + 2.0 * r + w);
+        let mut backward = norms * NORM[1] * r + 2.0 * (2.0 * cast + 3.0 * r);
+        let mut kernels = REST_KERNELS;
+        if mixed {
+            kernels = [kernels[0] + 2.0, kernels[1] + 4.0];
+        }
+        if shard.dropout {
+            (forward, backward) = (forward + 2.0 * DROPOUT, backward + 2.0 * DROPOUT);
+            kernels = kernels.map(|count| count + 2.0);
+        }
+        if shard.shape.bias {
+            backward += 2.0 * w;
+            kernels[1] += 4.0;
+        }
+        let [query, keys, _] = shard.widths;
+        let rotated = if shard.shape.positions == 0 { query + keys } else { 0.0 };
+        let rotary = usize::from(self.fused());
+        if rotated > 0.0 {
+            let [forward, backward] = ROTARY_KERNELS[rotary];
+            kernels = [kernels[0] + forward, kernels[1] + backward];
+        }
+        let positions = ROTARY[rotary] * w * rotated;
+        let biases = if shard.shape.qkv_bias { w * (query + keys) } else { 0.0 };
+        let own = shard.own_tokens * shard.hidden;
+        Computed {
+            forward: self.work(own * forward + shard.tokens * positions, kernels[0]),
+            input: self.work(own * backward + shard.tokens * (positions + biases), kernels[1]),
+            ..Computed::default()
+        }
+    }
+
+    /// The activation of an MLP of so many numbers.
+    pub(super) fn activation(&self, shard: &Shard<'_>, numbers: f64) -> Computed {
+        let (passes, kernels) = match shard.shape.mlp {
+            Mlp::Gelu => (GELU, [1.0, 1.0]),
+            Mlp::Swiglu if self.fused() => (GATED_FUSED, [1.0, 1.0]),
+            Mlp::Swiglu => (GATED, [2.0, 3.0]),
+        };
+        let bias = if shard.shape.bias { 1.0 } else { 0.0 };
+        let w = self.width() * numbers;
+        Computed {
+            forward: self.work(w * passes[0], kernels[0]),
+            input: self.work(w * (passes[1] + bias), kernels[1]),
+            ..Computed::default()
+        }
+    }
+
+    /// The last norm and the loss over `vocabulary` logits of every token.
+    pub(super) fn loss(&self, shard: &Shard<'_>, vocabulary: f64) -> Computed {
+        let r = self.residual_width();
+        let bytes = if self.fused() { LOSS_FUSED } else { LOSS };
+        let logits = shard.tokens * vocabulary;
+        let norm = shard.own_tokens * shard.hidden * r;
+        let work = |index: usize| Work {
+            device: self.streaming(bytes[index] * logits) + self.passing(NORM[index] * norm),
+            kernels: LOSS_KERNELS[index],
+        };
+        Computed { forward: work(0), input: work(1), ..Computed::default() }
+    }
+
+    /// Rows of the embedding, and its gradient: filled with zeros and added to; once more if the output layer shares it.
+    pub(super) fn lookup(&self, shard: &Shard<'_>, vocabulary: f64) -> Computed {
+        let r = self.residual_width();
+        let rows = shard.own_tokens * shard.hidden * r;
+        let table = vocabulary * shard.hidden * r * if shard.shape.tied { 3.0 } else { 1.0 };
+        let gradient = Work { device: self.passing(3.0 * rows) + self.streaming(table), kernels: 3.0 };
+        Computed { forward: self.work(2.0 * rows, 2.0), input: gradient, ..Computed::default() }
+    }
+}

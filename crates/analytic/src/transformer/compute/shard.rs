@@ -1,0 +1,154 @@
+//! The shard of a layer that one device computes, in numbers of elements.
+
+use super::Product;
+use crate::transformer::Split;
+use crate::transformer::flops::{LayerFlops, Work};
+use stepcast_core::model::transformer::{Mlp, Transformer};
+use stepcast_core::strategy::{Attention, Plan};
+
+/// Experts of a layer on one device.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ExpertShard {
+    /// Experts on the device.
+    pub count: f64,
+    /// Experts of the router.
+    pub all: f64,
+    /// Rows that they compute together: visits of tokens.
+    pub visits: f64,
+    /// Tokens that the router sees.
+    pub tokens: f64,
+    /// Width of one.
+    pub width: f64,
+    /// Width of the shared expert.
+    pub shared: f64,
+}
+
+/// The shard of a layer for one micro-batch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shard<'a> {
+    /// The transformer.
+    pub shape: &'a Transformer,
+    /// Tokens that products see.
+    pub tokens: f64,
+    /// Tokens that norms and sums see: fewer with sequence parallelism.
+    pub own_tokens: f64,
+    /// Width between layers.
+    pub hidden: f64,
+    /// Query heads.
+    pub heads: f64,
+    /// Width of queries, of keys, and of values, all heads together.
+    pub widths: [f64; 3],
+    /// Tensor-parallel ranks.
+    pub tensor: f64,
+    /// Width of the dense MLP.
+    pub mlp: f64,
+    /// Operations of the scores and of the weighted values.
+    pub core: f64,
+    /// Share of its products that recomputation of operators repeats.
+    pub alternate: f64,
+    /// Keys that a query sees, on average.
+    pub keys: f64,
+    /// How attention is computed.
+    pub attention: Attention,
+    /// Whether dropout keeps masks.
+    pub dropout: bool,
+    /// Whether one product computes queries, keys and values, and one gate and factor.
+    pub joined: bool,
+    /// The experts, in a layer that has them.
+    pub experts: Option<ExpertShard>,
+}
+
+impl<'a> Shard<'a> {
+    /// The shard of a layer of `shape` under `plan`, divided by `split`; `work` counts what attention computes. Software
+    /// that is `fused`, and software for GPT's shape, joins products of one input.
+    pub fn new(
+        shape: &'a Transformer,
+        plan: &Plan,
+        split: &Split,
+        [with_experts, fused]: [bool; 2],
+        window: Option<u64>,
+        work: Work,
+    ) -> Self {
+        let flops = LayerFlops::of(shape, with_experts, window, work);
+        let tokens = (work.sequence * work.batch) as f64 / split.context as f64;
+        let tensor = split.tensor as f64;
+        let heads = shape.heads as f64 / tensor;
+        let (key, value) = shape.widths();
+        let groups = match shape.mla {
+            Some(_) => heads,
+            None => (shape.kv_heads as f64 / tensor).max(1.0),
+        };
+        let own_tokens = tokens / split.token_ranks() as f64;
+        let inner = (split.tensor * split.context) as f64;
+        let pairs = flops.scores as f64 / (2 * key * shape.heads * work.sequence * work.batch).max(1) as f64;
+        let experts = shape.experts.filter(|_| with_experts).map(|experts| {
+            let visits = own_tokens * experts.active as f64 * plan.expert_skew;
+            ExpertShard {
+                count: experts.count as f64 / split.expert as f64,
+                all: experts.count as f64,
+                visits,
+                tokens: own_tokens,
+                width: experts.width as f64,
+                shared: experts.shared_width as f64 / tensor,
+            }
+        });
+        Self {
+            shape,
+            tokens,
+            own_tokens,
+            hidden: shape.hidden as f64,
+            heads,
+            widths: [heads * key as f64, groups * key as f64, groups * value as f64],
+            tensor,
+            mlp: shape.mlp_width as f64 / tensor,
+            core: flops.core() as f64 / inner,
+            alternate: flops.alternate as f64 / flops.linear().max(1) as f64,
+            keys: pairs,
+            attention: plan.attention,
+            dropout: plan.dropout,
+            joined: fused || shape.mlp == Mlp::Gelu,
+            experts,
+        }
+    }
+
+    /// Products around attention.
+    pub(super) fn attention_products(&self) -> [Product; 6] {
+        let [query, keys, values] = self.widths;
+        let product = |columns, depth| Product::new(self.tokens, columns, depth);
+        let (_, value) = self.shape.widths();
+        let out = product(self.hidden, self.heads * value as f64);
+        let none = Product::NONE;
+        match self.shape.mla {
+            Some(mla) => {
+                let narrow = (mla.key_value_rank + mla.rope) as f64;
+                let wide = self.heads * (mla.nope + mla.value) as f64;
+                let [down, up] = match mla.query_rank {
+                    0 => [product(query, self.hidden), none],
+                    rank => [product(rank as f64, self.hidden), product(query, rank as f64)],
+                };
+                [down, up, product(narrow, self.hidden), product(wide, mla.key_value_rank as f64), out, none]
+            }
+            None if self.joined => [product(query + keys + values, self.hidden), out, none, none, none, none],
+            None => {
+                let each = [query, keys, values].map(|width| product(width, self.hidden));
+                [each[0], each[1], each[2], out, none, none]
+            }
+        }
+    }
+
+    /// Products of the dense MLP.
+    pub(super) fn mlp_products(&self) -> [Product; 3] {
+        self.mlp_of(self.tokens, self.mlp, 1.0)
+    }
+
+    /// Products of `count` MLPs of `width` over `rows` each.
+    pub(super) fn mlp_of(&self, rows: f64, width: f64, count: f64) -> [Product; 3] {
+        let product = |columns, depth| Product { rows, columns, depth, count };
+        let back = product(self.hidden, width);
+        match (self.shape.mlp, self.joined) {
+            (Mlp::Gelu, _) => [product(width, self.hidden), back, Product::NONE],
+            (Mlp::Swiglu, true) => [product(2.0 * width, self.hidden), back, Product::NONE],
+            (Mlp::Swiglu, false) => [product(width, self.hidden), product(width, self.hidden), back],
+        }
+    }
+}

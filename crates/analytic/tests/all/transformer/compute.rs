@@ -1,0 +1,95 @@
+//! Computing part by part: limits in which the time of a product is known, and when the host shows.
+
+use proptest::prelude::*;
+use stepcast_analytic::transformer::Transformer;
+use stepcast_analytic::transformer::compute::{Parts, Product, Software};
+use stepcast_core::machine::catalog;
+use stepcast_core::method::Method;
+use stepcast_core::precision::Precision;
+use stepcast_core::prediction::Prediction;
+use stepcast_core::prior::Priors;
+use stepcast_core::scenario::{Document, Override};
+
+const SOFTWARE: Software = Software { precision: Precision::Bf16, fused: false, compiled: false };
+
+fn parts(device: &str) -> Parts {
+    let device = catalog::device(device).unwrap();
+    let peak = device.peak(Precision::Bf16).unwrap();
+    Parts::new(&device, peak, 1.0, SOFTWARE, &Priors::shipped().unwrap().transformer)
+}
+
+/// A large product fills all multiprocessors with large tiles: nearly its share of the peak rate.
+#[test]
+fn large_products_reach_their_share_of_the_peak() {
+    let share = Priors::shipped().unwrap().transformer.product_hopper;
+    let size = 32768.0;
+    let took = parts("h200-sxm").product(&Product::new(size, size, size)).get();
+    let reached = 2.0 * size * size * size / took / 989.4e12;
+    assert!((reached / share - 1.0).abs() < 0.02, "{reached} {share}");
+}
+
+/// A product of one row reads its matrix once, which no multiprocessor makes faster.
+#[test]
+fn thin_products_take_what_memory_takes() {
+    let size = 16384.0;
+    let stream = Priors::shipped().unwrap().transformer.memory * 4.8e12;
+    let took = parts("h200-sxm").product(&Product::new(1.0, size, size)).get();
+    let read = 2.0 * (size * size + 2.0 * size) / stream;
+    assert!(took >= read * (1.0 - 1e-12), "{took} {read}");
+}
+
+fn predict(changes: &[&str]) -> Prediction {
+    let text = "[model]\nzoo = \"llama3-8b\"\nsequence = 1024\n[[cluster.workers]]\ncount = 1\ndevice = \"h200-sxm\"\n\
+                [strategy]\nprecision = \"bf16\"\n[strategy.plan]\nglobal-batch = 1\noverlap = \"fsdp2\"\n";
+    let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+    Transformer.predict(&Document::new("test", text).scenario(&changes).unwrap()).unwrap()
+}
+
+/// Small layers are bound by the host: fewer numbers to compute do not shorten the step, fewer kernels do.
+#[test]
+fn the_host_is_a_floor() {
+    let shape = |hidden: &str, more: &str| {
+        let text = format!(
+            "[model.transformer]\nlayers = 32\nhidden = {hidden}\nheads = 8\nvocabulary = 32000\nsequence = 512\n\
+             [[cluster.workers]]\ncount = 1\ndevice = \"h200-sxm\"\n[strategy]\nprecision = \"bf16\"\n{more}\
+             [strategy.plan]\nglobal-batch = 1\noverlap = \"fsdp2\"\n"
+        );
+        Transformer.predict(&Document::new("test", text).scenario(&[]).unwrap()).unwrap()
+    };
+    let [narrow, wider] = ["512", "768"].map(|hidden| shape(hidden, ""));
+    assert!(narrow.part("host").get() > 0.5 * narrow.iteration.get(), "{:?}", narrow.breakdown);
+    assert!((narrow.iteration / wider.iteration - 1.0).abs() < 1e-9);
+    let compiled = shape("512", "compiled = true\n");
+    assert!(compiled.iteration < narrow.iteration * 0.6, "{} {}", compiled.iteration, narrow.iteration);
+    let large = predict(&["strategy.plan.micro-batch=8", "strategy.plan.global-batch=8"]);
+    assert!(large.breakdown.iter().all(|part| part.name != "host"), "{:?}", large.breakdown);
+}
+
+/// A device with a share of its own computes at one rate; without, it takes longer for small matrices.
+#[test]
+fn a_given_share_replaces_what_is_assumed() {
+    let given = predict(&["cluster.workers.efficiency=0.5"]);
+    let twice = predict(&["cluster.workers.efficiency=1"]);
+    let compute = |prediction: &Prediction| prediction.part("compute").get();
+    assert!(compute(&given) > compute(&twice));
+    let assumed = predict(&[]);
+    assert!((compute(&assumed) / compute(&given) - 1.0).abs() > 1e-3);
+}
+
+proptest! {
+    /// More of anything never takes less time by more than the step from one tile to another.
+    #[test]
+    fn products_grow(rows in 1_u32..5000, columns in 1_u32..5000, depth in 1_u32..5000, device in prop::sample::select(vec!["h200-sxm", "a100-sxm4-80gb", "tesla-t4"])) {
+        let device = catalog::device(device).unwrap();
+        let peak = device.peak(Precision::Fp16).unwrap();
+        let parts = Parts::new(&device, peak, 1.0, SOFTWARE, &Priors::shipped().unwrap().transformer);
+        let time = |rows: u32, columns: u32, depth: u32| {
+            parts.product(&Product::new(f64::from(rows), f64::from(columns), f64::from(depth))).get()
+        };
+        let one = time(rows, columns, depth);
+        prop_assert!(one > 0.0 && one.is_finite());
+        for more in [time(2 * rows, columns, depth), time(rows, 2 * columns, depth), time(rows, columns, 2 * depth)] {
+            prop_assert!(more >= one * (1.0 - 1e-9), "{} {}", one, more);
+        }
+    }
+}

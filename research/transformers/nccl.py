@@ -1,0 +1,14 @@
+"""Start, latency and share of NVLink from vTrain's table of all-reduces on A100."""
+import gzip,csv,math,os
+import numpy as np
+from scipy.optimize import least_squares
+R=[(int(r['num_gpus']),int(r['size_bytes']),float(r['time_ns_outofplace'])*1e-9,r['gpu']) for r in csv.DictReader(gzip.open(os.path.join(os.environ.get('STEPCAST_DATA',os.path.join(os.path.dirname(os.path.abspath(__file__)),'../../../shared/data')),'published/vtrain_nccl_allreduce_intranode.csv.gz'),'rt'))]
+for n in (2,4,8):
+    for mb in (1,4,16,64,256,1024):
+        t=[x for x in R if x[0]==n and x[1]==mb<<20 and x[3]=='a100'][0][2]
+        print(n,mb,'us',round(t*1e6,1),'busbw',round(2*(n-1)/n*(mb<<20)/t/1e9,1))
+A=[x for x in R if x[3]=='a100' and (x[1]>>20) in (1,2,4,8,16,32,64,128,256,512,1024)]
+def f(x,n,s): return np.exp(x[0])+2*(n-1)*np.exp(x[1])+2*(n-1)/n*s/(300e9*np.exp(x[2]))
+n=np.array([a[0] for a in A]);s=np.array([a[1] for a in A]);t=np.array([a[2] for a in A])
+r=least_squares(lambda x:np.log(f(x,n,s)/t),np.log([30e-6,2e-6,.75]))
+print(np.exp(r.x),'mean err',abs(np.exp(r.fun)-1).mean(),abs(np.exp(r.fun)-1).max())

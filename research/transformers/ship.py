@@ -1,0 +1,111 @@
+"""Writes validation/transformer-steps: measured steps and shards of one H200, and published steps of parallel runs."""
+import csv
+import gzip
+import json
+import os
+import statistics
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+DATA = os.environ.get('STEPCAST_DATA', os.path.join(HERE, '../../../shared/data'))
+OUT = os.path.join(HERE, '../../validation/transformer-steps')
+
+
+def packed(name, comment, header, rows):
+    text = ''.join(f'# {line}\n' for line in comment) + ','.join(header) + '\n'
+    text += ''.join(','.join(str(row.get(key, '')) for key in header) + '\n' for row in rows)
+    with open(os.path.join(OUT, name), 'wb') as file:
+        file.write(gzip.compress(text.encode(), mtime=0))
+
+
+def h200():
+    header = ['kind', 'architecture', 'hidden', 'heads', 'kv_heads', 'mlp_width', 'layers', 'sequence', 'micro_batch',
+              'vocabulary', 'precision', 'recompute', 'tensor', 'experts', 'active', 'forward_ms', 'backward_ms', 'step_ms']
+    rows = []
+    for line in gzip.open(f'{DATA}/measured/llm_h200.jsonl.gz', 'rt'):
+        run = json.loads(line)
+        if run['kind'] == 'machine':
+            continue
+        moe = run['kind'] == 'moe'
+        row = {
+            'kind': run['kind'] if not moe else run['impl'].replace('_mm', ''),
+            'architecture': run.get('arch', 'llama'), 'hidden': run['h'], 'heads': run.get('heads', run['h'] // 64),
+            'kv_heads': run.get('kv', run['h'] // 64), 'mlp_width': run['ffn'], 'layers': run.get('L', 1),
+            'sequence': run.get('seq', run.get('tokens')), 'micro_batch': run.get('mb', 1),
+            'vocabulary': run.get('vocab', 32000), 'precision': {'amp': 'amp-bf16'}.get(run['precision'], run['precision']),
+            'recompute': str(run.get('recompute', False)).lower(), 'tensor': run.get('t', 1),
+            'experts': run.get('experts', 0), 'active': run.get('topk', 0)}
+        if run['kind'] == 'step':
+            row['step_ms'] = round(statistics.median(run['step_ms']), 4)
+            row['forward_ms'] = row['backward_ms'] = 0
+        else:
+            row.update(forward_ms=run['fwd_ms'], backward_ms=run['bwd_ms'], step_ms=0)
+        rows.append(row)
+    packed('h200.csv.gz', ['Decoder training on one H200: PyTorch 2.11, CUDA 13.0, eager, flash attention, fused AdamW, '
+                           'measured for this project.',
+                           'step: median of consecutive steps. block, head: the shard of one of `tensor` ranks, behind a '
+                           'pause. bmm, grouped: mixture of experts.'], header, rows)
+
+
+def published():
+    header = ['family', 'source', 'shape', 'layers', 'hidden', 'heads', 'vocabulary', 'sequence', 'device', 'gpus', 'inside',
+              'outside', 'ports', 'settings', 'seconds']
+    rows = []
+
+    def add(family, source, shape, layers, hidden, heads, vocabulary, sequence, device, gpus, links, seconds, **plan):
+        strategy = {k[1:]: plan.pop(k) for k in list(plan) if k.startswith('_')}
+        words = [f'{k.replace("_", "-")}={v}' for k, v in plan.items()] + [f'/{k}={v}' for k, v in strategy.items()]
+        rows.append(dict(zip(header, [family, source.replace(',', ';'), shape, layers, hidden, heads, vocabulary, sequence, device, gpus,
+                                      *links, ' '.join(words), round(seconds, 6)])))
+
+    def table(name):
+        return csv.DictReader(open(f'{DATA}/published/{name}'))
+
+    megatron = {'overlap': 'megatron', 'attention': 'unfused', 'dropout': 'true', 'states': 'mixed-fp16', '_precision': 'fp16'}
+    for r in table('vtrain_megatron_deepspeed_a100_multinode.csv'):
+        add('vTrain multi-node', r['source'], 'gpt', r['# layers'], r['hidden size'], r['attention heads'], 51200,
+            r['sequence length'], 'a100-sxm4-80gb', r['# GPUs'], ('nvlink3', 'infiniband-edr', 8),
+            float(r['iteration time (ms)']) / 1e3, tensor=r['tensor parallelism'], pipeline=r['pipeline parallelism'],
+            data=r['data parallelism'], micro_batch=r['micro batch'], global_batch=r['global batch'], recompute='layer', **megatron)
+    for r in table('korthikanti_tab5_iteration_time.csv'):
+        full = r['recompute'].startswith('full')
+        add('Korthikanti table 5', r['source'], 'gpt', r['layers'], r['hidden'], r['heads'], 51200, r['seq_len'],
+            'a100-sxm4-80gb', r['num_gpus'], ('nvlink3', 'infiniband-hdr', 8), float(r['iteration_time_s']), tensor=r['tp'],
+            pipeline=r['pp'], data=r['dp'], virtual_stages=r['pp_interleaving'], micro_batch=r['micro_batch'],
+            global_batch=r['global_batch'], recompute='layer' if full else 'attention',
+            sequence_parallel=str(not full).lower(), **megatron)
+    sizes = {'125m': (12, 768, 12), '350m': (24, 1024, 16), '760m': (24, 1536, 12), '1b': (24, 2048, 16),
+             '3b': (32, 2560, 20), '7b': (32, 4096, 32), '13b': (40, 5120, 40), '30b': (48, 7168, 56), '70b': (80, 8192, 64)}
+    for r in table('llm_foundry_mpt_fsdp.csv'):
+        layers, hidden, heads = sizes[r['Model']]
+        pure = r['MP Mode'] == 'PURE'
+        again = {'recompute': 'layer'} if r['Activation Checkpointing'] == 'True' else {}
+        seconds = int(r['GlobalBatchSize']) * int(r['SeqLen (T)']) / float(r['Throughput (T/s)'])
+        add('llm-foundry', r['source'], 'gpt', layers, hidden, heads, 50368, r['SeqLen (T)'],
+            'a100-sxm4-80gb' if '80gb' in r['GPU'] else 'a100-sxm4-40gb', r['# GPUs'], ('nvlink3', 'infiniband-hdr', 8), seconds,
+            sharding='zero-3', states='bf16' if pure else 'fp32', overlap='fsdp2', micro_batch=r['MicroBatchSize'],
+            global_batch=r['GlobalBatchSize'], _precision='bf16', **again)
+    for r in table('torchtitan_llama3.csv'):
+        if r['float8'] != 'no':
+            continue
+        sequence = int(r['seq_len'].split()[0])
+        batch = int(r['local_batch']) * 8
+        add('torchtitan', r['source'], 'llama3-8b', 32, 4096, 32, 128256, sequence, 'h100-sxm5|memory-rate=2.4 TB/s|power=500 W', r['num_gpus'],
+            ('nvlink4', 'infiniband-ndr', 8), batch * sequence / (8 * float(r['tokens_per_sec_per_gpu'])), sharding='zero-3',
+            states='fp32', overlap='torchtitan', micro_batch=r['local_batch'], global_batch=batch, recompute='operators',
+            _precision='bf16', _compiled=str(r['torch_compile'] == 'yes').lower())
+    for r in table('simumax_b200_megatron_measured.csv'):
+        d, mb, m = int(r['dp']), int(r['micro_batch_size']), int(r['micro_batch_count'])
+        tp = int(r['tp'])
+        add('SimuMax', r['source'], 'llama3-70b', r['num_layers'], 8192, 64, 128256, r['seq_len'].split()[0], 'b200', 8,
+            ('nvlink5', 'infiniband-ndr', 8), float(r['measured_iteration_ms']) / 1e3, tensor=tp,
+            sequence_parallel=str(tp > 1).lower(), pipeline=r['pp'], data=d, sharding='zero-1', micro_batch=mb,
+            global_batch=d * mb * m, overlap='megatron', _precision='bf16')
+    packed('published.csv.gz', ['Published steps of transformers on several GPUs; every row names its source.',
+                                'settings: keys of [strategy.plan], and behind a slash keys of [strategy].',
+                                'Vocabularies of vTrain and Korthikanti are padded to 51,200.'], header, rows)
+    return rows
+
+
+if __name__ == '__main__':
+    h200()
+    print(len(published()))
