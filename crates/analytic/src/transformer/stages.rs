@@ -156,7 +156,7 @@ impl Run<'_> {
 
     /// What is sent while computing goes on.
     pub fn overlaps(&self) -> Overlaps {
-        self.plan.overlap.overlaps(self.plan.virtual_stages > 1)
+        self.plan.overlaps()
     }
 
     /// Where the ranks of a group are.

@@ -23,6 +23,8 @@ pub(crate) enum Mark {
     Point(Shape, usize),
     /// Bars of a series.
     Bar(usize),
+    /// Bars of a series without its pattern, which would make their text hard to read.
+    Plain(usize),
     /// A line in the colour of text, with a class for its dashes.
     Rule(&'static str),
     /// Cells that are hatched.
@@ -95,6 +97,7 @@ impl Mark {
             }
             Self::Point(shape, number) => svg.marker((x + MARK / 2.0, y + 7.0), shape, number),
             Self::Bar(number) => svg.rect(area, "", &pattern::fill(number)),
+            Self::Plain(number) => svg.rect(area, &format!("{} fill", series(number)), ""),
             Self::Rule(dashes) => svg.line(level, &format!("line {dashes}")),
             Self::Hatched => {
                 svg.rect(area, "", "#48a3a9");

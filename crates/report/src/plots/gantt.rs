@@ -35,8 +35,8 @@ pub struct Gantt {
     pub lanes: Vec<Lane>,
     /// Begin and end of the visible window; all if none is given.
     pub window: Option<[Seconds; 2]>,
-    /// Names of the kinds of bars that have colours of their own, for a legend.
-    pub kinds: Vec<String>,
+    /// Colours and names of the kinds of bars that do not have the colours of their lanes, for a legend.
+    pub kinds: Vec<(usize, String)>,
 }
 
 /// One row.
@@ -59,7 +59,7 @@ pub struct Bar {
     pub name: String,
     /// What stands in it, if that is not its name.
     pub label: Option<String>,
-    /// Its place in [`Gantt::kinds`], if it does not have the colour of its lane.
+    /// Its colour, if that is not the colour of its lane.
     pub kind: Option<usize>,
     /// Begin.
     pub since: Seconds,
@@ -139,7 +139,7 @@ impl Gantt {
     }
 
     fn legend(&self) -> Vec<(Mark, String)> {
-        self.kinds.iter().enumerate().map(|(kind, name)| (Mark::Bar(kind), name.clone())).collect()
+        self.kinds.iter().map(|(colour, name)| (Mark::Plain(*colour), name.clone())).collect()
     }
 
     fn note(&self) -> String {

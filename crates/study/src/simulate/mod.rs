@@ -24,6 +24,7 @@ pub(crate) use excerpt::{Excerpt, excerpt};
 pub(crate) use measure::BUDGET;
 pub(crate) use sprint::is_sprint;
 pub use timeline::{Recording, events_per_step};
+pub use transformer::KINDS;
 
 use stepcast_core::fault::Fault;
 use stepcast_core::method::{Method, Stopped, Watch, unwatched};
@@ -51,7 +52,7 @@ impl Method for Simulate {
     }
 
     fn summary(&self) -> &'static str {
-        "parameter server, all-reduce or split transformers, by events on a profile or a model's layers"
+        "parameter server, all-reduce or a split transformer, by events on a profile or a model's layers"
     }
 
     fn source(&self) -> &'static str {

@@ -58,6 +58,9 @@ const ALL_REDUCE: &str = "strategy.architecture=all-reduce";
 const GRPC: &str = "cluster.servers.software=grpc";
 const BSP: &str = "strategy.synchronisation=bsp";
 
+/// Kinds of traffic that do not meet.
+const APART: &str = "strategy.plan.shared-links=false";
+
 /// Buckets of one, two and three gradients; all others travel alone. A file would have to list all of them.
 const BUCKETS: &str = "";
 
@@ -134,19 +137,22 @@ const EXCEPTIONS: &[(&str, &str, Premise)] = &[
     ("zeng2023-table7.toml", "all-reduce, async", Refused("cluster.workers")),
 ];
 
-fn examples() -> Vec<PathBuf> {
+/// Examples whose transformers a plan splits, and the others.
+fn all_examples() -> [Vec<PathBuf>; 2] {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    // The engine does not split transformers.
-    let has_plan = |path: &PathBuf| {
-        path.is_file() && std::fs::read_to_string(path).is_ok_and(|text| text.contains("[strategy.plan]"))
-    };
-    let entries = entries.filter(|path| !has_plan(path));
     let mut files: Vec<PathBuf> =
         entries.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
     files.sort();
-    assert!(files.len() >= 13, "{files:?}");
-    files
+    let has_plan = |path: &PathBuf| std::fs::read_to_string(path).unwrap().contains("[strategy.plan]");
+    let (with, without): (Vec<PathBuf>, Vec<PathBuf>) = files.into_iter().partition(has_plan);
+    assert!(with.len() >= 2 && without.len() >= 13, "{with:?} {without:?}");
+    [with, without]
+}
+
+fn examples() -> Vec<PathBuf> {
+    let [_, without] = all_examples();
+    without
 }
 
 fn scenario(file: &Path, changes: &[&str]) -> Scenario {
@@ -278,6 +284,30 @@ fn closed_forms_and_the_engine_agree_where_their_premises_do() {
         }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// With equal devices and links that are apart, a plan takes the same by both; links that are shared take longer, and
+/// stages on devices of their own less than all of them on the slowest.
+#[test]
+fn plans_take_the_same_by_the_closed_form_and_the_engine() {
+    let [with, _] = all_examples();
+    for file in with {
+        let steps = |changes: &[&str]| {
+            let mut scenario = scenario(&file, changes);
+            if changes.contains(&APART) {
+                for group in &mut scenario.cluster.groups {
+                    group.speed = 1.0;
+                }
+            }
+            let closed = step(&methods::find("transformer").unwrap().predict(&scenario).unwrap());
+            [closed, simulated(&scenario)]
+        };
+        let [closed, engine] = steps(&[APART]);
+        assert!((engine / closed - 1.0).abs() < 1e-9, "{}: {engine} {closed}", file.display());
+        let [slowest, shared] = steps(&[]);
+        assert!(shared > engine * (1.0 - 1e-9), "{}: {shared} {engine}", file.display());
+        assert!(shared < slowest * 1.2, "{}: {shared} {slowest}", file.display());
+    }
 }
 
 /// With a single layer nothing overlaps: pulls, computing and pushes follow each other, and both take framing, copies

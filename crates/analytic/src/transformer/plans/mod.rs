@@ -269,7 +269,7 @@ impl<'a> Table<'a> {
     pub fn bound(&mut self, choice: &Choice) -> Seconds {
         let found = self.find(choice);
         self.time_classes(found, choice.micro_batches);
-        let overlaps = self.run.plan.overlap.overlaps(choice.chunks > 1);
+        let overlaps = self.run.plan.overlaps_with(choice.chunks);
         let (send, sends) = self.sends.values[found.send];
         let once = &self.states.values[found.states].once;
         let m = choice.micro_batches as f64;
@@ -324,7 +324,7 @@ impl<'a> Table<'a> {
             issue: self.run.plan.issue_time.get(),
         };
         pipeline.ends(&mut self.scratch)?;
-        let overlaps = self.run.plan.overlap.overlaps(choice.chunks > 1);
+        let overlaps = self.run.plan.overlaps_with(choice.chunks);
         let mut most = 0.0_f64;
         for (alike, once) in layout.alike.iter().zip(&self.states.values[found.states].once) {
             let sum = self.sum(alike);

@@ -148,6 +148,12 @@ choice! {
         Fp32 = "fp32",
         /// Weights, gradients and two moments in 16 bits.
         Bf16 = "bf16",
+        /// 32-bit weights and gradients, two moments of 8 bits; their scales, 4 bytes for each block of 2048, are left out
+        /// (Dettmers 2022).
+        AdamW8Bit = "adamw-8bit",
+        /// 32-bit weights and gradients, no first moment, and the second one as sums of rows and columns, which are less than
+        /// a hundredth of a byte for each parameter of a matrix and left out (Shazeer and Stern 2018).
+        Adafactor = "adafactor",
     }
 }
 
@@ -159,6 +165,8 @@ impl States {
             Self::MegatronFp16 => [2, 2, 16],
             Self::MixedFp16 => [2, 2, 12],
             Self::Fp32 => [4, 4, 8],
+            Self::AdamW8Bit => [4, 4, 2],
+            Self::Adafactor => [4, 4, 0],
             Self::Bf16 => [2, 2, 4],
         }
     }

@@ -82,10 +82,22 @@ keys! {
         /// Whether dropout keeps masks.
         dropout: bool => bool, default(false), Check::Any, Resolved;
         /// Number formats of weights, gradients and optimiser: `"megatron-bf16"`, `"megatron-fp16"`, `"mixed-fp16"`,
-        /// `"fp32"` or `"bf16"`.
+        /// `"fp32"`, `"bf16"`, `"adamw-8bit"` or `"adafactor"`.
         states: States => States, default(States::MegatronBf16), Check::Any, Resolved;
         /// What is sent while computing goes on: `"none"`, `"megatron"`, `"torchtitan"`, `"deepspeed"` or `"fsdp2"`.
         overlap: OverlapPreset => OverlapPreset, default(OverlapPreset::Megatron), Check::Any, Resolved;
+        /// Tensor-parallel sums of the backward pass beside the gradients of weights, whatever `overlap` says.
+        overlap_tensor: bool => bool, optional("as `overlap` says"), Check::Any, Resolved;
+        /// Gradients beside the last backward pass, whatever `overlap` says.
+        overlap_gradients: bool => bool, optional("as `overlap` says"), Check::Any, Resolved;
+        /// Weights of ZeRO 1 and 2 beside the first forward pass, whatever `overlap` says.
+        overlap_weights: bool => bool, optional("as `overlap` says"), Check::Any, Resolved;
+        /// Sharded weights of the next layer beside the computing of this one, whatever `overlap` says.
+        overlap_prefetch: bool => bool, optional("as `overlap` says"), Check::Any, Resolved;
+        /// Sends between stages while these go on, whatever `overlap` says.
+        overlap_sends: bool => bool, optional("as `overlap` says"), Check::Any, Resolved;
+        /// Keys and values around the context ring beside attention, whatever `overlap` says.
+        overlap_context: bool => bool, optional("as `overlap` says"), Check::Any, Resolved;
         /// Whether kinds of traffic of a rank that are under way at the same time divide the rate of a link. Simulated only:
         /// in the closed form they do not meet.
         shared_links: bool => bool, default(true), Check::Any, Resolved;
@@ -125,7 +137,7 @@ impl Plan {
 
     /// How stages send.
     pub fn stage_sends(&self) -> Sends {
-        self.sends.unwrap_or(match self.overlap.overlaps(self.virtual_stages > 1).sends {
+        self.sends.unwrap_or(match self.overlaps().sends {
             true => Sends::Asynchronous,
             false => Sends::Blocking,
         })
@@ -147,6 +159,39 @@ impl Plan {
         match self.logit_bytes {
             Some(most) => [kept.min(most), most.saturating_sub(kept)],
             None => [kept, meanwhile],
+        }
+    }
+
+    /// What is sent while computing goes on: what the preset says, but for single switches.
+    pub fn overlaps(&self) -> Overlaps {
+        self.overlaps_with(self.virtual_stages)
+    }
+
+    /// The same with another number of virtual stages.
+    pub fn overlaps_with(&self, virtual_stages: u64) -> Overlaps {
+        let preset = self.overlap.overlaps(virtual_stages > 1);
+        Overlaps {
+            tensor_backward: self.overlap_tensor.unwrap_or(preset.tensor_backward),
+            gradients: self.overlap_gradients.unwrap_or(preset.gradients),
+            weights: self.overlap_weights.unwrap_or(preset.weights),
+            prefetch: self.overlap_prefetch.unwrap_or(preset.prefetch),
+            sends: self.overlap_sends.unwrap_or(preset.sends),
+            context: self.overlap_context.unwrap_or(preset.context),
+        }
+    }
+
+    /// The plan with everything in turn.
+    #[must_use]
+    pub fn without_overlap(&self) -> Self {
+        Self {
+            overlap: OverlapPreset::None,
+            overlap_tensor: None,
+            overlap_gradients: None,
+            overlap_weights: None,
+            overlap_prefetch: None,
+            overlap_sends: None,
+            overlap_context: None,
+            ..self.clone()
         }
     }
 

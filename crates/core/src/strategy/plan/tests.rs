@@ -71,3 +71,13 @@ fn sections_are_written_back() {
     let first = plan("tensor = 8\nrecompute = [\"attention\"]\nstage-layers = [40, 40]\npipeline = 2");
     assert_eq!(first.section().fill(None, &NoFiles).unwrap(), first);
 }
+
+#[test]
+fn a_switch_overrules_the_preset() {
+    let preset = plan("overlap = \"megatron\"\nvirtual-stages = 2").overlaps();
+    let found = plan("overlap = \"megatron\"\nvirtual-stages = 2\noverlap-gradients = false").overlaps();
+    assert!(preset.gradients && preset.sends);
+    assert_eq!(found, super::Overlaps { gradients: false, ..preset });
+    let alone = plan("overlap = \"none\"\noverlap-sends = true");
+    assert!(alone.overlaps().sends && !alone.without_overlap().overlaps().sends);
+}

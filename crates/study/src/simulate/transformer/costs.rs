@@ -11,7 +11,6 @@ use stepcast_analytic::transformer::{planned, run};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
-use stepcast_core::strategy::{OverlapPreset, Plan};
 use stepcast_sim::pipeline::{self, Cost, Phase, Task};
 
 /// Traffic below this share of what is exposed is rounding.
@@ -33,7 +32,7 @@ impl Closed {
     pub(super) fn of(scenario: &Scenario) -> Result<Self, Fault> {
         let (shape, plan) = planned(scenario)?;
         let run = run(scenario, &shape, plan)?;
-        let in_turn = Plan { overlap: OverlapPreset::None, ..plan.clone() };
+        let in_turn = plan.without_overlap();
         let alone = Run { plan: &in_turn, ..run };
         let (exposed, all) = (run.places(), alone.places());
         let (step, alone) = (stages(&run)?, stages(&alone)?);

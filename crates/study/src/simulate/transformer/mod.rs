@@ -8,6 +8,7 @@ mod replicas;
 mod tests;
 mod timeline;
 
+pub use timeline::KINDS;
 pub(super) use timeline::{events_per_step, stages_timeline, timeline};
 
 use super::broken;
@@ -27,7 +28,7 @@ use stepcast_sim::{Limits, run};
 use stepcast_stats::spread_of_logarithms;
 
 /// Passes beyond which a simulation is refused: closed forms answer at once.
-const MOST_PASSES: u64 = 4_000_000;
+const MOST_PASSES: u64 = 200_000;
 
 /// Whether the plan of a scenario can be simulated.
 pub(super) fn applies(scenario: &Scenario) -> Result<(), Fault> {

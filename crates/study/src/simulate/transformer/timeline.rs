@@ -51,7 +51,11 @@ fn row(role: Role) -> Option<usize> {
     }
 }
 
-/// What the colour of an operation stands for.
+/// Kinds of the events of a pipeline, each with a colour of its own.
+pub const KINDS: [&str; 7] =
+    ["forward", "backward", "weight", "communication", "recompute", "update", "send"];
+
+/// What the colour of an operation stands for: one of [`KINDS`].
 fn kind(role: Role) -> &'static str {
     match role {
         Role::Pass(Phase::Forward) => "forward",
