@@ -1,5 +1,6 @@
 //! The plot of a run of the simulation.
 
+use crate::draw::kind::series_of;
 use crate::plots::gantt::{Bar, Gantt, Lane};
 use stepcast_study::simulate::Recording;
 
@@ -22,6 +23,10 @@ pub fn gantt(recording: &Recording, title: &str) -> Gantt {
             lanes.push(Lane { group: process.name.clone(), name: name.clone(), kind, bars: Vec::new() });
         }
     }
+    let colours = series_of(&kinds.iter().map(String::as_str).collect::<Vec<_>>());
+    for lane in &mut lanes {
+        lane.kind = colours[lane.kind];
+    }
     for event in &timeline.events {
         let lane =
             first.get(event.process as usize).and_then(|first| lanes.get_mut(first + event.lane as usize));
@@ -33,5 +38,5 @@ pub fn gantt(recording: &Recording, title: &str) -> Gantt {
             });
         }
     }
-    Gantt { title: title.to_owned(), lanes, window: None }
+    Gantt { title: title.to_owned(), lanes, ..Gantt::default() }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod colour;
 pub(crate) mod frame;
 pub(crate) mod head;
+pub(crate) mod kind;
 pub(crate) mod pattern;
 pub(crate) mod scale;
 pub(crate) mod style;

@@ -12,7 +12,7 @@ mod prepared;
 mod scaling;
 mod slack;
 
-pub use advice::{Advice, Alone, CriticalPath, Share, WhatIf};
+pub use advice::{Advice, Alone, Change, CriticalPath, Share, WhatIf, changes};
 pub use forecast::{Forecast, Training};
 pub use methods::MethodChoice;
 pub use prepared::{Extent, Prepared, predict};

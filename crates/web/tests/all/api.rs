@@ -160,7 +160,7 @@ async fn uploads_become_scenarios() {
     assert_eq!(status, StatusCode::OK, "{answer}");
     assert_eq!(answer["overview"]["name"], "alone");
     let file = answer["file"].as_str().unwrap();
-    assert!(file.starts_with("upload-") && file.ends_with(".json"), "{file}");
+    assert!(file.starts_with("alone-") && file.ends_with(".json"), "{file}");
     let predicted =
         post(&app, "/api/v1/predict", json!({ "scenario": answer["scenario"], "set": ["methods.simulate.steps=20", "methods.simulate.warm-up=2"], "workers": [1] })).await;
     assert_eq!(predicted["scenario"]["model"]["profile"], file);

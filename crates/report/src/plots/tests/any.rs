@@ -85,7 +85,7 @@ proptest! {
             });
             Lane { group: format!("worker {group}"), name, kind: group.into(), bars }
         };
-        check::sound(&Gantt { title, lanes: lanes.into_iter().map(lane).collect(), window: None }.svg());
+        check::sound(&Gantt { title, lanes: lanes.into_iter().map(lane).collect(), ..Gantt::default() }.svg());
     }
 
     #[test]
@@ -105,7 +105,7 @@ proptest! {
         candidates in vec((name(), time(), value()), 0..10), front in vec((name(), time(), value()), 0..10),
         chosen in proptest::option::of((name(), time(), value())),
     ) {
-        let choice = |(name, time, cost)| Choice { name, time, cost };
+        let choice = |(name, time, cost)| Choice { name, index: None, time, cost };
         check::sound(&Pareto {
             title, currency,
             candidates: candidates.into_iter().map(choice).collect(),

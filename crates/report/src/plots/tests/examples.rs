@@ -79,7 +79,7 @@ pub(super) fn gantt() -> Gantt {
             });
         }
     }
-    Gantt { title: "Steps of alexnet, simulated".to_owned(), lanes, window: None }
+    Gantt { title: "Steps of alexnet, simulated".to_owned(), lanes, ..Gantt::default() }
 }
 
 pub(super) fn fusion() -> FusionComparison {
@@ -107,6 +107,7 @@ pub(super) fn fusion() -> FusionComparison {
 pub(super) fn pareto() -> Pareto {
     let choice = |(name, hours, cost): (&str, f64, f64)| Choice {
         name: name.to_owned(),
+        index: None,
         time: seconds(3600.0 * hours),
         cost,
     };
