@@ -27,8 +27,8 @@ let examples = [];
 let described = null;
 let begun = false;
 
-function look() {
-  if (described?.question) runs.look(views[state.view], described.question);
+function look(asked = false) {
+  if (described?.question) runs.look(views[state.view], described.question, asked);
 }
 
 // The text that the server is to describe, with edits that it has not made yet. A text that was typed in the meantime
@@ -123,11 +123,15 @@ const showView = tabs(document.querySelector("[data-tabs=view]"), (name) => {
   look();
 });
 
+function view(name) {
+  state.view = name;
+  showView(name);
+}
+
 function useMethod(name) {
   state.method = name;
   forecast.offer(described.methods);
-  state.view = "forecast";
-  showView("forecast");
+  view("forecast");
   keep(`method ${name}`);
   look();
 }
@@ -145,7 +149,7 @@ function follow() {
 $("fields").addEventListener("submit", (event) => event.preventDefault());
 $("method").addEventListener("change", () => useMethod($("method").value));
 $("cancel").addEventListener("click", runs.cancel);
-$("again").addEventListener("click", () => (described?.problem || !described ? describe() : look()));
+$("again").addEventListener("click", () => (described?.problem || !described ? describe() : look(true)));
 $("undo").addEventListener("click", () => history.back());
 $("return").addEventListener("click", () => history.back());
 $("example").addEventListener("change", () => {
@@ -167,11 +171,14 @@ theme.begin();
 share.begin();
 baseline.begin();
 editor.begin((text) => replace(text, "text"));
-runs.begin(() => server.lost(look));
+runs.begin(() => server.lost(() => look()));
 forecast.begin(change);
 methods.begin(useMethod);
-timeline.begin(look, (problem) => (problem.offline ? server.lost(look) : problems.say($("failure"), problem)));
-search.begin(look, change);
+timeline.begin(look, (problem) => (problem.offline ? server.lost(() => look()) : problems.say($("failure"), problem)));
+search.begin(() => look(true), (edits) => {
+  view("forecast");
+  change(edits);
+});
 upload.begin(({ scenario }) => start(scenario));
 onLink(follow);
 

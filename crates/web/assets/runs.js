@@ -61,8 +61,8 @@ function remember(key, entry) {
   if (kept.size > most) kept.delete(kept.keys().next().value);
 }
 
-// Shows the answer of `view` to the question: a kept one, or one that is computed now.
-export async function look(view, question) {
+// Shows the answer of `view` to the question: a kept one, or one that is computed now, by some views only if `asked`.
+export async function look(view, question, asked = false) {
   end();
   const body = view.body();
   const key = body && `${view.name} ${JSON.stringify(view.identity?.(body) ?? body)}`;
@@ -73,6 +73,7 @@ export async function look(view, question) {
     accept(view, kept.get(key));
     return tell("fresh");
   }
+  if (view.manual && !asked) return tell(shown.has(view.name) ? "stale" : "none");
   const abort = new AbortController();
   const own = (job = { abort, signal: abort.signal });
   own.slow = setTimeout(() => status.progress(undefined, "computing"), slow);

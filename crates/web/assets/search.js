@@ -8,6 +8,8 @@ import * as criteria from "./criteria.js";
 import * as plots from "./plots.js";
 
 export const name = "search";
+// A search begins when it is asked for.
+export const manual = true;
 let change;
 
 export function begin(run, changed) {
@@ -45,8 +47,13 @@ export async function run(body, job) {
   return last;
 }
 
-// The varied keys of a configuration, as edits.
-const edits = ({ values }) => Object.entries(values).map(([key, value]) => ({ key, value }));
+// The varied keys of a configuration, as edits; groups without workers are removed, the last one first.
+function edits({ values }) {
+  const none = ([key, value]) => value === "0" && /^cluster\.workers\.\d+\.count$/.test(key);
+  const entries = Object.entries(values);
+  const left = entries.filter((entry) => !none(entry)).map(([key, value]) => ({ key, value }));
+  return [...left, ...entries.filter(none).reverse().map(([key]) => ({ key: key.slice(0, -".count".length), value: null }))];
+}
 
 export function draw({ data, complete }) {
   insert($("front"), data.plot ?? "");

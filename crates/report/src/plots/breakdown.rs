@@ -6,7 +6,7 @@ use crate::draw::kind::series_of;
 use crate::draw::scale::drawable;
 use crate::draw::svg::Svg;
 use crate::draw::unit::Unit;
-use crate::draw::{WIDTH, nothing, pattern};
+use crate::draw::{WIDTH, height, nothing, pattern};
 use stepcast_core::quantity::Seconds;
 
 const HEIGHT: f64 = 300.0;
@@ -65,7 +65,7 @@ impl Breakdown {
         };
         let across = Axis::places("workers", self.columns.iter().map(|column| column.workers.to_string()));
         let upwards = Axis::of("time of a step", (0.0, highest), Spacing::Linear, &Unit::Time, 6);
-        let frame = Frame::new(across, upwards, drawing, head.height(drawing) + 8.0, HEIGHT);
+        let frame = Frame::new(across, upwards, drawing, head.height(drawing) + 8.0, height(drawing, HEIGHT));
         let mut svg = Svg::new(drawing, frame.floor() + BELOW, &self.title, &self.description(&names));
         pattern::define(&mut svg, 1 + colours.iter().max().copied().unwrap_or(0));
         head.draw(&mut svg, drawing);

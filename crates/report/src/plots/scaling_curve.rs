@@ -6,7 +6,7 @@ use crate::draw::scale::{drawable, extent};
 use crate::draw::svg::{Shape, Svg};
 use crate::draw::text::width;
 use crate::draw::unit::Unit;
-use crate::draw::{WIDTH, nothing};
+use crate::draw::{WIDTH, height, nothing};
 use stepcast_core::quantity::SamplesPerSec;
 
 const HEIGHT: f64 = 300.0;
@@ -177,7 +177,7 @@ fn frame(across: (f64, f64), points: &[&Point], measured: &[&Measured], drawing:
     };
     let across = Axis::of("workers", across, x, &Unit::Number, 16);
     let upwards = Axis::of("throughput", (low, high), y, &Unit::Rate, 6);
-    Frame::new(across, upwards, drawing, 0.0, HEIGHT)
+    Frame::new(across, upwards, drawing, 0.0, height(drawing, HEIGHT))
 }
 
 /// The visible part of the ideal.

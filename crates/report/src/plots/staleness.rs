@@ -4,7 +4,7 @@ use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
 use crate::draw::head::Head;
 use crate::draw::svg::Svg;
 use crate::draw::unit::{Unit, significant};
-use crate::draw::{WIDTH, nothing};
+use crate::draw::{WIDTH, height, nothing};
 
 const HEIGHT: f64 = 260.0;
 /// Share of its category that a bar takes, and the widest bar.
@@ -47,7 +47,7 @@ impl Staleness {
         let title = "updates of others between a worker's pull and its own update";
         let across = Axis::places(title, (0..self.shares.len()).map(name));
         let upwards = Axis::of("share of updates", (0.0, highest), Spacing::Linear, &Unit::Share, 5);
-        let frame = Frame::new(across, upwards, drawing, head.height(drawing) + 8.0, HEIGHT);
+        let frame = Frame::new(across, upwards, drawing, head.height(drawing) + 8.0, height(drawing, HEIGHT));
         let description = format!(
             "A histogram of staleness from 0 to {last}; the most frequent has {}.",
             Unit::Share.write(highest)

@@ -44,7 +44,7 @@ def test_dark_mode(page):
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert background == "rgb(22, 22, 22)", background
     assert page.evaluate("getComputedStyle(document.querySelector('#answer svg .page')).fill") == "rgb(22, 22, 22)"
-    picture(page, "desktop-dark", whole=True)
+    picture(page, "desktop-dark")
     page.emulate_media(color_scheme="light")
     page.click("#theme")
     page.click("#theme")

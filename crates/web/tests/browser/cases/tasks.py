@@ -96,12 +96,18 @@ def test_a_search_starts_from_the_example(page):
     assert page.locator("#front svg").count() == 1
     picture(page, "search")
     # The best, then a point of the front.
-    page.click("#found .use >> nth=0")
-    page.wait_for_function("() => document.body.dataset.done === 'search'", timeout=60_000)
     before = text_of(page)
+    page.click("#found .use >> nth=0")
+    done(page)
+    assert page.get_attribute("#tab-forecast", "aria-selected") == "true"
+    best = text_of(page)
+    assert best != before
+    page.click("#tab-search")
+    assert page.get_attribute("#results", "data-state") == "stale"
     page.locator("#front g[data-index] circle").first.click(force=True)
     page.click("#tip button")
-    page.wait_for_function("(old) => document.querySelector('#text').value !== old", arg=before)
+    page.wait_for_function("(old) => document.querySelector('#text').value !== old", arg=best)
+    done(page)
 
 
 def test_a_search_of_any_scenario_has_fields(page):
