@@ -8,6 +8,8 @@ use askama::Template;
 #[template(path = "table.html")]
 struct TableSection<'a> {
     table: &'a Table,
+    /// Whether it opens and closes.
+    folds: bool,
 }
 
 impl TableSection<'_> {
@@ -28,7 +30,12 @@ impl TableSection<'_> {
 
 /// A section of a page with one table.
 pub fn section(table: &Table) -> Result<String, askama::Error> {
-    TableSection { table }.render()
+    TableSection { table, folds: false }.render()
+}
+
+/// The same for an interactive page, closed where the table is [folded](Table::folded).
+pub fn folding_section(table: &Table) -> Result<String, askama::Error> {
+    TableSection { table, folds: table.folded }.render()
 }
 
 #[cfg(test)]

@@ -66,12 +66,20 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// A paragraph below the table; may be empty.
     pub note: String,
+    /// Whether an interactive page shows it only when asked: a plot shows the same, or it is a detail.
+    pub folded: bool,
 }
 
 impl Table {
     /// A table without rows.
     pub fn new(title: impl Into<String>, columns: impl Into<Vec<Column>>) -> Self {
-        Self { title: title.into(), columns: columns.into(), rows: Vec::new(), note: String::new() }
+        Self {
+            title: title.into(),
+            columns: columns.into(),
+            rows: Vec::new(),
+            note: String::new(),
+            folded: false,
+        }
     }
 
     /// A table of single figures, each with its name, its value and an explanation.

@@ -35,7 +35,7 @@ pub use imported::Imported;
 pub use json::{parse_profile, print_profile, read_profile, write_profile};
 pub use model::{print_model, write_model};
 pub use onnx::{lean_onnx, read_onnx};
-pub use options::Options;
+pub use options::{Options, UNKNOWN_BATCH};
 pub use overview::{ContentFigures, Overview, ResourceUsage, StepFigures};
 pub use source::{MAX_UNPACKED, Progress, Watch, head, unpacked};
 pub use summary::{Summary, SummaryFigure, SummaryTable, SummaryValue};

@@ -6,6 +6,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use stepcast_core::fault::Fault;
 
+/// The reason of a fault that a batch would remedy.
+pub const UNKNOWN_BATCH: &str = "it does not record how many samples a step has";
+
 /// What a recording may leave open, and who follows its progress.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
@@ -43,7 +46,6 @@ impl<'a> Options<'a> {
 
     /// The batch, for a recording at `place` that needs it.
     pub(crate) fn required_batch(&self, place: &str) -> Result<u32, Fault> {
-        let reason = "it does not record how many samples a step has";
-        self.batch.ok_or_else(|| Fault::in_file(place, reason, "give the number: --batch 32"))
+        self.batch.ok_or_else(|| Fault::in_file(place, UNKNOWN_BATCH, "give the number: --batch 32"))
     }
 }

@@ -7,6 +7,8 @@ export class Problem extends Error {
   }
 }
 
+const gone = () => new Problem({ offline: true, detail: "the server cannot be reached", remedy: "start it again: stepcast serve" });
+
 async function failed(response) {
   try {
     return new Problem(await response.json());
@@ -15,27 +17,23 @@ async function failed(response) {
   }
 }
 
-async function send(path, body, accept, signal) {
+async function reach(path, options) {
   let response;
   try {
-    response = await fetch(`/api/v1/${path}`, {
-      method: "POST",
-      headers: { "Content-Type": "application/json", Accept: accept },
-      body: JSON.stringify(body),
-      signal,
-    });
+    response = await fetch(`/api/v1/${path}`, options);
   } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new Problem({ detail: "the server cannot be reached", remedy: "start it again: stepcast serve" });
+    throw error.name === "AbortError" ? error : gone();
   }
   if (!response.ok) throw await failed(response);
   return response;
 }
 
+function send(path, body, accept, signal) {
+  return reach(path, { method: "POST", headers: { "Content-Type": "application/json", Accept: accept }, body: JSON.stringify(body), signal });
+}
+
 export async function get(path) {
-  const response = await fetch(`/api/v1/${path}`);
-  if (!response.ok) throw await failed(response);
-  return response.json();
+  return (await reach(path)).json();
 }
 
 export async function post(path, body, signal) {
@@ -52,9 +50,14 @@ export async function stream(path, body, signal, receive) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    const lines = (rest + value).split("\n");
+    let part;
+    try {
+      part = await reader.read();
+    } catch (error) {
+      throw error.name === "AbortError" || signal.aborted ? error : gone();
+    }
+    if (part.done) return;
+    const lines = (rest + part.value).split("\n");
     rest = lines.pop();
     for (const line of lines) {
       if (line === "") continue;

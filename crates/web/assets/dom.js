@@ -12,20 +12,6 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-export function showProblem(element, problem) {
-  if (!problem) {
-    element.hidden = true;
-    element.replaceChildren();
-    return;
-  }
-  const where = [problem.key, problem.line && `line ${problem.line}`].filter(Boolean).join(", ");
-  element.replaceChildren(
-    make("p", {}, make("strong", {}, where ? `${where}: ` : ""), problem.detail ?? problem.message),
-    make("p", { class: "note" }, problem.remedy ?? ""),
-  );
-  element.hidden = false;
-}
-
 // HTML and SVG come from this server, which escapes every text in them; the content security policy forbids scripts in
 // them.
 export function insert(element, html) {

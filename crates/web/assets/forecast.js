@@ -1,10 +1,20 @@
-// The forecast of one method: figures, plots and tables, as the server renders them.
+// The forecast of one method: figures, plots and tables, as the server renders them. The headline comes first, then the
+// scaling curve, then what would help.
 
 import { $, insert, make, save } from "./dom.js";
 import { blob, stream } from "./api.js";
 import { state } from "./state.js";
+import { answer } from "./runs.js";
+import * as apply from "./apply.js";
+import * as baseline from "./baseline.js";
+import * as plots from "./plots.js";
 
-export let last = null;
+export const name = "forecast";
+let change;
+
+export function begin(changed) {
+  change = changed;
+}
 
 export function offer(methods) {
   const select = $("method");
@@ -15,22 +25,36 @@ export function offer(methods) {
   if (select.value !== state.method) select.value = state.method = "auto";
 }
 
-export async function run(job) {
-  const body = { scenario: state.scenario, method: state.method };
-  $("answer").setAttribute("aria-busy", "true");
-  try {
-    await stream("predict", body, job.signal, (event) => {
-      if (event.event === "progress") {
-        const rate = event.throughput_samples_per_s.toPrecision(4);
-        job.progress(event.done / event.of, `${event.workers} workers: ${rate} samples/s`);
-      } else if (event.event === "answer") {
-        last = event;
-        insert($("answer"), event.html);
-      }
-    });
-  } finally {
-    $("answer").setAttribute("aria-busy", "false");
+export function body() {
+  return { scenario: state.scenario, method: state.method };
+}
+
+export async function run(body, job) {
+  let last;
+  await stream("predict", body, job.signal, (event) => {
+    if (event.event === "progress") {
+      const rate = event.throughput_samples_per_s.toPrecision(4);
+      job.progress(event.done / event.of, `${event.workers} workers: ${rate} samples/s`);
+    } else if (event.event === "part") job.part(event);
+    else if (event.event === "answer") last = event;
+  });
+  return last;
+}
+
+export function draw({ data, body, complete, question }) {
+  const open = new Set([...$("answer").querySelectorAll("details[open] > summary")].map((summary) => summary.textContent));
+  insert($("answer"), data.html);
+  for (const summary of $("answer").querySelectorAll("summary")) summary.parentElement.open = open.has(summary.textContent);
+  plots.enliven($("answer"));
+  if (complete) {
+    apply.offer(apply.table($("answer"), "What would help"), data.apply.what_if, change, data.forecast.advice.what_if.map((row) => row.change));
+    apply.offer(apply.table($("answer"), "Scaling"), data.apply.scaling, change, data.forecast.scaling.map((row) => `${row.workers} workers`));
   }
+  baseline.show({ data, body, question });
+}
+
+export function summary({ data, question }) {
+  return `Answer for ${question[0]}. ${$("answer").querySelector(".sentence")?.textContent ?? ""} Method ${data.forecast.prediction.method}.`;
 }
 
 const quoted = (value) => (/[",\n]/.test(`${value}`) ? `"${`${value}`.replaceAll('"', '""')}"` : value);
@@ -41,17 +65,14 @@ function table(points) {
   return `${[columns, ...flat.map((point) => columns.map((column) => quoted(point[column])))].map((cells) => cells.join(",")).join("\n")}\n`;
 }
 
+// Everything belongs to the answer that is shown, whatever the question is by now.
 export async function download(what) {
-  const name = (last?.forecast.scenario.model.zoo ?? "forecast").replaceAll(/[^\w-]/g, "-");
-  if (what === "toml") return save(`${name}.toml`, state.scenario, "application/toml");
-  if (what === "html") {
-    return save(`${name}.html`, await blob("predict", { scenario: state.scenario, method: state.method }, "text/html"));
-  }
-  if (!last) return;
-  if (what === "json") save(`${name}.json`, `${JSON.stringify(last.forecast, null, 2)}\n`, "application/json");
-  if (what === "csv") save(`${name}.csv`, table(last.forecast.scaling), "text/csv");
-  if (what === "svg") {
-    const drawing = $("answer").querySelector("figure svg");
-    if (drawing) save(`${name}.svg`, new XMLSerializer().serializeToString(drawing), "image/svg+xml");
-  }
+  const shown = answer(name);
+  if (!shown?.complete) return;
+  const { forecast } = shown.data;
+  const called = (forecast.scenario.model.zoo ?? "forecast").replaceAll(/[^\w-]/g, "-");
+  if (what === "toml") save(`${called}.toml`, shown.body.scenario, "application/toml");
+  if (what === "json") save(`${called}.json`, `${JSON.stringify(forecast, null, 2)}\n`, "application/json");
+  if (what === "csv") save(`${called}.csv`, table(forecast.scaling), "text/csv");
+  if (what === "html") save(`${called}.html`, await blob("predict", shown.body, "text/html"));
 }

@@ -1,104 +1,115 @@
 // Connects the parts of the page: they all show the text of one scenario, and follow each change to it.
 
-import { $, make, showProblem, tabs } from "./dom.js";
+import { $, make, tabs } from "./dom.js";
 import { get, post } from "./api.js";
-import { keep, link, onLink, restore, state } from "./state.js";
-import * as form from "./form.js";
-import * as sliders from "./sliders.js";
+import { keep, onLink, restore, state } from "./state.js";
+import * as baseline from "./baseline.js";
+import * as editor from "./editor.js";
+import * as fields from "./fields.js";
 import * as forecast from "./forecast.js";
+import * as form from "./form.js";
 import * as methods from "./methods.js";
-import * as timeline from "./timeline.js";
+import * as plots from "./plots.js";
+import * as problems from "./problems.js";
+import * as runs from "./runs.js";
 import * as search from "./search.js";
-import * as upload from "./upload.js";
+import * as server from "./server.js";
+import * as share from "./share.js";
+import * as sliders from "./sliders.js";
 import * as theme from "./theme.js";
+import * as timeline from "./timeline.js";
+import * as upload from "./upload.js";
 
 const views = { forecast, methods, timeline, search };
 const empty = '[model]\nzoo = "resnet50"\n\n[[cluster.workers]]\ncount = 4\n\n[strategy]\nbatch = 32\n';
 let examples = [];
-let job = null;
+// What is known of the scenario: the server's description of its text.
+let described = null;
+let begun = false;
 
-// One request at a time: a new one cancels the one before.
-function begin() {
-  job?.abort.abort();
-  const abort = new AbortController();
-  const own = (job = { abort, signal: abort.signal });
-  own.progress = (share, words) => {
-    if (job !== own) return;
-    $("progress").hidden = false;
-    if (share === undefined) $("bar").removeAttribute("value");
-    else $("bar").value = share;
-    $("progress-text").textContent = words;
-  };
-  own.end = () => {
-    if (job !== own) return;
-    job = null;
-    $("progress").hidden = true;
-  };
-  $("progress").hidden = true;
-  return own;
+function look(asked = false) {
+  if (described?.question) runs.look(views[state.view], described.question, asked);
 }
 
-async function look() {
-  const own = begin();
-  showProblem($("failure"), null);
-  // Slow requests show that they are running.
-  const slow = setTimeout(() => own.progress(undefined, "computing"), 400);
-  try {
-    await views[state.view].run(own);
-    document.body.dataset.done = state.view;
-  } catch (error) {
-    if (error.name !== "AbortError") showProblem($("failure"), error);
-  } finally {
-    clearTimeout(slow);
-    own.end();
-  }
-}
-
-// Edits that wait until the server has answered those before them.
+// The text that the server is to describe, with edits that it has not made yet. A text that was typed in the meantime
+// makes a description out of date.
+let version = 0;
 let edits = [];
+let step = "";
+let fresh = false;
 let asking = false;
 
-async function change(more) {
+function change(more) {
+  runs.outdate();
   edits = [...edits.filter((old) => !more.some((edit) => edit.key === old.key)), ...more];
+  step = more.map((edit) => edit.key).join();
+  describe();
+}
+
+function replace(text, why) {
+  runs.outdate();
+  version += 1;
+  edits = [];
+  state.scenario = text;
+  step = why;
+  describe();
+}
+
+async function describe() {
   if (asking) return;
   asking = true;
-  while (edits.length > 0) {
+  let done;
+  do {
+    done = version;
     const now = edits;
     edits = [];
-    await describe(now);
-  }
+    try {
+      const found = await post("scenario", { scenario: state.scenario, edit: now });
+      if (done === version) accept(found, edits.length > 0);
+    } catch (problem) {
+      problems.mark(problem);
+      runs.outdate(problem);
+      if (problem.offline) {
+        edits = [...now, ...edits];
+        server.lost(describe);
+        break;
+      }
+    }
+  } while (done !== version || edits.length > 0);
   asking = false;
 }
 
-async function describe(edit = []) {
-  delete document.body.dataset.done;
-  let described;
-  try {
-    described = await post("scenario", { scenario: state.scenario, edit });
-  } catch (problem) {
-    showProblem($("problem"), problem);
-    return;
+function accept(found, more) {
+  described = found;
+  state.scenario = found.scenario;
+  editor.show(found.scenario);
+  keep(step);
+  step = "";
+  form.show(found.written, found.resolved);
+  problems.mark(found.problem);
+  if (found.problem) {
+    $("asked").replaceChildren(make("strong", {}, "Not a valid question"), "See what is wrong below.");
+    return runs.outdate(found.problem);
   }
-  state.scenario = described.scenario;
-  if ($("text").value !== described.scenario) $("text").value = described.scenario;
-  keep();
-  showProblem($("problem"), described.problem);
-  form.show(described.written, described.resolved);
-  if (described.problem) return;
-  sliders.show(described.resolved, change);
-  const [title, setting] = described.question;
+  sliders.show(found.resolved, change);
+  search.show(found.resolved, fresh);
+  fresh = false;
+  const [title, setting] = found.question;
   $("asked").replaceChildren(make("strong", {}, title), setting);
   $("asked-briefly").textContent = `${title}: ${setting}.`;
   document.title = `${title} – Stepcast`;
-  forecast.offer(described.methods);
-  methods.offer(described.methods, look);
-  await look();
+  forecast.offer(found.methods);
+  if (!more) look();
 }
 
-async function start(scenario, example = "") {
-  Object.assign(state, { scenario, example, method: "auto", compared: null, timeline: null, search: null });
+// Another scenario; the one before is a step back.
+function start(scenario, example = "") {
+  const own = begun && state.scenario !== (examples.find(({ name }) => name === state.example)?.scenario ?? empty);
+  Object.assign(state, { example, method: "auto", timeline: null, search: null });
+  fresh = true;
+  $("kept").hidden = !own;
   $("example").value = example;
-  await describe();
+  replace(scenario, `start ${example}`);
 }
 
 const showEditor = tabs(document.querySelector("[data-tabs=editor]"), (name) => {
@@ -107,36 +118,43 @@ const showEditor = tabs(document.querySelector("[data-tabs=editor]"), (name) => 
 });
 const showView = tabs(document.querySelector("[data-tabs=view]"), (name) => {
   state.view = name;
+  plots.hide();
   keep();
   look();
 });
 
-let typing = 0;
-$("text").addEventListener("input", () => {
-  clearTimeout(typing);
-  typing = setTimeout(() => {
-    state.scenario = $("text").value;
-    describe();
-  }, 200);
-});
-$("form").addEventListener("submit", (event) => event.preventDefault());
-$("method").addEventListener("change", () => {
-  state.method = $("method").value;
-  keep();
+function view(name) {
+  state.view = name;
+  showView(name);
+}
+
+function useMethod(name) {
+  state.method = name;
+  forecast.offer(described.methods);
+  view("forecast");
+  keep(`method ${name}`);
   look();
-});
-$("cancel").addEventListener("click", () => {
-  job?.abort.abort();
-  job?.end();
-});
+}
+
+// Shows what the history or a link says.
+function follow() {
+  $("kept").hidden = true;
+  $("example").value = state.example;
+  showEditor(state.editor);
+  showView(state.view);
+  fresh = true;
+  replace(state.scenario, "");
+}
+
+$("fields").addEventListener("submit", (event) => event.preventDefault());
+$("method").addEventListener("change", () => useMethod($("method").value));
+$("cancel").addEventListener("click", runs.cancel);
+$("again").addEventListener("click", () => (described?.problem || !described ? describe() : look(true)));
+$("undo").addEventListener("click", () => history.back());
+$("return").addEventListener("click", () => history.back());
 $("example").addEventListener("change", () => {
   const name = $("example").value;
   start(examples.find((example) => example.name === name)?.scenario ?? empty, name);
-});
-$("copy").addEventListener("click", async () => {
-  await navigator.clipboard.writeText(new URL(await link(), location.href).href);
-  $("copy").textContent = "Copied";
-  setTimeout(() => ($("copy").textContent = "Copy link"), 1500);
 });
 addEventListener("click", async (event) => {
   const what = event.target.dataset?.download;
@@ -144,32 +162,39 @@ addEventListener("click", async (event) => {
   try {
     await (["perfetto", "timeline-svg"].includes(what) ? timeline : forecast).download(what);
   } catch (error) {
-    showProblem($("failure"), error);
+    problems.say($("failure"), error);
   }
 });
-
-async function follow() {
-  if (!(await restore())) return false;
-  $("example").value = state.example;
-  showEditor(state.editor);
-  showView(state.view);
-  search.show();
-  await describe();
-  return true;
-}
+addEventListener("keydown", (event) => event.key === "Escape" && plots.hide());
 
 theme.begin();
-timeline.begin(look);
-search.begin(look);
+share.begin();
+baseline.begin();
+editor.begin((text) => replace(text, "text"));
+runs.begin(() => server.lost(() => look()));
+forecast.begin(change);
+methods.begin(useMethod);
+timeline.begin(look, (problem) => (problem.offline ? server.lost(() => look()) : problems.say($("failure"), problem)));
+search.begin(() => look(true), (edits) => {
+  view("forecast");
+  change(edits);
+});
 upload.begin(({ scenario }) => start(scenario));
 onLink(follow);
 
-try {
-  const [known, keys, models, devices, networks] = await Promise.all(["examples", "keys", "models", "devices", "networks"].map(get));
-  examples = known;
-  form.begin({ keys, models, devices, networks }, change);
-  $("example").append(...examples.map(({ name, question }) => make("option", { value: name }, `${name} – ${question}`)));
-  if (!(await follow())) await start(examples[0].scenario, examples[0].name);
-} catch (problem) {
-  showProblem($("failure"), problem);
+async function load() {
+  try {
+    const [known, keys, models, devices, networks] = await Promise.all(["examples", "keys", "models", "devices", "networks"].map(get));
+    examples = known;
+    fields.begin(keys);
+    form.begin({ models, devices, networks }, change);
+    $("example").append(...examples.map(({ name, question }) => make("option", { value: name }, `${name} – ${question}`)));
+    if (await restore()) follow();
+    else start(examples[0].scenario, examples[0].name);
+    begun = true;
+  } catch (problem) {
+    problems.say($("failure"), problem);
+    if (problem.offline) server.lost(load);
+  }
 }
+await load();

@@ -3,62 +3,76 @@
 import { $, insert, make } from "./dom.js";
 import { stream } from "./api.js";
 import { keep, state } from "./state.js";
+import * as apply from "./apply.js";
+import * as criteria from "./criteria.js";
+import * as plots from "./plots.js";
 
-const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
+export const name = "search";
+// A search begins when it is asked for.
+export const manual = true;
+let change;
 
-export function begin(run) {
+export function begin(run, changed) {
+  change = changed;
+  criteria.begin();
   $("search-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    state.search = { minimize: $("minimize").value, vary: $("vary").value, keep: $("keep").value };
+    state.search = criteria.read();
     keep();
     run();
   });
 }
 
-export function show() {
-  const { minimize, vary, keep: kept } = state.search ?? {};
-  if (minimize) $("minimize").value = minimize;
-  if (vary !== undefined) $("vary").value = vary;
-  if (kept !== undefined) $("keep").value = kept;
+// The fields: as searched before, or what suits a new scenario.
+export function show(resolved, fresh) {
+  const wanted = state.search ?? (fresh ? criteria.suggested(state.scenario, resolved) : null);
+  if (wanted) criteria.show(wanted);
 }
 
-const duration = (seconds) => {
-  if (seconds === undefined) return "";
-  if (seconds < 120) return `${+seconds.toPrecision(4)} s`;
-  if (seconds < 7200) return `${+(seconds / 60).toPrecision(3)} min`;
-  return seconds < 172_800 ? `${+(seconds / 3600).toPrecision(3)} h` : `${+(seconds / 86_400).toPrecision(3)} d`;
-};
-
-function table({ best, currency }) {
-  const keys = Object.keys(best[0]?.values ?? {});
-  const titles = [...keys.map((key) => [key.replace(/^(cluster|strategy)\./, ""), false]), ["Step time", true], ["Samples/s", true], ["Training", true], [`Cost, ${currency}`, true]];
-  const cell = (text, number) => make("td", number ? { class: "number" } : {}, text);
-  const row = (entry, place) =>
-    make(
-      "tr",
-      place === 0 ? { class: "own" } : {},
-      ...keys.map((key) => cell(entry.values[key], false)),
-      cell(duration(entry.iteration_s), true),
-      cell(entry.throughput_samples_per_s.toLocaleString("en", { maximumSignificantDigits: 4 }), true),
-      cell(duration(entry.training_s), true),
-      cell(entry.cost?.toLocaleString("en", { maximumFractionDigits: 2 }) ?? "", true),
-    );
-  const head = make("tr", {}, ...titles.map(([title, number]) => make("th", number ? { scope: "col", class: "number" } : { scope: "col" }, title)));
-  return make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "The best configurations" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...best.map(row))));
-}
-
-export async function run(job) {
-  if (!state.search) return;
+export function body() {
+  if (!state.search) return null;
   const { minimize, vary, keep: kept } = state.search;
-  const body = { scenario: state.scenario, minimize, vary: lines(vary), subject_to: lines(kept) };
-  $("found").replaceChildren();
-  $("front").replaceChildren();
+  return { scenario: state.scenario, minimize, vary, subject_to: kept };
+}
+
+export async function run(body, job) {
+  let last;
   await stream("search", body, job.signal, (event) => {
-    if (event.plot) insert($("front"), event.plot);
-    if (event.event === "progress") job.progress(event.done / event.of, `${event.done.toLocaleString("en")} of ${event.of.toLocaleString("en")} configurations`);
-    if (event.event !== "found") return;
-    const { report } = event;
-    const words = [`${report.evaluated.toLocaleString("en")} of ${report.configurations.toLocaleString("en")} configurations were predicted: ${report.stopped}.`, report.runner_up, report.without_constraints];
-    $("found").replaceChildren(make("h3", {}, "The best"), table(report), ...words.filter(Boolean).map((text) => make("p", { class: "note" }, text)));
+    if (event.event === "found") last = event;
+    else {
+      job.part(event);
+      job.progress(event.done / event.of, `${event.done.toLocaleString("en")} of ${event.of.toLocaleString("en")} configurations`);
+    }
   });
+  return last;
+}
+
+// The varied keys of a configuration, as edits; groups without workers are removed, the last one first.
+function edits({ values }) {
+  const none = ([key, value]) => value === "0" && /^cluster\.workers\.\d+\.count$/.test(key);
+  const entries = Object.entries(values);
+  const left = entries.filter((entry) => !none(entry)).map(([key, value]) => ({ key, value }));
+  return [...left, ...entries.filter(none).reverse().map(([key]) => ({ key: key.slice(0, -".count".length), value: null }))];
+}
+
+export function draw({ data, complete }) {
+  insert($("front"), data.plot ?? "");
+  const { report } = data;
+  if (!complete) return $("found").replaceChildren();
+  const words = [`${report.evaluated.toLocaleString("en")} of ${report.configurations.toLocaleString("en")} configurations were predicted: ${report.stopped}.`, report.runner_up, report.without_constraints];
+  insert($("found"), data.tables.join("\n"));
+  $("found").append(...words.filter(Boolean).map((text) => make("p", { class: "note" }, text)));
+  const all = new Map([...report.front, ...report.best].map((entry) => [entry.index, entry]));
+  const offer = (table, entries) => apply.offer(table, entries.map(edits), change, entries.map((entry) => Object.values(entry.values).join(", ")));
+  const tables = $("found").querySelectorAll("table");
+  offer(tables[0], report.best);
+  if (data.front_rows.length > 0) offer(tables[1], data.front_rows.map((index) => all.get(index)));
+  plots.enliven($("front").parentElement, (point) => {
+    const entry = all.get(Number(point.dataset.index));
+    return entry && { words: "Use this configuration", act: () => change(edits(entry)) };
+  });
+}
+
+export function summary({ data }) {
+  return `The search is done. ${$("found").querySelector("tbody tr")?.textContent ?? ""} ${data.report.stopped}.`;
 }

@@ -1,6 +1,10 @@
-// The state in a link: the scenario and the view, packed into the URL fragment, which is never sent to the server.
+// The state of the page: in the history, so that Back undoes a change, and in the URL fragment, which is never sent to
+// the server, so that a link shows the same.
 
-const usual = { scenario: "", example: "", view: "forecast", editor: "form", method: "auto", compared: null, timeline: null, search: null };
+const usual = { scenario: "", example: "", view: "forecast", editor: "form", method: "auto", timeline: null, search: null };
+
+// Changes of the same thing within this many milliseconds are one step of the history.
+const together = 1500;
 
 export const state = { ...usual };
 
@@ -9,11 +13,16 @@ async function through(stream, bytes) {
   return new Uint8Array(await new Response(packed).arrayBuffer());
 }
 
-export async function link() {
-  const kept = Object.fromEntries(Object.entries(state).filter(([key, value]) => value !== usual[key]));
+export async function link(from = state) {
+  const kept = Object.fromEntries(Object.entries(from).filter(([key, value]) => value !== usual[key]));
   const bytes = await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(JSON.stringify(kept)));
   const text = btoa(String.fromCharCode(...bytes));
   return `#1.${text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
+}
+
+function take(kept) {
+  for (const key of Object.keys(usual)) state[key] = kept[key] ?? usual[key];
+  return typeof state.scenario === "string" && state.scenario !== "";
 }
 
 // Reads the state from the URL; false if it has none.
@@ -23,27 +32,34 @@ export async function restore() {
   try {
     const text = atob(match[1].replaceAll("-", "+").replaceAll("_", "/"));
     const bytes = await through(new DecompressionStream("deflate-raw"), Uint8Array.from(text, (c) => c.charCodeAt(0)));
-    const kept = JSON.parse(new TextDecoder().decode(bytes));
-    for (const key of Object.keys(usual)) state[key] = kept[key] ?? usual[key];
-    return typeof state.scenario === "string" && state.scenario !== "";
+    return take(JSON.parse(new TextDecoder().decode(bytes)));
   } catch {
     return false;
   }
 }
 
-let own = "";
+let last = { step: "", at: 0 };
+let begun = false;
 let waiting = 0;
 
-// Writes the state into the URL after a short delay.
-export function keep() {
+// Keeps the state; a change with another `step` than the one before can be undone on its own.
+export function keep(step = "") {
+  const now = performance.now();
+  const kept = structuredClone(state);
+  const own = step !== "" && (step !== last.step || now - last.at > together);
+  if (step !== "") last = { step, at: now };
+  if (own && begun) history.pushState(kept, "");
+  else history.replaceState(kept, "");
+  begun = true;
   clearTimeout(waiting);
-  waiting = setTimeout(async () => {
-    own = await link();
-    history.replaceState(null, "", own);
-  }, 150);
+  waiting = setTimeout(async () => history.replaceState(kept, "", await link(kept)), 150);
 }
 
-// Calls `changed` when the URL changes by other means.
+// Calls `changed` when the history or the URL goes to another state.
 export function onLink(changed) {
-  addEventListener("hashchange", () => location.hash !== own && changed());
+  addEventListener("popstate", async (event) => {
+    clearTimeout(waiting);
+    last = { step: "", at: 0 };
+    if (event.state ? take(event.state) : await restore()) changed();
+  });
 }

@@ -1,34 +1,55 @@
-// Uploads of recordings and models.
+// Uploads of recordings and models. A batch that a recording does not contain is asked for where it is missing.
 
 import { $, make } from "./dom.js";
 import { upload } from "./api.js";
 
 const largest = 64 * 2 ** 20;
+let taken;
 
-export function begin(taken) {
+const say = (...words) => $("upload-state").replaceChildren(...words);
+
+function askForBatch(file, problem) {
+  const input = make("input", { type: "number", min: "1", inputmode: "numeric", required: true });
+  const form = make("form", { class: "row" }, make("label", {}, "Samples of one step", input), make("button", { class: "primary" }, "Go on"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    take(file, input.value);
+  });
+  say(make("p", {}, make("strong", {}, `${file.name}: `), `${problem.detail}.`), form);
+  input.focus();
+}
+
+function describe(file, { overview, file: name }) {
+  const what = overview?.steps ? `${overview.steps} steps of ${overview.batch} samples` : overview?.layers ? `${overview.layers} layers` : "a fitted artefact";
+  const notes = (overview?.notes ?? []).slice(0, 4).map((note) => make("li", {}, note));
+  const called = name && file.name.replace(/\.\w+(\.gz)?$/, "") + name.slice(name.lastIndexOf("."));
+  const link = name ? [make("a", { href: `/api/v1/uploads/${name}`, download: called }, "Download it as a file")] : [];
+  say(`${file.name}: ${what}. `, ...link, make("ul", {}, ...notes));
+}
+
+async function take(file, batch) {
+  if (!file) return;
+  if (file.size > largest) return say("The file is larger than 64 MiB: compress it, or use stepcast import.");
+  const bar = $("upload-progress");
+  bar.hidden = false;
+  bar.value = 0;
+  say(`Reading ${file.name} …`);
+  try {
+    const answer = await upload(file, batch, (share) => (bar.value = share));
+    describe(file, answer);
+    taken(answer);
+  } catch (problem) {
+    if (problem.type === "urn:stepcast:unknown-batch") askForBatch(file, problem);
+    else say(make("strong", {}, `${file.name}: ${problem.detail}. `), problem.remedy ?? "");
+  } finally {
+    bar.hidden = true;
+    $("file").value = "";
+  }
+}
+
+export function begin(whenTaken) {
+  taken = whenTaken;
   const drop = $("drop");
-  const take = async (file) => {
-    if (!file) return;
-    const say = (...words) => $("upload-state").replaceChildren(...words);
-    if (file.size > largest) return say("The file is larger than 64 MiB: compress it, or use stepcast import.");
-    const bar = $("upload-progress");
-    bar.hidden = false;
-    bar.value = 0;
-    say(`Reading ${file.name} …`);
-    try {
-      const answer = await upload(file, $("batch").value, (share) => (bar.value = share));
-      const { overview, file: name } = answer;
-      const what = overview?.steps ? `${overview.steps} steps of ${overview.batch} samples` : overview?.layers ? `${overview.layers} layers` : "a fitted artefact";
-      const notes = (overview?.notes ?? []).slice(0, 4).map((note) => make("li", {}, note));
-      say(`${overview?.name ?? file.name}: ${what}. `, ...(name ? [make("a", { href: `/api/v1/uploads/${name}`, download: name }, "Download it as a file")] : []), make("ul", {}, ...notes));
-      taken(answer);
-    } catch (problem) {
-      say(make("strong", {}, `${problem.detail}. `), problem.remedy ?? "");
-    } finally {
-      bar.hidden = true;
-      $("file").value = "";
-    }
-  };
   $("file").addEventListener("change", () => take($("file").files[0]));
   for (const kind of ["dragenter", "dragover"]) {
     addEventListener(kind, (event) => {

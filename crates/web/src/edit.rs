@@ -3,11 +3,34 @@
 //! The rules are those of `--set` ([`Override`](stepcast_core::scenario::Override)); the tests compare the two. In
 //! addition, naming the worker group after the last one adds it.
 
-use stepcast_core::text::{self, key_parts};
+use crate::problem::Problem;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stepcast_core::text::{self, key_parts, shown};
 use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
+/// A key and its new value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Change {
+    /// "cluster.workers.0.count".
+    pub(crate) key: String,
+    /// The value as after `--set key=`; without it the key is removed.
+    pub(crate) value: Option<String>,
+}
+
+/// Makes all changes, in order.
+pub(crate) fn edited(text: &str, changes: &[Change]) -> Result<String, Problem> {
+    changes.iter().try_fold(text.to_owned(), |text, change| {
+        edit(&text, &change.key, change.value.as_deref()).ok_or_else(|| {
+            let reason = "the text has no place for this key";
+            Problem::invalid(&shown(&change.key), reason, "correct the text first")
+        })
+    })
+}
+
 /// Sets `key` in `text`, or removes it without a value; `None` if the key is invalid or the text is not TOML.
-pub(crate) fn edit(text: &str, key: &str, value: Option<&str>) -> Option<String> {
+fn edit(text: &str, key: &str, value: Option<&str>) -> Option<String> {
     // The editor bounds the levels of a text less than the parser of scenarios does.
     text::parse::<toml::Table>(text).ok()?;
     let mut document: DocumentMut = text.parse().ok()?;

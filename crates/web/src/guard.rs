@@ -48,7 +48,9 @@ impl Access {
 
 /// Refuses requests of other sites, and sets the security headers of responses.
 pub(crate) async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let is_api = request.uri().path().starts_with("/api");
+    // The scripts of the page, such as /api.js, are for everybody.
+    let path = request.uri().path();
+    let is_api = path == "/api" || path.starts_with("/api/");
     let mut response = match judge(shared.access, request.headers(), is_api) {
         Ok(host) => match admit(shared.token.as_ref(), &request, &host, is_api) {
             Some(answer) => answer,

@@ -7,6 +7,7 @@
 //! Internal to Stepcast: `stepcast-study` is the programming interface.
 
 mod api;
+mod apply;
 mod assets;
 mod connections;
 mod edit;
@@ -14,11 +15,13 @@ mod events;
 mod guard;
 mod input;
 mod openapi;
+mod place;
 mod problem;
 mod request;
 mod serve;
 mod token;
 mod uploads;
+mod words;
 mod work;
 
 pub use guard::Access;

@@ -1,6 +1,6 @@
 //! The OpenAPI 3.1 description, generated from the types of requests and responses.
 
-use crate::api::{catalog, predict, scenario, search, timeline, uploads};
+use crate::api::{catalog, compare, predict, scenario, search, timeline, uploads};
 use crate::problem::Problem;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -93,10 +93,15 @@ impl Specification {
             Some(body),
             answers,
         );
-        describe::<crate::request::ScenarioBody, stepcast_study::predict::compare::Comparison>(
-            &mut all,
+        let body = all.content::<crate::request::ScenarioBody>("application/json");
+        let mut answers = all.content::<stepcast_study::predict::compare::Comparison>("application/json");
+        merge(&mut answers, all.content::<compare::Event>("application/x-ndjson"));
+        all.add(
             "/api/v1/compare",
-            "All methods side by side, as `stepcast compare --json`",
+            "post",
+            "All methods side by side, as `stepcast compare --json`; row by row as events",
+            Some(body),
+            answers,
         );
         let body = all.content::<search::Body>("application/json");
         let mut answers = all.content::<stepcast_study::explore::search::SearchReport>("application/json");

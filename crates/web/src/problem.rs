@@ -1,5 +1,6 @@
 //! Errors as problem details (RFC 9457) with the key, the reason and the remedy.
 
+use crate::words::for_the_page;
 use axum::Json;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
@@ -10,6 +11,7 @@ use stepcast_core::fault::{Excerpt, Fault};
 use stepcast_core::text::shown;
 use stepcast_study::Stopped;
 use stepcast_study::explore::sweep::VaryError;
+use stepcast_trace::UNKNOWN_BATCH;
 
 /// An error response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -69,7 +71,12 @@ impl Problem {
 
     /// An upload that cannot be used. The position is omitted: it may contain a path of this machine.
     pub(crate) fn upload(fault: Fault) -> Self {
-        Self::invalid("upload", fault.reason, fault.remedy)
+        if fault.reason == UNKNOWN_BATCH {
+            let remedy = for_the_page(&fault.remedy);
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            return Self::new(status, "unknown-batch", fault.reason, remedy).at("batch");
+        }
+        Self::invalid("upload", for_the_page(&fault.reason), for_the_page(&fault.remedy))
     }
 
     /// The server is overloaded.
@@ -102,7 +109,8 @@ impl From<Fault> for Problem {
     fn from(fault: Fault) -> Self {
         let excerpt = fault.excerpt().and_then(Excerpt::line_and_column);
         let in_scenario = fault.place.is_some();
-        let mut problem = Self::invalid(&fault.key.to_string(), fault.reason, fault.remedy);
+        let mut problem =
+            Self::invalid(&fault.key.to_string(), for_the_page(&fault.reason), for_the_page(&fault.remedy));
         if in_scenario {
             problem.kind = "urn:stepcast:invalid-scenario".to_owned();
             problem.title = "invalid scenario".to_owned();

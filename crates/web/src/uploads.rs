@@ -1,8 +1,8 @@
 //! Uploaded files, the only files that scenarios sent to the server can name.
 //!
-//! Uploads are kept in memory, models without their weights, under unguessable names that the server generates; the oldest are removed when there
-//! are too many. During import a file lies in a folder that only this process uses, also under a generated name. No
-//! name sent by a client ever becomes part of a path.
+//! Uploads are kept in memory, models without their weights, under unguessable names that begin with those of the
+//! client's files; the oldest are removed when there are too many. During import a file lies in a folder that only this
+//! process uses, under a generated name. No name sent by a client ever becomes part of a path.
 
 use crate::problem::Problem;
 use axum::http::StatusCode;
@@ -102,8 +102,9 @@ impl Uploads {
         let _ = std::fs::remove_dir_all(self.folder.path());
     }
 
-    fn keep(&self, ending: &str, bytes: usize, kept: Kept) -> Result<String, Problem> {
-        let name = format!("upload-{}{ending}", random()?);
+    fn keep(&self, stem: &str, ending: &str, bytes: usize, kept: Kept) -> Result<String, Problem> {
+        let stem = if stem.is_empty() { "upload" } else { stem };
+        let name = format!("{stem}-{}{ending}", random()?);
         let mut entries = self.entries();
         entries.push_back(Entry { name: name.clone(), bytes, kept });
         while entries.len() > 1 && entries.iter().map(|entry| entry.bytes).sum::<usize>() > MOST {
@@ -124,9 +125,11 @@ impl Uploads {
         batch: Option<u32>,
         token: &CancellationToken,
     ) -> Result<Taken, Problem> {
+        let name = shown(name);
+        let stem = stem(&name);
         let head = stepcast_trace::head(&place).map_err(Problem::upload)?;
         if let Some(text) = artefact(&place, &head)? {
-            let file = self.keep(".toml", text.len(), Kept::Artefact(text.into()))?;
+            let file = self.keep(&stem, ".toml", text.len(), Kept::Artefact(text.into()))?;
             let scenario = "[model]\nzoo = \"resnet50\"\n".to_owned();
             return Ok(Taken { file: Some(file), scenario, overview: None });
         }
@@ -139,7 +142,7 @@ impl Uploads {
                 summary: Default::default(),
                 notes: Vec::new(),
             };
-            return self.imported(imported, None);
+            return self.imported(imported, None, &stem);
         }
         let onnx = Format::detect(&place).map_err(Problem::upload)? == Format::Onnx;
         let lean = onnx.then(|| stepcast_trace::lean_onnx(&place)).transpose().map_err(Problem::upload)?;
@@ -149,31 +152,36 @@ impl Uploads {
         };
         let options = Options { batch, watch: &watch, ..Options::default() };
         let mut imported = stepcast_trace::import(&[place], &options).map_err(Problem::upload)?;
-        let name = shown(name);
         if !name.is_empty() {
             match &mut imported.content {
                 Content::Profile(profile) => profile.name = name,
                 Content::Model(model) => model.name = name,
             }
         }
-        self.imported(imported, lean)
+        self.imported(imported, lean, &stem)
     }
 
-    fn imported(&self, imported: Imported, onnx: Option<Vec<u8>>) -> Result<Taken, Problem> {
+    fn imported(&self, imported: Imported, onnx: Option<Vec<u8>>, stem: &str) -> Result<Taken, Problem> {
         let (file, scenario) = match (&imported.content, onnx) {
             (Content::Profile(profile), _) => {
                 let mut text = Vec::new();
                 print_profile(profile, &mut text).map_err(|error| Problem::fault(error.to_string()))?;
                 let kept = Kept::Profile(Arc::new(profile.clone()));
-                let file = self.keep(".json", text.len(), kept)?;
+                let file = self.keep(stem, ".json", text.len(), kept)?;
+                // PyTorch and Horovod sum gradients; TensorFlow's recordings come from parameter servers.
+                let sums = ["PyTorch", "Horovod"].iter().any(|who| profile.source.starts_with(who));
+                let strategy = match sums {
+                    true => "architecture = \"all-reduce\"\nsynchronisation = \"bsp\"",
+                    false => "synchronisation = \"async\"",
+                };
                 let scenario = format!(
                     "[model]\nprofile = \"{file}\"\n\n[[cluster.workers]]\ncount = 4\n\n[cluster]\nnetwork = \"10gbe\"\n\n\
-                     [strategy]\nsynchronisation = \"async\"\n"
+                     [strategy]\n{strategy}\n"
                 );
                 (Some(file), scenario)
             }
             (Content::Model(_), Some(bytes)) => {
-                let file = self.keep(".onnx", bytes.len(), Kept::Onnx(bytes.into()))?;
+                let file = self.keep(stem, ".onnx", bytes.len(), Kept::Onnx(bytes.into()))?;
                 let scenario = format!("[model]\nonnx = \"{file}\"\n");
                 (Some(file), scenario)
             }
@@ -225,6 +233,11 @@ fn random() -> Result<String, Problem> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
+/// The beginning of the name of an upload: letters, digits and `-_` of the client's name.
+fn stem(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).take(40).collect()
+}
+
 /// Sanitises a client's name for a file; it is only displayed.
 fn shown(name: &str) -> String {
     let stem = name.rsplit(['/', '\\']).next().unwrap_or_default().split('.').next().unwrap_or_default();
@@ -233,8 +246,9 @@ fn shown(name: &str) -> String {
 
 fn absent(what: &str, name: &str) -> Fault {
     let name: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
-    let reason = format!("there is no {what} \"{name}\" among the uploads");
-    Fault::new(reason, "upload it, and use the name that it gets; other files are not read")
+    let reason =
+        format!("there is no {what} \"{name}\" among the uploads: they are lost when the server ends");
+    Fault::new(reason, "upload the file again; other files are not read")
 }
 
 impl Files for Uploads {
@@ -284,7 +298,7 @@ mod tests {
     #[test]
     fn the_oldest_go_first() {
         let uploads = Uploads::new().unwrap();
-        let keep = || uploads.keep(".toml", MOST / 2 + 1, Kept::Artefact("x".into())).unwrap();
+        let keep = || uploads.keep("x", ".toml", MOST / 2 + 1, Kept::Artefact("x".into())).unwrap();
         let (first, second) = (keep(), keep());
         assert!(Files::text(&uploads, &first).is_err());
         assert_eq!(Files::text(&uploads, &second).unwrap(), "x");
@@ -295,5 +309,6 @@ mod tests {
         assert_eq!(shown("../../etc/passwd"), "passwd");
         assert_eq!(shown("C:\\traces\\resnet.pt.trace.json"), "resnet");
         assert_eq!(shown("a\nb.json"), "ab");
+        assert_eq!(stem("my trace (2)"), "my-trace--2-");
     }
 }

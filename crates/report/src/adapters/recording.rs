@@ -1,5 +1,6 @@
 //! The plot of a run of the simulation.
 
+use crate::draw::kind::series_of;
 use crate::plots::gantt::{Bar, Gantt, Lane};
 use stepcast_study::simulate::{KINDS, Recording};
 
@@ -24,6 +25,10 @@ pub fn gantt(recording: &Recording, title: &str) -> Gantt {
         }
     }
     let mut used = [false; KINDS.len()];
+    let colours = series_of(&kinds.iter().map(String::as_str).collect::<Vec<_>>());
+    for lane in &mut lanes {
+        lane.kind = colours[lane.kind];
+    }
     for event in &timeline.events {
         let lane =
             first.get(event.process as usize).and_then(|first| lanes.get_mut(first + event.lane as usize));
@@ -44,7 +49,7 @@ pub fn gantt(recording: &Recording, title: &str) -> Gantt {
     }
     let kinds = KINDS.iter().enumerate().filter(|(kind, _)| used[*kind]);
     let kinds = kinds.map(|(kind, name)| (kind, (*name).to_owned())).collect();
-    Gantt { title: title.to_owned(), lanes, window: None, kinds }
+    Gantt { title: title.to_owned(), lanes, kinds, ..Gantt::default() }
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub fn choice(entry: &Entry) -> Option<Choice> {
     let values = entry.values.iter().map(|(key, value)| format!("{} {value}", brief(key)));
     Some(Choice {
         name: values.collect::<Vec<_>>().join(", "),
+        index: Some(entry.index),
         time: entry.figures.training?,
         cost: entry.figures.cost?,
     })

@@ -3,6 +3,7 @@
 pub(crate) mod colour;
 pub(crate) mod frame;
 pub(crate) mod head;
+pub(crate) mod kind;
 pub(crate) mod pattern;
 pub(crate) mod scale;
 pub(crate) mod style;
@@ -18,6 +19,11 @@ use svg::Svg;
 
 /// Width of a drawing, unless its contents need more.
 pub(crate) const WIDTH: f64 = 760.0;
+
+/// Height of the area of a drawing of this width that usually has the height `usual`.
+pub(crate) fn height(drawing: f64, usual: f64) -> f64 {
+    usual.min(0.45 * drawing)
+}
 
 /// A drawing that has only a title and the reason why it is empty.
 pub(crate) fn nothing(title: &str, why: &str) -> String {

@@ -60,6 +60,22 @@ impl Svg {
         Self { text }
     }
 
+    /// Elements without a drawing around them.
+    pub(crate) fn fragment() -> Self {
+        Self { text: String::new() }
+    }
+
+    /// Elements of which only those within the area are visible, in a group of this class.
+    pub(crate) fn clipped(&mut self, [x, y, width, height]: [f64; 4], class: &str, elements: Self) {
+        let [x, y, width, height] = [x, y, width, height].map(short);
+        self.raw(&format!(
+            "<svg x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"{x} {y} {width} {height}\" preserveAspectRatio=\"none\"><g class=\"{class}\">"
+        ));
+        self.text.push_str(&elements.text);
+        self.raw("</g></svg>");
+    }
+
     /// An element as it is written.
     pub(crate) fn raw(&mut self, element: &str) {
         self.text.push_str(element);
@@ -68,7 +84,13 @@ impl Svg {
 
     /// The elements that `draw` adds, with a tooltip.
     pub(crate) fn titled(&mut self, words: &str, draw: impl FnOnce(&mut Self)) {
-        self.raw(&format!("<g><title>{}</title>", escaped(words)));
+        self.numbered(None, words, draw);
+    }
+
+    /// The same, with a number by which scripts recognise them.
+    pub(crate) fn numbered(&mut self, index: Option<u64>, words: &str, draw: impl FnOnce(&mut Self)) {
+        let index = index.map_or(String::new(), |index| format!(" data-index=\"{index}\""));
+        self.raw(&format!("<g{index}><title>{}</title>", escaped(words)));
         draw(self);
         self.raw("</g>");
     }

@@ -3,6 +3,7 @@
 //! Templates are in `templates/`. They escape every text; only drawings and tables, whose texts are escaped already, are
 //! inserted as they are.
 
+use crate::draw::WIDTH;
 use crate::table::Table;
 use crate::tables::forecast;
 use crate::{adapters, format, html, sentences};
@@ -24,13 +25,26 @@ pub struct Plot {
 /// Clusters beyond this are not predicted again for a drawing.
 const LARGE: u32 = 10_000;
 
+/// Width of plots that stand side by side, or on a small screen.
+const NARROW: f64 = 460.0;
+
 /// The plots that a forecast has.
 pub fn plots(scenario: &Scenario, method: &dyn Method, forecast: &Forecast) -> Vec<Plot> {
+    plots_of(scenario, method, forecast, WIDTH)
+}
+
+/// The same, narrow enough to stand side by side.
+pub fn narrow_plots(scenario: &Scenario, method: &dyn Method, forecast: &Forecast) -> Vec<Plot> {
+    plots_of(scenario, method, forecast, NARROW)
+}
+
+fn plots_of(scenario: &Scenario, method: &dyn Method, forecast: &Forecast, wide: f64) -> Vec<Plot> {
     let name = format::name(scenario.name());
     let prediction = &forecast.prediction;
-    let scaling = (!forecast.scaling.is_empty()).then(|| adapters::scaling_curve(forecast, &name).svg());
-    let breakdown = adapters::breakdown(&columns(scenario, method, forecast), &name).svg();
-    let staleness = adapters::staleness(prediction, &name).map(|staleness| staleness.svg());
+    let scaling =
+        (!forecast.scaling.is_empty()).then(|| adapters::scaling_curve(forecast, &name).svg_of(wide));
+    let breakdown = adapters::breakdown(&columns(scenario, method, forecast), &name).svg_of(wide);
+    let staleness = adapters::staleness(prediction, &name).map(|staleness| staleness.svg_of(wide));
     let all = [("scaling", scaling), ("breakdown", Some(breakdown)), ("staleness", staleness)];
     all.into_iter().filter_map(|(name, svg)| Some(Plot { name, svg: svg? })).collect()
 }
@@ -53,25 +67,34 @@ struct Answer<'a> {
     sentence: String,
     method: String,
     figures: Table,
+    /// Tables above the plots.
+    first: Vec<String>,
     plots: &'a [Plot],
+    /// Tables below the plots.
     tables: Vec<String>,
     balance: Option<String>,
     warnings: &'a [Warning],
 }
 
 impl<'a> Answer<'a> {
+    /// With all tables open and below the plots, or for an interactive page: open ones first, the others closed.
     fn new(
         scenario: &Scenario,
         method: &dyn Method,
         forecast: &'a Forecast,
         plots: &'a [Plot],
+        interactive: bool,
     ) -> Result<Self, askama::Error> {
+        let render = if interactive { html::folding_section } else { html::section };
+        let (first, tables): (Vec<Table>, Vec<Table>) =
+            forecast::all(scenario, forecast).into_iter().partition(|table| interactive && !table.folded);
         Ok(Self {
             sentence: sentences::answer(forecast),
             method: sentences::method(method),
             figures: forecast::figures(scenario, forecast),
+            first: first.iter().map(render).collect::<Result<_, _>>()?,
             plots,
-            tables: forecast::all(scenario, forecast).iter().map(html::section).collect::<Result<_, _>>()?,
+            tables: tables.iter().map(render).collect::<Result<_, _>>()?,
             balance: sentences::balance(&forecast.prediction, &forecast.advice),
             warnings: &forecast.prediction.warnings,
         })
@@ -98,7 +121,7 @@ pub fn part(
     forecast: &Forecast,
     plots: &[Plot],
 ) -> Result<String, askama::Error> {
-    Answer::new(scenario, method, forecast, plots)?.render()
+    Answer::new(scenario, method, forecast, plots, true)?.render()
 }
 
 /// The question and the answer as a document; `inputs` is the scenario with every default, `command` what makes the
@@ -111,7 +134,7 @@ pub fn document(
     command: &str,
 ) -> Result<String, askama::Error> {
     let plots = plots(scenario, method, forecast);
-    let answer = Answer::new(scenario, method, forecast, &plots)?;
+    let answer = Answer::new(scenario, method, forecast, &plots, false)?;
     Document {
         title: sentences::title(scenario),
         setting: sentences::setting(scenario),

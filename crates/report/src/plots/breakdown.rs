@@ -2,10 +2,11 @@
 
 use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
 use crate::draw::head::{Head, Mark};
+use crate::draw::kind::series_of;
 use crate::draw::scale::drawable;
 use crate::draw::svg::Svg;
 use crate::draw::unit::Unit;
-use crate::draw::{WIDTH, nothing, pattern};
+use crate::draw::{WIDTH, height, nothing, pattern};
 use stepcast_core::quantity::Seconds;
 
 const HEIGHT: f64 = 300.0;
@@ -35,6 +36,11 @@ pub struct Column {
 impl Breakdown {
     /// The drawing.
     pub fn svg(&self) -> String {
+        self.svg_of(WIDTH)
+    }
+
+    /// The drawing with this width.
+    pub fn svg_of(&self, drawing: f64) -> String {
         let good = |time: &Seconds| drawable(time.get()) && time.get() >= 0.0;
         let mut names: Vec<&str> = Vec::new();
         for (name, _) in self.columns.iter().flat_map(|column| &column.parts).filter(|(_, time)| good(time)) {
@@ -49,7 +55,9 @@ impl Breakdown {
         if names.is_empty() || !drawable(highest) || highest <= 0.0 {
             return nothing(&self.title, "There is nothing to show: no step takes any time.");
         }
-        let legend = names.iter().enumerate().map(|(place, name)| (Mark::Bar(place), (*name).to_owned()));
+        let colours = series_of(&names);
+        let legend =
+            names.iter().zip(&colours).map(|(name, series)| (Mark::Bar(*series), (*name).to_owned()));
         let head = Head {
             title: self.title.clone(),
             note: format!("Time of a step by what it is spent on; by {}", self.method),
@@ -57,10 +65,10 @@ impl Breakdown {
         };
         let across = Axis::places("workers", self.columns.iter().map(|column| column.workers.to_string()));
         let upwards = Axis::of("time of a step", (0.0, highest), Spacing::Linear, &Unit::Time, 6);
-        let frame = Frame::new(across, upwards, WIDTH, head.height(WIDTH) + 8.0, HEIGHT);
-        let mut svg = Svg::new(WIDTH, frame.floor() + BELOW, &self.title, &self.description(&names));
-        pattern::define(&mut svg, names.len());
-        head.draw(&mut svg, WIDTH);
+        let frame = Frame::new(across, upwards, drawing, head.height(drawing) + 8.0, height(drawing, HEIGHT));
+        let mut svg = Svg::new(drawing, frame.floor() + BELOW, &self.title, &self.description(&names));
+        pattern::define(&mut svg, 1 + colours.iter().max().copied().unwrap_or(0));
+        head.draw(&mut svg, drawing);
         frame.draw(&mut svg);
         let place = frame.width / self.columns.len() as f64;
         let wide = (place * BAR.0).min(BAR.1);
@@ -70,7 +78,7 @@ impl Breakdown {
             for (name, time) in column.parts.iter().filter(|(_, time)| good(time)) {
                 let (lower, upper) = (frame.y(below), frame.y(below + time.get()));
                 below += time.get();
-                let series = names.iter().position(|known| known == name).unwrap_or(0);
+                let series = names.iter().position(|known| known == name).map_or(0, |place| colours[place]);
                 let words = format!("{} workers, {name}: {}", column.workers, Unit::Time.write(time.get()));
                 svg.titled(&words, |svg| {
                     svg.rect([x, upper, wide, lower - upper], "", &pattern::fill(series));

@@ -37,6 +37,8 @@ pub struct Gantt {
     pub window: Option<[Seconds; 2]>,
     /// Colours and names of the kinds of bars that do not have the colours of their lanes, for a legend.
     pub kinds: Vec<(usize, String)>,
+    /// How much is drawn out of sight on either side, in windows, for pages that move the picture.
+    pub beyond: f64,
 }
 
 /// One row.
@@ -104,6 +106,7 @@ impl Gantt {
         let mut svg = Svg::new(WIDTH, frame.floor() + BELOW, &self.title, &self.description());
         head.draw(&mut svg, WIDTH);
         frame.draw(&mut svg);
+        let mut bars = Svg::fragment();
         let mut y = top;
         for (place, lane) in lanes.iter().enumerate() {
             let begins = place == 0 || lanes[place - 1].group != lane.group;
@@ -115,11 +118,12 @@ impl Gantt {
                 svg.words_within(16.0, y + 12.0, "small strong", &lane.group, groups);
             }
             svg.words_within(left - 8.0, y + 12.0, "small end muted", &lane.name, own);
-            for merged in lane.merged(&frame) {
-                merged.draw(&mut svg, &frame, lane, y + (LANE.0 - LANE.1) / 2.0);
+            for merged in lane.merged(&frame, self.beyond) {
+                merged.draw(&mut bars, &frame, lane, y + (LANE.0 - LANE.1) / 2.0);
             }
             y += LANE.0;
         }
+        svg.clipped([frame.left, top, frame.width, height], "bars", bars);
         svg.finish()
     }
 
@@ -160,10 +164,12 @@ fn good(bar: &Bar) -> bool {
 }
 
 impl Lane {
-    fn merged(&self, frame: &Frame) -> Vec<Merged<'_>> {
+    fn merged(&self, frame: &Frame, beyond: f64) -> Vec<Merged<'_>> {
         let pixels = |since: f64, until: f64| frame.x(until) - frame.x(since);
         let mut all: Vec<Merged<'_>> = Vec::new();
         let (low, high) = frame.across.ends();
+        let margin = beyond * (high - low);
+        let (low, high) = (low - margin, high + margin);
         let shown = |bar: &&Bar| good(bar) && bar.until.get() >= low && bar.since.get() <= high;
         for bar in self.bars.iter().filter(shown) {
             let (since, until) = (bar.since.get().max(low), bar.until.get().min(high));
@@ -193,8 +199,7 @@ impl Merged<'_> {
             count => format!("{} and {} more", self.first.name, count - 1),
         };
         let x = frame.x(self.since);
-        let right = frame.left + frame.width;
-        let wide = (frame.x(self.until) - x).max(NARROWEST).min(right - x);
+        let wide = (frame.x(self.until) - x).max(NARROWEST);
         // A gap separates neighbours where there is room for one.
         let shown = if wide > 3.0 { wide - 0.7 } else { wide };
         let (since, until) = (Unit::Time.write(self.first.since.get()), Unit::Time.write(self.ended));
@@ -202,8 +207,14 @@ impl Merged<'_> {
             let kind = self.first.kind.unwrap_or(lane.kind);
             svg.rect([x, y, shown, LANE.1], &format!("{} fill", series(kind)), "");
             let label = self.first.label.as_ref().filter(|_| self.count == 1).unwrap_or(&name);
-            if width(label, "small") + 4.0 <= shown {
-                svg.words(x + shown / 2.0, y + 10.0, "small middle on-series", label);
+            // Labels stand in the middle of what can be seen.
+            let (left, right) = (frame.left, frame.left + frame.width);
+            let (from, to) = match x < right && x + shown > left {
+                true => (x.max(left), (x + shown).min(right)),
+                false => (x, x + shown),
+            };
+            if width(label, "small") + 4.0 <= to - from {
+                svg.words((from + to) / 2.0, y + 10.0, "small middle on-series", label);
             }
         });
     }

@@ -33,6 +33,8 @@ pub struct Pareto {
 pub struct Choice {
     /// What it is.
     pub name: String,
+    /// Its number among all configurations, for pages that let it be chosen.
+    pub index: Option<u64>,
     /// Time of the whole training.
     pub time: Seconds,
     /// Cost of the whole training.
@@ -68,12 +70,14 @@ impl Pareto {
         svg.polyline(&staircase(&front.iter().map(place).collect::<Vec<_>>()), "s0 stroke");
         for (choices, shape, series) in [(&candidates, Shape::Ring, 5), (&front, Shape::Circle, 0)] {
             for choice in choices {
-                svg.titled(&tooltip(choice, &money), |svg| svg.marker(place(choice), shape, series));
+                svg.numbered(choice.index, &tooltip(choice, &money), |svg| {
+                    svg.marker(place(choice), shape, series);
+                });
             }
         }
         if let Some(choice) = chosen {
             let (x, y) = place(choice);
-            svg.titled(&tooltip(choice, &money), |svg| {
+            svg.numbered(choice.index, &tooltip(choice, &money), |svg| {
                 svg.marker((x, y), Shape::Diamond, 1);
                 svg.rect([x - 7.5, y - 7.5, 15.0, 15.0], "s1 stroke", "");
             });

@@ -6,7 +6,7 @@ use crate::draw::scale::{drawable, extent};
 use crate::draw::svg::{Shape, Svg};
 use crate::draw::text::width;
 use crate::draw::unit::Unit;
-use crate::draw::{WIDTH, nothing};
+use crate::draw::{WIDTH, height, nothing};
 use stepcast_core::quantity::SamplesPerSec;
 
 const HEIGHT: f64 = 300.0;
@@ -65,6 +65,11 @@ pub struct Measured {
 impl ScalingCurve {
     /// The drawing.
     pub fn svg(&self) -> String {
+        self.svg_of(WIDTH)
+    }
+
+    /// The drawing with this width.
+    pub fn svg_of(&self, drawing: f64) -> String {
         let points: Vec<&Point> =
             self.points.iter().filter(|point| point.workers > 0 && good(point.throughput)).collect();
         let measured: Vec<&Measured> =
@@ -74,13 +79,13 @@ impl ScalingCurve {
         else {
             return nothing(&self.title, "There is nothing to show: no number of workers has a throughput.");
         };
-        let mut frame = frame(across, &points, &measured);
+        let mut frame = frame(across, &points, &measured, drawing);
         let head = self.head(&points, &measured, &frame);
-        frame.top = head.height(WIDTH) + 2.0 * ROW + 4.0;
-        let mut svg = Svg::new(WIDTH, frame.floor() + BELOW, &self.title, &self.description(&points));
-        head.draw(&mut svg, WIDTH);
+        frame.top = head.height(drawing) + 2.0 * ROW + 4.0;
+        let mut svg = Svg::new(drawing, frame.floor() + BELOW, &self.title, &self.description(&points));
+        head.draw(&mut svg, drawing);
         frame.draw(&mut svg);
-        self.rules(&mut svg, &frame, across);
+        self.rules(&mut svg, &frame, across, drawing);
         curves(&mut svg, &frame, &points);
         for point in measured {
             let words =
@@ -109,7 +114,7 @@ impl ScalingCurve {
     }
 
     /// Vertical lines at numbers of workers, each with its label in a row of its own.
-    fn rules(&self, svg: &mut Svg, frame: &Frame, across: (f64, f64)) {
+    fn rules(&self, svg: &mut Svg, frame: &Frame, across: (f64, f64), drawing: f64) {
         let rules = [
             (self.here, "this cluster", "dot-dashed", 0.0),
             (self.saturates_at, "more bring little from here", "dotted", ROW),
@@ -123,7 +128,7 @@ impl ScalingCurve {
             svg.line([x, frame.top, x, frame.floor()], &format!("line {dashes}"));
             let words = format!("{words}: {workers}");
             let half = width(&words, "small") / 2.0;
-            let middle = x.clamp(EDGE + half, WIDTH - EDGE - half);
+            let middle = x.clamp(EDGE + half, drawing - EDGE - half);
             svg.words(middle, y, "small middle", &words);
         }
     }
@@ -155,7 +160,7 @@ fn ideal(point: &Point) -> Option<f64> {
 }
 
 /// The axes; their upper edge is determined later.
-fn frame(across: (f64, f64), points: &[&Point], measured: &[&Measured]) -> Frame {
+fn frame(across: (f64, f64), points: &[&Point], measured: &[&Measured], drawing: f64) -> Frame {
     let predicted = points.iter().map(|point| point.throughput.get());
     let bands = points.iter().filter_map(|point| band(point)).flatten();
     let all = predicted.chain(bands).chain(measured.iter().map(|point| point.throughput.get()));
@@ -172,7 +177,7 @@ fn frame(across: (f64, f64), points: &[&Point], measured: &[&Measured]) -> Frame
     };
     let across = Axis::of("workers", across, x, &Unit::Number, 16);
     let upwards = Axis::of("throughput", (low, high), y, &Unit::Rate, 6);
-    Frame::new(across, upwards, WIDTH, 0.0, HEIGHT)
+    Frame::new(across, upwards, drawing, 0.0, height(drawing, HEIGHT))
 }
 
 /// The visible part of the ideal.

@@ -4,7 +4,7 @@ use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
 use crate::draw::head::Head;
 use crate::draw::svg::Svg;
 use crate::draw::unit::{Unit, significant};
-use crate::draw::{WIDTH, nothing};
+use crate::draw::{WIDTH, height, nothing};
 
 const HEIGHT: f64 = 260.0;
 /// Share of its category that a bar takes, and the widest bar.
@@ -26,6 +26,11 @@ pub struct Staleness {
 impl Staleness {
     /// The drawing.
     pub fn svg(&self) -> String {
+        self.svg_of(WIDTH)
+    }
+
+    /// The drawing with this width.
+    pub fn svg_of(&self, drawing: f64) -> String {
         let good = |share: &f64| (0.0..=1.0).contains(share);
         let highest = self.shares.iter().copied().filter(good).fold(0.0, f64::max);
         if highest <= 0.0 {
@@ -42,13 +47,13 @@ impl Staleness {
         let title = "updates of others between a worker's pull and its own update";
         let across = Axis::places(title, (0..self.shares.len()).map(name));
         let upwards = Axis::of("share of updates", (0.0, highest), Spacing::Linear, &Unit::Share, 5);
-        let frame = Frame::new(across, upwards, WIDTH, head.height(WIDTH) + 8.0, HEIGHT);
+        let frame = Frame::new(across, upwards, drawing, head.height(drawing) + 8.0, height(drawing, HEIGHT));
         let description = format!(
             "A histogram of staleness from 0 to {last}; the most frequent has {}.",
             Unit::Share.write(highest)
         );
-        let mut svg = Svg::new(WIDTH, frame.floor() + BELOW, &self.title, &description);
-        head.draw(&mut svg, WIDTH);
+        let mut svg = Svg::new(drawing, frame.floor() + BELOW, &self.title, &description);
+        head.draw(&mut svg, drawing);
         frame.draw(&mut svg);
         let room = frame.width / self.shares.len() as f64;
         let wide = (room * BAR.0).min(BAR.1);

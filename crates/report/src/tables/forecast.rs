@@ -32,6 +32,9 @@ pub fn all(scenario: &Scenario, forecast: &Forecast) -> Vec<Table> {
     tables.extend(
         forecast.advice.critical_path.as_ref().map(|path| step::critical_path(path, prediction.iteration)),
     );
+    for table in &mut tables {
+        table.folded = true;
+    }
     tables.push(what_if(prediction.method, &forecast.advice.what_if));
     tables.retain(|table| !table.rows.is_empty());
     tables

@@ -79,13 +79,19 @@ pub fn best(report: &SearchReport) -> Table {
     table
 }
 
-/// The configurations of which none is both faster and cheaper, thinned out evenly where there are many.
-pub fn front(report: &SearchReport) -> Table {
+/// The rows of [`front`]: all configurations, thinned out evenly where there are many.
+pub fn front_rows(report: &SearchReport) -> Vec<&Entry> {
     let all = &report.front;
-    let shown: Vec<&Entry> = match all.len() {
+    match all.len() {
         0..=FRONT => all.iter().collect(),
         long => (0..FRONT).map(|place| &all[place * (long - 1) / (FRONT - 1)]).collect(),
-    };
+    }
+}
+
+/// The configurations of which none is both faster and cheaper.
+pub fn front(report: &SearchReport) -> Table {
+    let all = &report.front;
+    let shown = front_rows(report);
     let mut table = Table::new(
         "Time against cost",
         [Column::numbers("training"), Column::numbers("cost"), Column::words("configuration")],

@@ -2,11 +2,12 @@
 
 use crate::predict::advice::{with_bandwidth, with_startup};
 use crate::predict::methods;
+use crate::predict::prepared::Watched;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::Method;
+use stepcast_core::method::{Method, Stopped, Watch};
 use stepcast_core::prediction::{Bottleneck, Prediction};
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
@@ -163,21 +164,48 @@ impl From<Fault> for Refusal {
     }
 }
 
+impl MethodRow {
+    fn of(scenario: &Scenario, method: &dyn Method) -> Self {
+        let answer = match method.predict(scenario) {
+            Ok(prediction) => {
+                let effects = Effects::of(scenario, method, prediction.iteration);
+                Answer::Predicted(MethodFigures::of(&prediction, effects))
+            }
+            Err(why) => Answer::Refused(why.into()),
+        };
+        Self { method: method.name(), answer }
+    }
+}
+
 impl Comparison {
     /// Predicts the scenario with every method.
     pub fn new(scenario: &Scenario) -> Self {
-        let row = |method: &&'static dyn Method| MethodRow {
-            method: method.name(),
-            answer: match method.predict(scenario) {
-                Ok(prediction) => {
-                    let effects = Effects::of(scenario, *method, prediction.iteration);
-                    Answer::Predicted(MethodFigures::of(&prediction, effects))
-                }
-                Err(why) => Answer::Refused(why.into()),
-            },
-        };
+        Self::of(scenario, methods::all().iter().map(|method| MethodRow::of(scenario, *method)).collect())
+    }
+
+    /// The same; `part` receives the rows so far after each method, the quick ones first, and `watch` may cancel.
+    pub fn watched(
+        scenario: &Scenario,
+        watch: &Watch<'_>,
+        part: &mut dyn FnMut(&Self),
+    ) -> Result<Self, Stopped> {
+        let mut done: Vec<Option<MethodRow>> = vec![None; methods::all().len()];
+        let mut order: Vec<usize> = (0..done.len()).collect();
+        order.sort_by_key(|place| !methods::all()[*place].is_quick());
+        for place in order {
+            let method = Watched::new(methods::all()[place], watch);
+            let row = MethodRow::of(scenario, &method);
+            if method.is_cancelled() {
+                return Err(Stopped::Cancelled);
+            }
+            done[place] = Some(row);
+            part(&Self::of(scenario, done.iter().flatten().cloned().collect()));
+        }
+        Ok(Self::of(scenario, done.into_iter().flatten().collect()))
+    }
+
+    fn of(scenario: &Scenario, rows: Vec<MethodRow>) -> Self {
         let chosen = methods::choose(scenario).ok().map(|method| method.name());
-        let rows: Vec<MethodRow> = methods::all().iter().map(row).collect();
         Self { scenario: scenario.to_file(), chosen, differences: differences(&rows, chosen), rows }
     }
 }

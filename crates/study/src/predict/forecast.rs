@@ -68,6 +68,19 @@ impl Forecast {
         worth: f64,
         watch: &Watch<'_>,
     ) -> Result<Self, Stopped> {
+        Self::in_parts(scenario, method, workers, worth, watch, &|_| ())
+    }
+
+    /// The same; `part` receives the forecast as soon as the prediction is known, and again with the scaling curve, both
+    /// times without the changes that would help.
+    pub fn in_parts(
+        scenario: &Scenario,
+        method: &dyn Method,
+        workers: &[u32],
+        worth: f64,
+        watch: &Watch<'_>,
+        part: &dyn Fn(&Self),
+    ) -> Result<Self, Stopped> {
         let given = scenario;
         let mut prediction = method.predict_watched(&budget::headline(given), watch)?;
         slack::fill(scenario, method, &mut prediction)?;
@@ -79,23 +92,25 @@ impl Forecast {
                 prediction.warnings.extend(warnings);
                 interval
             });
-        let scaling = match scenario.strategy.architecture {
-            Architecture::StandAlone => Vec::new(),
-            _ => {
-                let brief = budget::scaling(given, workers.len());
-                scaling::scaling(&brief, method, &intervals, workers, &prediction)?
-            }
-        };
-        Ok(Self {
-            saturates_at: scaling::saturation(scenario, method, &scaling, worth),
-            worth,
-            advice: advice::advise(scenario, method, &prediction),
-            scaling,
-            training: of_data(scenario, &prediction),
+        let mut forecast = Self {
             scenario: given.to_file(),
-            prediction,
             interval,
-        })
+            advice: advice::explain(scenario, method, &prediction),
+            scaling: Vec::new(),
+            saturates_at: None,
+            worth,
+            training: of_data(scenario, &prediction),
+            prediction,
+        };
+        part(&forecast);
+        if scenario.strategy.architecture != Architecture::StandAlone {
+            let brief = budget::scaling(given, workers.len());
+            forecast.scaling = scaling::scaling(&brief, method, &intervals, workers, &forecast.prediction)?;
+        }
+        forecast.saturates_at = scaling::saturation(scenario, method, &forecast.scaling, worth);
+        part(&forecast);
+        forecast.advice.try_changes(scenario, method, &forecast.prediction);
+        Ok(forecast)
     }
 }
 

@@ -13,7 +13,7 @@ mod scaling;
 mod slack;
 pub(crate) mod training;
 
-pub use advice::{Advice, Alone, CriticalPath, Share, WhatIf};
+pub use advice::{Advice, Alone, Change, CriticalPath, Share, WhatIf, changes};
 pub use forecast::{Forecast, Training};
 pub use methods::MethodChoice;
 pub use prepared::{Extent, Prepared, predict};

@@ -41,12 +41,20 @@ impl Prepared {
 
     /// The forecast; errors name keys of the scenario.
     pub fn forecast(&self, extent: &Extent, watch: &Watch<'_>) -> Result<Forecast, Stopped> {
-        let watched = Watched { method: self.method, watch, cancelled: AtomicBool::new(false) };
-        let forecast = Forecast::new(&self.scenario, &watched, &self.workers(extent), extent.worth, watch);
-        match watched.cancelled.into_inner() {
-            true => Err(Stopped::Cancelled),
-            false => Ok(forecast?),
-        }
+        self.forecast_in_parts(extent, watch, &|_| ())
+    }
+
+    /// The same; `part` receives what is known of it [so far](Forecast::in_parts).
+    pub fn forecast_in_parts(
+        &self,
+        extent: &Extent,
+        watch: &Watch<'_>,
+        part: &dyn Fn(&Forecast),
+    ) -> Result<Forecast, Stopped> {
+        let watched = Watched::new(self.method, watch);
+        let workers = self.workers(extent);
+        let forecast = Forecast::in_parts(&self.scenario, &watched, &workers, extent.worth, watch, part);
+        if watched.is_cancelled() { Err(Stopped::Cancelled) } else { forecast }
     }
 }
 
@@ -61,10 +69,20 @@ pub fn predict<F: Source>(
 }
 
 /// A method that reports every prediction and stops once it is cancelled.
-struct Watched<'a> {
+pub(crate) struct Watched<'a> {
     method: &'static dyn Method,
     watch: &'a Watch<'a>,
     cancelled: AtomicBool,
+}
+
+impl<'a> Watched<'a> {
+    pub(crate) fn new(method: &'static dyn Method, watch: &'a Watch<'a>) -> Self {
+        Self { method, watch, cancelled: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
 }
 
 impl Method for Watched<'_> {

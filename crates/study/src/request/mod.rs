@@ -79,7 +79,18 @@ impl<F: Source> Request<F> {
         extent: &Extent,
         watch: &Watch<'_>,
     ) -> Result<Forecast, Stopped> {
-        prepared.forecast(extent, watch).map_err(|stopped| match stopped {
+        self.forecast_in_parts(prepared, extent, watch, &|_| ())
+    }
+
+    /// The same; `part` receives what is known of it [so far](Forecast::in_parts).
+    pub fn forecast_in_parts(
+        &self,
+        prepared: &Prepared,
+        extent: &Extent,
+        watch: &Watch<'_>,
+        part: &dyn Fn(&Forecast),
+    ) -> Result<Forecast, Stopped> {
+        prepared.forecast_in_parts(extent, watch, part).map_err(|stopped| match stopped {
             Stopped::Fault(refusal) => Stopped::Fault(self.refused(refusal)),
             Stopped::Cancelled => Stopped::Cancelled,
         })

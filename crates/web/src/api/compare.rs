@@ -1,23 +1,106 @@
-//! All methods on one scenario.
+//! All methods on one scenario: as a whole, or as a stream of tables with a row more each.
 
+use super::accepts;
 use crate::Shared;
+use crate::events::{self, Events};
 use crate::input::Input;
 use crate::problem::Problem;
 use crate::request::ScenarioBody;
+use crate::words::for_the_page;
+use crate::work::Work;
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use stepcast_study::predict::compare::Comparison;
+use stepcast_core::scenario::Scenario;
+use stepcast_report::html;
+use stepcast_report::tables::comparison::{effects, predictions, refusals};
+use stepcast_study::predict::compare::{Answer, Comparison};
+use stepcast_study::predict::methods;
+use tokio_util::sync::CancellationToken;
+
+/// The events of a comparison, one per line.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub(crate) enum Event {
+    /// Another method has answered.
+    Progress {
+        /// Methods that have answered.
+        done: usize,
+        /// All methods.
+        of: usize,
+        /// The tables so far.
+        #[serde(flatten)]
+        tables: Tables,
+    },
+    /// All methods have answered.
+    Compared {
+        /// The same as `stepcast compare --json`.
+        comparison: Box<Comparison>,
+        /// The tables.
+        #[serde(flatten)]
+        tables: Tables,
+    },
+}
+
+/// A comparison as tables.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Tables {
+    /// The methods in the rows of the first table.
+    methods: Vec<&'static str>,
+    /// The tables as HTML fragments.
+    html: Vec<String>,
+}
+
+impl Tables {
+    fn of(comparison: &Comparison) -> Result<Self, Problem> {
+        let tables = [predictions(comparison), effects(comparison), refusals(comparison)];
+        let html = tables.iter().filter(|table| !table.rows.is_empty()).map(html::section);
+        let html: Vec<String> =
+            html.collect::<Result<_, _>>().map_err(|error| Problem::fault(error.to_string()))?;
+        let predicted = comparison.rows.iter().filter(|row| matches!(row.answer, Answer::Predicted(_)));
+        let methods = predicted.map(|row| row.method).collect();
+        Ok(Self { methods, html: html.iter().map(|table| for_the_page(table)).collect() })
+    }
+}
+
+fn compared(
+    scenario: &Scenario,
+    token: &CancellationToken,
+    part: &mut dyn FnMut(&Comparison),
+) -> Result<Comparison, Problem> {
+    let watch = |_: stepcast_study::Progress<'_>| match token.is_cancelled() {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    };
+    Ok(Comparison::watched(scenario, &watch, part)?)
+}
+
+fn aloud(scenario: &Scenario, events: &Events) -> Result<(), Problem> {
+    let comparison = compared(scenario, events.token(), &mut |so_far| {
+        if let Ok(tables) = Tables::of(so_far) {
+            events.send(&Event::Progress { done: so_far.rows.len(), of: methods::all().len(), tables });
+        }
+    })?;
+    let tables = Tables::of(&comparison)?;
+    events.send(&Event::Compared { comparison: Box::new(comparison), tables });
+    Ok(())
+}
 
 pub(super) async fn compare(
     State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
     Input(body): Input<ScenarioBody>,
 ) -> Result<Response, Problem> {
     let kept = Arc::clone(&shared);
-    let comparison = shared.work.heavy().run(move |_| {
-        let scenario = body.request(&kept)?.scenario()?;
-        Ok(Comparison::new(&scenario))
-    });
+    let scenario = shared.work.quick().run(move |_| Ok(body.request(&kept)?.scenario()?)).await?;
+    if accepts(&headers, events::CONTENT_TYPE) {
+        return Ok(events::respond(shared, Work::heavy, move |events| aloud(&scenario, events)));
+    }
+    let comparison = shared.work.heavy().run(move |token| compared(&scenario, token, &mut |_| ()));
     Ok(Json(comparison.await?).into_response())
 }

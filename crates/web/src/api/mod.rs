@@ -1,7 +1,7 @@
 //! The API, version 1: one file for each endpoint.
 
 pub(crate) mod catalog;
-mod compare;
+pub(crate) mod compare;
 pub(crate) mod predict;
 pub(crate) mod scenario;
 pub(crate) mod search;

@@ -2,10 +2,13 @@
 
 use super::accepts;
 use crate::Shared;
+use crate::apply::edits;
+use crate::edit::Change;
 use crate::events::{self, Events};
 use crate::input::Input;
 use crate::problem::Problem;
 use crate::request::{ScenarioBody, Uploaded, method_choice};
+use crate::words::for_the_page;
 use crate::work::Work;
 use axum::Json;
 use axum::extract::State;
@@ -18,10 +21,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec};
-use stepcast_core::scenario::MAX_WORKERS;
-use stepcast_report::format::{grouped, limit, percent};
+use stepcast_core::scenario::{MAX_WORKERS, Scenario};
 use stepcast_report::page;
-use stepcast_study::{Extent, Forecast, Prepared, Progress, Request};
+use stepcast_study::predict::changes;
+use stepcast_study::{Extent, Forecast, Prepared, Progress, Request, WhatIf};
 use tokio_util::sync::CancellationToken;
 
 /// Most rows of a scaling table.
@@ -68,6 +71,8 @@ pub(crate) enum Event {
         #[serde_as(as = "InBaseUnits")]
         throughput_samples_per_s: SamplesPerSec,
     },
+    /// The forecast so far: first the figures, then also the scaling curve.
+    Part(Box<Answer>),
     /// The complete forecast.
     Answer(Box<Answer>),
 }
@@ -79,20 +84,20 @@ pub(crate) struct Answer {
     forecast: Forecast,
     /// Figures, plots and tables as an HTML fragment.
     html: String,
-    /// The row in the table of methods.
-    brief: Brief,
+    /// How to apply what its tables list.
+    apply: Apply,
 }
 
-/// Formatted figures.
-#[derive(Serialize, JsonSchema)]
-struct Brief {
-    step: String,
-    throughput: String,
-    scaling_factor: String,
-    bottleneck: &'static str,
+/// Edits of the scenario's text, for every row; none where edits cannot do it, and while the forecast is incomplete.
+#[derive(Default, Serialize, JsonSchema)]
+struct Apply {
+    what_if: Vec<Vec<Change>>,
+    scaling: Vec<Vec<Change>>,
 }
 
 struct Job {
+    shared: Arc<Shared>,
+    asked: ScenarioBody,
     request: Request<Uploaded>,
     prepared: Prepared,
     extent: Extent,
@@ -114,7 +119,8 @@ impl Job {
             }
         }
         let workers = Some(prepared.workers(&Extent { workers: body.workers.clone(), ..Extent::default() }));
-        Ok(Self { request, prepared, extent: Extent { workers, ..Extent::default() } })
+        let (shared, asked) = (Arc::clone(shared), body.asked.clone());
+        Ok(Self { shared, asked, request, prepared, extent: Extent { workers, ..Extent::default() } })
     }
 
     fn points(&self) -> &[u32] {
@@ -130,12 +136,13 @@ impl Job {
         &self,
         token: &CancellationToken,
         report: impl Fn(Progress<'_>) + Sync,
+        part: &dyn Fn(&Forecast),
     ) -> Result<Forecast, Problem> {
         let watch = |progress: Progress<'_>| {
             report(progress);
             if token.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        Ok(self.request.forecast(&self.prepared, &self.extent, &watch)?)
+        Ok(self.request.forecast_in_parts(&self.prepared, &self.extent, &watch, part)?)
     }
 
     /// Sends the forecast, and every prediction before it, as events.
@@ -158,23 +165,43 @@ impl Job {
                 });
             }
         };
-        let forecast = self.forecast(events.token(), report)?;
-        events.send(&Event::Answer(Box::new(self.answer(forecast)?)));
+        let part = |so_far: &Forecast| {
+            if !quick && let Ok(answer) = self.answer(so_far.clone(), Apply::default()) {
+                events.send(&Event::Part(Box::new(answer)));
+            }
+        };
+        let forecast = self.forecast(events.token(), report, &part)?;
+        let apply = self.apply(&forecast);
+        events.send(&Event::Answer(Box::new(self.answer(forecast, apply)?)));
         Ok(())
     }
 
-    fn answer(&self, forecast: Forecast) -> Result<Answer, Problem> {
-        let plots = page::plots(&self.prepared.scenario, self.prepared.method, &forecast);
+    fn answer(&self, forecast: Forecast, apply: Apply) -> Result<Answer, Problem> {
+        let plots = page::narrow_plots(&self.prepared.scenario, self.prepared.method, &forecast);
         let html = page::part(&self.prepared.scenario, self.prepared.method, &forecast, &plots)
             .map_err(|error| Problem::fault(error.to_string()))?;
-        let prediction = &forecast.prediction;
-        let brief = Brief {
-            step: prediction.iteration.human(),
-            throughput: grouped(prediction.throughput.human()),
-            scaling_factor: percent(prediction.scaling_factor),
-            bottleneck: limit(prediction.bottleneck),
-        };
-        Ok(Answer { forecast, html, brief })
+        Ok(Answer { forecast, html: for_the_page(&html), apply })
+    }
+
+    /// The edits that make the scenario what each row of the tables predicts.
+    fn apply(&self, forecast: &Forecast) -> Apply {
+        let scenario = &self.prepared.scenario;
+        let edits = |to: &Scenario| edits(&self.shared, &self.asked, scenario, to);
+        let changes = changes(scenario);
+        let change = |row: &WhatIf| changes.iter().find(|change| change.name == row.change);
+        Apply {
+            what_if: forecast
+                .advice
+                .what_if
+                .iter()
+                .map(|row| change(row).map_or(Vec::new(), |change| edits(&change.scenario)))
+                .collect(),
+            scaling: forecast
+                .scaling
+                .iter()
+                .map(|point| edits(&scenario.on(scenario.cluster.resized(point.workers))))
+                .collect(),
+        }
     }
 
     /// The report, with the command that makes it from a file with this text.
@@ -201,7 +228,7 @@ pub(super) async fn predict(
     }
     let (drawing, document) = (accepts(&headers, "image/svg+xml"), accepts(&headers, "text/html"));
     let done = queue(&shared.work).run(move |token| {
-        let forecast = job.forecast(token, |_| ())?;
+        let forecast = job.forecast(token, |_| (), &|_| ())?;
         Ok(if drawing {
             let plot = page::plots(&job.prepared.scenario, job.prepared.method, &forecast).into_iter().next();
             ([(header::CONTENT_TYPE, "image/svg+xml")], plot.map(|plot| plot.svg).unwrap_or_default())

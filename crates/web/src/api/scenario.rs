@@ -1,10 +1,12 @@
 //! Editing and checking the text of a scenario, with information that needs no prediction.
 
 use crate::Shared;
-use crate::edit::edit;
+use crate::edit::{Change, edited};
 use crate::input::Input;
+use crate::place::key_at;
 use crate::problem::Problem;
 use crate::request::{ScenarioBody, few};
+use crate::words::for_the_page;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -13,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use stepcast_core::method::Method;
 use stepcast_core::scenario::{Scenario, ScenarioFile};
-use stepcast_core::text::{self, shown};
+use stepcast_core::text;
 use stepcast_report::sentences;
 use stepcast_study::predict::methods;
 
@@ -26,16 +28,6 @@ pub(crate) struct Body {
     /// Edits, in order.
     #[serde(default)]
     edit: Vec<Change>,
-}
-
-/// A key and its new value.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Change {
-    /// "cluster.workers.0.count".
-    key: String,
-    /// The value as after `--set key=`; without it the key is removed.
-    value: Option<String>,
 }
 
 /// The checked scenario.
@@ -80,16 +72,7 @@ pub(super) async fn describe(
 
 fn described(shared: &Arc<Shared>, body: Body) -> Result<Described, Problem> {
     few(body.edit.len(), "edit")?;
-    let mut source = body.scenario;
-    for change in &body.edit {
-        source = edit(&source, &change.key, change.value.as_deref()).ok_or_else(|| {
-            Problem::invalid(
-                &shown(&change.key),
-                "the text has no place for this key",
-                "correct the text first",
-            )
-        })?;
-    }
+    let source = edited(&body.scenario, &body.edit)?;
     let written = text::parse(&source).unwrap_or(serde_json::Value::Null);
     let body = ScenarioBody { scenario: source, set: Vec::new() };
     let scenario = body.request(shared)?.scenario().map_err(Problem::from);
@@ -103,14 +86,19 @@ fn described(shared: &Arc<Shared>, body: Body) -> Result<Described, Problem> {
             question: Some([sentences::title(&scenario), sentences::setting(&scenario)]),
             methods: methods::all().iter().map(|method| applying(*method, &scenario)).collect(),
         },
-        Err(problem) => Described {
-            scenario: scenario_text,
-            written,
-            resolved: None,
-            problem: Some(problem),
-            question: None,
-            methods: Vec::new(),
-        },
+        Err(mut problem) => {
+            if let (None, Some(line), Some(column)) = (&problem.key, problem.line, problem.column) {
+                problem.key = key_at(&scenario_text, line, column);
+            }
+            Described {
+                scenario: scenario_text,
+                written,
+                resolved: None,
+                problem: Some(problem),
+                question: None,
+                methods: Vec::new(),
+            }
+        }
     })
 }
 
@@ -119,6 +107,9 @@ fn applying(method: &'static dyn Method, scenario: &Scenario) -> Applying {
         name: method.name(),
         summary: method.summary(),
         quick: method.is_quick(),
-        refusal: method.applies(scenario).err().map(|why| format!("{}; {}", why.reason, why.remedy)),
+        refusal: method
+            .applies(scenario)
+            .err()
+            .map(|why| for_the_page(&format!("{}; {}", why.reason, why.remedy))),
     }
 }

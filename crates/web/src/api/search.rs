@@ -6,6 +6,7 @@ use crate::events::{self, Events};
 use crate::input::Input;
 use crate::problem::Problem;
 use crate::request::{ScenarioBody, method_choice};
+use crate::words::for_the_page;
 use crate::work::Work;
 use axum::Json;
 use axum::extract::State;
@@ -18,7 +19,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stepcast_report::adapters;
 use stepcast_report::format::name;
+use stepcast_report::html;
 use stepcast_report::plots::pareto::Pareto;
+use stepcast_report::tables::search as tables;
 use stepcast_study::explore::search::{Constraint, Effort, Entry, Goal, Progress, SearchReport, search};
 use stepcast_study::explore::sweep::Axis;
 
@@ -62,8 +65,12 @@ pub(crate) enum Event {
     Found {
         /// The same as `stepcast search --json`.
         report: Box<SearchReport>,
-        /// The plot of the front of time and cost.
+        /// The plot of the front of time and cost; points have the indices of configurations.
         plot: Option<String>,
+        /// The tables of the report as HTML fragments: the best, the front, the constraints.
+        tables: Vec<String>,
+        /// The configurations in the rows of the table of the front.
+        front_rows: Vec<u64>,
     },
 }
 
@@ -131,7 +138,13 @@ fn aloud(shared: &Arc<Shared>, body: &Body, events: &Events) -> Result<(), Probl
         if events.token().is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     let plot = (!report.front.is_empty()).then(|| adapters::pareto(&report, &about.name).svg());
-    events.send(&Event::Found { report: Box::new(report), plot });
+    let all = [tables::best(&report), tables::front(&report), tables::constraints(&report)];
+    let sections = all.iter().filter(|table| !table.rows.is_empty()).map(html::section);
+    let sections: Vec<String> =
+        sections.collect::<Result<_, _>>().map_err(|error| Problem::fault(error.to_string()))?;
+    let sections = sections.iter().map(|table| for_the_page(table)).collect();
+    let front_rows = tables::front_rows(&report).iter().map(|entry| entry.index).collect();
+    events.send(&Event::Found { report: Box::new(report), plot, tables: sections, front_rows });
     Ok(())
 }
 

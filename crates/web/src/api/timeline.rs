@@ -18,7 +18,7 @@ use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_report::adapters;
 use stepcast_report::format::name;
-use stepcast_report::plots::gantt::{Gantt, Lane};
+use stepcast_report::plots::gantt::{Bar, Gantt, Lane};
 use stepcast_study::Request;
 use stepcast_study::simulate;
 use stepcast_trace::timeline::perfetto;
@@ -28,6 +28,9 @@ const MOST_EVENTS: u64 = 300_000;
 
 /// Number of cached runs.
 const KEPT: usize = 8;
+
+/// What is drawn out of sight on either side of a window, in windows.
+const BEYOND: f64 = 0.5;
 
 /// Number of workers in a plot by default.
 const WORKERS: usize = 4;
@@ -118,7 +121,8 @@ impl Run {
         Ok(Self { events: bars().count(), span, groups, gantt })
     }
 
-    fn window(&self, body: &Body) -> Window {
+    /// A page gets more than the window, so that it can move the picture at once.
+    fn window(&self, body: &Body, is_page: bool) -> Window {
         let finite = |time: Option<f64>, other: f64| time.filter(|time| time.is_finite()).unwrap_or(other);
         let span = self.span.get();
         let shortest = span * 1e-6;
@@ -127,8 +131,11 @@ impl Run {
         let workers = self.groups.len() - 1;
         let first = body.first_worker.min(workers.saturating_sub(1));
         let last = first.saturating_add(body.workers.unwrap_or(WORKERS).max(1)).min(workers);
+        let beyond = if is_page { BEYOND } else { 0.0 };
+        let margin = beyond * (to - from);
         let lane = |lane: &Lane| {
-            let bars = lane.bars.iter().filter(|bar| bar.until.get() >= from && bar.since.get() <= to);
+            let near = |bar: &&Bar| bar.until.get() >= from - margin && bar.since.get() <= to + margin;
+            let bars = lane.bars.iter().filter(near);
             Lane {
                 group: lane.group.clone(),
                 name: lane.name.clone(),
@@ -142,6 +149,7 @@ impl Run {
             lanes: lanes.iter().map(lane).collect(),
             window: Some([Seconds::new(from), Seconds::new(to)]),
             kinds: self.gantt.kinds.clone(),
+            beyond,
         };
         let (axis, svg) = (drawn.time_axis(), drawn.svg());
         Window { events: self.events, span_s: span, workers, from_s: from, to_s: to, axis, svg }
@@ -179,7 +187,7 @@ pub(super) async fn timeline(
         (&body.asked.scenario, &body.asked.set, body.steps).hash(&mut key);
         let run =
             kept.timelines.get(key.finish(), || Run::new(&request.scenario()?, &request, body.steps))?;
-        let window = run.window(&body);
+        let window = run.window(&body, !drawing);
         Ok(if drawing {
             ([(header::CONTENT_TYPE, "image/svg+xml")], window.svg).into_response()
         } else {

@@ -63,6 +63,10 @@ async fn the_engine_tells_how_far_it_is() {
     let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     assert_eq!(kinds.first(), Some(&"begun"));
     assert_eq!(kinds.last(), Some(&"answer"));
+    let parts: Vec<&Value> = events.iter().filter(|event| event["event"] == "part").collect();
+    let scaling = |part: &Value| part["forecast"]["scaling"].as_array().unwrap().len();
+    assert_eq!(parts.iter().map(|part| scaling(part)).collect::<Vec<_>>(), [0, 2]);
+    assert_eq!(parts[0]["forecast"]["prediction"], events.last().unwrap()["forecast"]["prediction"]);
     assert!(kinds.iter().filter(|kind| **kind == "progress").count() >= 3, "{kinds:?}");
     let answer = events.last().unwrap();
     assert_eq!(answer["forecast"]["prediction"]["method"], "simulate");
@@ -90,6 +94,26 @@ async fn a_client_that_leaves_ends_the_work() {
         post(&app, "/api/v1/predict", json!({ "scenario": small, "workers": [1] })).await;
     }
     assert!(since.elapsed() < Duration::from_secs(60), "{:?}", since.elapsed());
+}
+
+/// Methods side by side and searches end soon after their clients leave.
+#[tokio::test]
+async fn clients_that_leave_free_their_places() {
+    let app = app();
+    let searched = json!({ "scenario": QUICK_START, "minimize": "iteration", "vary": ["batch=1..4000", "workers.0.count=1..400"] });
+    let places = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    for (path, body) in [("/api/v1/compare", json!({ "scenario": ASYNC })), ("/api/v1/search", searched)] {
+        for _ in 0..places {
+            let asked = asking(path, "application/x-ndjson", &body);
+            let mut lines = app.clone().oneshot(asked).await.unwrap().into_body();
+            let _ = tokio::time::timeout(Duration::from_millis(300), lines.frame()).await;
+        }
+        let since = Instant::now();
+        post(&app, "/api/v1/timeline", json!({ "scenario": QUICK_START, "steps": 1 })).await;
+        // A second on a machine with nothing else to do.
+        assert!(since.elapsed() < Duration::from_secs(10), "{path}: {:?}", since.elapsed());
+        println!("{path}: {:?}", since.elapsed());
+    }
 }
 
 #[tokio::test]
@@ -160,7 +184,7 @@ async fn uploads_become_scenarios() {
     assert_eq!(status, StatusCode::OK, "{answer}");
     assert_eq!(answer["overview"]["name"], "alone");
     let file = answer["file"].as_str().unwrap();
-    assert!(file.starts_with("upload-") && file.ends_with(".json"), "{file}");
+    assert!(file.starts_with("alone-") && file.ends_with(".json"), "{file}");
     let predicted =
         post(&app, "/api/v1/predict", json!({ "scenario": answer["scenario"], "set": ["methods.simulate.steps=20", "methods.simulate.warm-up=2"], "workers": [1] })).await;
     assert_eq!(predicted["scenario"]["model"]["profile"], file);

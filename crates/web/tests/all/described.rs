@@ -97,6 +97,10 @@ async fn events_are_as_described() {
     for (path, body) in [
         ("/api/v1/predict", json!({ "scenario": QUICK_START })),
         ("/api/v1/search", json!({ "scenario": QUICK_START, "minimize": "cost", "vary": ["batch=1..4"] })),
+        (
+            "/api/v1/compare",
+            json!({ "scenario": QUICK_START, "set": ["methods.simulate.steps=20", "methods.simulate.warm-up=2", "methods.simulate.runs=2"] }),
+        ),
     ] {
         let (_, _, bytes) = ask(&app, asking(path, "application/x-ndjson", &body)).await;
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {

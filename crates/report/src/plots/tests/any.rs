@@ -105,7 +105,7 @@ proptest! {
         candidates in vec((name(), time(), value()), 0..10), front in vec((name(), time(), value()), 0..10),
         chosen in proptest::option::of((name(), time(), value())),
     ) {
-        let choice = |(name, time, cost)| Choice { name, time, cost };
+        let choice = |(name, time, cost)| Choice { name, index: None, time, cost };
         check::sound(&Pareto {
             title, currency,
             candidates: candidates.into_iter().map(choice).collect(),

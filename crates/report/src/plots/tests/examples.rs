@@ -112,6 +112,7 @@ pub(super) fn fusion() -> FusionComparison {
 pub(super) fn pareto() -> Pareto {
     let choice = |(name, hours, cost): (&str, f64, f64)| Choice {
         name: name.to_owned(),
+        index: None,
         time: seconds(3600.0 * hours),
         cost,
     };

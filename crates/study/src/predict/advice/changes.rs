@@ -13,14 +13,16 @@ use stepcast_core::strategy::{Architecture, Synchronisation};
 const LOCAL_STEPS: u32 = 8;
 
 /// A change and what it makes of a scenario.
-pub(super) struct Change {
-    pub(super) name: String,
-    pub(super) scenario: Scenario,
+pub struct Change {
+    /// "2× bandwidth".
+    pub name: String,
+    /// The changed scenario.
+    pub scenario: Scenario,
 }
 
 /// The changes that can be made to a scenario. Those whose batches do not fit into the memory of the devices are left
 /// out. What can be done without buying anything comes first.
-pub(super) fn all(scenario: &Scenario) -> Vec<Change> {
+pub fn all(scenario: &Scenario) -> Vec<Change> {
     if let Some(plan) = &scenario.strategy.plan {
         let changes = plan::changes(scenario, plan).into_iter();
         return changes.map(|(name, scenario)| Change { name: name.to_owned(), scenario }).collect();

@@ -8,6 +8,7 @@ mod plan;
 mod what_if;
 
 pub use alone::Alone;
+pub use changes::{Change, all as changes};
 pub use critical_path::{CriticalPath, Share};
 pub(crate) use faster::{with_bandwidth, with_startup};
 pub use what_if::WhatIf;
@@ -39,16 +40,23 @@ pub struct Advice {
     pub what_if: Vec<WhatIf>,
 }
 
-/// Explains a prediction and predicts the usual changes.
-pub(crate) fn advise(scenario: &Scenario, method: &dyn Method, prediction: &Prediction) -> Advice {
+/// Explains a prediction; changes are yet to be tried.
+pub(crate) fn explain(scenario: &Scenario, method: &dyn Method, prediction: &Prediction) -> Advice {
     let alone = Alone::of(scenario, prediction);
     let slower = alone.as_ref().and_then(|alone| alone.faster_than(prediction));
     Advice {
         sentence: [sentence(scenario, prediction)].into_iter().chain(slower).collect::<Vec<_>>().join(" "),
-        what_if: what_if::tried(scenario, method, prediction, alone.as_ref()),
+        what_if: Vec::new(),
         alone,
         balanced_bandwidth: balanced_bandwidth(scenario, method),
         critical_path: CriticalPath::of(scenario, prediction),
+    }
+}
+
+impl Advice {
+    /// Predicts the usual changes.
+    pub(crate) fn try_changes(&mut self, scenario: &Scenario, method: &dyn Method, prediction: &Prediction) {
+        self.what_if = what_if::tried(scenario, method, prediction, self.alone.as_ref());
     }
 }
 

@@ -1,0 +1,126 @@
+"""Which question the answer belongs to."""
+
+import json
+import time
+
+from helpers import done, edit, figure, picture, saved, state, wait_for_state, wait_for_text
+
+SLOW = "stale-synchronous"
+
+
+def greyed(page):
+    return page.get_attribute("#results", "data-own") == "false"
+
+
+def test_a_cancelled_run_leaves_a_labelled_answer(page):
+    old = figure(page, "step time")
+    page.select_option("#example", SLOW)
+    wait_for_state(page, "running")
+    assert greyed(page)
+    page.wait_for_function("() => document.querySelector('#asked').textContent.includes('ssp') || document.querySelector('#asked').textContent.includes('stale')", timeout=10_000)
+    page.click("#cancel")
+    wait_for_state(page, "stale")
+    if figure(page, "step time") == old:
+        assert greyed(page) and "vgg16 on 3 workers" in page.inner_text("#status-text"), page.inner_text("#status-text")
+        assert "vgg16" in page.inner_text("#answered")
+        text, name = saved(page, "[data-download=toml]")
+        forecast = json.loads(saved(page, "[data-download=json]")[0])
+        assert name == "vgg16.toml" and b"vgg16" in text and forecast["scenario"]["model"]["zoo"] == "vgg16"
+    picture(page, "stale")
+    assert page.locator("#again").is_visible()
+
+
+def test_an_invalid_question_leaves_a_labelled_answer(page):
+    edit(page, '"vgg16"', '"vgg61"')
+    wait_for_state(page, "failed")
+    assert greyed(page) and "Below is the one for vgg16" in page.inner_text("#status-text")
+    assert "vgg61" in page.inner_text("#failure")
+    picture(page, "invalid")
+    edit(page, '"vgg61"', '"vgg16"')
+    wait_for_state(page, "fresh")
+    assert not greyed(page) and page.locator("#failure").is_hidden()
+
+
+def test_a_refused_method_leaves_a_labelled_answer(page):
+    page.select_option("#method", "liu2022")
+    wait_for_state(page, "failed")
+    assert greyed(page) and "strategy.architecture" in page.inner_text("#failure")
+    assert "--method" not in page.inner_text("#failure")
+
+
+def test_a_change_replaces_the_run_at_once(page):
+    page.select_option("#example", SLOW)
+    wait_for_state(page, "running")
+    wait_for_text(page, "ssp")
+    since = time.monotonic()
+    page.select_option("#example", "quickstart")
+    wait_for_text(page, "vgg16")
+    done(page)
+    took = time.monotonic() - since
+    print(f"    from a run of the engine to another answer: {took:.2f} s")
+    assert took < 3 and "vgg16" in page.inner_text("#answered")
+
+
+def test_changes_do_not_wait_for_the_engine(page):
+    page.select_option("#example", SLOW)
+    wait_for_text(page, "ssp")
+    slider = page.locator("[data-key='strategy.batch']")
+    slider.focus()
+    since = time.monotonic()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => !document.querySelector('#text').value.includes('batch = 32')", timeout=5_000)
+    assert time.monotonic() - since < 3
+    assert state(page) == "running"
+    page.click("#cancel")
+
+
+def test_the_headline_comes_first(page):
+    page.select_option("#example", "async")
+    wait_for_text(page, "async")
+    since = time.monotonic()
+    page.wait_for_function("() => document.querySelector('#answered').textContent.includes('resnet50')", timeout=60_000)
+    first = time.monotonic() - since
+    assert state(page) in ("running", "fresh")
+    begun = state(page)
+    page.wait_for_selector("#answer figure[data-name=scaling]", timeout=90_000)
+    scaling = time.monotonic() - since
+    done(page)
+    print(f"    headline after {first:.1f} s ({begun}), scaling after {scaling:.1f} s, all after {time.monotonic() - since:.1f} s")
+    assert "What would help" in page.inner_text("#answer")
+
+
+def test_answers_are_kept(page):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/predict") else None)
+    slider = page.locator("[data-key='strategy.batch']")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    wait_for_text(page, "batch = 64")
+    done(page)
+    page.keyboard.press("ArrowLeft")
+    wait_for_text(page, "batch = 32")
+    done(page)
+    assert len(asked) == 1, asked
+
+
+def test_answers_are_announced(page):
+    page.locator("[data-key='strategy.batch']").focus()
+    page.keyboard.press("ArrowRight")
+    wait_for_text(page, "batch = 64")
+    done(page)
+    said = page.inner_text("#said")
+    assert said.startswith("Answer for vgg16 on 3 workers") and "step takes" in said, said
+    assert page.get_attribute("#said", "role") == "status"
+
+
+def test_a_baseline_is_pinned(page):
+    page.click("#pin")
+    page.locator("[data-key='strategy.batch']").focus()
+    page.keyboard.press("ArrowRight")
+    wait_for_text(page, "batch = 64")
+    done(page)
+    difference = page.locator("[data-figure='throughput'] .difference").inner_text()
+    assert difference.startswith("+") and "batch 32" in page.inner_text("#pinned"), difference
+    picture(page, "baseline")
+    page.click("#unpin")
+    assert page.locator(".difference").count() == 0
