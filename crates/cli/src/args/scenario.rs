@@ -3,7 +3,7 @@
 use super::numbers::Workers;
 use clap::Args;
 use stepcast_core::machine::catalog;
-use stepcast_study::request::is_transformer;
+use stepcast_study::request::{is_onnx, is_transformer};
 
 /// A scenario, and changes to it.
 #[derive(Debug, Args)]
@@ -73,7 +73,11 @@ impl ScenarioFlags {
     /// nothing else gives their number.
     pub(crate) fn sets_workers(&self) -> bool {
         let layout = self.workers.as_ref().is_some_and(|workers| workers.per_machine.is_some());
-        layout || (self.scenario.is_none() && self.model.is_some())
+        let alone = match &self.scenario {
+            Some(path) => is_onnx(path),
+            None => self.model.is_some(),
+        };
+        layout || alone
     }
 
     fn layout(&self, workers: &Workers) -> Vec<String> {

@@ -9,7 +9,8 @@ use stepcast_report::sentences;
 /// The scenario in two lines.
 pub(super) fn headline(scenario: &Scenario, screen: &Screen) -> String {
     let (title, setting) = (sentences::title(scenario), sentences::setting(scenario));
-    format!("{}\n{}", screen.strong(&title), screen.paragraph(0, &setting))
+    let title: String = screen.paragraph(0, &title).lines().map(|line| screen.strong(line) + "\n").collect();
+    title + &screen.paragraph(0, &setting)
 }
 
 /// A text under its title.

@@ -6,6 +6,9 @@ use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Synchronisation;
 
+/// Code of the warning that a batch may not fit into a device.
+pub(crate) const MEMORY: &str = "memory";
+
 /// One pass over the data, where a data set is given. Workers that wait for each other take a whole number of steps;
 /// the last one may have fewer samples, but takes as long.
 pub(crate) fn epoch(scenario: &Scenario, prediction: &Prediction) -> Option<Seconds> {
@@ -46,7 +49,7 @@ fn too_large(scenario: &Scenario) -> Vec<Warning> {
             group.device.name,
             group.device.memory.human()
         );
-        let warning = Warning { code: "memory", message };
+        let warning = Warning { code: MEMORY, message };
         if !warnings.contains(&warning) {
             warnings.push(warning);
         }
@@ -55,7 +58,7 @@ fn too_large(scenario: &Scenario) -> Vec<Warning> {
 }
 
 /// Warns of steps that have more samples than the data set.
-fn more_than_all(scenario: &Scenario, prediction: &Prediction) -> Option<Warning> {
+pub(crate) fn more_than_all(scenario: &Scenario, prediction: &Prediction) -> Option<Warning> {
     let samples = scenario.data?.samples;
     (prediction.samples > samples).then(|| Warning {
         code: "batch-above-data",

@@ -21,7 +21,7 @@ pub fn is_transformer(model: &str) -> bool {
 
 /// Whether a path names an ONNX file.
 pub fn is_onnx(path: &str) -> bool {
-    path.ends_with(".onnx")
+    path.ends_with(".onnx") || path.ends_with(".onnx.gz")
 }
 
 impl Request {

@@ -19,7 +19,7 @@ const MLP: [u64; 4] = [256, 256, 128, 64];
 
 fn layout(mut builder: Builder) -> Result<Model, ShapeError> {
     let b = &mut builder;
-    let user = b.input("user", &[1])?;
+    let user = b.input("input", &[1])?;
     let item = b.input("item", &[1])?;
     let mf_user = row(b, "mf_user_embed", USERS, FACTORS, user)?;
     let mf_item = row(b, "mf_item_embed", ITEMS, FACTORS, item)?;

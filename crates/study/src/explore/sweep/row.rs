@@ -93,6 +93,10 @@ impl PointFigures {
     fn of(scenario: &Scenario, prediction: &Prediction) -> Self {
         let epoch = training::epoch(scenario, prediction);
         let total = epoch.zip(scenario.data).map(|(epoch, data)| epoch * data.epochs as f64);
+        let fits = prediction
+            .transformer
+            .as_ref()
+            .map_or_else(|| memory::fits(scenario), |report| report.memory.verdict != Verdict::DoesNotFit);
         let hours = total.map(|time| time / Seconds::new(3600.0));
         Self {
             method: prediction.method,
@@ -106,20 +110,19 @@ impl PointFigures {
             cost: hours.zip(scenario.hourly_cost()).map(|(hours, hourly)| hours * hourly),
             staleness: staleness(scenario, prediction),
             minibatch: minibatch(scenario, prediction),
-            fits: prediction.transformer.as_ref().map_or_else(
-                || memory::fits(scenario),
-                |report| report.memory.verdict != Verdict::DoesNotFit,
-            ),
+            fits,
             bottleneck: prediction.bottleneck,
-            warnings: codes(scenario, prediction),
+            warnings: codes(scenario, prediction, fits),
         }
     }
 }
 
-/// Codes of all warnings, each once.
-fn codes(scenario: &Scenario, prediction: &Prediction) -> Vec<&'static str> {
+/// Codes of all warnings, each once; `fits` is known already, because memory takes long to count.
+fn codes(scenario: &Scenario, prediction: &Prediction, fits: bool) -> Vec<&'static str> {
     let mut codes: Vec<&'static str> = prediction.warnings.iter().map(|warning| warning.code).collect();
-    codes.extend(training::warnings(scenario, prediction).iter().map(|warning| warning.code));
+    let counted = scenario.profile().is_none() && scenario.strategy.plan.is_none();
+    codes.extend((counted && !fits).then_some(training::MEMORY));
+    codes.extend(training::more_than_all(scenario, prediction).map(|warning| warning.code));
     codes.dedup();
     codes
 }
