@@ -221,6 +221,6 @@ fn frameworks_get_their_own_words() {
     assert_eq!(deepspeed["train_batch_size"], 64);
     assert_eq!(deepspeed["gradient_accumulation_steps"], 32);
     assert!(launch(&base).emit(emit::Framework::Fsdp).unwrap_err().reason.contains("tensor"));
-    let alone = Plan { tensor: 1, sequence_parallel: false, pipeline: 1, sharding: Sharding::Zero3, ..base };
+    let alone = Plan { tensor: 1, sequence_parallel: false, pipeline: 1, sharding: Sharding::Zero3, ..base.clone() };
     assert!(launch(&alone).emit(emit::Framework::Fsdp).unwrap().contains("FULL_SHARD"));
 }
