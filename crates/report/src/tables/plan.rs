@@ -51,11 +51,13 @@ pub fn training(training: &Training, currency: &str) -> Table {
     let range = training
         .interruptions_range
         .map_or(String::new(), |[low, high]| format!(" ({low:.1} to {high:.1} by the source of their rate)"));
-    let lost = format!(
-        "{:.1} interruptions{range}, one in {}",
-        training.interruptions,
-        duration(training.between_interruptions)
-    );
+    let lost = match training.between_interruptions {
+        Some(between) => {
+            let number = training.interruptions;
+            format!("{number:.1} interruptions{range}, one in {}", duration(between))
+        }
+        None => "no interruptions".to_owned(),
+    };
     row("goodput", percent_with_decimal(training.goodput), lost);
     if let Some(checkpoints) = &training.checkpoints {
         let methods = match (checkpoints.young, checkpoints.daly) {

@@ -102,19 +102,16 @@ impl Rates {
         let Some(steps) = self.steps else { return Ok(None) };
         let (time, cost) = self.training(step);
         let Run { interrupted, interval, checkpoint, range, under_repair, available, spares } = &self.run;
-        let count = |between: f64| time / between;
-        let interruptions = count(interrupted.between);
+        let interruptions = time / interrupted.between;
+        let between = Some(interrupted.between).filter(|between| between.is_finite());
+        let by = |formula: fn(f64, f64) -> f64| {
+            between.map(|between| Seconds::new(formula(interrupted.stall, between)))
+        };
         let checkpoints = interval.map(|interval| Checkpoints {
             size: Bytes::new(*checkpoint),
             interval: Seconds::new(interval),
-            young: interrupted
-                .between
-                .is_finite()
-                .then(|| Seconds::new(young(interrupted.stall, interrupted.between))),
-            daly: interrupted
-                .between
-                .is_finite()
-                .then(|| Seconds::new(daly(interrupted.stall, interrupted.between))),
+            young: by(young),
+            daly: by(daly),
             standstill: Seconds::new(interrupted.stall),
             writing: Seconds::new(interrupted.lag.max(interrupted.stall)),
         });
@@ -126,7 +123,7 @@ impl Rates {
             goodput: 1.0 / self.slowdown,
             interruptions,
             interruptions_range: range.map(|ends| ends.map(|end| interruptions * end / rate)),
-            between_interruptions: Seconds::new(interrupted.between),
+            between_interruptions: between.map(Seconds::new),
             restart: Seconds::new(interrupted.restart),
             checkpoints,
             spares: *spares,

@@ -135,10 +135,10 @@ pub struct Training {
     /// The same over the range that the source of their rate leaves open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interruptions_range: Option<[f64; 2]>,
-    /// Mean time between them.
-    #[serde(rename = "between_interruptions_s")]
-    #[serde_as(as = "InBaseUnits")]
-    pub between_interruptions: Seconds,
+    /// Mean time between them, if there are any.
+    #[serde(rename = "between_interruptions_s", skip_serializing_if = "Option::is_none")]
+    #[serde_as(as = "Option<InBaseUnits>")]
+    pub between_interruptions: Option<Seconds>,
     /// From an interruption until work goes on.
     #[serde(rename = "restart_s")]
     #[serde_as(as = "InBaseUnits")]
