@@ -10,10 +10,10 @@ import * as baseline from "./baseline.js";
 import * as plots from "./plots.js";
 
 export const name = "forecast";
-let change;
+let use;
 
-export function begin(changed) {
-  change = changed;
+export function begin(used) {
+  use = used;
 }
 
 export function offer(methods) {
@@ -46,6 +46,7 @@ export function draw({ data, body, complete, question }) {
   insert($("answer"), data.html);
   for (const summary of $("answer").querySelectorAll("summary")) summary.parentElement.open = open.has(summary.textContent);
   plots.enliven($("answer"));
+  const change = (edits) => use(body.scenario, edits);
   if (complete) {
     apply.offer(apply.table($("answer"), "What would help"), data.apply.what_if, change, data.forecast.advice.what_if.map((row) => row.change));
     apply.offer(apply.table($("answer"), "Scaling"), data.apply.scaling, change, data.forecast.scaling.map((row) => `${row.workers} workers`));

@@ -46,6 +46,16 @@ function change(more) {
   describe();
 }
 
+// Makes a scenario that was answered what it was changed to, whatever the question is by now.
+function use(scenario, changes) {
+  runs.outdate();
+  version += 1;
+  state.scenario = scenario;
+  edits = changes;
+  step = `use ${JSON.stringify(changes)}`;
+  describe();
+}
+
 function replace(text, why) {
   runs.outdate();
   version += 1;
@@ -172,12 +182,12 @@ share.begin();
 baseline.begin();
 editor.begin((text) => replace(text, "text"));
 runs.begin(() => server.lost(() => look()));
-forecast.begin(change);
+forecast.begin(use);
 methods.begin(useMethod);
 timeline.begin(look, (problem) => (problem.offline ? server.lost(() => look()) : problems.say($("failure"), problem)));
-search.begin(() => look(true), (edits) => {
+search.begin(() => look(true), (scenario, edits) => {
   view("forecast");
-  change(edits);
+  use(scenario, edits);
 });
 upload.begin(({ scenario }) => start(scenario));
 onLink(follow);

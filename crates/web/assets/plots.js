@@ -94,7 +94,7 @@ function listen(drawing, plot) {
     else return;
     event.preventDefault();
   };
-  drawing.onblur = hide;
+  drawing.onblur = (event) => $("tip").contains(event.relatedTarget) || hide();
 }
 
 async function picture(text, svg) {

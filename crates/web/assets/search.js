@@ -10,10 +10,10 @@ import * as plots from "./plots.js";
 export const name = "search";
 // A search begins when it is asked for.
 export const manual = true;
-let change;
+let use;
 
-export function begin(run, changed) {
-  change = changed;
+export function begin(run, used) {
+  use = used;
   criteria.begin();
   $("search-form").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -55,7 +55,7 @@ function edits({ values }) {
   return [...left, ...entries.filter(none).reverse().map(([key]) => ({ key: key.slice(0, -".count".length), value: null }))];
 }
 
-export function draw({ data, complete }) {
+export function draw({ data, body, complete }) {
   insert($("front"), data.plot ?? "");
   const { report } = data;
   if (!complete) return $("found").replaceChildren();
@@ -63,6 +63,7 @@ export function draw({ data, complete }) {
   insert($("found"), data.tables.join("\n"));
   $("found").append(...words.filter(Boolean).map((text) => make("p", { class: "note" }, text)));
   const all = new Map([...report.front, ...report.best].map((entry) => [entry.index, entry]));
+  const change = (edits) => use(body.scenario, edits);
   const offer = (table, entries) => apply.offer(table, entries.map(edits), change, entries.map((entry) => Object.values(entry.values).join(", ")));
   const tables = $("found").querySelectorAll("table");
   offer(tables[0], report.best);

@@ -50,7 +50,7 @@ mod tests {
         let at = |line, column| key_at(text, line, column).unwrap_or_default();
         assert_eq!(at(3, 7), "model.zoo");
         assert_eq!(at(5, 1), "cluster.workers.0.count");
-        assert_eq!(at(7, 36), "cluster.workers.1.device.efficiency");
+        assert_eq!(at(7, 37), "cluster.workers.1.device.efficiency");
         assert_eq!(at(9, 25), "cluster.network.bandwidth");
         assert_eq!(key_at(text, 1, 1), None);
         assert_eq!(key_at(text, 100, 100), None);
