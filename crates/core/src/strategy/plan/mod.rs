@@ -61,7 +61,7 @@ keys! {
         /// once its receiver has asked for it, as over gloo.
         sends: Sends => Sends, optional("as `overlap` says"), Check::Any, Resolved;
         /// Time that the host takes for each operation of a stage to issue its messages.
-        issue_time: Seconds => Seconds, default(Seconds::ZERO), Check::NotNegative("a time such as \"0.3 ms\""), Delay;
+        issue_time: Seconds => Seconds, default(Seconds::ZERO), Check::NotNegative("a time such as \"0.3 ms\""), Resolved;
         /// File with measured times of collectives, by number of ranks and size, in place of what links allow.
         collectives: String => MeasuredCollectives, optional("what links allow"), Check::Any, Resolved;
         /// Ranks that divide experts, taken from those of tensor, context and data parallelism.
