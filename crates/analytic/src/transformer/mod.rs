@@ -5,6 +5,7 @@
 //! - [`traffic`]: collectives by group (tensor, context, pipeline, data, expert), with their bytes;
 //! - [`placement`]: which ranks of a group share a node, and the time of its collectives on both levels;
 //! - [`memory`]: what a rank holds, part by part, and which of it is divided by what;
+//! - [`units`]: sharded units one after the other;
 //! - [`schedules`]: the order of operations of every pipeline stage, and its execution;
 //! - [`stages`] and [`step`]: the closed form of a step, of which [`Transformer`] makes predictions;
 //! - [`plans`]: the same for many plans, a few hundred nanoseconds each.
@@ -23,6 +24,7 @@ pub mod schedules;
 pub mod stages;
 pub mod step;
 pub mod traffic;
+pub mod units;
 
 pub use method::{Transformer, on_machines, planned, run};
 

@@ -6,7 +6,7 @@ use super::placement::{Group, Links, Route, Seats};
 use super::traffic::{self, Message, Phase};
 use super::{Split, compute, schedules};
 use stepcast_core::model::transformer::Transformer;
-use stepcast_core::quantity::{Flops, FlopsPerSec, Seconds};
+use stepcast_core::quantity::{Bytes, Flops, FlopsPerSec, Seconds};
 use stepcast_core::strategy::{Attention, Division, Mask, Overlaps, Plan, Recompute, Sharding};
 
 /// A plan on machines: all that times depend on.
@@ -171,8 +171,18 @@ impl Run<'_> {
         Group::Tensor.seats(&neighbours, self.node)
     }
 
-    /// Time of a message over its group, by the faster route.
+    /// Time of a message over its group: as measured, or by the faster route.
     pub fn time(&self, message: &Message, seats: Seats) -> Seconds {
+        let size = Bytes::new(message.bytes as f64);
+        let active = self.split().world();
+        let measured = self
+            .plan
+            .collectives
+            .as_ref()
+            .and_then(|measured| measured.curves.time(message.collective, seats.size, size, active));
+        if let Some(time) = measured {
+            return time * message.count as f64;
+        }
         let by = |route| self.links.message(message, seats, route);
         match seats.nodes {
             0 | 1 => by(Route::Flat),

@@ -4,6 +4,7 @@
 //! parallelism Rajbhandari 2020 (ZeRO) and Zhao 2023 (FSDP), pipeline sends Narayanan 2021.
 
 use super::Split;
+pub use stepcast_core::fitted::collectives::Collective;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{ContextExchange, Recompute, Sharding};
@@ -13,21 +14,6 @@ const ELEMENT: u64 = 2;
 
 /// Bytes of a 32-bit number.
 const WIDE: u64 = 4;
-
-/// A kind of communication.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Collective {
-    /// Sums on every rank.
-    AllReduce,
-    /// Every rank's part on every rank.
-    AllGather,
-    /// Sums, of which every rank gets a part.
-    ReduceScatter,
-    /// A part from every rank for every rank.
-    AllToAll,
-    /// From one rank to the next.
-    Send,
-}
 
 /// When it happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,6 +17,8 @@ Examples:
   stepcast validate tf-ps --data FOLDER              real runs, from one-worker profiles
   stepcast validate tf-ps --data FOLDER --held-out   each with parameters chosen on the others
   stepcast validate ddp-gloo --data FILE             real DDP jobs, from one-worker profiles
+  stepcast validate parallel-jobs --data FILE        real pipeline, tensor-parallel and sharded jobs
+  stepcast validate transformer-memory               peaks of memory, from shapes
   stepcast validate steps --data FILE                steps, each model by a fit of the others
   stepcast validate steps --data FILE --gemm gemm.toml   the same with fitted matrix products
   stepcast validate zeng2023 --json                  for programs
@@ -29,7 +31,7 @@ pub(crate) struct Validate {
     /// Set of validation data [default: all sets in one table]
     pub(crate) set: Option<String>,
 
-    /// Measured runs: a folder for tf-ps, a file for ddp-gloo and steps, the folder of all data for all
+    /// Measured runs: a folder for tf-ps, a file for ddp-gloo, parallel-jobs and steps, the folder of all data for all
     /// sets [default: validation]
     #[arg(long, value_name = "PATH")]
     pub(crate) data: Option<PathBuf>,

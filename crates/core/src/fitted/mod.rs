@@ -1,6 +1,7 @@
 //! Models fitted to measurements, and the files that store them.
 
 pub mod artefact;
+pub mod collectives;
 pub mod efficiency;
 pub mod gemm;
 pub mod kernel;

@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn all_bounds_are_kept_and_the_committed_errors_are_what_is_found() {
         let overview = run(&folder(), &|_, _| ()).unwrap();
-        assert_eq!(overview.rows.len(), 13);
+        assert_eq!(overview.rows.len(), 15);
         assert!(overview.holds() && overview.covers() == Some(true), "{overview:#?}");
         let committed = committed();
         assert_eq!(
@@ -185,7 +185,7 @@ mod tests {
         let overview = run(Path::new("no such folder"), &|_, _| ()).unwrap();
         let skipped: Vec<&str> =
             overview.rows.iter().filter(|row| row.holds.is_none()).map(|row| row.set).collect();
-        assert_eq!(skipped, ["tf-ps", "ddp-gloo", "steps"]);
+        assert_eq!(skipped, ["tf-ps", "ddp-gloo", "steps", "parallel-jobs"]);
         assert!(overview.holds() && overview.covers().is_none(), "{overview:#?}");
     }
 }

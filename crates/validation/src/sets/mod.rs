@@ -5,6 +5,7 @@ mod hkbu;
 mod li2020;
 mod liu2022;
 mod oyama2016;
+mod parallel_jobs;
 mod published;
 pub(crate) mod published_scaling;
 pub(crate) mod single_gpu;
@@ -31,6 +32,7 @@ pub fn all() -> &'static [&'static dyn Set] {
         &published_scaling::PublishedScaling,
         &steps::StepTimes,
         &single_gpu::SingleGpu,
+        &parallel_jobs::ParallelJobs,
         &transformer_memory::TransformerMemory,
         &transformer_steps::TransformerSteps,
         &oyama2016::Oyama2016,

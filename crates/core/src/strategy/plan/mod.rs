@@ -16,6 +16,7 @@ pub use choices::{
 pub use overlap::{OverlapPreset, Overlaps};
 
 use crate::fault::Fault;
+use crate::fitted::collectives::MeasuredCollectives;
 use crate::keys::{Check, keys, plain, section_of};
 use crate::quantity::{Bytes, Seconds};
 
@@ -60,7 +61,9 @@ keys! {
         /// once its receiver has asked for it, as over gloo.
         sends: Sends => Sends, optional("as `overlap` says"), Check::Any, Resolved;
         /// Time that the host takes for each operation of a stage to issue its messages.
-        issue_time: Seconds => Seconds, default(Seconds::ZERO), Check::NotNegative("a time such as \"0.3 ms\""), Delay;
+        issue_time: Seconds => Seconds, default(Seconds::ZERO), Check::NotNegative("a time such as \"0.3 ms\""), Resolved;
+        /// File with measured times of collectives, by number of ranks and size, in place of what links allow.
+        collectives: String => MeasuredCollectives, optional("what links allow"), Check::Any, Resolved;
         /// Ranks that divide experts, taken from those of tensor, context and data parallelism.
         expert: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 8"), Resolved;
         /// Visits of the busiest expert rank against the mean.

@@ -9,6 +9,7 @@ use stepcast_analytic::transformer::Split;
 use stepcast_analytic::transformer::memory::Held;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::strategy::{Implementation, Recompute, States};
+use stepcast_stats::mean;
 
 const ROWS: &str = include_str!("../../../../../validation/transformer-memory/h200.csv");
 
@@ -29,6 +30,8 @@ struct Row {
     recompute: bool,
     tensor: u64,
     bytes: f64,
+    /// Of steps: what the allocator had taken from the device at most.
+    reserved: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -98,4 +101,12 @@ impl Row {
 
 pub(super) fn figures() -> Result<Vec<Figure>, ValidationError> {
     Ok(rows::<Row>(ROWS)?.iter().map(Row::figure).collect())
+}
+
+/// What the allocator reserves beyond tensors, as a share of them: the mean over all steps.
+pub(super) fn fragmentation() -> Result<f64, ValidationError> {
+    let rows = rows::<Row>(ROWS)?;
+    let shares: Vec<f64> =
+        rows.iter().filter_map(|row| row.reserved.map(|reserved| reserved / row.bytes - 1.0)).collect();
+    Ok(mean(&shares))
 }

@@ -15,9 +15,6 @@ const ROWS: &str = include_str!("../../../../../validation/transformer-memory/pu
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// What the allocator reserves beyond tensors: the mean over the steps of h200.csv.
-const FRAGMENTATION: f64 = 0.11;
-
 #[derive(Debug, Deserialize)]
 struct Row {
     software: Software,
@@ -42,7 +39,8 @@ enum Software {
 }
 
 impl Row {
-    fn figure(&self) -> Result<Figure, ValidationError> {
+    /// `fragmentation` is what the allocator reserves beyond tensors.
+    fn figure(&self, fragmentation: f64) -> Result<Figure, ValidationError> {
         let Row { tensor, context, pipeline, data, .. } = *self;
         let model = zoo::find(&self.model)
             .ok_or_else(|| ValidationError::Data(format!("there is no model {}", self.model)))?;
@@ -62,7 +60,7 @@ impl Row {
             Software::Torchtitan => {
                 let run = run(Implementation::Pytorch);
                 let tensors = most(&Held { sharding: Sharding::Zero3, states: States::Fp32, ..run });
-                let allowance = Allowance { fragmentation: FRAGMENTATION, fixed: Bytes::ZERO };
+                let allowance = Allowance { fragmentation, fixed: Bytes::ZERO };
                 ("reserved, torchtitan", allowance.with(tensors))
             }
             Software::Megatron => {
@@ -79,5 +77,6 @@ impl Row {
 }
 
 pub(super) fn figures() -> Result<Vec<Figure>, ValidationError> {
-    rows::<Row>(ROWS)?.iter().map(Row::figure).collect()
+    let fragmentation = super::h200::fragmentation()?;
+    rows::<Row>(ROWS)?.iter().map(|row| row.figure(fragmentation)).collect()
 }
