@@ -259,7 +259,7 @@ fn a_simulation_is_shown_in_full_and_a_profile_has_no_device() {
 #[test]
 fn methods_stand_side_by_side() {
     let text = run(&[&["compare", &example("async.toml"), "--workers", "2"][..], &QUICK].concat());
-    assert!(text.starts_with("resnet50 on 2 workers\n"), "{text}");
+    assert!(text.starts_with("resnet50 on 2 × NVIDIA Tesla V100 SXM2 16GB\n"), "{text}");
     for part in
         ["simulate ", "◂ auto", "cynthia2019 ", "cynthia2019-half", "lin2018", "do not apply", "layerwise"]
     {

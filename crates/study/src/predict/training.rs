@@ -87,7 +87,7 @@ mod tests {
         let (scenario, prediction) = predicted(&["batch=32", "data.samples=97"]);
         let epoch = epoch(&scenario, &prediction).unwrap();
         assert!((epoch / prediction.iteration - 2.0).abs() < 1e-9, "96 samples a step");
-        assert!(warnings(&scenario, &prediction).is_empty());
+        assert!(more_than_all(&scenario, &prediction).is_none());
     }
 
     #[test]
@@ -95,6 +95,7 @@ mod tests {
         let (scenario, prediction) = predicted(&["batch=32", "data.samples=95"]);
         let epoch = epoch(&scenario, &prediction).unwrap();
         assert!((epoch / prediction.iteration - 1.0).abs() < 1e-9);
-        assert_eq!(warnings(&scenario, &prediction)[0].code, "batch-above-data");
+        let warnings = warnings(&scenario, &prediction);
+        assert!(warnings.iter().any(|warning| warning.code == "batch-above-data"), "{warnings:?}");
     }
 }
