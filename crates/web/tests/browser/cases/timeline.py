@@ -24,7 +24,7 @@ def test_the_timeline_zooms(page):
     page.focus("#lanes")
     page.keyboard.press("ArrowRight")
     settled(page, near)
-    page.wait_for_timeout(1500)
+    page.wait_for_function("() => document.querySelector('#lanes .bars').getAttribute('transform') === 'matrix(1 0 0 1 0 0)'")
     picture(page, "timeline")
     page.keyboard.press("0")
     page.wait_for_function("(old) => document.querySelector('#window').textContent === old", arg=whole)
