@@ -167,7 +167,7 @@ mod tests {
         let text = include_str!("../../../../examples/quickstart.toml");
         let html = made(text, "stepcast report examples/quickstart.toml -o report.html");
         for part in [
-            "vgg16 on 3 × ",
+            "vgg16 on 2 × ",
             "<svg xmlns",
             "<table>",
             "A step takes",
