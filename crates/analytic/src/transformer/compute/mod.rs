@@ -25,6 +25,7 @@ use stepcast_core::strategy::{Implementation, Plan, Strategy};
 
 /// How fast a device computes the parts of a transformer.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each run, which is copied whole")]
 pub enum Compute {
     /// All operations at one rate, and the update at the rate of memory.
     OneRate {
