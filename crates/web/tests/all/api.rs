@@ -112,7 +112,6 @@ async fn clients_that_leave_free_their_places() {
         post(&app, "/api/v1/timeline", json!({ "scenario": QUICK_START, "steps": 1 })).await;
         // A second on a machine with nothing else to do.
         assert!(since.elapsed() < Duration::from_secs(10), "{path}: {:?}", since.elapsed());
-        println!("{path}: {:?}", since.elapsed());
     }
 }
 

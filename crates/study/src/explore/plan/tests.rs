@@ -3,6 +3,7 @@
 use super::*;
 use crate::explore::sweep::on_threads;
 use std::collections::HashSet;
+use stepcast_core::fault::KeyPath;
 use stepcast_core::scenario::{Document, Override};
 
 const SMALL: &str = r#"
@@ -177,15 +178,15 @@ fn answers_do_not_depend_on_threads() {
 #[test]
 fn questions_without_an_answer_say_why() {
     let missing = fault(&["plan={}"]);
-    assert!(missing.key.to_string() == "plan.global-batch", "{missing}");
+    assert!(missing.key == KeyPath::of("plan.global-batch"), "{missing}");
     let heads = fault(&["plan.tensor=[3]"]);
-    assert!(heads.key.to_string() == "plan.tensor", "{heads}");
+    assert!(heads.key == KeyPath::of("plan.tensor"), "{heads}");
     let large = fault(&["model.zoo=gpt3-175b", "plan.nodes=[1]"]);
     assert!(large.reason.contains("the nearest (1 machines") && large.reason.contains("needs"), "{large}");
     let late = fault(&["plan.deadline=1 h"]);
-    assert!(late.key.to_string() == "plan.deadline" && late.reason.contains("days"), "{late}");
+    assert!(late.key == KeyPath::of("plan.deadline") && late.reason.contains("days"), "{late}");
     let dear = fault(&["plan.budget=1"]);
-    assert!(dear.key.to_string() == "plan.budget" && dear.reason.contains("costs"), "{dear}");
+    assert!(dear.key == KeyPath::of("plan.budget") && dear.reason.contains("costs"), "{dear}");
     let batch =
         fault(&["plan.global-batch=7", "plan.tensor=[1]", "plan.context=[1]", "plan.pipeline=[1, 2]"]);
     assert!(batch.reason.contains('7') || batch.key.to_string().starts_with("plan."), "{batch}");

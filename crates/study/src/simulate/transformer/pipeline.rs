@@ -3,6 +3,7 @@
 use super::costs::{Closed, orders};
 use super::replicas::{Replicas, Span, on};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use stepcast_analytic::transformer::placement::Group;
 use stepcast_analytic::transformer::stages::Run;
 use stepcast_analytic::transformer::{planned, run};
@@ -74,10 +75,9 @@ fn simulated(count: &[u64], jitter: f64, affordable: u64) -> (Vec<usize>, u64) {
 fn costs(scenario: &Scenario, replicas: &Replicas, stage_of: &[u32]) -> Result<Vec<Costs>, Fault> {
     let mut closed: BTreeMap<Span, Closed> = BTreeMap::new();
     for &span in replicas.kinds.iter().flatten().chain(&replicas.together) {
-        if !closed.contains_key(&span) {
+        if let Entry::Vacant(open) = closed.entry(span) {
             let all = span == (0, scenario.cluster.groups.len() - 1);
-            let times = if all { Closed::of(scenario)? } else { Closed::of(&on(scenario, span))? };
-            closed.insert(span, times);
+            open.insert(if all { Closed::of(scenario)? } else { Closed::of(&on(scenario, span))? });
         }
     }
     let of_kind = |devices: &Vec<Span>| {

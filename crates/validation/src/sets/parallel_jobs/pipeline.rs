@@ -27,10 +27,10 @@ pub(super) fn figures(data: &Data) -> Result<Vec<Figure>, Fault> {
         };
         if job.dp == 1 {
             push("pipeline, replayed", run.replayed()?);
-            push("pipeline, from its stage times", run.from_stage_times()?);
-            push("pipeline, from a profile", run.from_profile(data)?);
+            push("pipeline, from its stage times", run.by_stage_times()?);
+            push("pipeline, from a profile", run.by_profile(data)?);
         } else {
-            push("pipeline x data, from a profile", run.from_profile(data)?);
+            push("pipeline x data, from a profile", run.by_profile(data)?);
         }
     }
     Ok(figures)
@@ -142,7 +142,7 @@ impl<'a> Run<'a> {
     }
 
     /// From the median of each stage's forwards and backwards.
-    fn from_stage_times(&self) -> Result<f64, Fault> {
+    fn by_stage_times(&self) -> Result<f64, Fault> {
         let loss = self.loss();
         let ends = self.ends(|place, operation| {
             let name = format!("{place}{}", self.letter(operation.kind));
@@ -153,7 +153,7 @@ impl<'a> Run<'a> {
     }
 
     /// From layers that were profiled apart; replicas sum their gradients at the end.
-    fn from_profile(&self, data: &Data) -> Result<f64, Fault> {
+    fn by_profile(&self, data: &Data) -> Result<f64, Fault> {
         let mut layers = LayerTimes::of(data, &self.job.job, 1, false)?;
         if schedules::is_split(self.kind) {
             layers = layers.split(data);
