@@ -26,7 +26,7 @@ pub fn is_onnx(path: &str) -> bool {
 
 impl Request {
     /// The scenario of a model of the zoo, an ONNX file or a `config.json`, trained by all-reduce. A transformer gets the
-    /// first of the [usual plans](usual_plans) that fits into memory, and a note says so.
+    /// first of the usual plans that fits into memory, and a note says so.
     pub fn of_model(model: &str, overrides: Vec<Override>) -> Result<Self, Fault> {
         let request = |plan: Option<PlanSection>| -> Result<Self, Fault> {
             let files = Folder::new(Path::new("").to_owned());

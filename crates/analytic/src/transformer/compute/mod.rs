@@ -1,9 +1,9 @@
 //! What the shard of a transformer on one device takes to compute.
 //!
-//! One model for every device ([`Parts`]): products run in tiles over the multiprocessors ([`gemm`]), attention at its
-//! own share of the peak rate or, unfused, as products and passes over its scores ([`attention`]), everything else as
-//! passes over memory ([`pointwise`]), experts as one product for all of them ([`experts`]); and the host needs time to
-//! issue every kernel ([`host`]), which shows where it is longer than the device's. Rates are those of the data sheet
+//! One model for every device ([`Parts`]): products run in tiles over the multiprocessors (`gemm`), attention at its
+//! own share of the peak rate or, unfused, as products and passes over its scores (`attention`), everything else as
+//! passes over memory (`pointwise`), experts as one product for all of them (`experts`); and the host needs time to
+//! issue every kernel (`host`), which shows where it is longer than the device's. Rates are those of the data sheet
 //! times shares that are assumed (`catalog/priors.toml`, `[transformer]`). A device whose share of the peak rate is
 //! given computes all operations at [one rate](Compute::OneRate).
 

@@ -4,7 +4,7 @@
 //! of which norms, inputs of matrices and dropout masks are on every tensor-parallel rank unless sequence parallelism
 //! divides them, and the rest is divided by tensor parallelism. This is the textbook's count. Frameworks need more
 //! than it ([`Implementation`]): Megatron-LM while it computes the loss and goes back through a layer, PyTorch what
-//! [`phases`] adds up.
+//! `phases` adds up.
 
 mod eager;
 mod phases;

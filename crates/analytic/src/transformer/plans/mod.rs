@@ -2,9 +2,9 @@
 //!
 //! [`Table`] answers what [`Run::step`] and [`Held::rank`](crate::transformer::memory::Held::rank) answer, without
 //! parts and stages: the time of a step, a lower bound of it, and the memory of the fullest rank. What depends on few
-//! properties of a plan is computed once for each of their combinations ([`costs`]), and stages that are alike are
-//! looked at once ([`layout`]). Nothing is allocated for a plan whose costs are known, except by schedules without a
-//! recurrence ([`ends`]).
+//! properties of a plan is computed once for each of their combinations (`costs`), and stages that are alike are
+//! looked at once (`layout`). Nothing is allocated for a plan whose costs are known, except by schedules without a
+//! recurrence (`ends`).
 
 mod costs;
 mod ends;
