@@ -4,6 +4,7 @@ import { $ } from "./dom.js";
 
 let wrong = 0;
 let typing = 0;
+let typed = () => {};
 
 function number() {
   const lines = $("text").value.split("\n").length;
@@ -11,7 +12,8 @@ function number() {
   $("lines").scrollTop = $("text").scrollTop;
 }
 
-export function begin(typed) {
+export function begin(changed) {
+  typed = changed;
   $("text").addEventListener("scroll", () => ($("lines").scrollTop = $("text").scrollTop));
   $("text").addEventListener("input", () => {
     number();
@@ -21,6 +23,15 @@ export function begin(typed) {
       typed($("text").value);
     }, 200);
   });
+}
+
+// Takes what is being typed at once.
+export function finish() {
+  if (!typing) return false;
+  clearTimeout(typing);
+  typing = 0;
+  typed($("text").value);
+  return true;
 }
 
 // Shows a text, unless another one is being typed.

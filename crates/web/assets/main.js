@@ -114,6 +114,7 @@ function accept(found, more) {
 
 // Another scenario; the one before is a step back.
 function start(scenario, example = "") {
+  if (editor.finish()) keep("text");
   const own = begun && state.scenario !== (examples.find(({ name }) => name === state.example)?.scenario ?? empty);
   Object.assign(state, { example, method: "auto", timeline: null, search: null });
   fresh = true;

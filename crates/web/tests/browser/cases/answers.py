@@ -21,7 +21,7 @@ def test_a_cancelled_run_leaves_a_labelled_answer(page):
     page.click("#cancel")
     wait_for_state(page, "stale")
     if figure(page, "step time") == old:
-        assert greyed(page) and "vgg16 on 3 workers" in page.inner_text("#status-text"), page.inner_text("#status-text")
+        assert greyed(page) and "vgg16 on 2 × NVIDIA Quadro RTX 4000" in page.inner_text("#status-text"), page.inner_text("#status-text")
         assert "vgg16" in page.inner_text("#answered")
         text, name = saved(page, "[data-download=toml]")
         forecast = json.loads(saved(page, "[data-download=json]")[0])
@@ -109,7 +109,7 @@ def test_answers_are_announced(page):
     wait_for_text(page, "batch = 64")
     done(page)
     said = page.inner_text("#said")
-    assert said.startswith("Answer for vgg16 on 3 workers") and "step takes" in said, said
+    assert said.startswith("Answer for vgg16 on 2 × NVIDIA Quadro RTX 4000") and "step takes" in said, said
     assert page.get_attribute("#said", "role") == "status"
 
 

@@ -7,7 +7,7 @@ from helpers import done, edit, figure, picture, saved, text_of, wait_for_text
 
 
 def test_the_quick_start_is_answered(page):
-    assert page.title().startswith("vgg16 on 3 workers"), page.title()
+    assert page.title().startswith("vgg16 on 2 × NVIDIA Quadro RTX 4000"), page.title()
     assert "bottleneck" in page.inner_text(".sentence")
     assert page.locator("#answer figure svg").count() >= 2
     assert "3.2" in figure(page, "step time")
@@ -15,7 +15,8 @@ def test_the_quick_start_is_answered(page):
 
 
 def test_the_forecast_fits_two_screens(page):
-    assert page.evaluate("document.querySelector('#answer').getBoundingClientRect().bottom + scrollY") <= 2 * 860
+    bottom = page.evaluate("document.querySelector('#answer').getBoundingClientRect().bottom + scrollY")
+    assert bottom <= 2 * 860, bottom
     folded = page.eval_on_selector_all("#answer details:not([open]) summary", "all => all.map((one) => one.textContent)")
     assert "Scaling" in folded and "Where the time goes" in folded, folded
 
