@@ -24,7 +24,8 @@ pub(crate) struct ScenarioFlags {
     #[arg(long, value_name = "NAME", help_heading = "Scenario from flags", conflicts_with = "device")]
     pub(crate) machine: Option<String>,
 
-    /// Numbers of workers: 8, or 4x8 for four machines of eight; 1..16 or 1,2,4 for a scaling table
+    /// Numbers of workers: 8, or 4x8 for four machines of eight, joined as the first machine of the catalog with this
+    /// device is; 1..16 or 1,2,4 for a scaling table
     #[arg(long, value_name = "N", help_heading = "Scenario from flags")]
     pub(crate) workers: Option<Workers>,
 
@@ -93,6 +94,10 @@ impl ScenarioFlags {
             let mut machines = catalog::machines().into_iter().flatten().map(|(_, machine)| machine);
             let alike = machines.find(|machine| each > 1 && machine.device().ok() == device);
             changes.extend(alike.map(|machine| format!("cluster.nodes.network={}", machine.within)));
+            if let Some(whole) = alike.filter(|machine| machine.gpus == each && self.network.is_none()) {
+                changes.push(format!("cluster.network={}", whole.network));
+                changes.push(format!("cluster.nodes.ports={}", whole.ports));
+            }
         }
         changes
     }
