@@ -15,7 +15,7 @@ ALL = [*EXAMPLES, ROOT / "examples/one-worker.json", ROOT / "examples/notebook/s
 
 def workers(path: Path) -> tuple[int, int]:
     """Two numbers of workers for which the scenario is valid: a plan needs whole replicas."""
-    return (256, 512) if path.name.startswith("transformer") else (2, 4)
+    return (256, 512) if "[strategy.plan]" in path.read_text() else (2, 4)
 
 
 by_name = pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
