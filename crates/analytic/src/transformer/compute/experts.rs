@@ -4,7 +4,7 @@ use super::shard::ExpertShard;
 use super::{Computed, Parts, Product, Shard, Work};
 
 /// Bytes moved for each number of every visit to sort, gather and weight tokens and to add them up again, in units of
-/// the width, forward and backward.
+/// the width, forward and backward. Counts fitted to 24 times of experts on one H200 (research/transformers).
 const DISPATCH: [f64; 2] = [17.0, 15.0];
 
 /// Passes over the router's tokens for norm, softmax and sum, in units of the width.
