@@ -22,6 +22,8 @@ pub mod priors;
 mod report;
 mod set;
 pub mod sets;
+#[cfg(test)]
+mod test_reports;
 
 pub use bounds::{BoundCheck, CoverageBound, ErrorBounds};
 pub use errors::Errors;

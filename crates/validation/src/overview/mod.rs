@@ -4,7 +4,8 @@ mod text;
 
 use crate::coverage::{self, Coverage};
 use crate::{
-    CoverageBound, Errors, Evidence, Measured, Options, Progress, Set, Source, ValidationError, bounds, sets,
+    CoverageBound, Errors, Evidence, Measured, Options, Progress, Report, Set, Source, ValidationError,
+    bounds, sets,
 };
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -52,6 +53,47 @@ impl Overview {
         self.coverage.share().filter(|_| all).map(|share| (least..=most).contains(&share))
     }
 
+    fn of(outcomes: Vec<Outcome>) -> Result<Self, ValidationError> {
+        let mut measured = Vec::new();
+        let mut assumed = Vec::new();
+        let mut exact = Vec::new();
+        let mut skipped = Vec::new();
+        for outcome in outcomes {
+            let report = match outcome {
+                Outcome::Ran(report) => report,
+                Outcome::Skipped(row) => {
+                    skipped.push(row);
+                    continue;
+                }
+            };
+            match report.evidence {
+                Evidence::Measured(evidence) => measured.push((report.set, report.holds, evidence)),
+                Evidence::Assumed { errors, coverage, bound } => assumed.push(OverviewRow {
+                    set: report.set,
+                    cases: coverage.cases,
+                    errors: Some(errors),
+                    coverage,
+                    bound,
+                    holds: Some(report.holds),
+                }),
+                Evidence::Judged { cases, errors, bound } => assumed.push(OverviewRow {
+                    set: report.set,
+                    cases,
+                    errors: Some(errors),
+                    coverage: Coverage::default(),
+                    bound,
+                    holds: Some(report.holds),
+                }),
+                Evidence::Exact(cases) => exact.push(exact_row(report.set, cases, report.holds)),
+            }
+        }
+        let mut overview = judge(&measured, bounds::of(bounds::COVERAGE)?);
+        overview.rows.extend(assumed);
+        overview.rows.extend(exact);
+        overview.rows.extend(skipped);
+        Ok(overview)
+    }
+
     /// Whether every bound is kept.
     pub fn holds(&self) -> bool {
         self.covers() != Some(false) && self.rows.iter().all(|row| row.holds != Some(false))
@@ -60,52 +102,23 @@ impl Overview {
 
 /// Runs all sets but those whose data are not below `folder`.
 pub fn run(folder: &Path, progress: &Progress<'_>) -> Result<Overview, ValidationError> {
-    run_sets(sets::all(), folder, progress)
+    let found = sets::all().iter().map(|set| run_set(*set, folder, progress));
+    Overview::of(found.collect::<Result<_, _>>()?)
 }
 
-fn run_sets(
-    sets: &[&'static dyn Set],
-    folder: &Path,
-    progress: &Progress<'_>,
-) -> Result<Overview, ValidationError> {
-    let mut measured = Vec::new();
-    let mut assumed = Vec::new();
-    let mut exact = Vec::new();
-    let mut skipped = Vec::new();
-    for set in sets {
-        let data = data_path(*set, folder);
-        if let Some(path) = data.as_deref().filter(|path| !path.exists()) {
-            skipped.push(skipped_row(*set, path));
-            continue;
-        }
-        let options = Options { data: data.as_deref(), ..Options::default() };
-        let report = set.run(&options, progress)?;
-        match report.evidence {
-            Evidence::Measured(evidence) => measured.push((report.set, report.holds, evidence)),
-            Evidence::Assumed { errors, coverage, bound } => assumed.push(OverviewRow {
-                set: report.set,
-                cases: coverage.cases,
-                errors: Some(errors),
-                coverage,
-                bound,
-                holds: Some(report.holds),
-            }),
-            Evidence::Judged { cases, errors, bound } => assumed.push(OverviewRow {
-                set: report.set,
-                cases,
-                errors: Some(errors),
-                coverage: Coverage::default(),
-                bound,
-                holds: Some(report.holds),
-            }),
-            Evidence::Exact(cases) => exact.push(exact_row(report.set, cases, report.holds)),
-        }
+/// What came of a set.
+enum Outcome {
+    Ran(Report),
+    Skipped(OverviewRow),
+}
+
+fn run_set(set: &dyn Set, folder: &Path, progress: &Progress<'_>) -> Result<Outcome, ValidationError> {
+    let data = data_path(set, folder);
+    if let Some(path) = data.as_deref().filter(|path| !path.exists()) {
+        return Ok(Outcome::Skipped(skipped_row(set, path)));
     }
-    let mut overview = judge(&measured, bounds::of(bounds::COVERAGE)?);
-    overview.rows.extend(assumed);
-    overview.rows.extend(exact);
-    overview.rows.extend(skipped);
-    Ok(overview)
+    let options = Options { data: data.as_deref(), ..Options::default() };
+    set.run(&options, progress).map(Outcome::Ran)
 }
 
 /// Where the data of a set are that is not embedded.
@@ -164,16 +177,14 @@ fn judge(sets: &[(&'static str, bool, Measured)], coverage_bound: CoverageBound)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_reports::report;
     use stepcast_study::predict::interval::committed;
-
-    fn folder() -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../validation")
-    }
 
     /// Every set, its bounds, the coverage of intervals, and the committed residuals.
     #[test]
     fn all_bounds_are_kept_and_the_committed_errors_are_what_is_found() {
-        let overview = run(&folder(), &|_, _| ()).unwrap();
+        let outcomes = sets::all().iter().map(|set| Outcome::Ran(report(set.name()).clone()));
+        let overview = Overview::of(outcomes.collect()).unwrap();
         assert_eq!(overview.rows.len(), sets::all().len());
         assert!(overview.holds() && overview.covers() == Some(true), "{overview:#?}");
         let committed = committed();
@@ -190,9 +201,9 @@ mod tests {
 
     #[test]
     fn sets_without_data_are_skipped() {
-        let outside: Vec<_> =
-            sets::all().iter().copied().filter(|set| !matches!(set.source(), Source::Embedded)).collect();
-        let overview = run_sets(&outside, Path::new("no such folder"), &|_, _| ()).unwrap();
+        let outside = sets::all().iter().filter(|set| !matches!(set.source(), Source::Embedded));
+        let outcomes = outside.map(|set| run_set(*set, Path::new("no such folder"), &|_, _| ()));
+        let overview = Overview::of(outcomes.collect::<Result<_, _>>().unwrap()).unwrap();
         assert!(overview.rows.iter().all(|row| row.holds.is_none()), "{overview:#?}");
         let skipped: Vec<&str> = overview.rows.iter().map(|row| row.set).collect();
         assert_eq!(skipped, ["tf-ps", "ddp-gloo", "steps", "parallel-jobs"]);

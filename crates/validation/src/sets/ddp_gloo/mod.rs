@@ -48,19 +48,16 @@ impl Set for DdpGloo {
 mod tests {
     use super::predictions::predict;
     use crate::ValidationError;
-    use std::path::Path;
-
-    fn file() -> std::path::PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../validation/ddp-gloo/ddp_gloo.jsonl")
-    }
+    use crate::test_reports::{figures, report};
 
     #[test]
     fn real_jobs_are_predicted_within_the_bounds() {
-        let found = predict(&file()).unwrap();
-        assert_eq!(found.rows.len(), 36);
-        assert!(found.holds(), "{:#?}", found.errors);
+        assert!(report(super::NAME).holds, "{:#?}", report(super::NAME));
+        let found = figures(super::NAME);
+        assert_eq!(found["rows"].as_array().unwrap().len(), 36);
         // The two fitted parameters at least halve the error.
-        assert!(found.errors[0].mean < 0.5 * found.errors[2].mean, "{:#?}", found.errors);
+        let mean = |method: usize| found["errors"][method]["mean"].as_f64().unwrap();
+        assert!(mean(0) < 0.5 * mean(2), "{:#?}", found["errors"]);
     }
 
     #[test]

@@ -13,17 +13,19 @@ pub(super) use tf_saturation::TfSaturation;
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::test_reports::{figures, report};
 
     #[test]
     fn every_set_keeps_its_bounds() {
-        let sets = [(tf_k80::predict(), 6), (tf_saturation::predict(), 2), (cakelab::predict(), 28)];
-        for (predictions, judged) in sets {
-            let predictions = predictions.unwrap();
-            assert!(predictions.holds(), "{predictions:#?}");
-            assert_eq!(predictions.cases().len(), judged, "{predictions:#?}");
-            for row in predictions.rows.iter().filter(|row| row.fitted) {
-                assert!((row.predicted / row.measured - 1.0).abs() < 0.03, "{row:?}");
+        for (name, judged) in [("tf-k80", 6), ("tf-saturation", 2), ("cakelab", 28)] {
+            let report = report(name);
+            assert!(report.holds, "{report:#?}");
+            assert_eq!(report.cases().len(), judged, "{report:#?}");
+            let figures = figures(name);
+            let rows = figures["rows"].as_array().unwrap();
+            for row in rows.iter().filter(|row| row["fitted"] == true) {
+                let error = row["predicted"].as_f64().unwrap() / row["measured"].as_f64().unwrap() - 1.0;
+                assert!(error.abs() < 0.03, "{row:?}");
             }
         }
     }
