@@ -121,13 +121,19 @@ fn layer(operation: &str, gradients: &[Gradient]) -> String {
 
 /// The simulated step whose duration is closest to the predicted one.
 fn typical(excerpt: &Excerpt, predicted: Seconds) -> Option<&StepRecord> {
-    // Another worker may stand for this one in this step.
-    let simulated = |step: &&StepRecord| {
+    let mut works = vec![false; excerpt.program.lane_of.len()];
+    for chunk in &excerpt.chunks {
+        works[chunk.worker as usize] = true;
+    }
+    // Another worker may stand for this one, in some steps or in all.
+    let simulated = |step: &StepRecord| {
         let chunks = excerpt.chunks.iter().filter(|chunk| chunk.worker == step.worker);
         chunks.into_iter().any(|chunk| chunk.since >= step.since && chunk.until <= step.until)
     };
     let distance = |step: &StepRecord| ((step.until - step.since) - predicted.get()).abs();
-    excerpt.steps.iter().filter(simulated).min_by(|a, b| distance(a).total_cmp(&distance(b)))
+    let mut steps: Vec<&StepRecord> = excerpt.steps.iter().filter(|step| works[step.worker as usize]).collect();
+    steps.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
+    steps.into_iter().find(|step| simulated(step))
 }
 
 /// Indices for tracing an excerpt backwards.
