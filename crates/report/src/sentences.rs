@@ -70,7 +70,14 @@ pub fn setting(scenario: &Scenario) -> String {
     if let Some(plan) = &strategy.plan {
         return format!("{}{network}", split(plan));
     }
-    let batch = count(strategy.batch.into());
+    let batches = (0..cluster.groups.len()).map(|group| scenario.batch(group));
+    let least = batches.clone().min().unwrap_or(strategy.batch);
+    let most = batches.max().unwrap_or(strategy.batch);
+    let batch = if least == most {
+        count(most.into())
+    } else {
+        format!("{}–{}", count(least.into()), count(most.into()))
+    };
     format!("{architecture}{network}, {}, batch {batch}", strategy.synchronisation)
 }
 
@@ -225,6 +232,17 @@ mod tests {
         assert_eq!(slack(Some(0.4)), "1.40× slower");
         assert_eq!(slack(Some(0.0)), "none: any delay lengthens the step");
         assert_eq!(slack(Some(19.0)), "20.0× slower");
+    }
+
+    #[test]
+    fn the_batch_is_that_of_the_groups() {
+        let of = |groups: &str| {
+            let text = format!("[model]\nzoo = \"resnet50\"\n[strategy]\nbatch = 16\n{groups}");
+            setting(&stepcast_core::scenario::Document::new("test", text).scenario(&[]).unwrap())
+        };
+        assert!(of("").ends_with("batch 16"));
+        assert!(of("[[cluster.workers]]\nbatch = 64\n").ends_with("batch 64"));
+        assert!(of("[[cluster.workers]]\nbatch = 64\n[[cluster.workers]]\n").ends_with("batch 16–64"));
     }
 
     #[test]

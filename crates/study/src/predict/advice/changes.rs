@@ -35,7 +35,7 @@ pub fn all(scenario: &Scenario) -> Vec<Change> {
     }
     add("2× batch".to_owned(), with_batch(scenario, |batch| batch.saturating_mul(2)));
     hardware(scenario, &mut add);
-    if scenario.strategy.batch > 1 {
+    if (0..scenario.cluster.groups.len()).any(|group| scenario.batch(group) > 1) {
         add("½ batch".to_owned(), with_batch(scenario, |batch| (batch / 2).max(1)));
     }
     changes.retain(|change| memory::fits(&change.scenario));
