@@ -128,15 +128,16 @@ def rank(plan, folder):
         step()
         times.append(time.perf_counter() - start)
     from torch.profiler import ProfilerActivity, profile, schedule as steps
-    with profile(activities=[ProfilerActivity.CPU], record_shapes=True, schedule=steps(wait=0, warmup=2, active=3)) as kineto:
+    write = lambda kineto: own or kineto.export_chrome_trace(f'{folder}/{plan}.json.gz')  # noqa: E731
+    order = steps(wait=0, warmup=2, active=3, repeat=1)
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True, schedule=order, on_trace_ready=write) as kineto:
         for _ in range(5):
             step()
             kineto.step()
     if own == 0:
-        kineto.export_chrome_trace(f'{folder}/{plan}.json.gz')
         found = {'plan': plan, 'step_s': times}
         try:
-            found['split'] = vars(loaded('split').split(model))
+            found['split'] = vars(loaded('split').split(model, {}))
             found['decoder'] = loaded('decoder').decoder(getattr(model, 'module', model), SEQUENCE)
         except Exception:
             found['error'] = traceback.format_exc()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 HEADS = ("num_heads", "n_heads", "n_head", "num_attention_heads", "nhead", "heads")
+HEAD_WIDTH = ("head_dim", "head_width", "head_size", "width")
 GROUPS = ("num_key_value_heads", "num_kv_heads", "n_kv_heads", "kv_heads", "num_key_value_groups_heads")
 POSITIONS = ("pos", "wpe")
 
@@ -29,7 +30,12 @@ def decoder(module: Any, sequence: int | None) -> dict[str, Any] | None:
     down, width = max(back, key=lambda own: own[1])
     up = [out for name, (into, out) in linears if into == hidden and out in (width, 2 * width) and name != down]
     attended = next((wide for name, wide in back if name != down), hidden)
-    keys = _stated(layer, GROUPS) or _stated(module, GROUPS) or _grouped(linears, hidden, attended, heads)
+    stated = _stated(layer, GROUPS) or _stated(module, GROUPS)
+    each = _stated(layer, HEAD_WIDTH)
+    if each is not None and attended % each == 0 and heads * each != attended:
+        # Tensor parallelism by hand leaves modules with the heads of one rank.
+        heads, stated = attended // each, None
+    keys = stated or _grouped(linears, hidden, attended, heads)
     norms = [each for _, each in layer.named_modules() if "Norm" in type(each).__name__]
     learned = [each for name, each in embeddings if any(word in name.lower() for word in POSITIONS)]
     has_bias = getattr(dict(layer.named_modules())[down], "bias", None) is not None

@@ -16,7 +16,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -25,8 +25,10 @@ from .._stepcast import Scenario
 from ..errors import InputError, StepcastError
 from ..results import Forecast, Fusion
 from . import recording
+from .decoder import decoder
 from .marks import Clock, Cuda, Host, Step, timed
 from .shape import Shape, shape
+from .split import Split, speed_of, split
 
 BLOCK = 4
 """Steps of a block."""
@@ -34,6 +36,7 @@ WHOLE = -1
 """The part of a step in which everything is noted."""
 NOTE_S = 40e-6
 """What it takes to note a moment, at most: a call from the engine that computes gradients into Python, and an event."""
+PRECISIONS = {"torch.bfloat16": "bf16", "torch.float16": "fp16"}
 SHARE = 0.025
 """Share of a step that noting may take."""
 
@@ -41,7 +44,9 @@ SHARE = 0.025
 class Profiler:
     """What is seen of a training loop, and what can be asked about it.
 
-    `batch` is the number of samples of a step, if the first dimension of the first input is not.
+    `batch` is the number of samples of a step, if the first dimension of the first input is not. `forwards` is the number of
+    forward passes of a step: micro-batches of a pipeline, or of gradients that are added up. `plan` says how the job is
+    split as far as its parameters do not tell: keys of `[strategy.plan]`, such as {"pipeline": 4}.
     """
 
     def __init__(
@@ -50,6 +55,8 @@ class Profiler:
         *,
         batch: int | None = None,
         name: str | None = None,
+        forwards: int = 1,
+        plan: Mapping[str, Any] | None = None,
         warm_up: int = 3,
         most_steps: int = 64,
         quiet: bool = False,
@@ -58,6 +65,12 @@ class Profiler:
             raise InputError(f"a {type(model).__name__} is no PyTorch module", "give the torch.nn.Module", "model")
         self._model, self._batch, self._quiet = model, batch, quiet
         self._warm_up, self._most = warm_up, most_steps
+        self._forwards, self._given = forwards, dict(plan or {})
+        self._passes = 0
+        self._tokens: tuple[int, ...] | None = None
+        """Size of the first input of whole numbers: samples and tokens of each."""
+        self._split = Split()
+        self._decoder: dict[str, Any] | None = None
         inner = model.module if type(model).__name__.endswith("DataParallel") else model
         self._inner = inner
         self.name = name or type(inner).__name__
@@ -88,6 +101,7 @@ class Profiler:
             if not any(True for _ in module.children()) and any(True for _ in module.parameters())
         ]
         self._sizes = {name: p.numel() * p.element_size() for name, p in self._parameters}
+        self._split = split(self._model, self._given)
         if self._parameters[0][1].device.type == "cuda":
             self._clock = Cuda(sys.modules["torch"])
         self._root = [self._model.register_forward_pre_hook(self._begin, with_kwargs=True)]
@@ -109,7 +123,13 @@ class Profiler:
         self._steps = []
         whole = next((step for step in steps if step.part == WHOLE), None)
         noted = [step for step in steps if step.part not in (None, WHOLE)]
-        self._shape = shape(whole, noted, self._part_of("layer"), self._part_of("gradient"))
+        self._decoder = decoder(self._inner, self._tokens[1] if self._tokens else None)
+        try:
+            self._shape = shape(whole, noted, self._part_of("layer"), self._part_of("gradient"))
+        except StepcastError:
+            # Some ranks of a split job have no gradients of their own; the length of their steps is told all the same.
+            if self._split.is_whole or whole is None:
+                raise
         self._light = [step.length for step in steps if step.part is None]
         self._heavy = [step.length for step in noted]
         if whole and not self._light:
@@ -119,6 +139,10 @@ class Profiler:
 
     def _begin(self, module: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         """A step begins, and with it the one before has ended."""
+        if module.training:
+            self._passes += 1
+            if (self._passes - 1) % self._forwards:
+                return
         now = self._clock.now()
         if self._steps and self._steps[-1].end is None:
             self._steps[-1].end = now
@@ -131,7 +155,10 @@ class Profiler:
         if since < 0 or since > 2 * self._most:
             return
         if self._batch is None:
-            self._batch = _first_dimension((*inputs, *keywords.values()))
+            own = _first_dimension((*inputs, *keywords.values()))
+            self._batch = None if own is None else own * self._forwards
+        if self._tokens is None:
+            self._tokens = _tokens((*inputs, *keywords.values()))
         part = None
         if since == 0:
             part = WHOLE
@@ -272,9 +299,97 @@ class Profiler:
         asked = self.scenario(max(numbers), network, **keywords)
         return ask.predict(asked, method=method, workers=numbers)
 
+    @property
+    def plan(self) -> dict[str, Any]:
+        """How the job is split, as its parameters tell and `plan=` adds: keys of `[strategy.plan]`."""
+        return dict(self._split.plan)
+
+    @property
+    def groups(self) -> list[tuple[str, str, int]]:
+        """Process groups of this rank: name, what it divides, ranks."""
+        return list(self._split.groups)
+
+    @property
+    def transformer(self) -> dict[str, Any] | None:
+        """The shape of the transformer, as far as its modules tell it: keys of `[model.transformer]`."""
+        return None if self._decoder is None else dict(self._decoder)
+
+    def planned(
+        self,
+        plan: Mapping[str, Any] | None = None,
+        workers: int | None = None,
+        *,
+        device: str | Mapping[str, Any] | None = None,
+        transformer: Mapping[str, Any] | None = None,
+        cluster: Mapping[str, Any] | None = None,
+        strategy: Mapping[str, Any] | None = None,
+    ) -> Scenario:
+        """The transformer under `plan` on so many workers, at the speed that the recorded step shows.
+
+        Without a plan, under the recorded one. `transformer` corrects what modules told of the shape; on a stage of a pipeline
+        it has to say the `layers` of all. `cluster` and `strategy` are tables of a scenario. The speed is the factor
+        at which the recorded plan takes as long as the recorded steps.
+        """
+        recorded = self.plan
+        own = (device, transformer, cluster, strategy)
+        count = self._split.ranks
+        speed = speed_of(lambda speed: self._described(recorded, count, speed, *own).figures().iteration_s, self.step_s)
+        if plan is None and workers is None:
+            return self._described(recorded, count, speed, *own)
+        return self._described(dict(plan or {}), workers or count, speed, *own)
+
+    def _described(
+        self,
+        plan: Mapping[str, Any],
+        workers: int,
+        speed: float,
+        device: str | Mapping[str, Any] | None,
+        transformer: Mapping[str, Any] | None,
+        cluster: Mapping[str, Any] | None,
+        strategy: Mapping[str, Any] | None,
+    ) -> Scenario:
+        shape = {**(self._decoder or {}), **(transformer or {})}
+        if not shape:
+            remedy = "say it: planned(..., transformer={'base': 'llama3-8b', 'sequence': 4096})"
+            raise InputError("the modules do not tell the shape of a transformer", remedy, "transformer")
+        if self._batch is None:
+            raise InputError("the samples of a step are not known", "say them: profile(model, batch=32)", "batch")
+        data = self.plan.get("data", 1)
+        usual = {"micro-batch": max(1, self._batch // self._forwards), "global-batch": self._batch * data}
+        own = {"count": workers, "device": device or self._device(), "speed": speed}
+        return Scenario(
+            {
+                "model": {"transformer": shape},
+                "cluster": {"workers": [own], **(cluster or {})},
+                "strategy": {"precision": self._precision(), **(strategy or {}), "plan": {**usual, **plan}},
+            }
+        )
+
+    def _device(self) -> str:
+        if isinstance(self._clock, Cuda):
+            return str(sys.modules["torch"].cuda.get_device_name())
+        raise InputError("the device is not known", "name one of the catalog: planned(..., device='xeon-core')", "device")
+
+    def _precision(self) -> str:
+        kinds = [str(parameter.dtype) for _, parameter in self._parameters]
+        return next((name for kind, name in PRECISIONS.items() if kind in kinds), "fp32")
+
+    def predict_plan(self, plan: Mapping[str, Any], workers: int | None = None, **keywords: Any) -> Forecast:
+        """What the transformer would do under another plan; keywords are those of `planned`."""
+        return ask.predict(self.planned(plan, workers, **keywords))
+
     def fuse(self, workers: int, network: str | None = None, **keywords: Any) -> Fusion:
         """Which gradients should travel together among so many workers."""
         return ask.fuse(self.scenario(workers, network, **keywords))
+
+
+def _tokens(values: tuple[Any, ...]) -> tuple[int, ...] | None:
+    """The size of the first tensor of whole numbers with two dimensions: samples and their tokens."""
+    for value in values:
+        shape = getattr(value, "shape", None)
+        if shape is not None and len(shape) == 2 and not getattr(value, "is_floating_point", lambda: True)():
+            return tuple(int(size) for size in shape)
+    return None
 
 
 def _first_dimension(values: tuple[Any, ...]) -> int | None:
