@@ -58,7 +58,7 @@ impl Contention {
         }
         let priors = &scenario.priors.all_reduce;
         let machines = Machines::of(cluster);
-        let within_machine = machines.count <= 1.0 && cluster.network.transport != Transport::HostMpi;
+        let within_machine = machines.count <= 1.0 && !cluster.network.transport.sums_on_host();
         let reading = match scenario.input.data {
             InputKind::Real => priors.loss_real,
             InputKind::Synthetic => 0.0,

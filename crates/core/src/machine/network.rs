@@ -23,12 +23,21 @@ pub enum Transport {
     Rdma,
     /// MPI that copies gradients to the host and sums them there.
     HostMpi,
+    /// Gloo, which copies gradients to the host, sums them there and sends them through sockets.
+    Gloo,
     /// PCI Express between the devices of a machine.
     Pcie,
     /// NVLink between the devices of a machine.
     Nvlink,
     /// All of the nominal rate is reached, as papers assume.
     Ideal,
+}
+
+impl Transport {
+    /// Whether gradients are copied to the host and summed there, wherever the workers are.
+    pub fn sums_on_host(self) -> bool {
+        matches!(self, Self::HostMpi | Self::Gloo)
+    }
 }
 
 plain!(Transport, "string");
@@ -63,8 +72,8 @@ keys! {
         /// Rate at which hosts copy and serialise payload, in series with the wire.
         #[serde(skip_serializing_if = "Option::is_none")]
         host_rate: Uncertain<BytesPerSec> => BytesPerSec, optional("no cost"), Check::Positive("a rate such as \"8 GB/s\""), Transfer;
-        /// How software moves data over it, which decides how much of the rate it reaches: `"tcp"`, `"rdma"`, `"host-mpi"`
-        /// (MPI that sums on the host), `"pcie"`, `"nvlink"`, or `"ideal"` for all of it.
+        /// How software moves data over it, which decides how much of the rate it reaches: `"tcp"` and `"rdma"`
+        /// (NCCL and the like), `"gloo"`, `"host-mpi"` (MPI that sums on the host), `"pcie"`, `"nvlink"`, or `"ideal"` for all of it.
         transport: Transport => Transport, default(Transport::default()), Check::Any, Exchange;
         /// Whether the machines are rented: virtual machines reach less over TCP than machines of one's own.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -56,6 +56,8 @@ constants! {
         nv,
         /// Rate of MPI that sums on the host, GB/s.
         mpi,
+        /// Rate of a worker's exchange through gloo, which sums on the host, GB/s.
+        gloo,
         /// Share of communication inside a machine that shows although there is time to hide it.
         shows_in,
         /// The same between machines.
@@ -72,6 +74,8 @@ constants! {
         hop_in,
         /// Start-up of a collective for each doubling of machines, one way.
         hop_x,
+        /// Start-up of a collective through gloo for each doubling of workers, one way.
+        gloo_hop,
         /// Host work for each gradient tensor.
         tensor,
         /// Waiting for Horovod's cycle and agreement, for each doubling of GPUs.
