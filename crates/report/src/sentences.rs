@@ -4,7 +4,7 @@ use crate::format::{
     count, duration, grouped, interval_of_times, money, name, percent, plain, ratio, several,
 };
 use stepcast_core::method::Method;
-use stepcast_core::prediction::{Bottleneck, Prediction};
+use stepcast_core::prediction::{Bottleneck, Prediction, Verdict};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Plan, Sharding};
@@ -79,6 +79,15 @@ pub fn setting(scenario: &Scenario) -> String {
         format!("{}–{}", count(least.into()), count(most.into()))
     };
     format!("{architecture}{network}, {}, batch {batch}", strategy.synchronisation)
+}
+
+/// Whether a plan fits into the devices.
+pub fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Fits => "fits",
+        Verdict::MayNotFit => "may not fit",
+        Verdict::DoesNotFit => "does not fit",
+    }
 }
 
 /// How a plan splits a transformer: "tensor 8 × pipeline 4 (2 chunks), zero-1, micro-batch 1".

@@ -7,6 +7,7 @@ use crate::format::{
 };
 use crate::sentences;
 use crate::table::{Column, Table};
+use stepcast_core::prediction::Verdict;
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_study::{Forecast, WhatIf};
@@ -99,7 +100,8 @@ pub fn scaling(forecast: &Forecast) -> Table {
             limit(point.bottleneck).to_owned(),
         ];
         let own = u64::from(point.workers) == forecast.prediction.workers;
-        table.marked_row(cells, own.then_some("this cluster"));
+        let lacks = point.memory.filter(|&memory| memory != Verdict::Fits).map(sentences::verdict);
+        table.marked_row(cells, own.then_some("this cluster").or(lacks));
     }
     table.note = sentences::saturation(forecast).unwrap_or_default();
     table

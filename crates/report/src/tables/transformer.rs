@@ -1,9 +1,10 @@
 //! Transformers: their parts with their parameters, and how a plan splits them.
 
 use crate::format::{count, percent, percent_with_decimal};
+use crate::sentences;
 use crate::table::{Column, Table};
 use stepcast_core::model::transformer::{LayerParts, Parameters, Transformer};
-use stepcast_core::prediction::{MemoryReport, SplitReport, StageMemory, Verdict};
+use stepcast_core::prediction::{MemoryReport, SplitReport, StageMemory};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::Mask;
 
@@ -84,11 +85,7 @@ fn figures(report: &SplitReport) -> Table {
     let micro_batches = format!("{}, {number} micro-batch{plural} per replica", report.schedule);
     table.figure("bubble", percent(report.bubble), micro_batches);
     table.figure("replicas", count(report.data), "");
-    let verdict = match report.memory.verdict {
-        Verdict::Fits => "fits",
-        Verdict::MayNotFit => "may not fit",
-        Verdict::DoesNotFit => "does not fit",
-    };
+    let verdict = sentences::verdict(report.memory.verdict);
     let MemoryReport { least, most, capacity, stage, .. } = report.memory;
     let range = format!("{} to {} of {} on stage {stage}", least.human(), most.human(), capacity.human());
     table.figure("memory", verdict, range);

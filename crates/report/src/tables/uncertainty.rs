@@ -41,13 +41,17 @@ pub(super) fn sources(interval: &Interval) -> Table {
         Level::Published => "clusters and devices",
         _ => "networks or set-ups",
     };
-    let measured = format!(
-        "{}: {} measured runs of {} {families} ({})",
-        basis.what,
-        basis.cases,
-        basis.groups,
-        basis.sets.join(", ")
-    );
+    let measured = match basis.cases {
+        0 => format!("{}: no measured run of this kind; data sheets and papers", basis.what),
+        cases => {
+            format!(
+                "{}: {cases} measured runs of {} {families} ({})",
+                basis.what,
+                basis.groups,
+                basis.sets.join(", ")
+            )
+        }
+    };
     table.row(["model error".to_owned(), both(interval.model, interval.model), measured]);
     table
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_with::serde_as;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
-use stepcast_core::prediction::{Bottleneck, Prediction};
+use stepcast_core::prediction::{Bottleneck, Prediction, Verdict};
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
 
@@ -37,6 +37,9 @@ pub struct ScalingPoint {
     pub scaling_factor: f64,
     /// The bottleneck of the step.
     pub bottleneck: Bottleneck,
+    /// Whether a plan fits into the devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Verdict>,
 }
 
 /// Predicts the scenario for every number of workers, groups keeping their proportions; `own` is the prediction of its
@@ -68,6 +71,7 @@ pub(crate) fn scaling(
             speedup: prediction.speedup,
             scaling_factor: prediction.scaling_factor,
             bottleneck: prediction.bottleneck,
+            memory: prediction.transformer.as_ref().map(|transformer| transformer.memory.verdict),
         }))
     };
     workers.iter().filter_map(|workers| point(workers).transpose()).collect()

@@ -14,6 +14,9 @@ use stepcast_core::strategy::{
 /// Keys of a plan that say nothing about how the model is split.
 const BATCHES: [&str; 2] = ["strategy.plan.global-batch", "strategy.plan.micro-batch"];
 
+/// Keys that say how machines are connected.
+const NETWORK: [&str; 4] = ["cluster.network", "cluster.machine", "cluster.nodes", "strategy.all-reduce"];
+
 /// Whether a name is that of a transformer of the zoo, or of a `config.json` of Hugging Face.
 pub fn is_transformer(model: &str) -> bool {
     model.ends_with(".json") || transformer::zoo::find(model).is_some()
@@ -33,6 +36,18 @@ impl Request {
             Ok(Self { unwritten: true, ..Self::new(document(model, plan)?, files, overrides.clone()) })
         };
         let plain = request(None)?;
+        let network = overrides.iter().any(|change| NETWORK.iter().any(|key| change.key().starts_with(key)));
+        let unknown_network = |request: &Self| {
+            let scenario =
+                request.scenario().ok().filter(|scenario| !network && scenario.cluster.workers() > 1)?;
+            let (workers, network) = (scenario.cluster.workers(), &scenario.cluster.network.name);
+            request.files.note(format!(
+                "No network is given: each of the {workers} workers is a machine of its own on {network}. `--network` gives \
+                 another; `--workers 1x{workers}` puts them into one machine."
+            ));
+            Some(())
+        };
+        unknown_network(&plain);
         let divides =
             |change: &Override| change.key().starts_with("strategy.plan") && !BATCHES.contains(&change.key());
         if !is_transformer(model) || overrides.iter().any(divides) {
@@ -52,6 +67,7 @@ impl Request {
         }
         let Some((planned, words, fits)) = chosen else { return Ok(plain) };
         let why = if fits { "this is the first usual plan that fits" } else { "but no usual plan fits" };
+        unknown_network(&planned);
         planned.files.note(format!("No plan is given: {words}; {why}. `[strategy.plan]` gives another."));
         Ok(planned)
     }
@@ -151,5 +167,17 @@ mod tests {
         let scenario = request("resnet50", &["cluster.workers.device=a100"]).scenario().unwrap();
         assert_eq!(scenario.strategy.architecture, Architecture::AllReduce);
         assert_eq!(scenario.strategy.plan, None);
+    }
+
+    #[test]
+    fn an_assumed_network_is_noted() {
+        let notes = |changes: &[&str]| request("resnet50", changes).take_notes().join("\n");
+        let four = "cluster.workers.count=4";
+        assert!(
+            notes(&[four]).contains("each of the 4 workers is a machine of its own on 10 Gigabit Ethernet")
+        );
+        for known in ["cluster.network=100gbe", "cluster.nodes.workers=4", "cluster.workers.count=1"] {
+            assert_eq!(notes(&[four, known]), "", "{known}");
+        }
     }
 }

@@ -131,7 +131,8 @@ fn typical(excerpt: &Excerpt, predicted: Seconds) -> Option<&StepRecord> {
         chunks.into_iter().any(|chunk| chunk.since >= step.since && chunk.until <= step.until)
     };
     let distance = |step: &StepRecord| ((step.until - step.since) - predicted.get()).abs();
-    let mut steps: Vec<&StepRecord> = excerpt.steps.iter().filter(|step| works[step.worker as usize]).collect();
+    let mut steps: Vec<&StepRecord> =
+        excerpt.steps.iter().filter(|step| works[step.worker as usize]).collect();
     steps.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
     steps.into_iter().find(|step| simulated(step))
 }
