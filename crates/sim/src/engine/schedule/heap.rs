@@ -11,8 +11,16 @@ pub(crate) struct Due {
 }
 
 impl Due {
+    /// Bits of times from zero on are ordered as the times are, and one comparison of integers is quicker than three.
+    #[inline]
+    fn key(self) -> u128 {
+        debug_assert!(self.time.is_sign_positive(), "no event is due before the beginning: {}", self.time);
+        u128::from(self.time.to_bits()) << 64 | u128::from(self.sequence)
+    }
+
+    #[inline]
     fn before(self, other: Self) -> bool {
-        self.time < other.time || (self.time <= other.time && self.sequence < other.sequence)
+        self.key() < other.key()
     }
 }
 

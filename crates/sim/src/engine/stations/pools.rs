@@ -134,9 +134,16 @@ impl<O: Observer> Engine<'_, O> {
     }
 
     /// A chunk has joined or left a pool: computing and exchange may have begun to overlap, or ceased to.
+    #[inline]
     fn couple(&mut self, pool: usize) {
+        if let Some((which, side)) = self.stations.pools.coupled[pool] {
+            self.slow_down_coupled(pool, which, side);
+        }
+    }
+
+    #[inline(never)]
+    fn slow_down_coupled(&mut self, pool: usize, which: usize, side: Side) {
         let pools = &mut self.stations.pools;
-        let Some((which, side)) = pools.coupled[pool] else { return };
         let busy = pools.pools[pool].is_busy();
         if std::mem::replace(&mut pools.was_busy[pool], busy) == busy {
             return;

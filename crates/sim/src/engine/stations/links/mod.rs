@@ -195,11 +195,18 @@ impl Links {
     }
 
     /// Finds the rates of all flows again if some have begun or ended; whether they have.
+    #[inline]
     pub(crate) fn settle(&mut self) -> bool {
-        let Self { capacities, shared, flows, filling, .. } = self;
-        if !self.changed {
-            return false;
+        let changed = std::mem::take(&mut self.changed);
+        if changed {
+            self.fill();
         }
+        changed
+    }
+
+    #[inline(never)]
+    fn fill(&mut self) {
+        let Self { capacities, shared, flows, filling, .. } = self;
         let mut rates = std::mem::take(&mut filling.rates);
         rates.resize(flows.len(), 0.0);
         let demands = flows.iter().map(|flow| (flow.route, flow.demand));
@@ -208,8 +215,6 @@ impl Links {
             flow.rate = *rate;
         }
         filling.rates = rates;
-        self.changed = false;
-        true
     }
 
     pub(crate) fn add(
