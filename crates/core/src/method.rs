@@ -19,6 +19,14 @@ pub enum Progress<'a> {
 /// Follows predictions and may cancel them.
 pub type Watch<'a> = dyn Fn(Progress<'_>) -> ControlFlow<()> + Sync + 'a;
 
+/// Whether an answer is still wanted; asked at least every 50 ms of work that has nothing else to tell.
+pub type Wanted<'a> = dyn Fn() -> ControlFlow<()> + Sync + 'a;
+
+/// An answer that is wanted until it is there.
+pub fn always() -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
 /// A watcher that never cancels.
 pub fn unwatched(_: Progress<'_>) -> ControlFlow<()> {
     ControlFlow::Continue(())

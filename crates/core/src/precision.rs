@@ -1,6 +1,6 @@
 //! Number formats of the arithmetic.
 
-use crate::keys::plain;
+use crate::keys::{plain, with_aliases};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -10,6 +10,7 @@ use std::fmt;
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
+#[schemars(transform = with_aliases::<Precision>)]
 pub enum Precision {
     /// 32-bit floating point without tensor cores.
     #[default]

@@ -3,6 +3,9 @@
 /// Why measurements cannot be fitted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FitError {
+    /// The fit is no longer wanted.
+    #[error("it was cancelled before it was done")]
+    Cancelled,
     /// Fewer measurements than coefficients.
     #[error("{rows} measurements cannot determine {columns} coefficients")]
     TooFew {

@@ -17,6 +17,6 @@ pub mod steps;
 pub mod transfer;
 
 pub use error::FitError;
-pub use linear::{Fit, least_squares, nnls};
+pub use linear::{Fit, least_squares, nnls, nnls_while};
 pub use minimum::golden_section;
 pub use quality::Quality;

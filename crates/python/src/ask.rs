@@ -119,8 +119,9 @@ pub(crate) fn search(
     let report = interruptible(py, move |stop| {
         let variants = scenario.get().request.variants(axes)?;
         let effort = Effort { how, budget, seed };
-        let found =
-            on_pool(threads, || searching::search(&variants, asked, &goal, effort, &mut |_| until(stop)));
+        let found = on_pool(threads, || {
+            searching::search(&variants, asked, &goal, effort, &|| until(stop), &mut |_| ())
+        });
         Ok(found?)
     })?;
     Ok(Answer { content: Content::Search(report), name })
@@ -148,6 +149,7 @@ pub(crate) fn fit(
     let name = what.clone();
     let fitted = interruptible(py, move |stop| {
         let (test, gemm, date) = (test.as_deref(), gemm.as_deref(), today());
+        let wanted = || until(stop);
         let fitted = on_pool(None, || match what.as_str() {
             "efficiency" => {
                 let device = device.as_deref().ok_or_else(|| {
@@ -155,9 +157,9 @@ pub(crate) fn fit(
                 })?;
                 Ok(efficiency::run(&data, test, device, date)?)
             }
-            "gemm" => Ok(gemm::run(&data, test, multiprocessors, date)?),
+            "gemm" => Ok(gemm::run(&data, test, multiprocessors, date, &wanted)?),
             "kernels" => Ok(kernels::run(&data, test, date)?),
-            "steps" => Ok(steps::run(&data, test, gemm, date)?),
+            "steps" => Ok(steps::run(&data, test, gemm, date, &wanted)?),
             "transfer" => Ok(transfer::run(&data, test, date)?),
             _ => {
                 let remedy = "use efficiency, gemm, kernels, steps or transfer";

@@ -1,6 +1,6 @@
 //! A scenario in Python: validated when it is created, immutable afterwards.
 
-use crate::border::released;
+use crate::border::{interruptible, on_pool, released, until};
 use crate::figures::Figures;
 use crate::json::pretty;
 use crate::problem::Problem;
@@ -10,12 +10,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use stepcast_core::method::Method;
 use stepcast_core::scenario::{Document, Override};
-use stepcast_study::MethodChoice;
-use stepcast_study::Request;
+use stepcast_study::explore::sweep::PointFigures;
 use stepcast_study::request::Folder;
+use stepcast_study::{MethodChoice, Request, Stopped, Wanted, always};
 
 /// A model, a cluster and a strategy.
 #[pyclass(frozen, module = "stepcast._stepcast")]
@@ -183,15 +185,31 @@ impl Scenario {
 
     /// The figures of one prediction.
     #[pyo3(signature = (method="auto"))]
-    fn figures(&self, py: Python<'_>, method: &str) -> PyResult<Figures> {
+    fn figures(slf: Py<Self>, py: Python<'_>, method: &str) -> PyResult<Figures> {
         let asked = MethodChoice::named(method).map_err(Problem::from)?;
-        let figures = released(py, || {
-            let method = asked.method(&self.resolved).map_err(|why| self.request.refused(why))?;
-            let predict = || MethodChoice::One(method).figures(&self.resolved);
-            let figures = if method.is_quick() { predict() } else { crate::border::on_pool(None, predict) };
-            figures
-                .map_err(|why| Problem::input(why.refused, "change the scenario, or choose another method"))
-        })?;
+        let scenario = slf.get();
+        let refused = |why| Problem::from(scenario.request.refused(why));
+        let method = asked.method(&scenario.resolved).map_err(refused)?;
+        // A thread for every closed form would take longer than most of them.
+        let figures = match method.is_quick() {
+            true => released(py, || scenario.figures_by(method, &always))?,
+            false => interruptible(py, move |stop| {
+                on_pool(None, || slf.get().figures_by(method, &|| until(stop)))
+            })?,
+        };
         Ok(Figures(figures))
+    }
+}
+
+impl Scenario {
+    /// The figures of a prediction, as long as they are wanted.
+    fn figures_by(&self, method: &'static dyn Method, wanted: &Wanted<'_>) -> Result<PointFigures, Problem> {
+        match MethodChoice::One(method).figures(&self.resolved, wanted) {
+            ControlFlow::Continue(Ok(figures)) => Ok(figures),
+            ControlFlow::Continue(Err(why)) => {
+                Err(Problem::input(why.refused, "change the scenario, or choose another method"))
+            }
+            ControlFlow::Break(()) => Err(Stopped::Cancelled.into()),
+        }
     }
 }

@@ -137,7 +137,7 @@ impl Sweep {
                 let each = |row| format.line(variants, &row);
                 // This breaks off only when the call is interrupted.
                 let _ = on_pool(threads, || {
-                    rows(variants, &sweep.agreement, since..until, each, |lines| {
+                    rows(variants, &sweep.agreement, since..until, &|| border::until(stop), each, |lines| {
                         for line in lines {
                             match line {
                                 Ok(line) => bytes.extend_from_slice(&line),

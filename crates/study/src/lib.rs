@@ -27,6 +27,6 @@ pub mod simulate;
 
 pub use predict::{
     Advice, Alone, CriticalPath, Extent, Forecast, MethodChoice, Prepared, Progress, ScalingPoint, Share,
-    Stopped, Training, WORTH, Watch, WhatIf, predict, unwatched, usual_workers,
+    Stopped, Training, WORTH, Wanted, Watch, WhatIf, always, predict, unwatched, usual_workers,
 };
 pub use request::Request;

@@ -5,10 +5,10 @@
 //! process uses, under a generated name. No name sent by a client ever becomes part of a path.
 
 use crate::problem::Problem;
+use crate::work;
 use axum::http::StatusCode;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Cursor};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -146,10 +146,7 @@ impl Uploads {
         }
         let onnx = Format::detect(&place).map_err(Problem::upload)? == Format::Onnx;
         let lean = onnx.then(|| stepcast_trace::lean_onnx(&place)).transpose().map_err(Problem::upload)?;
-        let watch = |_: Progress| match token.is_cancelled() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        };
+        let watch = |_: Progress| work::wanted(token);
         let options = Options { batch, watch: &watch, ..Options::default() };
         let mut imported = stepcast_trace::import(&[place], &options).map_err(Problem::upload)?;
         if !name.is_empty() {

@@ -2,6 +2,7 @@
 
 use crate::problem::Problem;
 use std::num::NonZero;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -15,6 +16,11 @@ const WAITING: (usize, usize) = (512, 32);
 
 /// Longest processing time of a request, excluding its time in the queue.
 pub(crate) const LONGEST: Duration = Duration::from_secs(120);
+
+/// Work is wanted until its token is cancelled.
+pub(crate) fn wanted(token: &CancellationToken) -> ControlFlow<()> {
+    if token.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
 
 /// A queue for one kind of work.
 pub(crate) struct Queue {

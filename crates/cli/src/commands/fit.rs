@@ -1,7 +1,7 @@
 //! `stepcast fit`: fits an artefact to measurements and reports its errors.
 
 use super::busy::busy;
-use super::json;
+use super::{json, signal};
 use crate::Answer;
 use crate::args::{Fit, FitArtefact, FitFiles};
 use crate::render::fit as text;
@@ -10,8 +10,12 @@ use crate::render::table;
 use indicatif::ProgressBar;
 use std::time::Duration;
 use stepcast_core::fault::Fault;
+use stepcast_core::method::Stopped;
 use stepcast_study::fit::{efficiency, gemm, kernels, steps, today, transfer};
 use stepcast_validation::priors::refit;
+
+/// Said if Ctrl-C comes before a fit is done.
+const STOPPED: &str = "Stopped before the fit was done; nothing was written.";
 
 pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     match what {
@@ -34,15 +38,22 @@ fn artefact(what: &FitArtefact, as_json: bool, screen: &Screen) -> anyhow::Resul
         return Err(Fault::new("the file exists already", remedy).at(format!("-o {written}")).into());
     }
     let (test, date) = (test.as_deref(), today());
+    signal::listen(STOPPED);
     let fitted = busy("fitting", || match what {
-        FitArtefact::Efficiency { device, .. } => efficiency::run(data, test, device, date),
-        FitArtefact::Gemm { multiprocessors, .. } => gemm::run(data, test, *multiprocessors, date),
-        FitArtefact::Kernels { .. } => kernels::run(data, test, date),
-        FitArtefact::Steps { gemm, .. } => steps::run(data, test, gemm.as_deref(), date),
-        FitArtefact::Transfer { .. } => transfer::run(data, test, date),
-    })?;
-    fitted
-        .write(output)
+        FitArtefact::Efficiency { device, .. } => Ok(efficiency::run(data, test, device, date)?),
+        FitArtefact::Gemm { multiprocessors, .. } => {
+            gemm::run(data, test, *multiprocessors, date, &signal::wanted)
+        }
+        FitArtefact::Kernels { .. } => Ok(kernels::run(data, test, date)?),
+        FitArtefact::Steps { gemm, .. } => steps::run(data, test, gemm.as_deref(), date, &signal::wanted),
+        FitArtefact::Transfer { .. } => Ok(transfer::run(data, test, date)?),
+    });
+    let fitted = match fitted {
+        Ok(fitted) => fitted,
+        Err(Stopped::Cancelled) => return Ok(signal::stopped(STOPPED)),
+        Err(Stopped::Fault(fault)) => return Err(fault.into()),
+    };
+    signal::whole(|| fitted.write(output))
         .map_err(|error| Fault::new(error.reason, error.remedy).at(format!("-o {written}")))?;
     if as_json {
         return json(&fitted.summary(Some(&written)));

@@ -7,7 +7,6 @@ use crate::render::plan as text;
 use crate::render::screen::Screen;
 use crate::{Answer, End};
 use indicatif::ProgressBar;
-use std::ops::ControlFlow;
 use std::time::Duration;
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
@@ -20,6 +19,9 @@ use stepcast_study::explore::sweep::on_threads;
 /// A plan that leaves everything open, for scenarios without one.
 const OPEN: &str = "strategy.plan={}";
 
+/// Said if Ctrl-C comes before there is anything to report.
+const STOPPED: &str = "Stopped before anything was found.";
+
 pub(super) fn run(flags: &Plan, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     let changes = flags.changes();
     let mut request = Request::read(&flags.about, &changes)?;
@@ -29,16 +31,19 @@ pub(super) fn run(flags: &Plan, as_json: bool, screen: &Screen) -> anyhow::Resul
         request = Request::read(&flags.about, &open)?;
         scenario = request.scenario()?;
     }
-    signal::listen("Stopped before anything was found.");
+    signal::listen(STOPPED);
     let bar = ProgressBar::new_spinner();
     bar.enable_steady_tick(Duration::from_millis(200));
     let report = on_threads(flags.threads, || {
         plan(&scenario, flags.minimize, &mut |plans| {
             bar.set_message(format!("{} plans", count(plans)));
-            if signal::interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            signal::wanted()
         })
     });
     bar.finish_and_clear();
+    if report.is_err() && signal::interrupted() {
+        return Ok(signal::stopped(STOPPED));
+    }
     let report = report.map_err(|fault| request.refused(fault))?;
     let end = if report.interrupted { End::Interrupted } else { End::Done };
     if let Some(framework) = flags.emit {

@@ -7,7 +7,6 @@ use crate::args::Search;
 use crate::render::screen::Screen;
 use crate::render::search as text;
 use crate::{Answer, End};
-use std::ops::ControlFlow;
 use std::path::Path;
 use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::machine::catalog;
@@ -17,6 +16,9 @@ use stepcast_report::format::name;
 use stepcast_study::explore::search::{Constraint, Effort, Goal, search};
 use stepcast_study::explore::sweep::on_threads;
 use stepcast_study::request::QUICK_START_NAME;
+
+/// Said if Ctrl-C comes before there is anything to report.
+const STOPPED: &str = "Stopped before anything was found.";
 
 pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     flags.plot.as_deref().map(plot::check).transpose()?;
@@ -41,15 +43,17 @@ pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Res
     let goal = Goal { objective: flags.minimize, constraints };
     let effort = Effort { how: flags.how, budget: flags.budget, seed: flags.seed };
     let choice = method_choice(&flags.method)?;
-    signal::listen("Stopped before anything was found.");
+    signal::listen(STOPPED);
     let bar = progress(u64::try_from(variants.grid().points()).unwrap_or(u64::MAX));
     let report = on_threads(flags.threads, || {
-        search(&variants, choice, &goal, effort, &mut |progress| {
+        search(&variants, choice, &goal, effort, &signal::wanted, &mut |progress| {
             bar.set_position(progress.done);
-            if signal::interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
     });
     bar.finish_and_clear();
+    if report.is_err() && signal::interrupted() {
+        return Ok(signal::stopped(STOPPED));
+    }
     let report = report.map_err(|fault| refused(fault, flags.about.scenario.as_deref()))?;
     let end = if signal::interrupted() && report.gap != Some(0.0) { End::Interrupted } else { End::Done };
     let mut note = String::new();

@@ -1,6 +1,8 @@
 //! Ctrl-C: the first lets a long command end cleanly if it can at once, the second ends the program.
 
+use crate::{Answer, End};
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -34,6 +36,18 @@ pub(super) fn listen(farewell: &'static str) {
 /// Whether Ctrl-C was pressed.
 pub(super) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// Work is wanted until Ctrl-C is pressed.
+pub(super) fn wanted() -> ControlFlow<()> {
+    if interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+/// The end of a command that Ctrl-C has left without an answer.
+pub(super) fn stopped(farewell: &str) -> Answer {
+    // If standard error is closed, nobody can be told.
+    let _ = writeln!(io::stderr(), "{farewell}");
+    Answer { text: String::new(), end: End::Interrupted }
 }
 
 /// Writes something that Ctrl-C does not leave half written.

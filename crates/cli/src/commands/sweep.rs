@@ -12,6 +12,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use stepcast_core::fault::Fault;
+use stepcast_core::method::always;
 use stepcast_core::quantity::Seconds;
 use stepcast_report::adapters::{MOST_ACROSS, MOST_CELLS, Swept};
 use stepcast_report::format::{count, duration, name};
@@ -129,6 +130,7 @@ fn trial(variants: &Variants<'_>, agreement: &Agreement) -> Duration {
         variants,
         agreement,
         0..TRIAL.0,
+        &always,
         |_| (),
         |rows| {
             done += rows.len();
@@ -154,7 +156,7 @@ fn into_file(
     bar.reset_eta();
     let each = |row: SweepRow| (output.format.line(variants, &row), row);
     let mut writer = output.writer;
-    let ended = rows(variants, agreement, begun..points.max(begun), each, |rows| {
+    let ended = rows(variants, agreement, begun..points.max(begun), &signal::wanted, each, |rows| {
         if let Some(drawn) = drawn {
             rows.iter().for_each(|(_, row)| drawn.see(row));
         }
@@ -166,7 +168,7 @@ fn into_file(
             return ControlFlow::Break(());
         }
         bar.set_position(writer.rows);
-        if signal::interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        signal::wanted()
     });
     bar.finish_and_clear();
     if let Some(error) = failed {
@@ -193,7 +195,7 @@ fn onto_screen(
     let mut failed = None;
     let mut shown = text::Shown::new(points);
     let each = |row: SweepRow| (as_json.then(|| Format::JsonLines.line(variants, &row)), row);
-    let ended = rows(variants, agreement, 0..points, each, |rows| {
+    let ended = rows(variants, agreement, 0..points, &signal::wanted, each, |rows| {
         bar.inc(rows.len() as u64);
         for (line, row) in rows {
             if let Some(drawn) = drawn {
@@ -205,7 +207,7 @@ fn onto_screen(
                 None => shown.see(row),
             }
         }
-        if signal::interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        signal::wanted()
     });
     bar.finish_and_clear();
     if let Some(error) = failed {

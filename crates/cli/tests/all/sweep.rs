@@ -146,6 +146,49 @@ fn an_interrupted_sweep_is_completed() {
     assert!(longer.starts_with(&text) && longer.lines().count() == text.lines().count() + 2);
 }
 
+/// The end of a search by Ctrl-C, at a moment when it is as it should be: busy machines need longer to come that far.
+#[cfg(unix)]
+fn interrupted_search(arguments: &[&str], is_right: fn(&Output) -> bool) -> Output {
+    let after = |seconds: u64| {
+        let child = Process::new(assert_cmd::cargo::cargo_bin("stepcast"))
+            .args(["search", "--minimize", "iteration", "--method", "simulate"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_secs(seconds));
+        assert!(Process::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        child.wait_with_output().unwrap()
+    };
+    [2, 8, 32].into_iter().map(after).find(is_right).unwrap()
+}
+
+/// Ctrl-C within a search prints the best until then, and within its first prediction that there is none.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_search_prints_what_it_has_found() {
+    let small =
+        ["--set", "model.zoo=alexnet", "--set", "methods.simulate.steps=50", "--vary", "batch=1..5000"];
+    let found = interrupted_search(&small, |output| !output.stdout.is_empty());
+    assert_eq!(found.status.code(), Some(130));
+    let words = String::from_utf8(found.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("The search ended because it was interrupted."), "{words}");
+    let endless = [
+        "--set",
+        "methods.simulate.budget=1000000000000",
+        "--set",
+        "methods.simulate.precision=0.000000001",
+        "--set",
+        "methods.simulate.steps=1000000",
+        "--vary",
+        "batch=1..4",
+    ];
+    let nothing = interrupted_search(&endless, |output| output.status.code() == Some(130));
+    assert!(nothing.stdout.is_empty());
+    assert_eq!(String::from_utf8(nothing.stderr).unwrap(), "Stopped before anything was found.\n");
+}
+
 #[test]
 fn bad_questions_are_refused() {
     let sweep = |axis: &str| refused(&stepcast("sweep", &["--vary", axis]));

@@ -7,11 +7,13 @@
 //! ([`section`](crate::machine::Network::section)), ranges, axes of sweeps and bounds of searches ([`Key`]), and the
 //! tables of docs/scenario.md ([`KeyDoc`]).
 
+mod aliases;
 mod check;
 mod declare;
 mod given;
 mod value;
 
+pub(crate) use aliases::with_aliases;
 pub(crate) use check::{Check, not_negative, positive};
 pub(crate) use declare::{default_text, document_keys, filled, keys, plain, section_of, used_as, written};
 pub use given::{Given, NameOr};
@@ -130,10 +132,11 @@ impl KeyDoc {
     }
 }
 
-/// The names in a schema that permits only names.
+/// The names in a schema that permits only names, without other names of the same.
 fn names_of(schema: &serde_json::Value) -> Vec<String> {
     let list = |key: &str| schema.get(key).and_then(|list| list.as_array()).into_iter().flatten();
-    let named = list("enum").chain(list("oneOf").filter_map(|one| one.get("const")));
+    let written = list("oneOf").filter(|one| one.get(aliases::ALIAS_OF).is_none());
+    let named = list("enum").chain(written.filter_map(|one| one.get("const")));
     let nested = list("oneOf").filter_map(|one| one.get("enum")?.as_array()).flatten();
     named.chain(nested).filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }

@@ -3,7 +3,7 @@
 use super::fusion::Fusion;
 use crate::fault::Fault;
 use crate::fitted::transfer::Curve;
-use crate::keys::{Check, document_keys, keys, plain};
+use crate::keys::{Check, document_keys, keys, plain, with_aliases};
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,7 @@ pub enum Overlap {
 /// Number format in which gradients travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(transform = with_aliases::<WireFormat>)]
 pub enum WireFormat {
     /// 32 bits.
     #[default]

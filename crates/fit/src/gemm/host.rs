@@ -9,6 +9,7 @@
 use super::learn::{TimedProduct, WEAK_PULL, learn};
 use crate::FitError;
 use stepcast_core::fitted::gemm::costs::Costs;
+use stepcast_core::method::Wanted;
 use stepcast_stats::quantile_of_sorted;
 
 /// The other state's launch time relative to the usual one's, where the search begins: faster or slower. The ratio is
@@ -39,11 +40,16 @@ pub(super) struct Host {
 
 impl Host {
     /// Splits the states of products that share their kernels, and fits these anew.
-    pub(super) fn find(products: &[TimedProduct], costs: &Costs, loss: f64) -> Result<Self, FitError> {
+    pub(super) fn find(
+        products: &[TimedProduct],
+        costs: &Costs,
+        loss: f64,
+        wanted: &Wanted<'_>,
+    ) -> Result<Self, FitError> {
         let usual = Self { costs: *costs, ratios: vec![1.0; products.len()] };
         let mut best = (loss, usual);
         for guess in FIRST_GUESSES {
-            if let Some(found) = Self::with_other_state(products, costs, guess)?
+            if let Some(found) = Self::with_other_state(products, costs, guess, wanted)?
                 && found.0 < best.0
             {
                 best = found;
@@ -56,6 +62,7 @@ impl Host {
         products: &[TimedProduct],
         costs: &Costs,
         guess: f64,
+        wanted: &Wanted<'_>,
     ) -> Result<Option<(f64, Self)>, FitError> {
         let (mut ratio, mut found) = (guess, (f64::INFINITY, Self { costs: *costs, ratios: Vec::new() }));
         for round in 0..ROUNDS {
@@ -84,7 +91,7 @@ impl Host {
             let ratios: Vec<f64> = other.iter().map(|is_other| if *is_other { ratio } else { 1.0 }).collect();
             let slowed: Vec<TimedProduct> =
                 products.iter().zip(&ratios).map(|(timed, ratio)| timed.at_host(*ratio)).collect();
-            let learned = learn(&slowed, &costs, WEAK_PULL)?;
+            let learned = learn(&slowed, &costs, WEAK_PULL, wanted)?;
             found = (learned.loss, Self { costs: learned.costs, ratios });
         }
         Ok(Some(found))

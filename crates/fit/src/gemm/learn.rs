@@ -7,13 +7,16 @@
 //! products; the best state seen is the result.
 
 use super::products::MeasuredProduct;
-use crate::{FitError, nnls};
+use crate::{FitError, nnls_while};
 use stepcast_core::fitted::gemm::Machine;
 use stepcast_core::fitted::gemm::costs::{
     ALONE, COUNT, Costs, LAUNCH, MERGE, Product, READ, SECOND, SPLIT, START, STEP, TILE, TILES, WRITE,
 };
+use stepcast_core::method::Wanted;
 use stepcast_stats::quantile_of_sorted;
 
+/// Products between two looks at whether the fit is still wanted: some milliseconds of work.
+const OFTEN: usize = 1024;
 const ROUNDS: usize = 12;
 /// Rounds that take the new coefficients as they are; later ones go half of the way, against oscillation.
 const BOLD_ROUNDS: usize = 3;
@@ -125,14 +128,22 @@ fn stretch(predicted: f64, measured: f64) -> f64 {
 }
 
 /// Fits the coefficients, starting from `start` and pulled towards it.
-pub(super) fn learn(products: &[TimedProduct], start: &Costs, pull: f64) -> Result<LearnedCosts, FitError> {
+pub(super) fn learn(
+    products: &[TimedProduct],
+    start: &Costs,
+    pull: f64,
+    wanted: &Wanted<'_>,
+) -> Result<LearnedCosts, FitError> {
     let mut best = LearnedCosts { costs: *start, loss: f64::INFINITY };
     let mut costs = *start;
     for round in 0..=ROUNDS {
         let mut loss = 0.0;
         let mut rows = Vec::with_capacity(products.len() + COUNT);
         let mut target = Vec::with_capacity(products.len() + COUNT);
-        for TimedProduct { product, time: measured } in products {
+        for (place, TimedProduct { product, time: measured }) in products.iter().enumerate() {
+            if place % OFTEN == 0 && wanted().is_break() {
+                return Err(FitError::Cancelled);
+            }
             let kernel = product.kernel(&costs);
             let predicted = product.time(&costs, &kernel).get();
             let stretch = stretch(predicted, *measured);
@@ -156,7 +167,7 @@ pub(super) fn learn(products: &[TimedProduct], start: &Costs, pull: f64) -> Resu
             rows.push(row);
             target.push(pull);
         }
-        let shares = nnls(&rows, &target)?.coefficients;
+        let shares = nnls_while(&rows, &target, wanted)?.coefficients;
         for (place, share) in shares.iter().enumerate() {
             let new = start.0[place] * share.max(LEAST_SHARE);
             costs.0[place] = if round < BOLD_ROUNDS { new } else { (new * costs.0[place]).sqrt() };

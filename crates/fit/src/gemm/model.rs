@@ -10,6 +10,7 @@ use super::timing;
 use std::collections::{BTreeMap, BTreeSet};
 use stepcast_core::fitted::gemm::costs::Costs;
 use stepcast_core::fitted::gemm::{Alignment, Family, GemmModel, Machine, Shape, Variant};
+use stepcast_core::method::Wanted;
 use stepcast_core::quantity::{Flops, Seconds};
 
 /// Multiprocessors of GPUs that are trained on, tried where the number is not given.
@@ -18,25 +19,29 @@ const USUAL_MULTIPROCESSORS: [u32; 15] = [13, 15, 20, 28, 40, 46, 56, 68, 72, 80
 const FIRST_GUESS: u32 = 108;
 
 /// Fits measured products, in the order in which they were measured; the number of multiprocessors is fitted too
-/// where it is not given.
-pub fn fit(samples: &[MeasuredProduct], multiprocessors: Option<u32>) -> Result<GemmModel, GemmError> {
+/// where it is not given. The fit goes on as long as it is wanted.
+pub fn fit(
+    samples: &[MeasuredProduct],
+    multiprocessors: Option<u32>,
+    wanted: &Wanted<'_>,
+) -> Result<GemmModel, GemmError> {
     check(samples)?;
-    let budget = timing::find(samples, multiprocessors.unwrap_or(FIRST_GUESS))?;
+    let budget = timing::find(samples, multiprocessors.unwrap_or(FIRST_GUESS), wanted)?;
     let machine = match multiprocessors {
         Some(multiprocessors) => Machine { multiprocessors, budget },
-        None => likeliest(samples, budget)?,
+        None => likeliest(samples, budget, wanted)?,
     };
     let mut variants: BTreeMap<Variant, BTreeMap<Alignment, Family>> = BTreeMap::new();
     for ((_, alignment), all) in families(samples) {
         // Variants share their kernels: coefficients that one grid of sizes leaves open, another may determine.
         let products = timed(&all, &machine);
-        let shared = learn(&products, &largest_first(start(&all, &machine)), WEAK_PULL)?;
-        let host = Host::find(&products, &shared.costs, shared.loss)?;
+        let shared = learn(&products, &largest_first(start(&all, &machine)), WEAK_PULL, wanted)?;
+        let host = Host::find(&products, &shared.costs, shared.loss, wanted)?;
         for (variant, own) in by_variant(&all) {
             let of_variant = |sample: &MeasuredProduct| sample.variant == variant;
             let ratios = all.iter().zip(&host.ratios).filter(|(sample, _)| of_variant(sample));
             let ratios: Vec<f64> = ratios.map(|(_, ratio)| *ratio).collect();
-            let fitted = fit_family(&own, &ratios, &machine, &host.costs)?;
+            let fitted = fit_family(&own, &ratios, &machine, &host.costs, wanted)?;
             variants.entry(variant).or_default().insert(alignment, fitted);
         }
     }
@@ -63,25 +68,30 @@ fn fit_family(
     ratios: &[f64],
     machine: &Machine,
     shared: &Costs,
+    wanted: &Wanted<'_>,
 ) -> Result<Family, GemmError> {
     let as_usual = timed(own, machine);
     let products: Vec<TimedProduct> =
         as_usual.iter().zip(ratios).map(|(timed, ratio)| timed.at_host(*ratio)).collect();
-    let costs = learn(&products, shared, STRONG_PULL)?.costs;
+    let costs = learn(&products, shared, STRONG_PULL, wanted)?.costs;
     let errors = products.iter().map(|timed| timed.log_error(&costs));
     let points: Vec<(Shape, f64)> = own.iter().map(|sample| sample.shape).zip(errors).collect();
     Ok(Family {
         costs: costs.with_host(final_ratio(&as_usual, ratios, &costs)),
-        corrections: Some(smooth(&points)),
+        corrections: Some(smooth(&points, wanted)?),
     })
 }
 
 /// The number of multiprocessors that explains the measurements best.
-fn likeliest(samples: &[MeasuredProduct], budget: Option<Flops>) -> Result<Machine, GemmError> {
+fn likeliest(
+    samples: &[MeasuredProduct],
+    budget: Option<Flops>,
+    wanted: &Wanted<'_>,
+) -> Result<Machine, GemmError> {
     let mut best = (f64::INFINITY, Machine { multiprocessors: FIRST_GUESS, budget });
     for multiprocessors in USUAL_MULTIPROCESSORS {
         let machine = Machine { multiprocessors, budget };
-        let loss = timing::total_loss(samples, &machine)?;
+        let loss = timing::total_loss(samples, &machine, wanted)?;
         if loss < best.0 {
             best = (loss, machine);
         }

@@ -10,6 +10,7 @@ use super::learn::{WEAK_PULL, learn, start, timed};
 use super::products::{MeasuredProduct, families};
 use crate::FitError;
 use stepcast_core::fitted::gemm::Machine;
+use stepcast_core::method::Wanted;
 use stepcast_core::quantity::Flops;
 
 /// A budget must lower the error by at least this share (a guess).
@@ -20,12 +21,16 @@ const ENOUGH: usize = 1000;
 const ROUND: [f64; 3] = [1.0, 2.0, 5.0];
 
 /// The budget that explains the measurements best.
-pub(super) fn find(samples: &[MeasuredProduct], multiprocessors: u32) -> Result<Option<Flops>, FitError> {
+pub(super) fn find(
+    samples: &[MeasuredProduct],
+    multiprocessors: u32,
+    wanted: &Wanted<'_>,
+) -> Result<Option<Flops>, FitError> {
     let flops = || samples.iter().map(|sample| sample.shape.flops().get());
     let (Some(least), Some(most)) = (flops().reduce(f64::min), flops().reduce(f64::max)) else {
         return Ok(None);
     };
-    let loss = |budget| total_loss(samples, &Machine { multiprocessors, budget });
+    let loss = |budget| total_loss(samples, &Machine { multiprocessors, budget }, wanted);
     let mut best = (loss(None)? * (1.0 - LEAST_GAIN), None);
     for decade in least.log10().floor() as i32..=most.log10().floor() as i32 {
         for budget in ROUND.map(|digit| digit * 10f64.powi(decade)) {
@@ -42,11 +47,15 @@ pub(super) fn find(samples: &[MeasuredProduct], multiprocessors: u32) -> Result<
 }
 
 /// The loss over all families of kernels, each fitted by itself to some of its products.
-pub(super) fn total_loss(samples: &[MeasuredProduct], machine: &Machine) -> Result<f64, FitError> {
+pub(super) fn total_loss(
+    samples: &[MeasuredProduct],
+    machine: &Machine,
+    wanted: &Wanted<'_>,
+) -> Result<f64, FitError> {
     let mut total = 0.0;
     for all in families(samples).values() {
         let some: Vec<MeasuredProduct> = all.iter().step_by(all.len().div_ceil(ENOUGH)).copied().collect();
-        let learned = learn(&timed(&some, machine), &start(&some, machine), WEAK_PULL)?;
+        let learned = learn(&timed(&some, machine), &start(&some, machine), WEAK_PULL, wanted)?;
         total += learned.loss * all.len() as f64;
     }
     Ok(total)

@@ -7,14 +7,17 @@
 mod nnls;
 mod ordinary;
 
-pub use nnls::nnls;
+pub use nnls::{nnls, nnls_while};
 pub use ordinary::least_squares;
 
 use crate::FitError;
 use nalgebra::{DMatrix, DVector};
+use stepcast_core::method::Wanted;
 
 /// Singular values below this share of the largest are zero.
 const RANK_TOLERANCE: f64 = 1e-10;
+/// Rows that are reduced at once: some ten milliseconds of work.
+const BLOCK: usize = 1 << 16;
 /// A coefficient is undetermined when its share of a null vector is at least this.
 const NULL_SHARE: f64 = 1e-6;
 
@@ -41,7 +44,7 @@ struct Reduced {
 }
 
 impl Reduced {
-    fn new(rows: &[Vec<f64>], target: &[f64]) -> Result<Self, FitError> {
+    fn new(rows: &[Vec<f64>], target: &[f64], wanted: &Wanted<'_>) -> Result<Self, FitError> {
         let columns = rows.first().map_or(0, Vec::len);
         if rows.len() < columns || columns == 0 {
             return Err(FitError::TooFew { rows: rows.len(), columns });
@@ -59,12 +62,9 @@ impl Reduced {
                 a.column_mut(column).unscale_mut(*length);
             }
         }
-        let decomposition = a.qr();
-        let mut b = DVector::from_column_slice(&target[..rows.len()]);
-        decomposition.q_tr_mul(&mut b);
-        let r = decomposition.unpack_r();
+        let (r, b) = triangular(&a, &target[..rows.len()], BLOCK, wanted)?;
         let condition = condition(&r)?;
-        Ok(Self { r, b: b.rows(0, columns).into_owned(), lengths, condition })
+        Ok(Self { r, b, lengths, condition })
     }
 
     /// The fit whose scaled coefficients are `scaled`.
@@ -75,6 +75,32 @@ impl Reduced {
         let residuals = rows.iter().zip(target).map(|(row, value)| value - fitted(row)).collect();
         Fit { residuals, coefficients, rank: self.lengths.len(), condition: self.condition }
     }
+}
+
+/// R and Qᵀb of a = QR, `block` rows after another: the R of some rows stands for them beside the next ones.
+fn triangular(
+    a: &DMatrix<f64>,
+    b: &[f64],
+    block: usize,
+    wanted: &Wanted<'_>,
+) -> Result<(DMatrix<f64>, DVector<f64>), FitError> {
+    let columns = a.ncols();
+    let (mut r, mut left) = (DMatrix::zeros(0, columns), DVector::zeros(0));
+    for (place, some) in b.chunks(block).enumerate() {
+        if wanted().is_break() {
+            return Err(FitError::Cancelled);
+        }
+        let kept = r.nrows();
+        let mut rows = r.resize_vertically(kept + some.len(), 0.0);
+        rows.rows_mut(kept, some.len()).copy_from(&a.rows(place * block, some.len()));
+        left = left.resize_vertically(kept + some.len(), 0.0);
+        left.rows_mut(kept, some.len()).copy_from_slice(some);
+        let decomposition = rows.qr();
+        decomposition.q_tr_mul(&mut left);
+        r = decomposition.unpack_r();
+        left = left.rows(0, r.nrows()).into_owned();
+    }
+    Ok((r, left))
 }
 
 /// The condition of a matrix of full rank; otherwise which columns depend on each other.
@@ -94,4 +120,27 @@ fn condition(r: &DMatrix<f64>) -> Result<f64, FitError> {
     };
     let undetermined = (0..columns).filter(takes_part).collect();
     Err(FitError::Collinear { rank: columns - null.len(), columns, undetermined })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepcast_core::method::always;
+
+    /// RᵀR = AᵀA and RᵀQᵀb = Aᵀb determine the solution, whatever the blocks.
+    #[test]
+    fn blocks_of_rows_do_not_matter() {
+        let value = |row: usize, column: usize| ((7 * row + 3 * column * column + 1) as f64).sin();
+        let a = DMatrix::from_fn(50, 4, value);
+        let b: Vec<f64> = (0..50).map(|row| value(row, 9)).collect();
+        for block in [3, 7, 25, 50, 64] {
+            let (r, left) = triangular(&a, &b, block, &always).unwrap();
+            assert_eq!((r.nrows(), left.len()), (4, 4));
+            assert!((r.transpose() * &r - a.transpose() * &a).norm() < 1e-12, "{block}");
+            let expected = a.transpose() * DVector::from_column_slice(&b);
+            assert!((r.transpose() * left - expected).norm() < 1e-12, "{block}");
+        }
+        let stopped = triangular(&a, &b, 8, &|| std::ops::ControlFlow::Break(()));
+        assert_eq!(stopped.unwrap_err(), FitError::Cancelled);
+    }
 }

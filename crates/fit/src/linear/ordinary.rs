@@ -2,10 +2,11 @@
 
 use super::{Fit, Reduced};
 use crate::FitError;
+use stepcast_core::method::always;
 
 /// Minimises |A·x − b|, where `rows` are the rows of A.
 pub fn least_squares(rows: &[Vec<f64>], target: &[f64]) -> Result<Fit, FitError> {
-    let reduced = Reduced::new(rows, target)?;
+    let reduced = Reduced::new(rows, target, &always)?;
     let solution = reduced.r.solve_upper_triangular(&reduced.b);
     // R is invertible: its rank was checked.
     let scaled = solution.ok_or(FitError::TooFew { rows: rows.len(), columns: reduced.lengths.len() })?;

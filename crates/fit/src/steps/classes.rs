@@ -2,9 +2,10 @@
 
 use super::guess::guess;
 use super::prepared::{Interval, Key, PreparedStep};
-use crate::{FitError, nnls};
+use crate::{FitError, nnls_while};
 use std::collections::BTreeMap;
 use stepcast_core::fitted::steps::{Class, Phase};
+use stepcast_core::method::Wanted;
 use stepcast_core::precision::Precision;
 
 /// Rounds in which the weights follow the errors. This and the constants below are assumptions.
@@ -67,24 +68,36 @@ impl CoefficientTable {
         work.counted + values.iter().zip(&work.features).map(|(value, feature)| value * feature).sum::<f64>()
     }
 
-    pub(super) fn fit(rows: &[&PreparedStep<'_>], products: bool) -> Result<Self, FitError> {
+    pub(super) fn fit(
+        rows: &[&PreparedStep<'_>],
+        products: bool,
+        wanted: &Wanted<'_>,
+    ) -> Result<Self, FitError> {
         let mut table = Self { products, ..Self::default() };
-        table.update(rows, Phase::Forward)?;
+        table.update(rows, Phase::Forward, wanted)?;
         for _ in 0..SWEEPS {
-            table.update(rows, Phase::Backward)?;
+            table.update(rows, Phase::Backward, wanted)?;
         }
         Ok(table)
     }
 
-    fn update(&mut self, rows: &[&PreparedStep<'_>], phase: Phase) -> Result<(), FitError> {
+    fn update(
+        &mut self,
+        rows: &[&PreparedStep<'_>],
+        phase: Phase,
+        wanted: &Wanted<'_>,
+    ) -> Result<(), FitError> {
         let mut samples: BTreeMap<Key, Vec<LayerSample>> = BTreeMap::new();
         for row in rows {
+            if wanted().is_break() {
+                return Err(FitError::Cancelled);
+            }
             for interval in row.intervals.iter().filter(|interval| interval.phase == phase) {
                 self.samples(row, interval, &mut samples);
             }
         }
         for (key, samples) in samples {
-            self.fitted.insert(key, robust(key, &samples, self.products)?);
+            self.fitted.insert(key, robust(key, &samples, self.products, wanted)?);
         }
         Ok(())
     }
@@ -115,7 +128,12 @@ impl CoefficientTable {
     }
 }
 
-fn robust(key: Key, samples: &[LayerSample], products: bool) -> Result<ClassCoefficients, FitError> {
+fn robust(
+    key: Key,
+    samples: &[LayerSample],
+    products: bool,
+    wanted: &Wanted<'_>,
+) -> Result<ClassCoefficients, FitError> {
     let precision = samples.first().map_or(Precision::Fp32, |sample| sample.precision);
     let guess = guess(key, precision, products);
     let mean = samples.iter().map(|sample| sample.share.sqrt()).sum::<f64>() / samples.len() as f64;
@@ -137,7 +155,7 @@ fn robust(key: Key, samples: &[LayerSample], products: bool) -> Result<ClassCoef
             rows.push(pull);
             target.push(PULL.sqrt());
         }
-        values = nnls(&rows, &target)?.coefficients;
+        values = nnls_while(&rows, &target, wanted)?.coefficients;
     }
     Ok(ClassCoefficients { values, clean: samples.iter().filter(|sample| sample.clean).count() })
 }

@@ -3,7 +3,9 @@
 
 use super::classes::CoefficientTable;
 use super::prepared::PreparedStep;
+use crate::FitError;
 use stepcast_core::fitted::steps::{Lanes, LaunchCosts, Nominal, Phase, lanes};
+use stepcast_core::method::Wanted;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
 
@@ -33,7 +35,12 @@ impl Host {
         if precision == Precision::Fp32 { [forward, backward] } else { [half_forward, half_backward] }
     }
 
-    pub(super) fn fit(rows: &[&PreparedStep<'_>], table: &CoefficientTable, nominal: &Nominal) -> Self {
+    pub(super) fn fit(
+        rows: &[&PreparedStep<'_>],
+        table: &CoefficientTable,
+        nominal: &Nominal,
+        wanted: &Wanted<'_>,
+    ) -> Result<Self, FitError> {
         let steps: Vec<(&PreparedStep<'_>, Lanes)> =
             rows.iter().filter_map(|row| Some((*row, timed(row, table, nominal)?))).collect();
         let mut best = Self(START);
@@ -43,6 +50,9 @@ impl Host {
             let mut gained = false;
             for coordinate in 0..START.len() {
                 for factor in [step, step.recip()] {
+                    if wanted().is_break() {
+                        return Err(FitError::Cancelled);
+                    }
                     let mut tried = best;
                     tried.0[coordinate] *= factor;
                     let loss = tried.loss(&steps);
@@ -55,7 +65,7 @@ impl Host {
                 step = step.sqrt();
             }
         }
-        best
+        Ok(best)
     }
 
     fn loss(&self, steps: &[(&PreparedStep<'_>, Lanes)]) -> f64 {

@@ -27,6 +27,7 @@ use stepcast_core::fitted::gemm::GemmModel;
 use stepcast_core::fitted::steps::{
     Class, Coefficients, Nominal, Phase, PhaseModel, PrecisionModel, StepModel,
 };
+use stepcast_core::method::Wanted;
 use stepcast_core::precision::Precision;
 
 /// Measured steps, made ready to be fitted.
@@ -48,10 +49,14 @@ impl<'a> PreparedSteps<'a> {
     }
 
     /// Fits the steps that `keep` is true of.
-    pub fn fit(&self, keep: impl Fn(&MeasuredStep) -> bool) -> Result<StepModel, FitError> {
+    pub fn fit(
+        &self,
+        keep: impl Fn(&MeasuredStep) -> bool,
+        wanted: &Wanted<'_>,
+    ) -> Result<StepModel, FitError> {
         let rows: Vec<&PreparedStep<'_>> = self.rows.iter().filter(|row| keep(row.step)).collect();
-        let table = CoefficientTable::fit(&rows, self.products.is_some())?;
-        let host = Host::fit(&rows, &table, &self.nominal);
+        let table = CoefficientTable::fit(&rows, self.products.is_some(), wanted)?;
+        let host = Host::fit(&rows, &table, &self.nominal, wanted)?;
         let measured: BTreeSet<Precision> = rows.iter().map(|row| row.step.precision).collect();
         let of = |precision| {
             let [forward, backward] = host.factors(precision);

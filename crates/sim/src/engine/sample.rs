@@ -46,6 +46,11 @@ impl Sampler {
     }
 }
 
+/// A number between 0 and 1 that belongs to a whole run: no worker's stream is touched.
+pub(crate) fn of_run(seed: u64) -> f64 {
+    ((split_mix(split_mix(seed)) >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+}
+
 /// Standard deviation of the logarithm of times whose standard deviation against the mean is `jitter`.
 pub(crate) fn log_spread(jitter: f64) -> f64 {
     (1.0 + jitter.powi(2)).ln().sqrt()

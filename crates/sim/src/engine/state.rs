@@ -73,7 +73,7 @@ impl<'a, O: Observer> Engine<'a, O> {
             coordinator: Coordinator::new(program.coordination, program.workers()),
             lanes: program.lanes.iter().map(|spec| Lane::new(*spec)).collect(),
             stations: Stations::new(program, &mut sampler),
-            rendezvous: Rendezvous::all(program),
+            rendezvous: Rendezvous::all(program, seed),
             versions: Versions::new(program),
             completions: Completions::default(),
             folds: (!O::EVERY_WORKER && program.is_foldable()).then(|| Folds::new(program)),

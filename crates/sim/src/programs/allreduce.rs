@@ -44,6 +44,8 @@ pub enum Messages {
         threshold: Bytes,
         /// Time that workers need at the beginning of every cycle to agree on what is ready.
         negotiation: Seconds,
+        /// The beginning of the first cycle, as a share of the length; drawn for every run if none.
+        phase: Option<f64>,
     },
 }
 
@@ -223,10 +225,11 @@ impl AllReduce {
     fn launch(&self) -> Launch {
         match self.messages {
             Messages::Buckets(_) => Launch::AtOnce,
-            Messages::Cycles { length, threshold, negotiation } => Launch::Cycles {
+            Messages::Cycles { length, threshold, negotiation, phase } => Launch::Cycles {
                 length: length.get(),
                 threshold: threshold.get(),
                 negotiation: negotiation.get(),
+                phase,
             },
         }
     }

@@ -27,7 +27,7 @@ fn training(passes: Vec<Pass>, workers: usize, messages: Messages, curve: Curve)
 /// The messages of a schedule, as the engine takes them.
 fn messages(pass: &Pass, curve: &Curve, schedule: &Schedule) -> Messages {
     if let Schedule::Horovod { threshold, cycle, negotiation } = *schedule {
-        return Messages::Cycles { length: cycle, threshold, negotiation };
+        return Messages::Cycles { length: cycle, threshold, negotiation, phase: Some(0.5) };
     }
     let bucket = |flush: &Flush| {
         let (after, wait) = flush.leaves(schedule);
@@ -135,8 +135,12 @@ fn cycles_are_slowed_down_too() {
     // layer, 3.5 s: 5.25 s later computing is over, at 10.75 s, and the rest of the message takes half a second.
     let pass = pass(&[(2.0, 4.0), (4.0, 0.0)]);
     let seconds = Seconds::new;
-    let cycles =
-        Messages::Cycles { length: seconds(1.0), threshold: Bytes::new(9.0), negotiation: Seconds::ZERO };
+    let cycles = Messages::Cycles {
+        length: seconds(1.0),
+        threshold: Bytes::new(9.0),
+        negotiation: Seconds::ZERO,
+        phase: Some(0.5),
+    };
     let mut training = training(vec![pass], 3, cycles, line(0.0, 1.0));
     training.interference.slowdown = 0.5;
     assert!((ends(&training, 1)[0] - 11.25).abs() < 1e-12);
@@ -170,4 +174,29 @@ fn local_steps_exchange_nothing() {
     let mut training = training(vec![pass.clone()], 3, every_layer(&pass), line(0.0, 1.0));
     training.period = 3;
     assert_eq!(ends(&training, 6), [3.0, 6.0, 19.0, 22.0, 25.0, 38.0]);
+}
+
+/// Cycles know nothing of steps: over many runs, the first one begins at any moment of a cycle alike.
+#[test]
+fn every_run_has_its_own_phase() {
+    let pass = pass(&[(2.0, 4.0)]);
+    let cycles = |phase| Messages::Cycles {
+        length: Seconds::new(1.0),
+        threshold: Bytes::new(9.0),
+        negotiation: Seconds::ZERO,
+        phase,
+    };
+    let end = |phase, seed| {
+        let training = training(vec![pass.clone()], 2, cycles(phase), line(0.0, 1.0));
+        run(&training.program().unwrap(), seed, Limits::steps(1), &mut Steps::default()).unwrap().time
+    };
+    // Ready at 3 s: forward 1 s, backward 2 s.
+    let waits: Vec<f64> = (0..400).map(|seed| end(None, seed) - 7.0).collect();
+    assert!(waits.iter().all(|wait| (0.0..=1.0).contains(wait)), "{waits:?}");
+    let mean = waits.iter().sum::<f64>() / 400.0;
+    // The standard error of the mean of 400 uniform numbers is 0.0144.
+    assert!((mean - 0.5).abs() < 0.05, "{mean}");
+    for phase in [0.1, 0.5, 0.9] {
+        assert!((end(Some(phase), 7) - 7.0 - phase).abs() < 1e-12, "{phase}");
+    }
 }

@@ -137,6 +137,7 @@ proptest! {
             None => Messages::Buckets(buckets.collect()),
             Some(length) => Messages::Cycles {
                 length: Seconds::new(length), threshold: Bytes::new(6e6), negotiation: Seconds::new(1e-4),
+                phase: None,
             },
         };
         let training = AllReduce {

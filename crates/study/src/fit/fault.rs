@@ -19,6 +19,7 @@ pub(super) fn undetermined(path: &Path, what: &str, error: &FitError, names: &[&
                 "measure sizes that differ by a factor of ten or more".to_owned(),
             )
         }
+        FitError::Cancelled => (error.to_string(), "run it again".to_owned()),
         FitError::BadRow { row } => {
             (format!("measurement {row} of {what} is not finite"), "check its numbers".to_owned())
         }

@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::gemm::{Coverage, GemmModel, Shape, Transposition, Variant};
+use stepcast_core::method::{Stopped, Wanted};
 use stepcast_core::precision::Precision;
-use stepcast_fit::Quality;
 use stepcast_fit::artefact::FitErrors;
 use stepcast_fit::gemm::{GemmError, GemmTable, MeasuredProduct, fit as fit_products, to_toml};
+use stepcast_fit::{FitError, Quality};
 
 const PRECISIONS: [(&str, Precision); 9] = [
     ("f32", Precision::Fp32),
@@ -74,13 +75,14 @@ pub fn run(
     test: Option<&Path>,
     multiprocessors: Option<u32>,
     date: String,
-) -> Result<FitReport, Fault> {
+    wanted: &Wanted<'_>,
+) -> Result<FitReport, Stopped> {
     let Products { fit, mut held } = read(data)?;
     if let Some(test) = test {
         let other = read(test)?;
         held = [other.fit, other.held].concat();
     }
-    let model = fit_products(&fit, multiprocessors).map_err(|error| gemm_fault(data, &error))?;
+    let model = fit_products(&fit, multiprocessors, wanted).map_err(|error| ended(data, &error))?;
     let table = GemmTable::new(&fit).ok();
     let mut rows = Vec::new();
     let mut errors = BTreeMap::new();
@@ -133,13 +135,14 @@ fn notes(model: &GemmModel, given: bool, held: &[MeasuredProduct]) -> Vec<String
     notes
 }
 
-fn gemm_fault(data: &Path, error: &GemmError) -> Fault {
+fn ended(data: &Path, error: &GemmError) -> Stopped {
     let remedy = match error {
+        GemmError::Linear(FitError::Cancelled) => return Stopped::Cancelled,
         GemmError::TooFew { .. } => "measure more sizes: a grid of four sizes of m, n and k has 64 products",
         GemmError::BadTime { .. } => "use positive times, or leave the line out",
         GemmError::Twice { .. } => "keep one line, with the mean time",
         GemmError::Hole { .. } => "measure it",
         GemmError::Linear(_) => "measure sizes that differ more",
     };
-    Fault::in_file(data.display().to_string(), error.to_string(), remedy)
+    Fault::in_file(data.display().to_string(), error.to_string(), remedy).into()
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use stepcast_core::fitted::gemm::GemmModel;
 use stepcast_core::fitted::steps::Nominal;
+use stepcast_core::method::Wanted;
 use stepcast_core::precision::Precision;
 use stepcast_fit::FitError;
 use stepcast_fit::steps::{MeasuredStep, PreparedSteps, StepComparison, StepGroup, StepPart, groups};
@@ -65,11 +66,13 @@ pub fn predictions(
     steps: &[MeasuredStep],
     fold: Fold,
     products: Option<&GemmModel>,
+    wanted: &Wanted<'_>,
 ) -> Result<Vec<LeftOutPrediction>, FitError> {
     let recording = PreparedSteps::new(steps, Nominal::h200(), products);
     let held: Vec<&str> =
         steps.iter().map(|step| fold.key(step)).collect::<BTreeSet<_>>().into_iter().collect();
-    let fits = held.par_iter().map(|held| Ok((*held, recording.fit(|step| fold.key(step) != *held)?)));
+    let fits =
+        held.par_iter().map(|held| Ok((*held, recording.fit(|step| fold.key(step) != *held, wanted)?)));
     let fits: Vec<_> = fits.collect::<Result<_, FitError>>()?;
     let predicted = steps.iter().zip(groups(steps)).filter_map(|(step, group)| {
         let (_, model) = fits.iter().find(|(held, _)| *held == fold.key(step))?;

@@ -1,12 +1,12 @@
 //! The step time under a rule: from the closed form if it holds, otherwise from the event engine.
 
-use super::Wanted;
 use crate::simulate::all_reduce;
 use stepcast_analytic::collectives::curve;
 use stepcast_analytic::contention::Contention;
 use stepcast_analytic::liu2022::{Mean, Plan, optimum_while, passes, plan, schedule};
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::Curve;
+use stepcast_core::method::Wanted;
 use stepcast_core::pass::Pass;
 use stepcast_core::prediction::Communication;
 use stepcast_core::quantity::{Bytes, Seconds};
@@ -14,6 +14,12 @@ use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Fusion;
 use stepcast_sim::{AllReduce, Messages};
 use stepcast_stats::{deviation, mean, quantile};
+
+/// Times of messages that are computed while the engine has one event.
+const TIMES_PER_EVENT: u64 = 10;
+
+/// Events of a gradient tensor in a simulated step: forward, backward, copies and a message.
+const EVENTS_PER_TENSOR: u64 = 5;
 
 /// Sampled steps for the interval of the gain.
 const REPLICAS: u64 = 64;
@@ -73,9 +79,29 @@ impl<'a> Evaluator<'a> {
         self.engine.is_none() && self.contention == Contention::NONE
     }
 
-    /// The best plan of the schedule alone.
-    pub(super) fn optimum(&self) -> Result<Vec<u32>, Fault> {
-        optimum_while(&self.contention.slowed(&self.pass), &self.update, self.wanted).ok_or_else(stopped)
+    /// The best plan of the schedule alone; none where the budget has no room for it.
+    pub(super) fn optimum(&self) -> Result<Option<Vec<u32>>, Fault> {
+        if self.budget_of_optimum() > self.scenario.simulate.budget {
+            return Ok(None);
+        }
+        let pass = self.contention.slowed(&self.pass);
+        optimum_while(&pass, &self.update, self.wanted).map(Some).ok_or_else(stopped)
+    }
+
+    /// The budget of an engine that takes as long as the best plan of the schedule alone.
+    pub(super) fn budget_of_optimum(&self) -> u64 {
+        let tensors = self.pass.tensors() as u64;
+        tensors.saturating_mul(tensors) / (2 * TIMES_PER_EVENT)
+    }
+
+    /// Plans that the budget has room for.
+    pub(super) fn affordable(&self) -> usize {
+        let each = match self.engine {
+            Some(_) => EVENTS_PER_TENSOR * TIMES_PER_EVENT,
+            None => 1,
+        };
+        let most = self.scenario.simulate.budget.saturating_mul(TIMES_PER_EVENT);
+        (most / each.saturating_mul(self.pass.tensors().max(1) as u64)).max(1) as usize
     }
 
     /// The step under a rule.
@@ -112,7 +138,7 @@ impl<'a> Evaluator<'a> {
     }
 
     fn simulate(&self, engine: &AllReduce, messages: Messages) -> Result<(Seconds, Communication), Fault> {
-        all_reduce::first_step(&AllReduce { messages, ..engine.clone() })
+        all_reduce::mean_step(&AllReduce { messages, ..engine.clone() })
     }
 
     fn buckets(&self, plan: &Plan) -> Vec<u32> {

@@ -14,8 +14,8 @@ use candidates::{Candidate, candidates};
 use evaluate::Evaluator;
 use serde::Serialize;
 use serde_with::serde_as;
-use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
+use stepcast_core::method::{Wanted, always};
 use stepcast_core::prediction::{Communication, Warning};
 use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
@@ -125,12 +125,9 @@ impl FusionReport {
     }
 }
 
-/// Asked every few milliseconds of work whether to go on.
-pub type Wanted<'a> = dyn Fn() -> ControlFlow<()> + 'a;
-
 /// Compares all rules on `scenario` and finds the best plan.
 pub fn fuse(scenario: &Scenario) -> Result<FusionReport, Fault> {
-    fuse_while(scenario, &|| ControlFlow::Continue(()))
+    fuse_while(scenario, &always)
 }
 
 /// As [`fuse`], as long as it is wanted.

@@ -6,6 +6,7 @@
 
 use super::Line;
 use super::evaluate::Evaluator;
+use crate::simulate::BUDGET as BUDGET_KEY;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 
@@ -27,17 +28,26 @@ pub(super) struct Best {
 /// The best plan, at least as good as any of `lines`.
 pub(super) fn best(evaluator: &Evaluator<'_>, lines: &[Line]) -> Result<Best, Fault> {
     let exact = evaluator.optimum()?;
-    if evaluator.is_exact() {
-        return Ok(Best { counts: exact, how: "exact: no plan is faster".to_owned() });
+    match exact {
+        Some(exact) if evaluator.is_exact() => {
+            Ok(Best { counts: exact, how: "exact: no plan is faster".to_owned() })
+        }
+        _ if evaluator.pass().tensors() <= FEW => exhaustive(evaluator),
+        exact => improved(evaluator, exact, lines),
     }
-    if evaluator.pass().tensors() <= FEW {
-        return exhaustive(evaluator);
-    }
-    improved(evaluator, exact, lines)
 }
 
-/// Improves the best of the plans of the rules and the plan `exact` of the closed form.
-pub(super) fn improved(evaluator: &Evaluator<'_>, exact: Vec<u32>, lines: &[Line]) -> Result<Best, Fault> {
+/// Improves the best of the plans of the rules and the plan `exact` of the closed form, where there was time to find it.
+pub(super) fn improved(
+    evaluator: &Evaluator<'_>,
+    exact: Option<Vec<u32>>,
+    lines: &[Line],
+) -> Result<Best, Fault> {
+    let beyond = match exact {
+        Some(_) => String::new(),
+        None => format!("; the exact plan needs `{BUDGET_KEY}` from {} on", evaluator.budget_of_optimum()),
+    };
+    let exact = exact.unwrap_or_else(|| vec![evaluator.pass().tensors() as u32]);
     let mut starts: Vec<(Seconds, Vec<bool>)> = vec![(evaluator.time(&exact)?, cuts(&exact))];
     for line in lines {
         let plan = cuts(&line.buckets);
@@ -46,7 +56,8 @@ pub(super) fn improved(evaluator: &Evaluator<'_>, exact: Vec<u32>, lines: &[Line
         }
     }
     starts.sort_by(|a, b| a.0.get().total_cmp(&b.0.get()));
-    let mut search = Search { evaluator, left: BUDGET };
+    let budget = evaluator.affordable().min(BUDGET);
+    let mut search = Search { evaluator, left: budget };
     let mut best = starts[0].clone();
     for start in starts.into_iter().take(STARTS) {
         let found = search.improve(start)?;
@@ -54,9 +65,12 @@ pub(super) fn improved(evaluator: &Evaluator<'_>, exact: Vec<u32>, lines: &[Line
             best = found;
         }
     }
-    let tried = BUDGET - search.left;
+    let tried = budget - search.left;
     let why = if search.left > 0 { "no single cut made it faster" } else { "the budget was spent" };
-    Ok(Best { counts: counts(&best.1), how: format!("searched: {tried} plans were tried until {why}") })
+    Ok(Best {
+        counts: counts(&best.1),
+        how: format!("searched: {tried} plans were tried until {why}{beyond}"),
+    })
 }
 
 struct Search<'a, 'b> {

@@ -1,5 +1,6 @@
 use super::*;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU32, Ordering};
 use stepcast_core::fault::Fault;
 use stepcast_core::files::Files;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
@@ -70,10 +71,11 @@ fn the_search_is_as_good_as_trying_everything() {
         for network in NETWORKS {
             let changes = [change, network].map(|change| Override::parse(change).unwrap());
             let scenario = Document::new("test", &text).scenario(&changes).unwrap();
-            let evaluator = Evaluator::new(&scenario, &|| ControlFlow::Continue(())).unwrap();
+            let evaluator = Evaluator::new(&scenario, &always).unwrap();
             assert_eq!(evaluator.pass().tensors(), 12);
             let all = search::exhaustive(&evaluator).unwrap();
             let exact = evaluator.optimum().unwrap();
+            assert!(exact.is_some());
             let found = search::improved(&evaluator, exact, &[]).unwrap();
             let (best, found) =
                 (evaluator.time(&all.counts).unwrap(), evaluator.time(&found.counts).unwrap());
@@ -143,18 +145,44 @@ fn a_plan_names_the_gradients_that_it_sends() {
 
 #[test]
 fn what_is_no_longer_wanted_ends_at_once() {
-    let layers = vec!["{ op = \"linear\", out = 8 }"; 20_000].join(", ");
+    let layers = vec!["{ op = \"linear\", out = 8 }"; 10_000].join(", ");
     let text = format!(
         "[model.custom]\ninput = [8]\nlayers = [{layers}]\n[strategy]\narchitecture = \"all-reduce\"\nbatch = 4\n"
     );
     let scenario = Document::new("test", text).scenario(&[]).unwrap();
-    let asked = std::cell::Cell::new(0);
+    let asked = AtomicU32::new(0);
     let since = std::time::Instant::now();
     let stopped = fuse_while(&scenario, &|| {
-        asked.set(asked.get() + 1);
-        if asked.get() > 200 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if asked.fetch_add(1, Ordering::Relaxed) >= 200 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     });
     assert!(stopped.unwrap_err().reason.contains("stopped"));
-    assert_eq!(asked.get(), 201);
+    assert_eq!(asked.into_inner(), 201);
     assert!(since.elapsed().as_secs() < 30, "{:?}", since.elapsed());
+}
+
+/// What the budget has no room for is searched, no worse than any rule, and the answer says what the exact plan needs.
+#[test]
+fn the_budget_bounds_the_search() {
+    let text = "[model]\nzoo = \"resnet50\"\n[strategy]\narchitecture = \"all-reduce\"\n[strategy.all-reduce]\noverlap = \"ideal\"\n";
+    for more in [&[][..], &["strategy.all-reduce.channels=2"][..]] {
+        let with = |budget: &str| {
+            let changes = more.iter().copied().chain([budget]).map(|change| Override::parse(change).unwrap());
+            fuse(&Document::new("test", text).scenario(&changes.collect::<Vec<_>>()).unwrap()).unwrap()
+        };
+        let (small, usual) = (with("methods.simulate.budget=1000"), with("methods.simulate.budget=10000000"));
+        let needed = (usual.tensors as u64).pow(2) / 20;
+        assert!(needed > 1000 && !usual.search.contains("budget`"), "{}", usual.search);
+        assert!(
+            small.search.ends_with(&format!("`methods.simulate.budget` from {needed} on")),
+            "{}",
+            small.search
+        );
+        let fastest = small.lines.iter().map(|line| line.iteration.get()).fold(f64::INFINITY, f64::min);
+        assert!(small.best().iteration.get() <= fastest * (1.0 + 1e-9));
+        assert!(usual.best().iteration <= small.best().iteration * (1.0 + 1e-9));
+    }
 }

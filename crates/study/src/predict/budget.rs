@@ -14,6 +14,9 @@ const WHAT_IF: f64 = 0.2;
 /// For both ends of all uncertain inputs.
 const INPUTS: f64 = 0.1;
 
+/// Predictions of a comparison: the step, and four for where its time goes.
+const COMPARED: usize = 5;
+
 /// Least budget of one prediction.
 const LEAST: f64 = 10_000.0;
 
@@ -27,6 +30,10 @@ fn part(scenario: &Scenario, share: f64, count: usize) -> Scenario {
 
 pub(super) fn headline(scenario: &Scenario) -> Scenario {
     part(scenario, HEADLINE, 1)
+}
+
+pub(super) fn compared(scenario: &Scenario) -> Scenario {
+    part(scenario, 1.0, COMPARED)
 }
 
 pub(super) fn scaling(scenario: &Scenario, points: usize) -> Scenario {

@@ -1,8 +1,8 @@
 //! All methods on one scenario: predictions side by side, the effects by which they differ, and refusals.
 
 use crate::predict::advice::{with_bandwidth, with_startup};
-use crate::predict::methods;
 use crate::predict::prepared::Watched;
+use crate::predict::{budget, methods};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
@@ -178,9 +178,10 @@ impl MethodRow {
 }
 
 impl Comparison {
-    /// Predicts the scenario with every method.
+    /// Predicts the scenario with every method; all simulations share its budget.
     pub fn new(scenario: &Scenario) -> Self {
-        Self::of(scenario, methods::all().iter().map(|method| MethodRow::of(scenario, *method)).collect())
+        let brief = budget::compared(scenario);
+        Self::of(scenario, methods::all().iter().map(|method| MethodRow::of(&brief, *method)).collect())
     }
 
     /// The same; `part` receives the rows so far after each method, the quick ones first, and `watch` may cancel.
@@ -189,12 +190,13 @@ impl Comparison {
         watch: &Watch<'_>,
         part: &mut dyn FnMut(&Self),
     ) -> Result<Self, Stopped> {
+        let brief = budget::compared(scenario);
         let mut done: Vec<Option<MethodRow>> = vec![None; methods::all().len()];
         let mut order: Vec<usize> = (0..done.len()).collect();
         order.sort_by_key(|place| !methods::all()[*place].is_quick());
         for place in order {
             let method = Watched::new(methods::all()[place], watch);
-            let row = MethodRow::of(scenario, &method);
+            let row = MethodRow::of(&brief, &method);
             if method.is_cancelled() {
                 return Err(Stopped::Cancelled);
             }

@@ -8,7 +8,7 @@ use crate::predict::{budget, training};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
-use stepcast_core::method::{Method, Stopped, Watch};
+use stepcast_core::method::{Method, Progress, Stopped, Watch};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
@@ -95,7 +95,7 @@ impl Forecast {
         let mut forecast = Self {
             scenario: given.to_file(),
             interval,
-            advice: advice::explain(scenario, method, &prediction),
+            advice: advice::explain(scenario, method, &prediction, &|| watch(Progress::Working)),
             scaling: Vec::new(),
             saturates_at: None,
             worth,

@@ -3,9 +3,10 @@
 //! A step that a closed form predicts is simulated as closed forms see it, with mean times and equal shares: equal workers
 //! then do the same at the same moments and one of each kind is simulated.
 
+use super::measure::go_on;
 use super::{all_reduce, is_sprint, parameter_server, waits};
 use std::borrow::Cow;
-use stepcast_core::fault::Fault;
+use stepcast_core::method::{Stopped, Wanted};
 use stepcast_core::scenario::{Scenario, Transport};
 use stepcast_core::strategy::Synchronisation;
 use stepcast_sim::{ChunkRecord, End, Limits, Observer, Program, Run, StepRecord};
@@ -67,8 +68,13 @@ fn typical(scenario: &Scenario) -> Scenario {
 }
 
 /// A piece of a run of `scenario`, with mean times and equal shares if it is to be `typical`, that costs the engine no more
-/// than `effort`; none if that is too little.
-pub(crate) fn excerpt(scenario: &Scenario, is_typical: bool, effort: u64) -> Result<Option<Excerpt>, Fault> {
+/// than `effort`; none if that is too little, or if it is no longer wanted.
+pub(crate) fn excerpt(
+    scenario: &Scenario,
+    is_typical: bool,
+    effort: u64,
+    wanted: &Wanted<'_>,
+) -> Result<Option<Excerpt>, Stopped> {
     if is_sprint(scenario) || scenario.strategy.plan.is_some() {
         return Ok(None);
     }
@@ -89,11 +95,11 @@ pub(crate) fn excerpt(scenario: &Scenario, is_typical: bool, effort: u64) -> Res
         false => Limits { effort: (SETTLING * effort as f64) as u64, ..Limits::steps(u64::MAX) },
     };
     run.observer_mut().since = f64::INFINITY;
-    run.go_on(before);
+    go_on(&mut run, before, wanted)?;
     run.observer_mut().since = run.time();
     let slowest = run.steps().iter().copied().min().unwrap_or(0);
     let recorded = if is_typical { steps + u64::from(!meets) } else { RECORDED };
-    let end = run.go_on(Limits { effort, ..Limits::until_slowest(slowest + recorded) });
+    let end = go_on(&mut run, Limits { effort, ..Limits::until_slowest(slowest + recorded) }, wanted)?;
     let Recent { chunks, steps, .. } = std::mem::take(run.observer_mut());
     // Where steps differ, fewer of them will do.
     let is_whole = (end == End::Completed || !is_typical) && !steps.is_empty();

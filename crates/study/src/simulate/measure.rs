@@ -11,7 +11,7 @@ use super::{broken, leads};
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Progress, Stopped, Watch};
+use stepcast_core::method::{Progress, Stopped, Wanted, Watch};
 use stepcast_core::scenario;
 use stepcast_sim::{Coordination, End, Limits, Observer, Program, Run, StepRecord, Steps};
 
@@ -72,29 +72,42 @@ pub(super) struct Measurement<'p, O> {
     pub(super) since: f64,
 }
 
-/// Goes on until a run has cost `effort`, or its slowest worker has done so many steps: why it stopped, and whether
-/// anybody still waits for the answer.
+/// Goes on until one of the limits, as long as the run is wanted: why it stopped.
 pub(super) fn go_on<O: Observer>(
     run: &mut Run<'_, O>,
-    effort: u64,
-    steps: u64,
-    watch: &Watch<'_>,
-) -> (End, ControlFlow<()>) {
+    limits: Limits,
+    wanted: &Wanted<'_>,
+) -> Result<End, Stopped> {
     loop {
-        let slice = (run.effort() + SLICE).min(effort);
-        let end = run.go_on(Limits { effort: slice, ..Limits::until_slowest(steps) });
-        let flow = watch(Progress::Working);
-        if flow.is_break() || end != End::EffortLimit || run.effort() >= effort {
-            return (end, flow);
+        if wanted().is_break() {
+            return Err(Stopped::Cancelled);
+        }
+        let effort = run.effort().saturating_add(SLICE).min(limits.effort);
+        let end = run.go_on(Limits { effort, ..limits });
+        if end != End::EffortLimit || run.effort() >= limits.effort {
+            return Ok(end);
         }
     }
 }
 
+/// Observes the first `steps` steps of every worker of one run, as long as they are wanted; the simulated time.
+pub(super) fn observe<O: Observer>(
+    program: &Program,
+    seed: u64,
+    steps: u64,
+    observer: &mut O,
+    wanted: &Wanted<'_>,
+) -> Result<f64, Stopped> {
+    let mut run = Run::new(program, seed, observer).map_err(broken)?;
+    go_on(&mut run, Limits::steps(steps), wanted)?;
+    Ok(run.time())
+}
+
 impl<O: Recorder> Measurement<'_, O> {
-    fn go_on(&mut self, effort: u64, steps: u64, watch: &Watch<'_>) -> ControlFlow<()> {
-        let (end, flow) = go_on(&mut self.run, effort, steps, watch);
-        self.end = end;
-        flow
+    /// Goes on until the run has cost `effort`, or its slowest worker has done so many steps.
+    fn go_on(&mut self, effort: u64, steps: u64, wanted: &Wanted<'_>) -> Result<(), Stopped> {
+        self.end = go_on(&mut self.run, Limits { effort, ..Limits::until_slowest(steps) }, wanted)?;
+        Ok(())
     }
 
     /// Steps of the slowest worker.
@@ -122,13 +135,13 @@ pub(super) fn measure<'p, O: Recorder>(
         let run = Run::new(program, options.seed.wrapping_add(number), observer()).map_err(broken)?;
         Ok::<_, Stopped>(Measurement { run, end: End::EffortLimit, since: 0.0 })
     };
-    let cancelled = |flow: ControlFlow<()>| if flow.is_break() { Err(Stopped::Cancelled) } else { Ok(()) };
+    let wanted = || watch(Progress::Working);
     let steps = u64::from(options.steps);
     let mut first: Measurement<'p, O> = begin(0)?;
     // How much a step costs shows how many runs there can be.
     let most = options.budget.saturating_mul(EXCESS);
     let mut effort = (options.budget as f64 * ROUNDS[0]) as u64 / u64::from(options.runs);
-    cancelled(first.go_on(effort.max(1), steps, watch))?;
+    first.go_on(effort.max(1), steps, &wanted)?;
     let period = match program.coordination {
         Coordination::Local(steps) => u64::from(steps),
         _ => 1,
@@ -138,7 +151,7 @@ pub(super) fn measure<'p, O: Recorder>(
         && effort < most
     {
         effort = effort.saturating_mul(2).clamp(1, most);
-        cancelled(first.go_on(effort, steps, watch))?;
+        first.go_on(effort, steps, &wanted)?;
     }
     if first.steps() == 0 {
         return Err(Stopped::Fault(too_long(options)));
@@ -154,14 +167,15 @@ pub(super) fn measure<'p, O: Recorder>(
     let mut measured = Measured { estimate: estimator.estimate(&runs), runs, is_last: false };
     for share in ROUNDS {
         let effort = (options.budget as f64 * share / count as f64) as u64;
-        let flow = measured.runs.par_iter_mut().map(|run| run.go_on(effort, steps, watch));
-        cancelled(flow.reduce(|| ControlFlow::Continue(()), |a, b| if a.is_break() { a } else { b }))?;
+        measured.runs.par_iter_mut().try_for_each(|run| run.go_on(effort, steps, &wanted))?;
         let has_ended = measured.runs.iter().all(|run| run.end != End::EffortLimit);
         // What moves on after half of the budget has no time to settle.
         let has_moved = share <= 0.5 && !has_ended && leads::settle(program, &mut measured.runs);
         measured.estimate = estimator.estimate(&measured.runs);
         measured.is_last = share >= 1.0 || has_ended || (measured.estimate.is_precise() && !has_moved);
-        cancelled(round(&measured))?;
+        if round(&measured).is_break() {
+            return Err(Stopped::Cancelled);
+        }
         if measured.is_last {
             break;
         }

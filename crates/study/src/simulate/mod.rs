@@ -27,7 +27,7 @@ pub use timeline::{Recording, events_per_step};
 pub use transformer::KINDS;
 
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Method, Stopped, Watch, unwatched};
+use stepcast_core::method::{Method, Stopped, Wanted, Watch, unwatched};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::Operation;
 use stepcast_core::quantity::BitsPerSec;
@@ -138,19 +138,19 @@ fn ports_are_alike(scenario: &Scenario) -> bool {
         && !cluster.groups.iter().any(|group| own(group.bandwidth))
 }
 
-/// The first `steps` steps of every worker of one run.
-pub fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Fault> {
+/// The first `steps` steps of every worker of one run, as long as they are wanted.
+pub fn timeline(scenario: &Scenario, steps: u64, wanted: &Wanted<'_>) -> Result<Recording, Stopped> {
     Simulate.applies(scenario)?;
     if scenario.strategy.plan.is_some() {
-        return transformer::timeline(scenario, steps);
+        return transformer::timeline(scenario, steps, wanted);
     }
     if is_sprint(scenario) {
-        return sprint::timeline(scenario, steps);
+        return sprint::timeline(scenario, steps, wanted);
     }
     if scenario.strategy.architecture == Architecture::AllReduce {
-        return all_reduce::timeline(scenario, steps);
+        return all_reduce::timeline(scenario, steps, wanted);
     }
-    parameter_server::timeline(scenario, steps)
+    parameter_server::timeline(scenario, steps, wanted)
 }
 
 /// The head of a profile made from a run.

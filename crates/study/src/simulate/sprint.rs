@@ -1,18 +1,18 @@
 //! Asynchronous all-reduce: SPRINT's threads as events, with the times that the closed form has for their tasks.
 
-use super::measure::{EXCESS, go_on};
+use super::measure::{EXCESS, go_on, observe};
 use super::summary::{histogram, spread};
 use super::{MAX_WORKERS, Recording, about, broken};
 use rayon::prelude::*;
 use stepcast_analytic::oyama2016::{GPU_PARTS, Oyama2016, Threads, UPDATE_PARTS, threads};
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Method, Stopped, Watch};
+use stepcast_core::method::{Method, Progress, Stopped, Wanted, Watch};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Simulation, Updating, Usage};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Synchronisation};
 use stepcast_sim::sprint::{self, Exchange, Figures, Sprint};
-use stepcast_sim::{Limits, Run, Timeline, run};
+use stepcast_sim::{Limits, Run, Timeline};
 use stepcast_stats::{mean_and_half_width, spread_of_logarithms};
 
 /// Whether a scenario is trained as by SPRINT: asynchronously, by all-reduce.
@@ -94,9 +94,8 @@ fn runs(sprint: &Sprint, scenario: &Scenario, watch: &Watch<'_>) -> Result<Vec<F
         let program = sprint.program(seed).map_err(broken)?;
         let observer = sprint::Watch::new(sprint, warm_up);
         let mut run = Run::new(&program, seed, observer).map_err(broken)?;
-        if go_on(&mut run, budget.saturating_mul(EXCESS), steps, watch).1.is_break() {
-            return Err(Stopped::Cancelled);
-        }
+        let limits = Limits { effort: budget.saturating_mul(EXCESS), ..Limits::until_slowest(steps) };
+        go_on(&mut run, limits, &|| watch(Progress::Working))?;
         run.observer().figures().ok_or_else(|| Stopped::Fault(endless()))
     };
     let seeds: Vec<u64> = (0..u64::from(options.runs)).map(|run| options.seed.wrapping_add(run)).collect();
@@ -197,11 +196,11 @@ fn update_parts(threads: &Threads, exchange: Seconds, mean: &Mean<'_>) -> Vec<Pa
 }
 
 /// The first `steps` iterations of every thread of one run.
-pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Fault> {
+pub(super) fn timeline(scenario: &Scenario, steps: u64, wanted: &Wanted<'_>) -> Result<Recording, Stopped> {
     let (threads, _) = threads(scenario)?;
     let program = sprint(&threads, scenario).program(scenario.simulate.seed).map_err(broken)?;
     let mut observed = Timeline::default();
-    run(&program, scenario.simulate.seed, Limits::steps(steps), &mut observed).map_err(broken)?;
+    observe(&program, scenario.simulate.seed, steps, &mut observed, wanted)?;
     let shared = ["thread", "weights", "own buffer", "barrier", "exchange", "weights to publish"];
     let mut lane_names: Vec<String> = shared.map(str::to_owned).into();
     lane_names.extend((0..threads.gpus).map(|gpu| format!("buffer {gpu}")));

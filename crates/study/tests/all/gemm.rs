@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use stepcast_core::fitted::gemm::{Alignment, Coverage, GemmModel};
+use stepcast_core::method::always;
 use stepcast_fit::Quality;
 use stepcast_fit::gemm::{GemmTable, MeasuredProduct, fit};
 use stepcast_study::fit::gemm;
@@ -23,7 +24,7 @@ fn validation(file: &str) -> PathBuf {
 
 #[test]
 fn held_products_are_predicted_within_bounds() {
-    let fitted = gemm::run(&validation("h200.csv.gz"), None, None, "2026-01-01".to_owned()).unwrap();
+    let fitted = gemm::run(&validation("h200.csv.gz"), None, None, "2026-01-01".to_owned(), &always).unwrap();
     let held = |what: &str| {
         let row = fitted.rows.iter().find(|row| row.what == what && row.set == "held").unwrap();
         row.quality.third_quartile
@@ -49,8 +50,8 @@ fn unaligned_products_are_described() {
     let held = products.held.iter().map(|sample| (sample.variant, sample.shape));
     let held: std::collections::BTreeSet<_> = held.collect();
     assert!(apart.iter().all(|sample| !held.contains(&(sample.variant, sample.shape))));
-    let assumed = fit(&aligned, Some(132)).unwrap();
-    let fitted = fit(&apart, Some(132)).unwrap();
+    let assumed = fit(&aligned, Some(132), &always).unwrap();
+    let fitted = fit(&apart, Some(132), &always).unwrap();
     let unaligned =
         |sample: &&MeasuredProduct| Alignment::of(sample.variant, sample.shape) != Alignment::Bulk;
     let long = |sample: &&MeasuredProduct| sample.time.get() > 100e-6;

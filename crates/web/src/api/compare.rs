@@ -7,14 +7,13 @@ use crate::input::Input;
 use crate::problem::Problem;
 use crate::request::ScenarioBody;
 use crate::words::for_the_page;
-use crate::work::Work;
+use crate::work::{self, Work};
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use stepcast_core::scenario::Scenario;
 use stepcast_report::html;
@@ -73,10 +72,7 @@ fn compared(
     token: &CancellationToken,
     part: &mut dyn FnMut(&Comparison),
 ) -> Result<Comparison, Problem> {
-    let watch = |_: stepcast_study::Progress<'_>| match token.is_cancelled() {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    };
+    let watch = |_: stepcast_study::Progress<'_>| work::wanted(token);
     Ok(Comparison::watched(scenario, &watch, part)?)
 }
 

@@ -9,7 +9,7 @@ use crate::input::Input;
 use crate::problem::Problem;
 use crate::request::{ScenarioBody, Uploaded, method_choice};
 use crate::words::for_the_page;
-use crate::work::Work;
+use crate::work::{self, Work};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -17,7 +17,6 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::serde_as;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec};
@@ -140,7 +139,7 @@ impl Job {
     ) -> Result<Forecast, Problem> {
         let watch = |progress: Progress<'_>| {
             report(progress);
-            if token.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            work::wanted(token)
         };
         Ok(self.request.forecast_in_parts(&self.prepared, &self.extent, &watch, part)?)
     }

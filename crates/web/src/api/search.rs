@@ -7,16 +7,16 @@ use crate::input::Input;
 use crate::problem::Problem;
 use crate::request::{ScenarioBody, method_choice};
 use crate::words::for_the_page;
-use crate::work::Work;
+use crate::work::{self, Work};
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use stepcast_core::method::Wanted;
 use stepcast_report::adapters;
 use stepcast_report::format::name;
 use stepcast_report::html;
@@ -83,15 +83,12 @@ pub(super) async fn find(
     if accepts(&headers, events::CONTENT_TYPE) {
         return Ok(events::respond(shared, Work::heavy, move |events| aloud(&kept, &body, events)));
     }
-    let report = shared.work.heavy().run(move |token| {
-        found(&kept, &body, &mut |_, _| {
-            if token.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })
-    });
+    let report =
+        shared.work.heavy().run(move |token| found(&kept, &body, &|| work::wanted(token), &mut |_, _| ()));
     Ok(Json(report.await?.0).into_response())
 }
 
-type Watch<'a> = dyn FnMut(&Progress<'_>, &About) -> ControlFlow<()> + 'a;
+type Tell<'a> = dyn FnMut(&Progress<'_>, &About) + 'a;
 
 /// Context of the plots.
 struct About {
@@ -100,7 +97,12 @@ struct About {
     of: u64,
 }
 
-fn found(shared: &Arc<Shared>, body: &Body, watch: &mut Watch<'_>) -> Result<(SearchReport, About), Problem> {
+fn found(
+    shared: &Arc<Shared>,
+    body: &Body,
+    wanted: &Wanted<'_>,
+    tell: &mut Tell<'_>,
+) -> Result<(SearchReport, About), Problem> {
     let objective = body.minimize.parse().map_err(|reason: String| {
         Problem::invalid("minimize", reason, "use iteration, epoch, time, cost or cost-time")
     })?;
@@ -123,19 +125,19 @@ fn found(shared: &Arc<Shared>, body: &Body, watch: &mut Watch<'_>) -> Result<(Se
     let about = About { name: name(first.name()), currency: first.currency().to_owned(), of: points as u64 };
     let goal = Goal { objective, constraints };
     let effort = Effort { how: None, budget: None, seed: 1 };
-    let report = search(&variants, choice, &goal, effort, &mut |seen| watch(&seen, &about))?;
+    let report = search(&variants, choice, &goal, effort, wanted, &mut |seen| tell(&seen, &about))?;
     Ok((report, about))
 }
 
 fn aloud(shared: &Arc<Shared>, body: &Body, events: &Events) -> Result<(), Problem> {
     let mut told = Instant::now();
-    let (report, about) = found(shared, body, &mut |seen, about| {
+    let wanted = || work::wanted(events.token());
+    let (report, about) = found(shared, body, &wanted, &mut |seen, about| {
         if told.elapsed() >= BETWEEN {
             told = Instant::now();
             let plot = front(seen.front(), about);
             events.send(&Event::Progress { done: seen.done, of: about.of, plot });
         }
-        if events.token().is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     let plot = (!report.front.is_empty()).then(|| adapters::pareto(&report, &about.name).svg());
     let all = [tables::best(&report), tables::front(&report), tables::constraints(&report)];

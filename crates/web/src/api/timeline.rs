@@ -5,6 +5,7 @@ use crate::Shared;
 use crate::input::Input;
 use crate::problem::Problem;
 use crate::request::{ScenarioBody, Uploaded};
+use crate::work;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -14,14 +15,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
+use stepcast_core::method::{Stopped, Wanted};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_report::adapters;
 use stepcast_report::format::name;
 use stepcast_report::plots::gantt::{Bar, Gantt, Lane};
 use stepcast_study::Request;
-use stepcast_study::simulate;
+use stepcast_study::simulate::{self, Recording};
 use stepcast_trace::timeline::perfetto;
+use tokio_util::sync::CancellationToken;
 
 /// Most events of a run; longer ones are for the command line and a trace viewer.
 const MOST_EVENTS: u64 = 300_000;
@@ -108,9 +111,13 @@ impl Timelines {
 }
 
 impl Run {
-    fn new(scenario: &Scenario, request: &Request<Uploaded>, steps: u32) -> Result<Self, Problem> {
-        check(scenario, steps)?;
-        let recording = simulate::timeline(scenario, steps.into()).map_err(|why| request.refused(why))?;
+    fn new(
+        scenario: &Scenario,
+        request: &Request<Uploaded>,
+        steps: u32,
+        wanted: &Wanted<'_>,
+    ) -> Result<Self, Problem> {
+        let recording = recorded(scenario, request, steps, wanted)?;
         let gantt = adapters::gantt(&recording, &format!("Steps of {}, simulated", name(scenario.name())));
         let mut groups = vec![0];
         let changes = gantt.lanes.windows(2).enumerate().filter(|(_, pair)| pair[0].group != pair[1].group);
@@ -178,15 +185,16 @@ pub(super) async fn timeline(
     let kept = Arc::clone(&shared);
     let (trace, drawing) =
         (accepts(&headers, "application/vnd.perfetto"), accepts(&headers, "image/svg+xml"));
-    let work = move || {
+    let work = move |token: &CancellationToken| {
+        let wanted = || work::wanted(token);
         let request = body.asked.request(&kept)?;
         if trace {
-            return perfetto_trace(&request.scenario()?, &request, body.steps);
+            return perfetto_trace(&request.scenario()?, &request, body.steps, &wanted);
         }
         let mut key = DefaultHasher::new();
         (&body.asked.scenario, &body.asked.set, body.steps).hash(&mut key);
-        let run =
-            kept.timelines.get(key.finish(), || Run::new(&request.scenario()?, &request, body.steps))?;
+        let make = || Run::new(&request.scenario()?, &request, body.steps, &wanted);
+        let run = kept.timelines.get(key.finish(), make)?;
         let window = run.window(&body, !drawing);
         Ok(if drawing {
             ([(header::CONTENT_TYPE, "image/svg+xml")], window.svg).into_response()
@@ -194,12 +202,30 @@ pub(super) async fn timeline(
             Json(window).into_response()
         })
     };
-    shared.work.heavy().run(move |_| work()).await
+    shared.work.heavy().run(work).await
 }
 
-fn perfetto_trace(scenario: &Scenario, request: &Request<Uploaded>, steps: u32) -> Result<Response, Problem> {
+/// The first steps of a run that is short enough to be drawn here.
+fn recorded(
+    scenario: &Scenario,
+    request: &Request<Uploaded>,
+    steps: u32,
+    wanted: &Wanted<'_>,
+) -> Result<Recording, Problem> {
     check(scenario, steps)?;
-    let recording = simulate::timeline(scenario, steps.into()).map_err(|why| request.refused(why))?;
+    simulate::timeline(scenario, steps.into(), wanted).map_err(|stopped| match stopped {
+        Stopped::Fault(why) => request.refused(why).into(),
+        Stopped::Cancelled => Problem::stopped(),
+    })
+}
+
+fn perfetto_trace(
+    scenario: &Scenario,
+    request: &Request<Uploaded>,
+    steps: u32,
+    wanted: &Wanted<'_>,
+) -> Result<Response, Problem> {
+    let recording = recorded(scenario, request, steps, wanted)?;
     let mut trace = Vec::new();
     perfetto::print(&recording.timeline(), &mut trace).map_err(|error| Problem::fault(error.to_string()))?;
     Ok(([(header::CONTENT_TYPE, "application/vnd.perfetto")], trace).into_response())

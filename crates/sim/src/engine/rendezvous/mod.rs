@@ -7,6 +7,7 @@
 mod serve;
 
 use super::lane::Discipline;
+use super::sample::of_run;
 use crate::graph::OpId;
 use crate::program::Program;
 use std::collections::VecDeque;
@@ -27,6 +28,9 @@ pub enum Launch {
         threshold: f64,
         /// Seconds that workers need at the beginning of every cycle to agree on what is ready.
         negotiation: f64,
+        /// The beginning of the first cycle, as a share of the length; drawn for every run if none, since cycles know nothing
+        /// of steps.
+        phase: Option<f64>,
     },
 }
 
@@ -72,19 +76,23 @@ pub(crate) enum Next {
 
 impl Rendezvous {
     /// Every rendezvous of a program.
-    pub(crate) fn all(program: &Program) -> Vec<Self> {
+    pub(crate) fn all(program: &Program, seed: u64) -> Vec<Self> {
         let lanes = |which: u32| {
             let serves =
                 |lane: &u32| program.lanes[*lane as usize].discipline == Discipline::Rendezvous(which);
             (0..program.lanes.len() as u32).filter(serves).collect()
         };
         let numbered = (0..).zip(&program.rendezvous);
-        numbered.map(|(which, spec)| Self::new(spec.clone(), lanes(which), program.graph.len())).collect()
+        numbered
+            .map(|(which, spec)| Self::new(spec.clone(), lanes(which), program.graph.len(), seed))
+            .collect()
     }
 
-    fn new(spec: RendezvousSpec, lanes: Vec<u32>, operations: usize) -> Self {
-        // On average, gradients become ready in the middle of one of Horovod's cycles.
-        let next_cycle = if let Launch::Cycles { length, .. } = spec.launch { 0.5 * length } else { 0.0 };
+    fn new(spec: RendezvousSpec, lanes: Vec<u32>, operations: usize, seed: u64) -> Self {
+        let next_cycle = match spec.launch {
+            Launch::Cycles { length, phase, .. } => phase.unwrap_or_else(|| of_run(seed)) * length,
+            Launch::AtOnce => 0.0,
+        };
         Self {
             spec,
             lanes,
@@ -113,7 +121,7 @@ impl Rendezvous {
     pub(crate) fn next(&mut self, now: f64, group: &mut Vec<OpId>) -> Next {
         group.clear();
         let Some(&(_, first)) = self.ready.front() else { return Next::Idle };
-        let Launch::Cycles { length, threshold, negotiation } = self.spec.launch else {
+        let Launch::Cycles { length, threshold, negotiation, .. } = self.spec.launch else {
             group.extend(self.ready.pop_front().map(|(op, _)| op));
             return self.serve(first, 0.0);
         };

@@ -15,12 +15,14 @@
 use super::constraint::Figure;
 use super::objective::Objective;
 use super::tracker::{Goal, Tracker};
-use super::{Ended, Progress, Watch};
+use super::{Ended, Follower, Progress};
 use crate::explore::sweep::{Refused, Setting, Variants, Walker};
 use crate::predict::MethodChoice;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
 use stepcast_core::keys::Effect;
+use stepcast_core::method::Wanted;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 
@@ -157,6 +159,7 @@ struct Bounds<'a> {
     variants: &'a Variants<'a>,
     choice: MethodChoice,
     goal: &'a Goal,
+    wanted: &'a Wanted<'a>,
     axes: Vec<Ordered>,
     walker: Walker<'a>,
     digits: Vec<u64>,
@@ -187,10 +190,10 @@ impl Bounds<'_> {
 
     /// The extremes of a box; `None` if no bound is known. An error is a refusal that holds for the whole box.
     fn extremes(&mut self, cell: &Cell) -> Result<Option<Extremes>, Refused> {
-        let choice = self.choice;
+        let (choice, wanted) = (self.choice, self.wanted);
         let fast = |kind| matches!(kind, Kind::Faster | Kind::Servers);
-        let quickest = self.at_corner(cell, fast, |scenario| choice.figures(scenario));
-        let Some(quickest) = quickest else { return Ok(None) };
+        let quickest = self.at_corner(cell, fast, |scenario| choice.figures(scenario, wanted));
+        let Some(ControlFlow::Continue(quickest)) = quickest else { return Ok(None) };
         let iteration = quickest?.iteration;
         let most = self.at_corner(
             cell,
@@ -296,9 +299,9 @@ impl Bounds<'_> {
         let mut ranks = cell.low.clone();
         loop {
             let digits: Vec<u64> = (0..ranks.len()).map(|axis| self.place(axis, ranks[axis])).collect();
-            let choice = self.choice;
-            let answer = self.walker.look(&digits, |scenario| choice.figures(scenario));
-            let answer = answer.map_err(Refused::from).and_then(|answer| answer);
+            let ControlFlow::Continue(answer) = self.walker.figures(&digits, self.choice, self.wanted) else {
+                return;
+            };
             found.see(self.goal, self.variants.grid().index(&digits), answer);
             let Some(axis) = (0..ranks.len()).rev().find(|&axis| ranks[axis] < cell.high[axis]) else {
                 return;
@@ -327,12 +330,13 @@ pub(super) fn search(
     choice: MethodChoice,
     goal: &Goal,
     budget: u64,
-    watch: &mut Watch<'_>,
+    watch: &mut Follower<'_, '_>,
 ) -> (Tracker, Ended) {
-    let MethodChoice::One(method) = choice else { return (Tracker::new(goal), Ended::interrupted(0.0)) };
+    let MethodChoice::One(method) = choice else { return (Tracker::new(goal), Ended::interrupted(None)) };
     let lengths = variants.grid().lengths();
     let axes: Vec<Ordered> = (0..lengths.len()).map(|axis| ordered(variants, method.name(), axis)).collect();
-    let mut bounds = Bounds { variants, choice, goal, axes, walker: variants.walker(), digits: Vec::new() };
+    let (walker, digits) = (variants.walker(), Vec::new());
+    let mut bounds = Bounds { variants, choice, goal, wanted: watch.wanted, axes, walker, digits };
     let mut found = Tracker::new(goal);
     let (mut asked_for, mut number) = (0_u64, 0_u64);
     let whole = Cell {
@@ -358,10 +362,8 @@ pub(super) fn search(
             }
             return (found, Ended { why, complete: false, least });
         }
-        if number.is_multiple_of(1024)
-            && watch(Progress { done: asked_for, variants, found: &found }).is_break()
-        {
-            return (found, Ended::interrupted(cell.bound));
+        if watch.follow(Progress { done: asked_for, variants, found: &found }).is_break() {
+            return (found, Ended::interrupted(Some(cell.bound)));
         }
         for mut part in cut(&cell, &bounds.axes) {
             number += 1;

@@ -8,7 +8,7 @@
 //! fewer and smaller violations are better.
 
 use super::tracker::{Goal, Tracker};
-use super::{Ended, Progress, Watch, ideal};
+use super::{Ended, Follower, Progress, ideal};
 use crate::explore::sweep::{PointFigures, Refused, Variants};
 use crate::predict::MethodChoice;
 use rand_core::Rng;
@@ -16,6 +16,8 @@ use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::ops::ControlFlow;
+use stepcast_core::method::Wanted;
 
 /// Axes with at most this many values are tried value by value.
 const SHORT: u64 = 8;
@@ -55,12 +57,13 @@ struct Climb<'a> {
     variants: &'a Variants<'a>,
     choice: MethodChoice,
     goal: &'a Goal,
+    wanted: &'a Wanted<'a>,
     known: HashMap<u64, Score>,
     found: Tracker,
 }
 
 impl Climb<'_> {
-    /// Evaluates the new points; returns the best of all of them.
+    /// Evaluates the new points, as long as they are wanted; returns the best of all that are known.
     fn best_of(&mut self, points: &[u64]) -> Option<Score> {
         let mut new: Vec<u64> =
             points.iter().copied().filter(|index| !self.known.contains_key(index)).collect();
@@ -68,11 +71,13 @@ impl Climb<'_> {
         new.dedup();
         let answers: Vec<(u64, Result<PointFigures, Refused>)> = new
             .into_par_iter()
-            .map(|index| {
+            .filter_map(|index| {
                 let mut digits = Vec::new();
                 self.variants.grid().digits(index, &mut digits);
-                let answer = self.variants.walker().look(&digits, |scenario| self.choice.figures(scenario));
-                (index, answer.map_err(Refused::from).and_then(|answer| answer))
+                match self.variants.walker().figures(&digits, self.choice, self.wanted) {
+                    ControlFlow::Continue(answer) => Some((index, answer)),
+                    ControlFlow::Break(()) => None,
+                }
             })
             .collect();
         for (index, answer) in answers {
@@ -113,11 +118,12 @@ pub(super) fn search(
     choice: MethodChoice,
     goal: &Goal,
     (budget, seed): (u64, u64),
-    watch: &mut Watch<'_>,
+    watch: &mut Follower<'_, '_>,
 ) -> (Tracker, Ended) {
     let points = u64::try_from(variants.grid().points()).unwrap_or(u64::MAX);
     let mut random = Pcg64Mcg::new(u128::from(seed) << 64 | 0x9e37_79b9_7f4a_7c15);
-    let mut climb = Climb { variants, choice, goal, known: HashMap::new(), found: Tracker::new(goal) };
+    let (known, found) = (HashMap::new(), Tracker::new(goal));
+    let mut climb = Climb { variants, choice, goal, wanted: watch.wanted, known, found };
     let least = ideal::lowest(variants, choice, goal.objective);
     let mut best: Option<Score> = None;
     let mut idle = 0;
@@ -134,13 +140,14 @@ pub(super) fn search(
             return (climb.found, ended(why));
         }
         let start = start(variants, &mut random, best.filter(|_| idle % 2 == 1), points);
-        let Some(mut here) = climb.best_of(&[start]) else { return (climb.found, ended(String::new())) };
+        let Some(mut here) = climb.best_of(&[start]) else { return (climb.found, Ended::interrupted(least)) };
         loop {
             if climb.found.evaluated >= budget {
                 return (climb.found, ended(format!("{budget} configurations were tried")));
             }
-            if watch(Progress { done: climb.found.evaluated, variants, found: &climb.found }).is_break() {
-                return (climb.found, ended("it was interrupted".to_owned()));
+            let progress = Progress { done: climb.found.evaluated, variants, found: &climb.found };
+            if watch.follow(progress).is_break() {
+                return (climb.found, Ended::interrupted(least));
             }
             let neighbours = climb.neighbours(here.index);
             match climb.best_of(&neighbours).filter(|next| next.is_better_than(&here)) {

@@ -25,6 +25,7 @@ use serde::Serialize;
 use std::ops::ControlFlow;
 use std::str::FromStr;
 use stepcast_core::fault::Fault;
+use stepcast_core::method::Wanted;
 use stepcast_core::quantity::SamplesPerSec;
 use tracker::Tracker;
 
@@ -73,8 +74,22 @@ impl Progress<'_> {
     }
 }
 
-/// Receives the progress and may stop the search.
-pub type Watch<'a> = dyn FnMut(Progress<'_>) -> ControlFlow<()> + 'a;
+/// Receives the progress.
+pub type Tell<'a> = dyn FnMut(Progress<'_>) + 'a;
+
+/// Whether the search is still wanted, and who is told how far it is.
+struct Follower<'a, 'b> {
+    wanted: &'a Wanted<'b>,
+    tell: &'a mut Tell<'b>,
+}
+
+impl Follower<'_, '_> {
+    /// Tells how far the search is; breaks off if it is no longer wanted.
+    fn follow(&mut self, progress: Progress<'_>) -> ControlFlow<()> {
+        (self.tell)(progress);
+        (self.wanted)()
+    }
+}
 
 /// The outcome of a search.
 struct Ended {
@@ -86,8 +101,8 @@ struct Ended {
 }
 
 impl Ended {
-    fn interrupted(least: f64) -> Self {
-        Self { why: "it was interrupted".to_owned(), complete: false, least: Some(least) }
+    fn interrupted(least: Option<f64>) -> Self {
+        Self { why: "it was interrupted".to_owned(), complete: false, least }
     }
 }
 
@@ -104,13 +119,14 @@ impl FromStr for SearchStrategy {
     }
 }
 
-/// Searches all configurations of `variants`.
+/// Searches all configurations of `variants` as long as it is wanted; what was found until then is reported as incomplete.
 pub fn search(
     variants: &Variants<'_>,
     choice: MethodChoice,
     goal: &Goal,
     effort: Effort,
-    watch: &mut Watch<'_>,
+    wanted: &Wanted<'_>,
+    tell: &mut Tell<'_>,
 ) -> Result<SearchReport, Fault> {
     let all = variants.grid().points();
     if all < 2 {
@@ -129,6 +145,8 @@ pub fn search(
     let quick = is_quick(variants, choice);
     let how = effort.how.unwrap_or_else(|| usual(variants, choice, quick));
     let budget = effort.budget.unwrap_or(if quick { 2_000_000 } else { 400 });
+    let mut follower = Follower { wanted, tell };
+    let watch = &mut follower;
     let (found, ended) = match how {
         SearchStrategy::Exhaustive => exhaustive::search(variants, choice, goal, points, watch),
         SearchStrategy::Bound if !bound::applies(variants, choice) => {
@@ -140,10 +158,13 @@ pub fn search(
         SearchStrategy::Heuristic => heuristic::search(variants, choice, goal, (budget, effort.seed), watch),
     };
     let mut report = report::report(variants, goal, how, points, found, ended)?;
-    let digits: Vec<Vec<u64>> = report.best.iter().map(|entry| digits(variants, entry.index)).collect();
-    let found = intervals(variants, choice, digits.iter().map(Vec::as_slice));
-    for (entry, interval) in report.best.iter_mut().zip(found) {
-        entry.interval_samples_per_s = interval.map(|ends| ends.map(SamplesPerSec::get));
+    // Who has interrupted the search does not wait for intervals.
+    if wanted().is_continue() {
+        let digits: Vec<Vec<u64>> = report.best.iter().map(|entry| digits(variants, entry.index)).collect();
+        let found = intervals(variants, choice, digits.iter().map(Vec::as_slice));
+        for (entry, interval) in report.best.iter_mut().zip(found) {
+            entry.interval_samples_per_s = interval.map(|ends| ends.map(SamplesPerSec::get));
+        }
     }
     Ok(SearchReport { methods: agreement.methods().to_vec(), ..report })
 }

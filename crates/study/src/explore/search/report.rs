@@ -209,6 +209,10 @@ fn without(variants: &Variants<'_>, goal: &Goal, best: &Candidate, unbound: &Can
 /// The error when no configuration satisfies all constraints: what each constraint excludes.
 fn nothing(goal: &Goal, found: &Tracker, points: u64, ended: &Ended) -> Fault {
     let tried = if ended.complete { points } else { found.evaluated };
+    if tried == 0 {
+        let reason = format!("nothing was found: the search ended because {}", ended.why);
+        return Fault::new(reason, "let it go on, or vary fewer values");
+    }
     if found.refused >= tried {
         let why = found.refusal.as_ref().map_or("", |(_, reason)| reason);
         let reason = format!("all {tried} configurations are refused, the first because {why}");

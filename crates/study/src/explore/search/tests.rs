@@ -2,7 +2,9 @@ use super::*;
 use crate::explore::sweep::Axis;
 use crate::predict::methods;
 use proptest::prelude::*;
+use std::sync::atomic::{AtomicU32, Ordering};
 use stepcast_core::files::NoFiles;
+use stepcast_core::method::always;
 use stepcast_core::scenario::Document;
 
 const TEXT: &str = "\
@@ -43,7 +45,7 @@ fn ask(
     };
     let constraints = constraints.iter().map(|text| Constraint::parse(text).unwrap()).collect();
     let goal = Goal { objective: objective.parse().unwrap(), constraints };
-    search(&variants, choice, &goal, effort, &mut |_| ControlFlow::Continue(()))
+    search(&variants, choice, &goal, effort, &always, &mut |_| ())
 }
 
 fn by(how: SearchStrategy) -> Effort {
@@ -164,5 +166,36 @@ proptest! {
             (Err(_), Err(_)) => {}
             (all, bound) => prop_assert!(false, "{:?} {:?}", all.is_ok(), bound.is_ok()),
         }
+    }
+}
+
+/// A search that is interrupted within its first predictions, and one that is interrupted later.
+#[test]
+fn an_interrupted_search_reports_what_it_has_found() {
+    let vary = ["cluster.workers.0.count=1..4", "batch=8..64:x2"];
+    let document = Document::new("test", TEXT);
+    let axes = vary.iter().map(|text| Axis::parse(text).unwrap()).collect();
+    let variants = Variants::new(&document, &NoFiles, &[], axes).unwrap();
+    let goal = Goal { objective: Objective::Time, constraints: Vec::new() };
+    let simulated = MethodChoice::One(methods::find("simulate").unwrap());
+    let one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let interrupted = |how, after: u32| {
+        let asked = AtomicU32::new(0);
+        let wanted = || match asked.fetch_add(1, Ordering::Relaxed) < after {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        };
+        let report =
+            one_thread.install(|| search(&variants, simulated, &goal, by(how), &wanted, &mut |_| ()));
+        (report, asked.load(Ordering::Relaxed))
+    };
+    for how in [SearchStrategy::Exhaustive, SearchStrategy::Heuristic] {
+        let nothing = interrupted(how, 2).0.unwrap_err();
+        assert!(nothing.reason.contains("it was interrupted"), "{how:?}: {}", nothing.reason);
+        let (all, looks) = interrupted(how, u32::MAX);
+        let some = interrupted(how, looks / 2).0.unwrap();
+        assert!((1..all.unwrap().evaluated).contains(&some.evaluated), "{how:?}: {}", some.evaluated);
+        assert_eq!((some.stopped.as_str(), some.refused), ("it was interrupted", 0));
+        assert!(!some.best.is_empty() && some.gap != Some(0.0), "{how:?}");
     }
 }

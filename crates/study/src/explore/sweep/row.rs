@@ -1,11 +1,14 @@
 //! The row of one point: comparable figures of its prediction, or the reason for its refusal.
 
+use super::variants::Walker;
 use crate::predict::MethodChoice;
 use crate::predict::{memory, training};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
+use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
+use stepcast_core::method::{Method, Stopped, Wanted};
 use stepcast_core::prediction::{Bottleneck, Prediction, Verdict};
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -82,10 +85,35 @@ impl From<Fault> for Refused {
 }
 
 impl MethodChoice {
-    /// The figures of a scenario.
-    pub fn figures(self, scenario: &Scenario) -> Result<PointFigures, Refused> {
-        let prediction = self.method(scenario)?.predict(scenario)?;
-        Ok(PointFigures::of(scenario, &prediction))
+    /// The figures of a scenario, or why it has none; breaks off once they are no longer wanted.
+    pub fn figures(
+        self,
+        scenario: &Scenario,
+        wanted: &Wanted<'_>,
+    ) -> ControlFlow<(), Result<PointFigures, Refused>> {
+        // Closed forms do not look by themselves.
+        wanted()?;
+        let predict = |method: &dyn Method| method.predict_watched(scenario, &|_| wanted());
+        match self.method(scenario).map_err(Stopped::from).and_then(predict) {
+            Ok(prediction) => ControlFlow::Continue(Ok(PointFigures::of(scenario, &prediction))),
+            Err(Stopped::Fault(fault)) => ControlFlow::Continue(Err(fault.into())),
+            Err(Stopped::Cancelled) => ControlFlow::Break(()),
+        }
+    }
+}
+
+impl Walker<'_> {
+    /// The figures at a point, or why it has none; breaks off once they are no longer wanted.
+    pub fn figures(
+        &mut self,
+        digits: &[u64],
+        choice: MethodChoice,
+        wanted: &Wanted<'_>,
+    ) -> ControlFlow<(), Result<PointFigures, Refused>> {
+        match self.look(digits, |scenario| choice.figures(scenario, wanted)) {
+            Ok(answer) => answer,
+            Err(fault) => ControlFlow::Continue(Err(fault.into())),
+        }
     }
 }
 

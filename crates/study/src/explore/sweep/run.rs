@@ -2,17 +2,17 @@
 //!
 //! Points are grouped into blocks; the blocks of a round run in parallel and are delivered in the order of the
 //! points. The result therefore depends neither on the number of threads nor on the length of the rounds. A run can
-//! stop between rounds: everything delivered so far is complete.
+//! stop within any prediction: what was delivered until then is complete and without gaps.
 
 use super::agreement::Agreement;
-use super::row::{Refused, SweepRow};
+use super::row::SweepRow;
 use super::variants::{Variants, Walker};
 use crate::predict::MethodChoice;
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 use std::time::{Duration, Instant};
-use stepcast_core::fault::Fault;
+use stepcast_core::method::Wanted;
 
 /// Points per block if a prediction takes microseconds.
 const BLOCK: u64 = 256;
@@ -68,25 +68,30 @@ pub(crate) fn blocks<T: Send>(
     ControlFlow::Continue(())
 }
 
-/// Predicts every point of `points` and delivers what `each` makes of its row.
+/// Predicts every point of `points`, as long as they are wanted, and delivers what `each` makes of its row.
 pub fn rows<T: Send>(
     variants: &Variants<'_>,
     agreement: &Agreement,
     points: Range<u64>,
+    wanted: &Wanted<'_>,
     each: impl Fn(SweepRow) -> T + Sync,
     mut next: impl FnMut(Vec<T>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     let asked = agreement.choice();
     let block = |walker: &mut Walker<'_>, range: Range<u64>| {
-        range.map(|index| each(row(variants, asked, walker, index))).collect()
+        let mut rows = Vec::new();
+        for index in range {
+            let mut digits = Vec::new();
+            variants.grid().digits(index, &mut digits);
+            match walker.figures(&digits, asked, wanted) {
+                ControlFlow::Continue(answer) => rows.push(each(SweepRow { index, digits, answer })),
+                ControlFlow::Break(()) => return (rows, ControlFlow::Break(())),
+            }
+        }
+        (rows, ControlFlow::Continue(()))
     };
-    blocks(variants, is_quick(variants, asked), points, block, |_, rows| next(rows))
-}
-
-fn row(variants: &Variants<'_>, asked: MethodChoice, walker: &mut Walker<'_>, index: u64) -> SweepRow {
-    let mut digits = Vec::new();
-    variants.grid().digits(index, &mut digits);
-    let answer = walker.look(&digits, |scenario| asked.figures(scenario));
-    let answer = answer.map_err(|fault: Fault| Refused::from(fault)).and_then(|answer| answer);
-    SweepRow { index, digits, answer }
+    blocks(variants, is_quick(variants, asked), points, block, |_, (rows, flow)| {
+        next(rows)?;
+        flow
+    })
 }

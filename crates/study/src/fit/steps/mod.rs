@@ -13,20 +13,32 @@ use stepcast_core::fault::Fault;
 use stepcast_core::fitted::artefact::Artefact;
 use stepcast_core::fitted::gemm::GemmModel;
 use stepcast_core::fitted::steps::{Class, Nominal, Phase, StepModel, lacks};
+use stepcast_core::method::{Stopped, Wanted};
 use stepcast_fit::FitError;
 use stepcast_fit::artefact::FitErrors;
 use stepcast_fit::steps::{MeasuredStep, PreparedSteps, StepComparison, StepErrors, StepPart, to_toml};
 
 /// Fits the steps of `data`; those of `test`, if given, are tested with. `gemm` is an artefact of matrix products.
-pub fn run(data: &Path, test: Option<&Path>, gemm: Option<&Path>, date: String) -> Result<FitReport, Fault> {
+///
+/// The fit goes on as long as it is wanted.
+pub fn run(
+    data: &Path,
+    test: Option<&Path>,
+    gemm: Option<&Path>,
+    date: String,
+    wanted: &Wanted<'_>,
+) -> Result<FitReport, Stopped> {
     let MeasuredSteps { steps, mut notes } = read(data)?;
     several_models(data, &steps)?;
     let products = gemm.map(|path| products(path, &steps)).transpose()?;
     let products = products.as_ref();
     let held = test.map(read).transpose()?.unwrap_or_default();
     notes.extend(held.notes);
-    let fit_fault = |error: FitError| fit_fault(data, &error);
-    let model = PreparedSteps::new(&steps, Nominal::h200(), products).fit(|_| true).map_err(fit_fault)?;
+    let ended = |error: FitError| match error {
+        FitError::Cancelled => Stopped::Cancelled,
+        error => fit_fault(data, &error).into(),
+    };
+    let model = PreparedSteps::new(&steps, Nominal::h200(), products).fit(|_| true, wanted).map_err(ended)?;
     let judge = |steps: &[MeasuredStep]| -> Vec<StepComparison> {
         steps.iter().filter_map(|step| StepComparison::new(&model, step)).collect()
     };
@@ -42,12 +54,12 @@ pub fn run(data: &Path, test: Option<&Path>, gemm: Option<&Path>, date: String) 
     let (Some(forward), Some(backward), Some(iteration)) =
         (errors(StepPart::Forward), errors(StepPart::Backward), errors(StepPart::Iteration))
     else {
-        return Err(fit_fault(FitError::TooFew { rows: 0, columns: 1 }));
+        return Err(ended(FitError::TooFew { rows: 0, columns: 1 }));
     };
     let rows = StepPart::ALL.into_iter().zip([forward, backward, iteration]);
     let rows =
         rows.flat_map(|(moment, errors)| FitErrorRow::rows(&moment.to_string(), &errors).collect::<Vec<_>>());
-    let left_out = summary(&predictions(&steps, Fold::Model, products).map_err(fit_fault)?);
+    let left_out = summary(&predictions(&steps, Fold::Model, products, wanted).map_err(ended)?);
     notes.extend(model_notes(&model));
     let rows = rows.collect();
     let artefact =

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
 use std::collections::BTreeMap;
-use stepcast_core::method::Method;
+use stepcast_core::method::{Method, Wanted};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -69,11 +69,11 @@ impl CriticalPath {
     /// The critical path of the predicted step. `None` if the scenario cannot be simulated or
     /// would take too long, if the simulated step is another one because the method ignores what the engine knows, and
     /// for SPRINT, whose breakdown lists its threads separately.
-    pub(super) fn of(scenario: &Scenario, prediction: &Prediction) -> Option<Self> {
+    pub(super) fn of(scenario: &Scenario, prediction: &Prediction, wanted: &Wanted<'_>) -> Option<Self> {
         Simulate.applies(scenario).ok()?;
         let predicted = prediction.iteration;
         let effort = BUDGET * scenario.simulate.budget as f64;
-        let excerpt = excerpt(scenario, prediction.simulation.is_none(), effort as u64).ok()??;
+        let excerpt = excerpt(scenario, prediction.simulation.is_none(), effort as u64, wanted).ok()??;
         let step = *typical(&excerpt, predicted)?;
         let path = Walk::new(&excerpt).path(&step);
         let length = step.until - step.since;
@@ -219,13 +219,14 @@ impl<'a> Walk<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stepcast_core::method::always;
     use stepcast_core::scenario::Document;
 
     fn path(text: &str) -> CriticalPath {
         let text = format!("{text}\n[methods.simulate]\njitter = 0\n");
         let scenario = Document::new("test", text).scenario(&[]).unwrap();
         let predicted = Simulate.predict(&scenario).unwrap();
-        CriticalPath::of(&scenario, &predicted).unwrap()
+        CriticalPath::of(&scenario, &predicted, &always).unwrap()
     }
 
     fn of<'a>(shares: &'a [Share], name: &str) -> &'a Share {

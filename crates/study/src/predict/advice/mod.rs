@@ -15,7 +15,7 @@ pub use what_if::WhatIf;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use stepcast_core::method::Method;
+use stepcast_core::method::{Method, Wanted};
 use stepcast_core::prediction::{Bottleneck, Prediction, Usage};
 use stepcast_core::quantity::{BitsPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -41,7 +41,12 @@ pub struct Advice {
 }
 
 /// Explains a prediction; changes are yet to be tried.
-pub(crate) fn explain(scenario: &Scenario, method: &dyn Method, prediction: &Prediction) -> Advice {
+pub(crate) fn explain(
+    scenario: &Scenario,
+    method: &dyn Method,
+    prediction: &Prediction,
+    wanted: &Wanted<'_>,
+) -> Advice {
     let alone = Alone::of(scenario, prediction);
     let slower = alone.as_ref().and_then(|alone| alone.faster_than(prediction));
     Advice {
@@ -49,7 +54,7 @@ pub(crate) fn explain(scenario: &Scenario, method: &dyn Method, prediction: &Pre
         what_if: Vec::new(),
         alone,
         balanced_bandwidth: balanced_bandwidth(scenario, method),
-        critical_path: CriticalPath::of(scenario, prediction),
+        critical_path: CriticalPath::of(scenario, prediction, wanted),
     }
 }
 

@@ -6,20 +6,23 @@ mod training;
 pub(crate) use training::{assumptions, messages, training};
 
 use super::excerpt::Named;
-use super::measure::{Measured, Measurement, Recorder, measure};
+use super::measure::{Measured, Measurement, Recorder, measure, observe};
 use super::summary::{batches, groups, mean, spread};
 use super::{Recording, about, broken};
 use communication::Exchanges;
 use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Progress, Stopped, Watch};
+use stepcast_core::method::{Progress, Stopped, Wanted, Watch};
 use stepcast_core::prediction::{
     Bottleneck, Communication, Part, Prediction, Simulation, Spread, Usage, samples_per_step,
 };
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
-use stepcast_sim::{AllReduce, Limits, Program, StepRecord, Timeline, Window, run};
+use stepcast_sim::{AllReduce, Limits, Messages, Program, StepRecord, Timeline, Window, run};
 use stepcast_stats::spread_of_logarithms;
+
+/// Phases of Horovod's cycles over which a single step is averaged.
+const PHASES: u32 = 8;
 
 fn inapplicable(fault: Fault) -> Fault {
     Fault::in_key("model.profile", fault.reason, fault.remedy)
@@ -93,7 +96,7 @@ fn prediction(
     let groups = groups(scenario, compute);
     let samples = samples_per_step(&groups) as f64;
     let iteration = throughput.time_for(samples);
-    let communication = mean_communication(runs);
+    let communication = mean_communication(runs.iter().map(|figures| &figures.communication));
     let (computing, exchanging) =
         (mean(runs, |figures| figures.busy[0]), mean(runs, |figures| figures.busy[1]));
     let mut lengths: Vec<f64> = runs.iter().flat_map(|figures| figures.lengths.iter().copied()).collect();
@@ -131,11 +134,9 @@ fn prediction(
     }
 }
 
-fn mean_communication(runs: &[Figures]) -> Communication {
-    let count = runs.len().max(1) as f64;
-    let of = |part: fn(&Communication) -> Seconds| {
-        runs.iter().map(|figures| part(&figures.communication)).sum::<Seconds>() / count
-    };
+fn mean_communication<'a>(all: impl ExactSizeIterator<Item = &'a Communication> + Clone) -> Communication {
+    let count = all.len().max(1) as f64;
+    let of = |part: fn(&Communication) -> Seconds| all.clone().map(part).sum::<Seconds>() / count;
     Communication {
         negotiate: of(|parts| parts.negotiate),
         wait: of(|parts| parts.wait),
@@ -145,8 +146,23 @@ fn mean_communication(runs: &[Figures]) -> Communication {
     }
 }
 
-/// The first step of a training: how long it takes, and where the time of communication goes.
-pub(crate) fn first_step(training: &AllReduce) -> Result<(Seconds, Communication), Fault> {
+/// A single step of a training, the mean over all phases of Horovod's cycles: how long it takes, and where the time of
+/// communication goes.
+pub(crate) fn mean_step(training: &AllReduce) -> Result<(Seconds, Communication), Fault> {
+    let Messages::Cycles { length, threshold, negotiation, .. } = training.messages else {
+        return first_step(training);
+    };
+    let at = |place: u32| {
+        let phase = Some((f64::from(place) + 0.5) / f64::from(PHASES));
+        let messages = Messages::Cycles { length, threshold, negotiation, phase };
+        first_step(&AllReduce { messages, ..training.clone() })
+    };
+    let steps = (0..PHASES).map(at).collect::<Result<Vec<_>, Fault>>()?;
+    let time = steps.iter().map(|step| step.0).sum::<Seconds>() / f64::from(PHASES);
+    Ok((time, mean_communication(steps.iter().map(|step| &step.1))))
+}
+
+fn first_step(training: &AllReduce) -> Result<(Seconds, Communication), Fault> {
     let program = training.program().map_err(broken)?;
     let mut exchanges = Exchanges::new(training.roles(), 0);
     let outcome = run(&program, 0, Limits::steps(1), &mut exchanges).map_err(broken)?;
@@ -159,11 +175,11 @@ pub(super) fn named_program(scenario: &Scenario) -> Result<Named, Fault> {
     Ok(Named { program: training.program().map_err(broken)?, lane_names: training.lane_names() })
 }
 
-pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Fault> {
+pub(super) fn timeline(scenario: &Scenario, steps: u64, wanted: &Wanted<'_>) -> Result<Recording, Stopped> {
     let training = training(scenario).map_err(inapplicable)?;
     let program = training.program().map_err(broken)?;
     let mut observed = Timeline::default();
-    run(&program, scenario.simulate.seed, Limits::steps(steps), &mut observed).map_err(broken)?;
+    observe(&program, scenario.simulate.seed, steps, &mut observed, wanted)?;
     let about = about(scenario, training.profile_operations());
     Ok(Recording { lane_names: training.lane_names(), program, observed, about, marks: Vec::new() })
 }

@@ -81,7 +81,7 @@ fn steps(scenario: &Scenario, index: usize, mean: &(Seconds, Pass)) -> Result<Ve
 /// The messages of a schedule, in the form that the engine needs.
 pub(crate) fn messages(pass: &Pass, update: &Curve, schedule: &Schedule) -> Messages {
     if let Schedule::Horovod { threshold, cycle, negotiation } = *schedule {
-        return Messages::Cycles { length: cycle, threshold, negotiation };
+        return Messages::Cycles { length: cycle, threshold, negotiation, phase: None };
     }
     let bucket = |flush: &Flush| {
         let (after, wait) = flush.leaves(schedule);

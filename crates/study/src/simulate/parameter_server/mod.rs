@@ -6,7 +6,7 @@ mod placement;
 mod replay;
 
 use super::excerpt::Named;
-use super::measure::{Measured, measure};
+use super::measure::{Measured, measure, observe};
 use super::summary::{batches, groups, histogram, mean, spread};
 use super::{Recording, about, broken};
 use figures::Figures;
@@ -16,13 +16,13 @@ use std::ops::ControlFlow;
 use stepcast_analytic::servers;
 use stepcast_core::compute;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Progress, Stopped, Watch};
+use stepcast_core::method::{Progress, Stopped, Wanted, Watch};
 use stepcast_core::prediction::{Bottleneck, Part, Prediction, Simulation, Usage, Warning, samples_per_step};
 use stepcast_core::profile::{Operation, Profile};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::{self, Scenario};
 use stepcast_core::strategy::Synchronisation;
-use stepcast_sim::{Limits, LocalLanes, Program, StepWork, Steps, Timeline, jittered, run, synthesise};
+use stepcast_sim::{LocalLanes, Program, StepWork, Steps, Timeline, jittered, synthesise};
 use stepcast_stats::spread_of_logarithms;
 
 /// Fewer measured steps than this do not show how steps vary.
@@ -55,10 +55,10 @@ pub(super) fn named_program(scenario: &Scenario) -> Result<Named, Fault> {
 }
 
 /// The first `steps` steps of every worker of one run.
-pub(super) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Fault> {
+pub(super) fn timeline(scenario: &Scenario, steps: u64, wanted: &Wanted<'_>) -> Result<Recording, Stopped> {
     let prepared = Prepared::of(scenario)?;
     let mut observed = Timeline::default();
-    run(&prepared.program, scenario.simulate.seed, Limits::steps(steps), &mut observed).map_err(broken)?;
+    observe(&prepared.program, scenario.simulate.seed, steps, &mut observed, wanted)?;
     Ok(Recording {
         lane_names: prepared.lanes.names(),
         program: prepared.program,

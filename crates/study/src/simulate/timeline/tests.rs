@@ -3,6 +3,7 @@ use super::*;
 use std::collections::BTreeMap;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::Files;
+use stepcast_core::method::always;
 use stepcast_core::pass::{Pass, Recorded};
 use stepcast_core::profile::Profile;
 use stepcast_core::scenario::{Document, Override};
@@ -12,7 +13,7 @@ use stepcast_trace::timeline::Level;
 fn recorded(changes: &[&str]) -> Recording {
     let text = "[model]\nzoo = \"alexnet\"\n[strategy]\nsynchronisation = \"async\"\n";
     let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
-    timeline(&Document::new("test", text).scenario(&changes).unwrap(), 3).unwrap()
+    timeline(&Document::new("test", text).scenario(&changes).unwrap(), 3, &always).unwrap()
 }
 
 struct Example;
@@ -62,7 +63,7 @@ fn levels_of_links_account_for_every_byte() {
 fn every_push_leads_to_its_update() {
     let text = "[model]\nprofile = \"one-worker.json\"\n[strategy]\nsynchronisation = \"async\"\n";
     let scenario = Document::new("test", text).scenario_with(&Example, &[]).unwrap();
-    let recording = timeline(&scenario, 3).unwrap();
+    let recording = timeline(&scenario, 3, &always).unwrap();
     let timeline = recording.timeline();
     let operations = &recording.about.operations;
     let mut begins = BTreeMap::new();

@@ -12,7 +12,7 @@ pub use timeline::KINDS;
 pub(super) use timeline::{events_per_step, stages_timeline, timeline};
 
 use super::broken;
-use super::measure::{Measured, measure};
+use super::measure::{Measured, measure, observe};
 use super::summary::spread;
 use figures::{StageTimes, Stages, breakdown, bubble, slowest};
 use pipeline::{Training, training};
@@ -24,7 +24,6 @@ use stepcast_core::prediction::{Bottleneck, Prediction, Simulation, Spread, Usag
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Sends;
-use stepcast_sim::{Limits, run};
 use stepcast_stats::spread_of_logarithms;
 
 /// Passes beyond which a simulation is refused: closed forms answer at once.
@@ -68,9 +67,9 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     let observer = || Stages::new(&built.marks, stages);
     if scenario.simulate.jitter <= 0.0 {
         let mut observed = observer();
-        let outcome =
-            run(&built.program, scenario.simulate.seed, Limits::steps(1), &mut observed).map_err(broken)?;
-        return Ok(prediction(closed, &training, single(&training, &observed, outcome.time)));
+        let wanted = || watch(Progress::Working);
+        let time = observe(&built.program, scenario.simulate.seed, 1, &mut observed, &wanted)?;
+        return Ok(prediction(closed, &training, single(&training, &observed, time)));
     }
     let each = training.samples as f64 / built.program.workers() as f64;
     let batches = vec![each; built.program.workers()];

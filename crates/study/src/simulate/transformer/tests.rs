@@ -3,7 +3,7 @@
 use crate::simulate::{Simulate, timeline};
 use proptest::prelude::*;
 use stepcast_analytic::transformer::Transformer;
-use stepcast_core::method::Method;
+use stepcast_core::method::{Method, always};
 use stepcast_core::scenario::{Document, Override, Scenario};
 
 const CLUSTER: &str = "[[cluster.workers]]\ncount = 64\ndevice = { base = \"h100-sxm5\", efficiency = 0.5 }\n\
@@ -121,7 +121,7 @@ fn a_slow_stage_slows_its_stage_alone() {
     let [fast, _] = steps(&equal);
     let [all_slow, last_slow] = steps(&unequal);
     assert!(last_slow > fast * 1.5 && last_slow < all_slow * 0.99, "{fast} {last_slow} {all_slow}");
-    let recording = timeline(&unequal, 1).unwrap();
+    let recording = timeline(&unequal, 1, &always).unwrap();
     let timeline = recording.timeline();
     let length = |stage: u32| {
         let named = timeline.events.iter().find(|event| event.process == stage && event.name == "F0.0");

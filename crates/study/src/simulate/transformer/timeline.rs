@@ -1,13 +1,13 @@
 //! A pipeline to look at: a row of passes for every stage, and rows for what is sent beside them.
 
+use super::super::measure::observe;
 use super::super::{Recording, about, broken};
 use super::training;
 use stepcast_analytic::transformer::planned;
-use stepcast_core::fault::Fault;
+use stepcast_core::method::{Stopped, Wanted};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_sim::pipeline::{Mark, Phase, Role, Traffic};
-use stepcast_sim::{Limits, run};
 use stepcast_trace::timeline::{Event, Flow, Process, Timeline};
 
 /// Events of a pass in a timeline: computing, traffic and a send.
@@ -22,12 +22,16 @@ pub(in crate::simulate) fn events_per_step(scenario: &Scenario) -> Option<u64> {
 }
 
 /// The first `steps` steps of one replica of each kind.
-pub(in crate::simulate) fn timeline(scenario: &Scenario, steps: u64) -> Result<Recording, Fault> {
+pub(in crate::simulate) fn timeline(
+    scenario: &Scenario,
+    steps: u64,
+    wanted: &Wanted<'_>,
+) -> Result<Recording, Stopped> {
     let mut pipeline = training(scenario)?.pipeline;
     pipeline.replicas.dedup();
     let built = pipeline.build().map_err(broken)?;
     let mut observed = stepcast_sim::Timeline::default();
-    run(&built.program, scenario.simulate.seed, Limits::steps(steps), &mut observed).map_err(broken)?;
+    observe(&built.program, scenario.simulate.seed, steps, &mut observed, wanted)?;
     Ok(Recording {
         // A profile has no stages: none can be made of this run.
         about: about(scenario, Vec::new()),

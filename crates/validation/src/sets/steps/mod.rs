@@ -10,6 +10,7 @@ use crate::{
 use serde::Serialize;
 use serde_with::serde_as;
 use std::path::Path;
+use stepcast_core::method::always;
 use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
@@ -144,7 +145,8 @@ pub fn predict(path: &Path, gemm: Option<&Path>) -> Result<StepPredictions, Vali
     let MeasuredSteps { steps, notes } = read(path)?;
     several_models(path, &steps)?;
     let products = gemm.map(|gemm| products(gemm, &steps)).transpose()?;
-    let fold = |fold| predictions(&steps, fold, products.as_ref()).map_err(|error| fit_fault(path, &error));
+    let fold =
+        |fold| predictions(&steps, fold, products.as_ref(), &always).map_err(|error| fit_fault(path, &error));
     let models = fold(Fold::Model)?;
     let families = summary(&fold(Fold::Family)?);
     let rows = models.iter().map(step_prediction).collect();

@@ -5,8 +5,7 @@ use super::TcpSpec;
 /// Bytes of a segment's payload.
 pub(super) const SEGMENT: f64 = 1448.0;
 
-/// CUBIC's constants.
-const CUBIC_C: f64 = 0.4;
+/// CUBIC's share of the window that a loss leaves.
 const CUBIC_BETA: f64 = 0.7;
 
 /// Most that a host queues for one connection beside the window: two buffers of generic segmentation offload.
@@ -57,7 +56,7 @@ impl Connection {
             inflection: 0.0,
             origin: 0.0,
             last_sent: 0.0,
-            round_trip: 0.001,
+            round_trip: spec.first_round_trip,
             recovers_at: f64::NEG_INFINITY,
             weight: 1.0,
             busy_since: 0.0,
@@ -98,14 +97,14 @@ impl Connection {
                 Some(epoch) => epoch,
                 None => {
                     let below = (self.largest_window - self.window).max(0.0);
-                    self.inflection = (below / SEGMENT / CUBIC_C).cbrt();
+                    self.inflection = (below / SEGMENT / spec.cubic).cbrt();
                     self.origin = self.largest_window.max(self.window);
                     self.epoch = Some(now);
                     now
                 }
             };
             let since = now - epoch + round_trip - self.inflection;
-            let target = (self.origin + CUBIC_C * since.powi(3) * SEGMENT).min(1.5 * self.window);
+            let target = (self.origin + spec.cubic * since.powi(3) * SEGMENT).min(1.5 * self.window);
             let share = acknowledged / self.window;
             // Never slower than the additive increase that CUBIC's decrease is fair to (RFC 9438, section 4.3).
             let additive = 3.0 * (1.0 - CUBIC_BETA) / (1.0 + CUBIC_BETA) * SEGMENT;
@@ -131,8 +130,8 @@ impl Connection {
     pub(super) fn send(&mut self, now: f64, delays: [f64; 2], weight: f64, spec: &TcpSpec) {
         let [there, back] = delays;
         let round_trip = spec.round_trip + there + back;
-        self.round_trip +=
-            (round_trip - self.round_trip) * spec.tick / (spec.tick + 4.0 * round_trip.max(0.002));
+        self.round_trip += (round_trip - self.round_trip) * spec.tick
+            / (spec.tick + 4.0 * round_trip.max(spec.shortest_smoothed));
         if !self.is_busy() {
             return;
         }

@@ -7,14 +7,21 @@
 //!
 //! Every worker has two connections, down and up. Time goes in ticks. In every tick
 //! 1. acknowledgements return after the delay of the way back, and windows grow: by what is acknowledged in slow start,
-//!    which ends when the round trip has grown by `hystart`; by CUBIC afterwards (RFC 9438: C = 0.4, β = 0.7);
+//!    which ends when the round trip has grown by `hystart`; by CUBIC afterwards (RFC 9438: β = 0.7);
 //! 2. senders put data into the first queue on their way, as the window and the host's limit on queued data allow;
 //! 3. queues are served: the server's port first-in first-out, a worker's own port, and the switch's port towards the
 //!    server, where what exceeds the queue is lost and halts the window's growth.
 //!
 //! Ports have token buckets: after idling they pass `burst` bytes at once. All ports have the same rate.
+//!
+//! Links of twice the rate do not make a job exactly twice as fast: the times of [`TcpSpec`] (round trips, timers, CUBIC) and
+//! its bytes (windows, buffers) are those of hosts and stay as they are, so that workers meet in other places of their
+//! windows and spread out more or less. With half of all times the fluid is the same twice as fast (`tests`). One worker
+//! alone has nobody to meet: it is twice as fast up to a tick in every transfer.
 
 mod connection;
+#[cfg(test)]
+mod tests;
 mod ticks;
 
 use crate::engine::sample::Sampler;
@@ -36,6 +43,12 @@ pub struct TcpSpec {
     pub idle: f64,
     /// Growth of the round trip that ends slow start.
     pub hystart: f64,
+    /// CUBIC's constant C, in segments per second³ (RFC 9438).
+    pub cubic: f64,
+    /// Round trip that connections assume when they enter the simulation.
+    pub first_round_trip: f64,
+    /// Round trips are averaged over four of them, but none counts as shorter than this.
+    pub shortest_smoothed: f64,
     /// Window with which connections enter the simulation.
     pub first_window: f64,
     /// Spread of those windows: standard deviation of the logarithm.
@@ -70,6 +83,9 @@ impl TcpSpec {
             burst: 262_144.0,
             idle: 0.2,
             hystart: 0.004,
+            cubic: 0.4,
+            first_round_trip: 0.001,
+            shortest_smoothed: 0.002,
             host_queue: 0.001,
             tick: 0.000_5,
             first_window: 280_000.0,
