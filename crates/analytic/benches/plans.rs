@@ -39,7 +39,7 @@ fn choices(schedule: ScheduleKind, tensor: u64, pipeline: u64, chunks: u64) -> V
                     sharding_group: None,
                     micro_batch,
                     micro_batches: BATCH / data / micro_batch,
-                    recompute,
+                    recompute: recompute.into(),
                 });
             }
         }

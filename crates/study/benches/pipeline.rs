@@ -29,6 +29,10 @@ const OF_16384: [&str; 4] = [
     "strategy.plan.global-batch=16384",
 ];
 
+/// 8 tensor-parallel ranks, 10 stages of 2 chunks, 1,250 replicas with 40 micro-batches each.
+const OF_100000: [&str; 3] =
+    ["cluster.workers.0.count=100000", "strategy.plan.pipeline=10", "strategy.plan.global-batch=50000"];
+
 fn simulate(bencher: Bencher<'_, '_>, changes: &[&str], jitter: &str) {
     let jitter = format!("methods.simulate.jitter={jitter}");
     let scenario = scenario(&[changes, &[&jitter]].concat());
@@ -44,6 +48,18 @@ fn step_of_512_gpus(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_count = 3, sample_size = 1)]
 fn step_of_16384_gpus(bencher: Bencher<'_, '_>) {
     simulate(bencher, &OF_16384, "0");
+}
+
+#[divan::bench(sample_count = 3, sample_size = 1)]
+fn step_of_100000_gpus(bencher: Bencher<'_, '_>) {
+    simulate(bencher, &OF_100000, "0");
+}
+
+#[divan::bench]
+fn closed_form_of_100000_gpus(bencher: Bencher<'_, '_>) {
+    let scenario = scenario(&OF_100000);
+    let method = methods::find("transformer").expect("there is such a method");
+    bencher.bench_local(|| method.predict(black_box(&scenario)).expect("it has an answer"));
 }
 
 #[divan::bench(sample_count = 1, sample_size = 1)]

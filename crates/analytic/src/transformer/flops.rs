@@ -4,6 +4,8 @@
 //! weight (dW). Core attention, scores and weighted values, costs twice its forward, all of it in the input part: a
 //! split backward has nothing of it in dW. Flash attention computes the scores again.
 
+use super::kinds;
+use std::ops::Range;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::{FlopsPerSec, Seconds};
 use stepcast_core::strategy::{Attention, Mask, Recompute};
@@ -158,19 +160,12 @@ pub fn logits(shape: &Transformer, work: Work) -> u128 {
     2 * tokens * u128::from(shape.hidden) * (u128::from(shape.vocabulary) + u128::from(dense))
 }
 
-/// Forward operations of all layers, by kind.
-pub fn layers(shape: &Transformer, work: Work) -> LayerFlops {
-    let mut total = LayerFlops::default();
-    let dense = shape.layers - shape.expert_layers();
-    for (with_experts, from, to) in [(false, 0, dense), (true, dense, shape.layers)] {
-        let every = shape.window_every.max(1);
-        let windowed = to.div_ceil(every) - from.div_ceil(every);
-        for (window, count) in [(shape.window, windowed), (None, to - from - windowed)] {
-            let layer = LayerFlops::of(shape, with_experts, window, work);
-            total = total.plus(&layer, count);
-        }
-    }
-    total
+/// Forward operations of some layers, by kind.
+pub fn layers(shape: &Transformer, work: Work, some: &Range<u64>) -> LayerFlops {
+    let of = |with_experts, window| LayerFlops::of(shape, with_experts, window, work);
+    let kinds = kinds::each(shape, of);
+    let counted = kinds.iter().zip(kinds::count(shape, some));
+    counted.fold(LayerFlops::default(), |sum, (layer, count)| sum.plus(layer, count))
 }
 
 impl LayerFlops {
@@ -202,11 +197,17 @@ pub struct StepFlops {
     pub hardware: u128,
 }
 
-/// Operations of a step. Recomputation does not repeat the logits.
-pub fn step(shape: &Transformer, work: Work, recompute: Recompute, attention: Attention) -> StepFlops {
-    let layers = layers(shape, work);
-    let model = 3 * (layers.forward() + logits(shape, work));
-    let again = layers.recomputed(recompute, attention) + layers.again_in_kernel(attention);
+/// Operations of a step in which `recompute` applies to `some` of the layers. Recomputation does not repeat the logits.
+pub fn step(
+    shape: &Transformer,
+    work: Work,
+    (recompute, some): (Recompute, impl IntoIterator<Item = Range<u64>>),
+    attention: Attention,
+) -> StepFlops {
+    let all = layers(shape, work, &(0..shape.layers));
+    let model = 3 * (all.forward() + logits(shape, work));
+    let again = |range| layers(shape, work, &range).recomputed(recompute, attention);
+    let again = some.into_iter().map(again).sum::<u128>() + all.again_in_kernel(attention);
     StepFlops { model, hardware: model + again }
 }
 

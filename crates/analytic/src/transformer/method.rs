@@ -184,6 +184,11 @@ fn prediction(scenario: &Scenario, run: &Run<'_>, step: &Step) -> Prediction {
     });
     let report = report(scenario, run, step);
     let mut warnings = compute::assumptions(scenario);
+    if !run.plan.offload.is_empty() {
+        let message = "offloading follows from the rates of the host alone: it was compared with no measured run, and \
+                       whether the host has the memory is not checked";
+        warnings.push(Warning { code: "offload", message: message.to_owned() });
+    }
     warnings.extend(memory_warning(scenario, run, &report.memory));
     Prediction {
         method: "transformer",
@@ -218,6 +223,7 @@ fn breakdown(stage: &StageStep, m: f64) -> Vec<Part> {
         part("context parallelism", spent.context * m),
         part("expert parallelism", spent.expert * m),
         part("sharded weights", spent.sharded * m + stage.tail.weights),
+        part("offload", spent.offload * m + stage.tail.offload),
         part("pipeline sends", stage.sends * m),
         part("gradients", stage.tail.gradients),
         part("pipeline bubble", bubble),
@@ -239,7 +245,8 @@ fn report(scenario: &Scenario, run: &Run<'_>, step: &Step) -> SplitReport {
     let workers = scenario.cluster.workers();
     let (shape, plan) = (run.shape, run.plan);
     let work = Work { sequence: shape.sequence, batch: run.division.global_batch, mask: plan.mask };
-    let flops = flops::step(shape, work, plan.recomputed(), plan.attention);
+    let again = (plan.recomputation().what, plan.recomputed_ranges(shape.layers));
+    let flops = flops::step(shape, work, again, plan.attention);
     let peak = scenario
         .cluster
         .groups
@@ -329,9 +336,12 @@ fn remedy(scenario: &Scenario, run: &Run<'_>) -> Option<String> {
     use stepcast_core::strategy::Sharding::{Zero1, Zero3};
     let plan = run.plan;
     let mut changes: Vec<(String, Plan)> = Vec::new();
-    if plan.recomputed() < Recompute::Attention {
+    if plan.recomputation().what < Recompute::Attention {
         let recompute = vec![Recompute::Attention];
-        changes.push(("`recompute = [\"attention\"]`".to_owned(), Plan { recompute, ..plan.clone() }));
+        changes.push((
+            "`recompute = [\"attention\"]`".to_owned(),
+            Plan { recompute, recompute_layers: None, ..plan.clone() },
+        ));
     }
     if plan.micro_batch > 1 {
         let changed = Plan { micro_batch: 1, ..plan.clone() };
@@ -342,9 +352,12 @@ fn remedy(scenario: &Scenario, run: &Run<'_>) -> Option<String> {
             changes.push((format!("`sharding = \"{sharding}\"`"), Plan { sharding, ..plan.clone() }));
         }
     }
-    if plan.recomputed() < Recompute::Layer {
+    if plan.recomputation().what < Recompute::Layer {
         let recompute = vec![Recompute::Layer];
-        changes.push(("`recompute = [\"layer\"]`".to_owned(), Plan { recompute, ..plan.clone() }));
+        changes.push((
+            "`recompute = [\"layer\"]`".to_owned(),
+            Plan { recompute, recompute_layers: None, ..plan.clone() },
+        ));
     }
     let workers = scenario.cluster.workers();
     let fits = |(_, changed): &(String, Plan)| {

@@ -16,8 +16,10 @@
 
 pub mod compute;
 pub mod flops;
+mod kinds;
 pub mod memory;
 mod method;
+mod offload;
 pub mod placement;
 pub mod plans;
 pub mod schedules;

@@ -45,6 +45,8 @@ pub struct Spent {
     pub expert: Seconds,
     /// Waiting for sharded weights and for gradients that are reduced with every micro-batch.
     pub sharded: Seconds,
+    /// Waiting for transfers to and from the host's memory.
+    pub offload: Seconds,
     /// What the host needs to issue all of it, beside the rest.
     pub host: Seconds,
 }
@@ -52,7 +54,8 @@ pub struct Spent {
 impl Spent {
     /// All that the device does.
     pub(super) fn on_device(&self) -> Seconds {
-        self.compute + self.recompute + self.tensor + self.context + self.expert + self.sharded
+        let links = self.tensor + self.context + self.expert + self.sharded + self.offload;
+        self.compute + self.recompute + links
     }
 
     /// The time that all of it takes: the larger of device and host.
@@ -75,6 +78,7 @@ impl Spent {
             context: self.context + other.context * count,
             expert: self.expert + other.expert * count,
             sharded: self.sharded + other.sharded * count,
+            offload: self.offload + other.offload * count,
             host: self.host + other.host * count,
         }
     }
@@ -199,14 +203,14 @@ impl Run<'_> {
         Work { sequence: self.shape.sequence, batch: self.plan.micro_batch, mask }
     }
 
-    /// One layer, without what the ranks of a sharding group send for it.
-    pub fn layer(&self, with_experts: bool, window: Option<u64>) -> Pass {
+    /// One layer of which this is computed again, without what the ranks of a sharding group send for it.
+    pub fn layer(&self, with_experts: bool, window: Option<u64>, recompute: Recompute) -> Pass {
         let plan = self.plan;
         let computed = match &self.compute {
             Compute::OneRate { rate, .. } => self.at_one_rate(*rate, with_experts, window),
             Compute::Parts(parts) => parts.layer(&self.shard(with_experts, window)),
         };
-        let (again, checkpoint) = match (plan.recomputed(), plan.attention) {
+        let (again, checkpoint) = match (recompute, plan.attention) {
             (Recompute::Layer, _) => (computed.forward, self.compute.checkpoint()),
             (Recompute::Operators, _) => (computed.alternate, self.compute.checkpoint()),
             (Recompute::Attention, Attention::Unfused) => (computed.core[0], self.compute.checkpoint()),
@@ -215,10 +219,11 @@ impl Run<'_> {
         let mut pass = self.pass_of(&computed);
         pass.backward.recompute = again.device;
         pass.backward.host += self.compute.issuing(again) + checkpoint;
-        self.add_tensor(&mut pass, with_experts, [computed.input.device, computed.weight.device]);
-        self.add_context(&mut pass, computed.core.map(|work| work.device));
+        let halves = [computed.input.device, computed.weight.device];
+        self.add_tensor(&mut pass, with_experts, recompute, halves);
+        self.add_context(&mut pass, recompute, computed.core.map(|work| work.device));
         if with_experts {
-            self.add_expert(&mut pass);
+            self.add_expert(&mut pass, recompute);
         }
         self.joined(pass)
     }
@@ -267,13 +272,18 @@ impl Run<'_> {
 
     /// Adds tensor parallelism: the forward pass waits; backward, sums run beside the gradients of weights, and the
     /// gathers of saved inputs beside those of inputs, if the framework does so and the backward pass is not split.
-    fn add_tensor(&self, pass: &mut Pass, with_experts: bool, [input, weight]: [Seconds; 2]) {
+    fn add_tensor(
+        &self,
+        pass: &mut Pass,
+        with_experts: bool,
+        recompute: Recompute,
+        [input, weight]: [Seconds; 2],
+    ) {
         let (plan, split) = (self.plan, self.split());
         let seats = self.seats(Group::Tensor);
         let beside = self.overlaps().tensor_backward && !schedules::is_split(plan.schedule_kind());
         let mut sums = Seconds::ZERO;
         let mut gathers = Seconds::ZERO;
-        let recompute = plan.recomputed();
         for message in traffic::tensor_layer(self.shape, &split, plan.micro_batch, with_experts, recompute) {
             let time = self.time(&message, seats);
             match (message.phase, message.collective) {
@@ -291,19 +301,14 @@ impl Run<'_> {
 
     /// Adds context parallelism: keys and values of the next step around the ring travel beside the attention of this
     /// one, (c−1)/c of which is left when the first arrive.
-    fn add_context(&self, pass: &mut Pass, [forward, backward]: [Seconds; 2]) {
+    fn add_context(&self, pass: &mut Pass, recompute: Recompute, [forward, backward]: [Seconds; 2]) {
         let (plan, split) = (self.plan, self.split());
         let seats = self.seats(Group::Context);
         let rest = (split.context - 1) as f64 / split.context as f64;
         let ring = plan.context_exchange == stepcast_core::strategy::ContextExchange::Ring;
         let beside = self.overlaps().context && ring;
-        let messages = traffic::context_layer(
-            self.shape,
-            &split,
-            plan.micro_batch,
-            plan.context_exchange,
-            plan.recomputed(),
-        );
+        let messages =
+            traffic::context_layer(self.shape, &split, plan.micro_batch, plan.context_exchange, recompute);
         let (mut there, mut back, mut again) = (Seconds::ZERO, Seconds::ZERO, Seconds::ZERO);
         for message in messages {
             let time = self.time(&message, seats);
@@ -319,9 +324,9 @@ impl Run<'_> {
     }
 
     /// Adds expert parallelism: the hottest rank's time counts, and nothing runs beside it.
-    fn add_expert(&self, pass: &mut Pass) {
+    fn add_expert(&self, pass: &mut Pass, recompute: Recompute) {
         let (plan, split) = (self.plan, self.split());
-        let message = traffic::expert_layer(self.shape, &split, plan.micro_batch, plan.recomputed());
+        let message = traffic::expert_layer(self.shape, &split, plan.micro_batch, recompute);
         let Some(message) = message.filter(|message| message.ranks > 1) else { return };
         let seats = self.expert_seats();
         let pair = self.time(&Message { count: 2, ..message }, seats) * plan.expert_skew;

@@ -3,12 +3,12 @@
 //! All ranks of a stage are alike, so that one of each stage is looked at. What a stage does after its last backward
 //! pass does not wait for the other stages, except for the gradient of a tied embedding.
 
-use super::Split;
 use super::memory::{Held, StageLayers};
 use super::placement::{Group, Seats};
 use super::schedules::{self, Deadlock, Sends, Sizes, Times};
 use super::stages::{Pass, Run, Spent};
 use super::traffic::{self, Collective, Message, Reduction};
+use super::{Split, kinds, offload};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::strategy::{Overlaps, Sharding};
 
@@ -21,12 +21,14 @@ pub struct Tail {
     pub weights: Seconds,
     /// Update of the weights.
     pub update: Seconds,
+    /// Update by the host, with what goes there and comes back.
+    pub offload: Seconds,
 }
 
 impl Tail {
     /// All of it.
     pub fn total(&self) -> Seconds {
-        self.gradients + self.weights + self.update
+        self.gradients + self.weights + self.update + self.offload
     }
 }
 
@@ -37,6 +39,7 @@ pub(super) struct Once {
     weights: Seconds,
     tied: Seconds,
     update: Seconds,
+    offload: Seconds,
 }
 
 impl Once {
@@ -59,6 +62,7 @@ impl Once {
             gradients: hidden(self.gradients, backward, overlaps.gradients) + self.tied,
             weights: hidden(self.weights, forward, overlaps.weights),
             update: (self.update - starved).max(Seconds::ZERO),
+            offload: self.offload,
         }
     }
 }
@@ -123,12 +127,13 @@ impl Run<'_> {
             sharding: plan.sharding,
             sharding_group: plan.sharding_group,
             states: plan.states,
-            recompute: plan.recomputed(),
+            recompute: plan.recomputation(),
             attention: plan.attention,
             dropout: plan.dropout,
             schedule: plan.schedule_kind(),
             implementation: plan.implemented_by(),
             logit: plan.logit(),
+            offload: plan.offloaded(),
             stage_layers: plan.given_layers(),
         }
     }
@@ -180,33 +185,42 @@ impl Run<'_> {
     pub fn places(&self) -> Vec<Pass> {
         let (shape, split) = (self.shape, self.split());
         let count = split.pipeline * split.chunks;
-        let (dense, every) = (shape.layers - shape.expert_layers(), shape.window_every.max(1));
-        let kinds = [false, true].map(|with_experts| {
-            [shape.window, None].map(|window| {
-                let exists = if with_experts { shape.expert_layers() > 0 } else { dense > 0 };
-                if exists { self.layer(with_experts, window) } else { Pass::default() }
-            })
+        let recompute = self.plan.recomputation();
+        let kinds = recompute.halves().map(|what| {
+            let of = |with_experts, window| self.layer(with_experts, window, what);
+            kinds::each(shape, of)
         });
-        let given = self.plan.given_layers();
-        let mut from = 0;
+        let offloaded = recompute
+            .halves()
+            .map(|what| kinds::each(shape, |with_experts, _| self.offloaded_activations(with_experts, what)));
+        let held = kinds::each(shape, |with_experts, _| self.layer_shard(with_experts));
         let mut places = Vec::with_capacity(count as usize);
-        for place in 0..count {
-            let layers = given.get(place as usize).copied().unwrap_or(shape.layers / count);
-            let to = from + layers;
+        for (place, own) in (0..).zip(self.plan.stage_ranges(shape.layers)) {
+            let layers = own.end - own.start;
+            let first = own.start + recompute.among(layers);
             let mut pass = Pass::default();
-            let mut parameters = 0;
-            let ranges = [(from.min(dense), to.min(dense)), (from.max(dense), to.max(dense))];
-            for (index, (first, end)) in ranges.into_iter().enumerate() {
-                let windowed = end.div_ceil(every) - first.div_ceil(every);
-                let [with, without] = &kinds[index];
-                pass = pass.plus(with, windowed as f64).plus(without, (end - first - windowed) as f64);
-                let each = shape.layer_parameters(index == 1);
-                let held = each.dense_shard(split.tensor, shape.kv_heads) + each.expert_shard(split.expert);
-                parameters += held * (end - first);
+            let mut activations = Seconds::ZERO;
+            let mut parameters = [self.held().end_parameters(place == 0, place + 1 == count), 0];
+            let mut sharded = 0;
+            let halves = [own.start..first, first..own.end];
+            for ((kinds, offloaded), range) in kinds.iter().zip(&offloaded).zip(halves) {
+                let counts = kinds::count(shape, &range);
+                for (index, &count) in counts.iter().enumerate() {
+                    pass = pass.plus(&kinds[index], count as f64);
+                    activations += offloaded[index] * count as f64;
+                    let [dense, expert] = held[index];
+                    parameters = [parameters[0] + dense * count, parameters[1] + expert * count];
+                    sharded += (dense + expert) * count;
+                }
             }
-            let [forward, backward] = self.sharded_stage(layers, parameters, &pass);
+            let [forward, backward] = self.sharded_stage(layers, sharded, &pass);
             pass.forward.sharded += forward;
             pass.backward.sharded += backward;
+            let sent = [activations, self.offloaded_gradients(parameters)];
+            let passes = [pass.forward.total(), pass.backward.total() + pass.weight.total()];
+            let [forward, backward] = offload::exposed(sent, passes, self.overlaps().prefetch);
+            pass.forward.offload += forward;
+            pass.backward.offload += backward;
             if place == 0 {
                 pass = pass.plus(&self.embedding(), 1.0);
             }
@@ -218,7 +232,6 @@ impl Run<'_> {
                 pass = pass.running_ahead();
             }
             places.push(pass);
-            from = to;
         }
         places
     }
@@ -321,7 +334,18 @@ impl Run<'_> {
                 }
             }
         }
-        Once { gradients, weights, tied: self.tied(index), update: self.update(dense, expert) }
+        let [update, offload] = match plan.offloaded().optimiser {
+            true => [Seconds::ZERO, self.updated_by_host(dense, expert)],
+            false => [self.update(dense, expert), Seconds::ZERO],
+        };
+        Once { gradients, weights, tied: self.tied(index), update, offload }
+    }
+
+    /// Parameters of a layer on a rank before sharding: dense ones, and those of its experts.
+    pub(super) fn layer_shard(&self, with_experts: bool) -> [u64; 2] {
+        let (shape, split) = (self.shape, self.split());
+        let each = shape.layer_parameters(with_experts);
+        [each.dense_shard(split.tensor, shape.kv_heads), each.expert_shard(split.expert)]
     }
 
     /// The sum of both gradients of a tied embedding, on the first and the last stage.
@@ -344,21 +368,28 @@ impl Run<'_> {
         Group::Data.seats(&every, self.node)
     }
 
-    /// Gradients are read, optimiser states read and written, and weights written; read, too, where the optimiser has no
-    /// copy of its own beside two moments of their width.
     fn update(&self, dense: u64, expert: u64) -> Seconds {
+        self.compute.update(Bytes::new(self.owned(dense, expert) * self.updated_bytes()))
+    }
+
+    /// Bytes that an update moves for each parameter: gradients are read, optimiser states read and written, and weights
+    /// written; read, too, where the optimiser has no copy of its own beside two moments of their width.
+    pub(super) fn updated_bytes(&self) -> f64 {
         let [weight, gradient, optimiser] = self.plan.states.bytes();
         let weights = if optimiser == 2 * weight { 2 * weight } else { weight };
-        let moved = (weights + gradient + 2 * optimiser) as f64;
+        (weights + gradient + 2 * optimiser) as f64
+    }
+
+    /// Of dense parameters and those of experts, the ones that a rank updates.
+    pub(super) fn owned(&self, dense: u64, expert: u64) -> f64 {
         let split = self.split();
-        let parameters = match self.plan.sharding {
+        match self.plan.sharding {
             Sharding::None => (dense + expert) as f64,
             _ => {
                 let ranks =
                     |replicas: u64| self.plan.sharding_group.map_or(replicas, |z| z.min(replicas)) as f64;
                 dense as f64 / ranks(split.replicas()) + expert as f64 / ranks(split.expert_replicas())
             }
-        };
-        self.compute.update(Bytes::new(parameters * moved))
+        }
     }
 }

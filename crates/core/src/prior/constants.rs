@@ -176,6 +176,10 @@ constants! {
         pass,
         /// The same on Ampere.
         pass_ampere,
+        /// Passes over every visit of a token to an expert that bring it there and back, forward.
+        dispatch,
+        /// The same backward.
+        dispatch_back,
         /// Share of the memory rate of a fused update.
         update,
         /// Start and tail of a kernel.

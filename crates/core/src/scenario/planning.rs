@@ -45,6 +45,8 @@ keys! {
         micro_batch: Vec<u64> => Vec<u64>, optional("all that divide"), Check::Any, Resolved;
         /// Recomputation to try.
         recompute: Vec<Recompute> => Vec<Recompute>, optional("all"), Check::Any, Resolved;
+        /// Whether to try recomputing no more layers of every stage than a plan needs to fit.
+        recompute_some: bool => bool, default(false), Check::Any, Resolved;
         /// Whether a plan may be chosen that fits only if the allocator loses little.
         may_fit: bool => bool, default(false), Check::Any, Resolved;
         /// Tokens to train on.

@@ -13,8 +13,8 @@ pub use fusion::{
 
 pub use optimiser::Optimiser;
 pub use plan::{
-    Attention, ContextExchange, Division, Implementation, Mask, OverlapPreset, Overlaps, Plan, PlanSection,
-    Recompute, ScheduleKind, Sends, Sharding, States,
+    Attention, ContextExchange, Division, Implementation, Mask, Offload, Offloaded, OverlapPreset, Overlaps,
+    Plan, PlanSection, Recomputation, Recompute, ScheduleKind, Sends, Sharding, States,
 };
 
 use crate::fault::Fault;

@@ -3,10 +3,6 @@
 use super::shard::ExpertShard;
 use super::{Computed, Parts, Product, Shard, Work};
 
-/// Bytes moved for each number of every visit to sort, gather and weight tokens and to add them up again, in units of
-/// the width, forward and backward. Counts fitted to 24 times of experts on one H200 (research/transformers).
-const DISPATCH: [f64; 2] = [17.0, 15.0];
-
 /// Passes over the router's tokens for norm, softmax and sum, in units of the width.
 const ROUTED: [f64; 2] = [10.0, 15.0];
 
@@ -25,8 +21,9 @@ impl Parts {
             sum = sum.and(self.activation(shard, shard.tokens * experts.shared));
         }
         let w = self.width() * shard.hidden;
+        let dispatch = [self.constants.dispatch, self.constants.dispatch_back];
         let moved = |index: usize| Work {
-            device: self.passing(w * (experts.visits * DISPATCH[index] + experts.tokens * ROUTED[index])),
+            device: self.passing(w * (experts.visits * dispatch[index] + experts.tokens * ROUTED[index])),
             kernels: KERNELS[index],
         };
         sum.and(Computed { forward: moved(0), input: moved(1), ..Computed::default() })

@@ -40,6 +40,8 @@ pub(super) enum Gradients {
 /// One layer for one micro-batch on one rank; all figures in bytes, those of matrices in elements.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layer {
+    /// What is computed again.
+    pub(super) recompute: Recompute,
     autocast: bool,
     rotated: bool,
     gated: bool,
@@ -78,7 +80,7 @@ pub(super) fn output_copy(held: &Held<'_>) -> f64 {
 }
 
 impl Layer {
-    pub(super) fn of(held: &Held<'_>, with_experts: bool) -> Self {
+    pub(super) fn of(held: &Held<'_>, with_experts: bool, recompute: Recompute) -> Self {
         let (shape, split) = (held.shape, held.split);
         let (t, h) = (split.tensor as f64, shape.hidden as f64);
         let (tokens, own) = (held.tokens(), held.tokens() / split.token_ranks() as f64);
@@ -87,7 +89,7 @@ impl Layer {
         let kv_heads = if shape.mla.is_some() { shape.heads } else { shape.kv_heads };
         let kv_heads = kv_heads.max(split.tensor) as f64 / t;
         let heads = shape.heads as f64 / t;
-        let core = match (held.attention, held.recompute) {
+        let core = match (held.attention, recompute) {
             (Attention::Flash, _) => 4.0 * heads,
             (Attention::Unfused, Recompute::Attention) => 0.0,
             (Attention::Unfused, _) => {
@@ -120,6 +122,7 @@ impl Layer {
         };
         let input = heads * key as f64 + kv_heads * (key + value) as f64;
         Self {
+            recompute,
             autocast,
             rotated: shape.positions == 0,
             gated: shape.mlp == Mlp::Swiglu,
@@ -138,10 +141,10 @@ impl Layer {
         }
     }
 
-    /// What the forward pass keeps if some of it is computed again; `of` accounts for attention alone.
-    pub(super) fn kept_with(&self, recompute: Recompute) -> f64 {
-        match recompute {
-            Recompute::None | Recompute::Attention => self.kept(),
+    /// What the forward pass keeps; `of` accounts for attention that is computed again.
+    pub(super) fn kept(&self) -> f64 {
+        match self.recompute {
+            Recompute::None | Recompute::Attention => self.whole(),
             Recompute::Operators => {
                 let attention = self.queries + self.values + self.attended + self.core;
                 self.stream + attention + self.inner + self.hidden
@@ -150,8 +153,8 @@ impl Layer {
         }
     }
 
-    /// What the forward pass keeps, with the 16-bit copies of matrices under autocast.
-    pub(super) fn kept(&self) -> f64 {
+    /// What the backward pass needs, with the 16-bit copies of matrices under autocast.
+    pub(super) fn whole(&self) -> f64 {
         let rotated = if self.rotated { self.queries + self.keys + self.attended } else { 0.0 };
         let projected = self.queries + self.keys + self.values;
         let inner = self.inner * if self.gated { 4.0 } else { 2.0 };

@@ -13,7 +13,9 @@ use super::Split;
 use super::schedules::{in_flight, stage_of};
 use stepcast_core::model::transformer::{Mlp, Parameters, Transformer};
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{Attention, Implementation, Recompute, ScheduleKind, Sharding, States};
+use stepcast_core::strategy::{
+    Attention, Implementation, Offloaded, Recomputation, Recompute, ScheduleKind, Sharding, States,
+};
 
 /// Units whose weights are gathered at once beside the one in use (FSDP's prefetch).
 const PREFETCH: u64 = 1;
@@ -40,7 +42,7 @@ pub struct Held<'a> {
     /// Number formats.
     pub states: States,
     /// What is computed again.
-    pub recompute: Recompute,
+    pub recompute: Recomputation,
     /// How attention is computed.
     pub attention: Attention,
     /// Whether dropout keeps masks.
@@ -51,6 +53,8 @@ pub struct Held<'a> {
     pub implementation: Implementation,
     /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
     pub logit: [u64; 2],
+    /// What is kept in the host's memory.
+    pub offload: Offloaded,
     /// Layers of every virtual stage, in order; equal shares if empty.
     pub stage_layers: &'a [u64],
 }
@@ -132,15 +136,13 @@ impl Held<'_> {
         }
     }
 
-    /// What one layer keeps of a micro-batch for its backward pass.
-    pub fn kept_by_layer(&self, with_experts: bool) -> Bytes {
+    /// What one layer, of which this is computed again, keeps of a micro-batch for its backward pass.
+    pub fn kept_by(&self, with_experts: bool, recompute: Recompute) -> Bytes {
         match self.implementation {
             Implementation::Textbook | Implementation::Megatron => {
-                self.layer_activations(with_experts, self.recompute)
+                self.layer_activations(with_experts, recompute)
             }
-            Implementation::Pytorch => {
-                Bytes::new(eager::Layer::of(self, with_experts).kept_with(self.recompute))
-            }
+            Implementation::Pytorch => Bytes::new(eager::Layer::of(self, with_experts, recompute).kept()),
         }
     }
 
@@ -169,12 +171,18 @@ impl Held<'_> {
             }
             false => Bytes::new((parameters * bytes) as f64),
         };
+        // Gradients leave when they are reduced; until then the unit in use has its own.
+        let gradients = match (self.offload.optimiser, self.sharding) {
+            (true, Sharding::Zero2) => Bytes::new((self.unit(self.layers(stage)) * gradient) as f64),
+            (true, Sharding::Zero3 | Sharding::Hsdp) => Bytes::ZERO,
+            _ => divided(gradient, 2),
+        };
         RankMemory {
             parameters,
             in_flight,
             weights: divided(weight, 3),
-            gradients: divided(gradient, 2),
-            optimiser: divided(optimiser, 1),
+            gradients,
+            optimiser: if self.offload.optimiser { Bytes::ZERO } else { divided(optimiser, 1) },
             activations: Bytes::ZERO,
             recomputed: Bytes::ZERO,
             embedding: Bytes::ZERO,
@@ -188,21 +196,41 @@ impl Held<'_> {
     fn textbook(&self, stage: u64) -> RankMemory {
         let states = self.states_of(stage);
         let (first, last) = (stage == 0, self.is_last(stage));
-        let layers = self.layers(stage);
-        let layer = |with_experts: bool| self.layer_activations(with_experts, self.recompute);
-        let kept = layer(false) * layers.dense as f64 + layer(true) * layers.expert as f64;
+        let kept_by =
+            |what: Recompute| [false, true].map(|with_experts| self.layer_activations(with_experts, what));
+        let what = kept_by(self.recompute.what);
+        let nothing = if self.recompute.layers.is_some() { kept_by(Recompute::None) } else { what };
+        let of = |layers: StageLayers, [dense, expert]: [Bytes; 2]| {
+            dense * layers.dense as f64 + expert * layers.expert as f64
+        };
+        let [mut kept, mut recomputed, mut largest] = [Bytes::ZERO; 3];
+        for [some, others] in self.chunks(stage) {
+            let whole = of(others, nothing);
+            kept += of(some, what) + whole;
+            for (layers, [dense, expert]) in [(some, what), (others, nothing)] {
+                largest = largest.max(if layers.dense > 0 { dense } else { Bytes::ZERO });
+                largest = largest.max(if layers.expert > 0 { expert } else { Bytes::ZERO });
+            }
+            // Layers that keep everything go backward first and are free by then.
+            recomputed = recomputed.max(self.largest(some) - whole);
+        }
         let sharded = self.sharding.stage() == 3;
         RankMemory {
-            activations: kept * (states.in_flight as f64 / self.split.chunks as f64),
-            recomputed: match self.recompute {
-                Recompute::Layer | Recompute::Operators => self.largest(layers),
+            activations: self.on_device(kept * (states.in_flight as f64 / self.split.chunks as f64), largest),
+            recomputed: match self.recompute.what {
+                Recompute::Layer | Recompute::Operators => recomputed,
                 Recompute::None | Recompute::Attention => Bytes::ZERO,
             },
             embedding: if first { self.embedding() } else { Bytes::ZERO },
             head: if last { self.head() } else { Bytes::ZERO },
-            unsharded: if sharded { self.unsharded(layers) } else { Bytes::ZERO },
+            unsharded: if sharded { self.unsharded(self.layers(stage)) } else { Bytes::ZERO },
             ..states
         }
+    }
+
+    /// Of all that layers keep, what is on the device: with offloading, that of a layer in use and of one under way.
+    fn on_device(&self, kept: Bytes, of_one: Bytes) -> Bytes {
+        if self.offload.activations { kept.min(of_one * 2.0) } else { kept }
     }
 
     /// The textbook's count with what is needed for a while: beside the logits when the loss is computed, or, when they
@@ -242,21 +270,29 @@ impl Held<'_> {
 
     /// Layers of a stage, over all its chunks.
     pub fn layers(&self, stage: u64) -> StageLayers {
-        let Split { pipeline, chunks, .. } = self.split;
-        let places = pipeline * chunks;
+        let halves = self.chunks(stage).flatten();
+        halves.fold(StageLayers { dense: 0, expert: 0 }, |sum, half| StageLayers {
+            dense: sum.dense + half.dense,
+            expert: sum.expert + half.expert,
+        })
+    }
+
+    /// Layers of every chunk of a stage: those to which recomputation applies, and the others behind them.
+    fn chunks(&self, stage: u64) -> impl Iterator<Item = [StageLayers; 2]> {
+        let places = self.split.pipeline * self.split.chunks;
         let dense = self.shape.layers - self.shape.expert_layers();
-        let mut found = StageLayers { dense: 0, expert: 0 };
-        let mut from = 0;
-        for place in 0..places {
-            let count = self.layers_at(place, places);
-            if self.stage_of(place) == stage {
-                let dense_here = dense.clamp(from, from + count) - from;
-                found.dense += dense_here;
-                found.expert += count - dense_here;
-            }
-            from += count;
-        }
-        found
+        let mut end = 0;
+        (0..places).filter_map(move |place| {
+            let (from, count) = (end, self.layers_at(place, places));
+            end += count;
+            let middle = from + self.recompute.among(count);
+            (self.stage_of(place) == stage).then(|| {
+                [from..middle, middle..end].map(|range| {
+                    let dense = dense.clamp(range.start, range.end) - range.start;
+                    StageLayers { dense, expert: range.end - range.start - dense }
+                })
+            })
+        })
     }
 
     /// Layers of a virtual stage: as given, or an equal share.
@@ -274,28 +310,18 @@ impl Held<'_> {
         self.stage_of(self.split.pipeline * self.split.chunks - 1) == stage
     }
 
-    /// Parameters of a rank of `stage` before sharding: dense ones, and those of its experts. A tied embedding is on
-    /// the first and on the last stage.
+    /// Parameters of a rank of `stage` before sharding: dense ones, and those of its experts.
     pub fn stage_parameters(&self, stage: u64) -> (u64, u64) {
-        let Split { tensor, pipeline, expert, .. } = self.split;
+        let Split { tensor, expert, .. } = self.split;
         let shard = |parameters: Parameters| {
             (parameters.dense_shard(tensor, self.shape.kv_heads), parameters.expert_shard(expert))
         };
         let layers = self.layers(stage);
         let dense_layer = shard(self.shape.layer_parameters(false));
         let expert_layer = shard(self.shape.layer_parameters(true));
-        let mut dense = dense_layer.0 * layers.dense + expert_layer.0 * layers.expert;
-        if stage == 0 {
-            dense += shard(self.shape.embedding_parameters()).0;
-        }
-        if self.is_last(stage) {
-            let end = self.shape.final_norm_parameters() + self.shape.output_parameters();
-            dense += shard(end).0;
-            if self.shape.tied && pipeline > 1 {
-                dense += (self.shape.vocabulary * self.shape.hidden).div_ceil(tensor);
-            }
-        }
-        (dense, expert_layer.1 * layers.expert)
+        let dense = dense_layer.0 * layers.dense + expert_layer.0 * layers.expert;
+        let ends = self.end_parameters(stage == 0, self.is_last(stage));
+        (dense + ends, expert_layer.1 * layers.expert)
     }
 
     /// Tokens of a micro-batch on one context-parallel rank.

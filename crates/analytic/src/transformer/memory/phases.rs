@@ -32,16 +32,23 @@ struct Phases<'a> {
     layers: Vec<Layer>,
     /// What layers keep of all micro-batches in flight, but one.
     earlier: f64,
+    /// What the layer keeps that keeps most.
+    largest: f64,
 }
 
 impl<'a> Phases<'a> {
     fn of(held: &'a Held<'a>, stage: u64, states: RankMemory) -> Self {
         let counts = held.layers(stage);
-        let dense = (counts.dense > 0).then(|| Layer::of(held, false));
-        let expert = (counts.expert > 0).then(|| Layer::of(held, true));
-        let layers = dense.into_iter().flat_map(|layer| std::iter::repeat_n(layer, counts.dense as usize));
-        let layers = layers
-            .chain(expert.into_iter().flat_map(|layer| std::iter::repeat_n(layer, counts.expert as usize)));
+        let kinds = held
+            .recompute
+            .halves()
+            .map(|what| [false, true].map(|with_experts| Layer::of(held, with_experts, what)));
+        let layers = held.chunks(stage).flat_map(|halves| {
+            halves.into_iter().zip(kinds).flat_map(|(half, [dense, expert])| {
+                let dense = std::iter::repeat_n(dense, half.dense as usize);
+                dense.chain(std::iter::repeat_n(expert, half.expert as usize))
+            })
+        });
         let mut phases = Self {
             held,
             first: stage == 0,
@@ -51,20 +58,22 @@ impl<'a> Phases<'a> {
             gradients: if held.micro_batches > 1 { Gradients::Added } else { Gradients::New },
             layers: layers.collect(),
             earlier: 0.0,
+            largest: 0.0,
         };
         let in_flight = states.in_flight as f64 / held.split.chunks as f64;
         phases.earlier = phases.kept() * (in_flight - 1.0).max(0.0);
+        phases.largest = phases.layers.iter().map(Layer::kept).fold(0.0, f64::max);
         phases
-    }
-
-    /// What one layer keeps until its backward pass.
-    fn kept_of(&self, layer: &Layer) -> f64 {
-        layer.kept_with(self.held.recompute)
     }
 
     /// What all layers keep of one micro-batch.
     fn kept(&self) -> f64 {
-        self.layers.iter().map(|layer| self.kept_of(layer)).sum()
+        self.layers.iter().map(Layer::kept).sum()
+    }
+
+    /// What is on the device of this micro-batch's `kept` and of earlier ones.
+    fn on_device(&self, kept: f64) -> Bytes {
+        self.held.on_device(Bytes::new(self.earlier + kept), Bytes::new(self.largest))
     }
 
     /// Weights that are gathered when the loss is computed: the embedding, the output layer and the last layer.
@@ -85,7 +94,7 @@ impl<'a> Phases<'a> {
         };
         RankMemory {
             gradients,
-            activations: Bytes::new(self.earlier + self.kept()),
+            activations: self.on_device(self.kept()),
             embedding: if self.first { held.embedding() } else { Bytes::ZERO },
             head: if self.last { self.head() } else { Bytes::ZERO },
             unsharded: Bytes::new(self.gathered()),
@@ -101,10 +110,9 @@ impl<'a> Phases<'a> {
     /// The forward pass: autocast keeps copies of all matrices until its end, even if layers are computed again; and
     /// the 32-bit logits are beside their softmax.
     fn forward(&self) -> RankMemory {
-        let copies: f64 = match self.held.recompute {
-            Recompute::Operators | Recompute::Layer => self.layers.iter().map(Layer::copies).sum(),
-            Recompute::None | Recompute::Attention => 0.0,
-        };
+        // Layers that keep everything keep their copies among it.
+        let again = |layer: &&Layer| matches!(layer.recompute, Recompute::Operators | Recompute::Layer);
+        let copies: f64 = self.layers.iter().filter(again).map(Layer::copies).sum();
         self.beside(copies + 0.5 * self.held.logits_meanwhile(self.last))
     }
 
@@ -125,7 +133,7 @@ impl<'a> Phases<'a> {
         let mut kept = self.kept();
         let mut phases = Vec::new();
         for layer in self.layers.iter().rev() {
-            let again = layer.kept() - self.kept_of(layer);
+            let again = layer.whole() - layer.kept();
             let gradients = match self.gradients {
                 Gradients::New => {
                     self.states.gradients * (1.0 - missing / self.states.parameters as f64).max(0.0)
@@ -134,14 +142,14 @@ impl<'a> Phases<'a> {
             };
             phases.push(RankMemory {
                 gradients,
-                activations: Bytes::new(self.earlier + kept),
+                activations: self.on_device(kept),
                 recomputed: Bytes::new(again),
                 embedding: if self.first { held.embedding() } else { Bytes::ZERO },
                 unsharded: if sharded { held.unsharded(self.counts) } else { Bytes::ZERO },
                 temporary: WORKSPACES + Bytes::new(layer.stream + layer.backward(self.gradients)),
                 ..self.states
             });
-            kept -= self.kept_of(layer);
+            kept -= layer.kept();
             missing -= layer.parameters;
         }
         phases
@@ -162,7 +170,7 @@ impl<'a> Phases<'a> {
         };
         let stream = self.layers.first().map_or(0.0, |layer| layer.stream);
         Some(RankMemory {
-            activations: Bytes::new(self.earlier),
+            activations: self.on_device(0.0),
             embedding: held.embedding(),
             temporary: WORKSPACES + Bytes::new(copies * width * matrix + stream),
             ..self.states

@@ -4,6 +4,7 @@ use super::layout::{Alike, Class, Layout};
 use super::{Choice, TimesOf};
 use crate::transformer::stages::{Pass, Run, Spent, exposed_shards};
 use crate::transformer::step::Once;
+use crate::transformer::{kinds, offload};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::strategy::Recompute;
 
@@ -74,8 +75,12 @@ pub(super) struct LayerKey {
     micro_batch: u64,
     sequence_parallel: bool,
     recompute: Recompute,
+    /// Whether some layers have nothing computed again.
+    partly: bool,
     split: bool,
     chunks: bool,
+    /// Whether weights are sharded: 16-bit copies of them are not kept.
+    gathered: bool,
 }
 
 impl LayerKey {
@@ -86,9 +91,11 @@ impl LayerKey {
             expert: choice.expert,
             micro_batch: choice.micro_batch,
             sequence_parallel: choice.sequence_parallel,
-            recompute: choice.recompute,
+            recompute: choice.recompute.what,
+            partly: choice.recompute.layers.is_some(),
             split: crate::transformer::schedules::is_split(choice.schedule),
             chunks: choice.chunks > 1,
+            gathered: choice.sharding.stage() == 3,
         }
     }
 }
@@ -96,7 +103,10 @@ impl LayerKey {
 /// Times of a micro-batch: forward, backward, gradients of weights.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LayerCosts {
-    kinds: [Passes; 4],
+    /// Of which something may be computed again, and the others.
+    kinds: [[Passes; kinds::COUNT]; 2],
+    /// Seconds of the host's link for what a layer of each kind keeps, if it goes there.
+    offloaded: Option<[[f64; kinds::COUNT]; 2]>,
     embedding: Passes,
     head: Passes,
     /// Host time of a step outside of its layers.
@@ -108,17 +118,19 @@ pub(super) struct LayerCosts {
 impl LayerCosts {
     pub(super) fn of(run: &Run<'_>) -> Self {
         let shape = run.shape;
-        let layer = |with_experts: bool, window: Option<u64>| {
-            let layers = shape.expert_layers();
-            let exists = if with_experts { layers > 0 } else { layers < shape.layers };
-            if exists { Passes::of(&run.layer(with_experts, window)) } else { Passes::default() }
+        let recompute = run.plan.recomputation();
+        let layers = |what: Recompute| {
+            kinds::each(shape, |with_experts, window| Passes::of(&run.layer(with_experts, window, what)))
+        };
+        let [some, others] = recompute.halves();
+        let offloaded = |what: Recompute| {
+            kinds::each(shape, |with_experts, _| run.offloaded_activations(with_experts, what).get())
         };
         Self {
+            offloaded: run.plan.offloaded().activations.then(|| [offloaded(some), offloaded(others)]),
             kinds: [
-                layer(false, shape.window),
-                layer(false, None),
-                layer(true, shape.window),
-                layer(true, None),
+                layers(some),
+                if recompute.layers.is_some() { layers(others) } else { [Passes::default(); kinds::COUNT] },
             ],
             embedding: Passes::of(&run.embedding()),
             head: Passes::of(&run.head()),
@@ -127,17 +139,33 @@ impl LayerCosts {
         }
     }
 
-    /// A micro-batch on a virtual stage whose layers gather and reduce as `shards` says.
-    pub(super) fn place(&self, class: &Class, shards: [Seconds; 2], micro_batches: u64) -> Passes {
+    /// A micro-batch on a virtual stage whose layers gather and reduce as `shards` says, and whose gradients take this
+    /// long to the host.
+    pub(super) fn place(
+        &self,
+        class: &Class,
+        shards: [Seconds; 2],
+        gradients: Seconds,
+        micro_batches: u64,
+    ) -> Passes {
         let mut sum = Passes::default();
-        for (passes, &count) in self.kinds.iter().zip(&class.layers) {
-            sum.add(passes, count as f64);
+        for (passes, count) in class.each(&self.kinds) {
+            sum.add(passes, count);
         }
         if shards[0] + shards[1] > Seconds::ZERO {
             let [forward, backward, weight] = sum.times();
             let passes = [Seconds::new(forward), Seconds::new(backward + weight)];
-            let [forward, backward] =
-                exposed_shards(shards, class.layers.iter().sum(), passes, self.prefetch);
+            let [forward, backward] = exposed_shards(shards, class.count(), passes, self.prefetch);
+            sum.0[0].device += forward.get();
+            sum.0[1].device += backward.get();
+        }
+        let kept = self.offloaded.iter().flat_map(|times| class.each(times));
+        let activations: f64 = kept.map(|(time, count)| time * count).sum();
+        if activations > 0.0 || gradients > Seconds::ZERO {
+            let [forward, backward, weight] = sum.times();
+            let passes = [Seconds::new(forward), Seconds::new(backward + weight)];
+            let sent = [Seconds::new(activations), gradients];
+            let [forward, backward] = offload::exposed(sent, passes, self.prefetch);
             sum.0[0].device += forward.get();
             sum.0[1].device += backward.get();
         }
@@ -159,6 +187,8 @@ impl LayerCosts {
 pub(super) struct StateCosts {
     /// Gather and reduction of a layer, for every class of virtual stages.
     pub(super) shards: Vec<[Seconds; 2]>,
+    /// Gradients of a micro-batch to the host, for every class of virtual stages.
+    pub(super) offloaded: Vec<Seconds>,
     /// What stages send and update once, for every kind of stage.
     pub(super) once: Vec<Once>,
     /// Weights, gradients, optimiser states and gathered weights, for every kind of stage.
@@ -174,6 +204,7 @@ pub(super) struct StateKey {
     pipeline: u64,
     chunks: u64,
     folded: bool,
+    partly: Option<u64>,
     sharding: stepcast_core::strategy::Sharding,
     group: Option<u64>,
 }
@@ -187,6 +218,7 @@ impl StateKey {
             pipeline: choice.pipeline,
             chunks: choice.chunks,
             folded: choice.is_folded(),
+            partly: choice.recompute.layers,
             sharding: choice.sharding,
             group: choice.sharding_group,
         }
@@ -195,16 +227,19 @@ impl StateKey {
 
 impl StateCosts {
     pub(super) fn of(run: &Run<'_>, layout: &Layout) -> Self {
-        let (shape, split) = (run.shape, run.split());
         let held = run.held();
-        let parameters = |with_experts: bool| {
-            let each = shape.layer_parameters(with_experts);
-            each.dense_shard(split.tensor, shape.kv_heads) + each.expert_shard(split.expert)
+        let each = kinds::each(run.shape, |with_experts, _| run.layer_shard(with_experts));
+        let parameters = |class: &Class| {
+            let counted = class.layers.iter().flat_map(|half| half.iter().zip(each));
+            counted.fold([0, 0], |[dense, expert], (count, [a, b])| [dense + a * count, expert + b * count])
         };
         let shards = |class: &Class| {
-            let [a, b, c, d] = class.layers;
-            let held = parameters(false) * (a + b) + parameters(true) * (c + d);
-            run.sharded_layer(a + b + c + d, held)
+            let [dense, expert] = parameters(class);
+            run.sharded_layer(class.count(), dense + expert)
+        };
+        let offloaded = |class: &Class| {
+            let [dense, expert] = parameters(class);
+            run.offloaded_gradients([dense + held.end_parameters(class.first, class.last), expert])
         };
         let states = |alike: &Alike| {
             let rank = held.rank(alike.first as u64);
@@ -212,6 +247,7 @@ impl StateCosts {
         };
         Self {
             shards: layout.classes.iter().map(shards).collect(),
+            offloaded: layout.classes.iter().map(offloaded).collect(),
             once: layout.alike.iter().map(|alike| run.once(&held, alike.first as u64)).collect(),
             states: layout.alike.iter().map(states).collect(),
         }

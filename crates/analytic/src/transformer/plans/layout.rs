@@ -1,18 +1,35 @@
 //! Which layers every virtual stage has, and which stages are alike.
 
+use crate::transformer::kinds;
 use crate::transformer::schedules::stage_of;
 use stepcast_core::model::transformer::Transformer;
-use stepcast_core::strategy::ScheduleKind;
+use stepcast_core::strategy::{Recomputation, ScheduleKind};
 
 /// Virtual stages with the same layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Class {
-    /// Its layers: dense with a window, other dense, with experts and a window, other with experts.
-    pub(super) layers: [u64; 4],
+    /// Its layers by kind: those of which something may be computed again, and the others.
+    pub(super) layers: [[u64; kinds::COUNT]; 2],
     /// Whether it has the embedding.
     pub(super) first: bool,
     /// Whether it has the output layer.
     pub(super) last: bool,
+}
+
+impl Class {
+    /// All its layers.
+    pub(super) fn count(&self) -> u64 {
+        self.layers.iter().flatten().sum()
+    }
+
+    /// What belongs to every kind of its layers, and how many of them there are.
+    pub(super) fn each<'a, T>(
+        &self,
+        of: &'a [[T; kinds::COUNT]; 2],
+    ) -> impl Iterator<Item = (&'a T, f64)> + use<'a, '_, T> {
+        let counted = of.iter().flatten().zip(self.layers.iter().flatten());
+        counted.filter(|(_, count)| **count > 0).map(|(of, count)| (of, *count as f64))
+    }
 }
 
 /// Stages beside each other with the same virtual stages.
@@ -46,13 +63,21 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn new(shape: &Transformer, kind: ScheduleKind, pipeline: u64, chunks: u64) -> Self {
+    /// The layout of a shape for a schedule, whose recomputation is as given.
+    pub(super) fn new(
+        shape: &Transformer,
+        kind: ScheduleKind,
+        [pipeline, chunks]: [u64; 2],
+        recompute: Recomputation,
+    ) -> Self {
         let places = pipeline * chunks;
         let each = shape.layers / places;
         let mut classes: Vec<Class> = Vec::new();
         let class_of: Vec<usize> = (0..places)
             .map(|place| {
-                let layers = layers(shape, place * each, (place + 1) * each);
+                let (from, to) = (place * each, (place + 1) * each);
+                let first = from + recompute.among(each);
+                let layers = [from..first, first..to].map(|range| kinds::count(shape, &range));
                 let class = Class { layers, first: place == 0, last: place + 1 == places };
                 let known = classes.iter().position(|known| *known == class);
                 known.unwrap_or_else(|| {
@@ -71,23 +96,11 @@ impl Layout {
             match alike.last_mut() {
                 Some(last) if last.classes == own && last.sends == sends => last.count += 1,
                 _ => {
-                    let layers = own.iter().map(|&class| classes[class].layers.iter().sum::<u64>()).sum();
+                    let layers = own.iter().map(|&class| classes[class].count()).sum();
                     alike.push(Alike { first: stage as usize, count: 1, classes: own, layers, sends });
                 }
             }
         }
         Self { stages: pipeline as usize, chunks: chunks as usize, class_of, classes, alike }
     }
-}
-
-/// Layers from `from` to `to` by kind: dense layers come first, and every n-th layer has the window.
-fn layers(shape: &Transformer, from: u64, to: u64) -> [u64; 4] {
-    let (dense, every) = (shape.layers - shape.expert_layers(), shape.window_every.max(1));
-    let by_window = |first: u64, end: u64| {
-        let windowed = end.div_ceil(every) - first.div_ceil(every);
-        [windowed, end - first - windowed]
-    };
-    let [windowed, plain] = by_window(from.min(dense), to.min(dense));
-    let [expert_windowed, expert_plain] = by_window(from.max(dense), to.max(dense));
-    [windowed, plain, expert_windowed, expert_plain]
 }

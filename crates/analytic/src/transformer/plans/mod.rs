@@ -19,7 +19,9 @@ use layout::{Alike, Layout};
 use std::collections::HashMap;
 use std::hash::Hash;
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::strategy::{Division, Implementation, Plan, Recompute, ScheduleKind, Sends, Sharding};
+use stepcast_core::strategy::{
+    Division, Implementation, Plan, Recomputation, Recompute, ScheduleKind, Sends, Sharding,
+};
 
 /// Forward, backward and gradients of weights, in seconds.
 type TimesOf = [f64; 3];
@@ -52,7 +54,7 @@ pub struct Choice {
     /// m.
     pub micro_batches: u64,
     /// What is computed again.
-    pub recompute: Recompute,
+    pub recompute: Recomputation,
 }
 
 impl Choice {
@@ -72,7 +74,11 @@ impl Choice {
             sharding_group: self.sharding_group,
             micro_batch: self.micro_batch,
             global_batch: Some(self.global_batch()),
-            recompute: Some(self.recompute).filter(|what| *what != Recompute::None).into_iter().collect(),
+            recompute: Some(self.recompute.what)
+                .filter(|what| *what != Recompute::None)
+                .into_iter()
+                .collect(),
+            recompute_layers: self.recompute.layers,
             ..base.clone()
         }
     }
@@ -150,7 +156,7 @@ struct Found {
 #[derive(Debug)]
 pub struct Table<'a> {
     run: Run<'a>,
-    layouts: Memo<(u64, u64, bool), Layout>,
+    layouts: Memo<(u64, u64, bool, Option<u64>), Layout>,
     layers: Memo<LayerKey, LayerCosts>,
     states: Memo<StateKey, StateCosts>,
     sends: Memo<SendKey, (f64, Sends)>,
@@ -181,10 +187,11 @@ impl<'a> Table<'a> {
 
     fn find(&mut self, choice: &Choice) -> Found {
         let run = self.run;
-        let (pipeline, chunks, folded) = (choice.pipeline, choice.chunks, choice.is_folded());
+        let (pipeline, chunks) = (choice.pipeline, choice.chunks);
+        let key = (pipeline, chunks, choice.is_folded(), choice.recompute.layers);
         let layout = self
             .layouts
-            .place((pipeline, chunks, folded), || Layout::new(run.shape, choice.schedule, pipeline, chunks));
+            .place(key, || Layout::new(run.shape, choice.schedule, [pipeline, chunks], choice.recompute));
         let own = || choice.plan(run.plan);
         let layers = self.layers.place(LayerKey::of(choice), || {
             let plan = own();
@@ -242,13 +249,14 @@ impl<'a> Table<'a> {
     /// Computes the times of every class of virtual stages.
     fn time_classes(&mut self, found: Found, micro_batches: u64) {
         let (layout, layers) = (&self.layouts.values[found.layout], &self.layers.values[found.layers]);
-        let shards = &self.states.values[found.states].shards;
+        let states = &self.states.values[found.states];
         self.classes.clear();
+        let sent = states.shards.iter().zip(&states.offloaded);
         let places = layout
             .classes
             .iter()
-            .zip(shards)
-            .map(|(class, shards)| layers.place(class, *shards, micro_batches));
+            .zip(sent)
+            .map(|(class, (shards, gradients))| layers.place(class, *shards, *gradients, micro_batches));
         self.classes.extend(places);
     }
 

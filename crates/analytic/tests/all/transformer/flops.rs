@@ -56,13 +56,14 @@ fn steps_are_the_golden_ones() {
         let batch = number(&case, "global_batch");
         let work = Work { sequence: shape.sequence, batch, mask: word(&case["mask"]) };
         let (expect, name) = (&case["expect"], case["model"].as_str().unwrap());
-        let step = |recompute, attention| flops::step(&shape, work, recompute, attention);
+        let step =
+            |recompute, attention| flops::step(&shape, work, (recompute, [0..shape.layers]), attention);
         same(step(Recompute::None, Attention::Unfused).model, &expect["model"], name);
         if case.get("recompute").is_none() {
             let hardware = |recompute| step(recompute, Attention::Unfused).hardware;
             same(hardware(Recompute::Attention), &expect["hardware_selective"], name);
             same(hardware(Recompute::Layer), &expect["hardware_full"], name);
-            let core = flops::layers(&shape, work).core();
+            let core = flops::layers(&shape, work, &(0..shape.layers)).core();
             let printed = step(Recompute::None, Attention::Unfused).model + 3 * core;
             same(printed, &expect["hardware_selective_as_printed"], name);
         } else {
@@ -99,10 +100,11 @@ fn utilisations_are_those_printed() {
                 let shape = shape(&case, "seq");
                 let work =
                     Work { sequence: shape.sequence, batch: number(&case, "global_batch"), mask: Mask::None };
-                let step = flops::step(&shape, work, Recompute::Attention, Attention::Unfused);
+                let step =
+                    flops::step(&shape, work, (Recompute::Attention, [0..shape.layers]), Attention::Unfused);
                 let share =
                     |operations| 100.0 * flops::utilisation(operations, Seconds::new(seconds), gpus, peak);
-                let core = flops::layers(&shape, work).core();
+                let core = flops::layers(&shape, work, &(0..shape.layers)).core();
                 near(share(step.model + 3 * core), &expect["hfu_as_printed"], name);
                 [share(step.model), share(step.hardware)]
             }
@@ -146,7 +148,7 @@ fn capacities_are_the_golden_ones() {
 fn windows_count_in_their_layers() {
     let gemma = stepcast_core::model::transformer::zoo::find("gemma2-9b").unwrap();
     let work = Work { sequence: 8192, batch: 1, mask: Mask::Causal };
-    let all = flops::layers(&gemma, work);
+    let all = flops::layers(&gemma, work, &(0..gemma.layers));
     let with = LayerFlops::of(&gemma, false, gemma.window, work);
     let without = LayerFlops::of(&gemma, false, None, work);
     assert!(with.scores < without.scores);

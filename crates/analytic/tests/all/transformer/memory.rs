@@ -7,7 +7,9 @@ use stepcast_analytic::transformer::Split;
 use stepcast_analytic::transformer::memory::{Allowance, Held};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::Bytes;
-use stepcast_core::strategy::{Attention, Implementation, Recompute, ScheduleKind, Sharding, States};
+use stepcast_core::strategy::{
+    Attention, Implementation, Offloaded, Recompute, ScheduleKind, Sharding, States,
+};
 
 const GOLDEN: &str = include_str!("../../../../../validation/transformer/memory.json");
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -22,12 +24,13 @@ fn korthikanti(shape: &Transformer, split: Split, micro_batch: u64, recompute: R
         sharding: Sharding::None,
         sharding_group: None,
         states: States::MegatronBf16,
-        recompute,
+        recompute: recompute.into(),
         attention: Attention::Unfused,
         dropout: true,
         schedule: ScheduleKind::OneFOneB,
         implementation: Implementation::Textbook,
         logit: [4, 0],
+        offload: Offloaded::default(),
         stage_layers: &[],
     }
 }
@@ -159,12 +162,13 @@ fn held<'a>(shape: &'a Transformer, run: &Value) -> Held<'a> {
         },
         sharding_group: None,
         states: run["precision"].as_str().map_or(States::MegatronBf16, |_| super::word(&run["precision"])),
-        recompute: recomputed(&run["recompute"]),
+        recompute: recomputed(&run["recompute"]).into(),
         attention: run["attention"].as_str().map_or(Attention::Flash, |_| super::word(&run["attention"])),
         dropout: truth(run, "dropout"),
         schedule,
         implementation: Implementation::Textbook,
         logit: [4, 0],
+        offload: Offloaded::default(),
         stage_layers: &[],
     }
 }

@@ -1,35 +1,14 @@
 //! The method on whole scenarios: limits in which the answer is known, and what must hold for every plan.
 
+use super::scenario;
 use proptest::prelude::*;
 use stepcast_analytic::transformer::Transformer;
 use stepcast_analytic::transformer::flops::{self, Work};
-use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Prediction, Verdict};
-use stepcast_core::quantity::Seconds;
-use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::scenario::Document;
 use stepcast_core::strategy::{Attention, Mask, Recompute};
-
-const BASE: &str = r#"
-    [model]
-    zoo = "llama3-8b"
-    [[cluster.workers]]
-    count = 64
-    device = { base = "h100-sxm5", efficiency = 0.5 }
-    [cluster.network]
-    base = "infiniband-ndr"
-    [cluster.nodes]
-    workers = 8
-    network = "nvlink4"
-    ports = 8
-    [strategy.plan]
-    global-batch = 128
-"#;
-
-fn scenario(changes: &[&str]) -> Result<Scenario, Fault> {
-    let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
-    Document::new("test", BASE).scenario(&changes)
-}
 
 fn predict(changes: &[&str]) -> Prediction {
     Transformer.predict(&scenario(changes).unwrap_or_else(|fault| panic!("{changes:?}: {fault}"))).unwrap()
@@ -42,7 +21,7 @@ fn one_device_only_computes() {
     let scenario = scenario(&["cluster.workers.count=1", "strategy.plan.global-batch=2"]).unwrap();
     let shape = scenario.source.transformer().unwrap();
     let work = Work { sequence: 8192, batch: 2, mask: Mask::Causal };
-    let step = flops::step(&shape, work, Recompute::None, Attention::Flash);
+    let step = flops::step(&shape, work, (Recompute::None, []), Attention::Flash);
     let computing = step.hardware as f64 / (0.5 * 989.4e12);
     // Two bytes of weights, four of gradients, twelve of states, the last read and written, at half the memory rate.
     let update = shape.parameters() as f64 * (2.0 + 4.0 + 24.0) / (0.5 * 3.35e12);
@@ -108,6 +87,58 @@ fn recomputation_costs_time_and_saves_memory() {
     assert!(memory(&all) < memory(&none));
     let report = all.transformer.as_ref().unwrap();
     assert!(report.hfu > 1.2 * report.mfu, "{} {}", report.hfu, report.mfu);
+}
+
+/// Computing the first layers again lies between computing none and all of them, in time and in memory.
+#[test]
+fn recomputation_of_some_layers_lies_between() {
+    let plan = [
+        "strategy.plan.pipeline=4",
+        "strategy.plan.sharding=zero-1",
+        "strategy.plan.implementation=textbook",
+    ];
+    let with = |more: &[&str]| predict(&[&plan[..], more].concat());
+    let figures = |prediction: &Prediction| {
+        let report = prediction.transformer.as_ref().unwrap();
+        (prediction.iteration.get(), report.memory.least.get(), report.hfu * prediction.iteration.get())
+    };
+    let layer = "strategy.plan.recompute=[\"layer\"]";
+    let all = figures(&with(&[layer]));
+    let mut before = figures(&with(&[]));
+    for layers in 1..8 {
+        let some = figures(&with(&[layer, &format!("strategy.plan.recompute-layers={layers}")]));
+        assert!(some.0 > before.0 && some.1 < before.1 && some.2 > before.2, "{layers}: {some:?} {before:?}");
+        before = some;
+    }
+    assert!(all.0 > before.0 && all.2 > before.2, "{all:?} {before:?}");
+    let eight = figures(&with(&[layer, "strategy.plan.recompute-layers=8"]));
+    assert_eq!(eight, all);
+}
+
+/// What the host holds is not on the device; what its link and its memory take is part of the step.
+#[test]
+fn offloading_saves_memory_and_costs_time() {
+    let plan = ["cluster.workers.count=8", "strategy.plan.sharding=zero-2", "strategy.plan.global-batch=8"];
+    let with = |more: &[&str]| predict(&[&plan[..], more].concat());
+    let memory = |prediction: &Prediction| prediction.transformer.as_ref().unwrap().stages[0].memory;
+    let usual = with(&[]);
+    let optimiser = with(&["strategy.plan.offload=[\"optimiser\"]", "strategy.plan.overlap=none"]);
+    assert_eq!(memory(&optimiser).optimiser, Bytes::ZERO);
+    assert!(memory(&optimiser).gradients < memory(&usual).gradients);
+    assert!(optimiser.warnings.iter().any(|warning| warning.code == "offload"));
+    // An eighth of the parameters: gradients of 4 bytes down, weights of 2 or 4 bytes up at 25 GB/s, and 30 bytes moved by a
+    // host that eight devices share at 100 GB/s.
+    let parameters = 8_030_261_248.0 / 8.0;
+    let scenario = scenario(&plan).unwrap();
+    let width = f64::from(scenario.strategy.precision.width());
+    let expected = parameters * ((4.0 + width) / 25e9 + 30.0 * 8.0 / 100e9);
+    let found = optimiser.part("offload").get();
+    assert!((found / expected - 1.0).abs() < 1e-9, "{found} {expected}");
+    let activations = with(&["strategy.plan.offload=[\"activations\"]"]);
+    assert!(memory(&activations).activations < memory(&usual).activations * 0.1);
+    assert!(activations.iteration >= usual.iteration);
+    let slow = with(&["strategy.plan.offload=[\"activations\"]", "strategy.plan.host-link=1 GB/s"]);
+    assert!(slow.part("offload") > activations.part("offload"));
 }
 
 #[test]

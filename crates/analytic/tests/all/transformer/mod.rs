@@ -11,7 +11,33 @@ mod traffic;
 mod vtrain;
 
 use serde_json::Value;
+use stepcast_core::fault::Fault;
 use stepcast_core::model::transformer::{Transformer, zoo};
+use stepcast_core::scenario::{Document, Override, Scenario};
+
+/// Llama 3 8B on 64 H100 in machines of 8, all operations at half the peak rate.
+const BASE: &str = r#"
+    [model]
+    zoo = "llama3-8b"
+    [[cluster.workers]]
+    count = 64
+    device = { base = "h100-sxm5", efficiency = 0.5 }
+    [cluster.network]
+    base = "infiniband-ndr"
+    [cluster.nodes]
+    workers = 8
+    network = "nvlink4"
+    ports = 8
+    [strategy.plan]
+    global-batch = 128
+"#;
+
+/// The base with changes.
+fn scenario<T: AsRef<str>>(changes: &[T]) -> Result<Scenario, Fault> {
+    let changes: Vec<Override> =
+        changes.iter().map(|change| Override::parse(change.as_ref()).unwrap()).collect();
+    Document::new("test", BASE).scenario(&changes)
+}
 
 /// The cases of a golden file.
 fn cases(text: &str) -> Vec<Value> {

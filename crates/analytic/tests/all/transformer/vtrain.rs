@@ -16,7 +16,9 @@ use stepcast_analytic::transformer::memory::Held;
 use stepcast_analytic::transformer::schedules::{Sends, Sizes, Times, execute, orders};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::Seconds;
-use stepcast_core::strategy::{Attention, Implementation, Recompute, ScheduleKind, Sharding, States};
+use stepcast_core::strategy::{
+    Attention, Implementation, Offloaded, Recompute, ScheduleKind, Sharding, States,
+};
 
 const PROFILES: &str = include_str!("../../../../../validation/transformer/vtrain-replay.json");
 const PUBLISHED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/published");
@@ -135,12 +137,13 @@ impl Row {
             sharding: Sharding::None,
             sharding_group: None,
             states: States::MixedFp16,
-            recompute: Recompute::None,
+            recompute: Recompute::None.into(),
             attention: Attention::Unfused,
             dropout: true,
             schedule: ScheduleKind::OneFOneB,
             implementation: Implementation::Textbook,
             logit: [4, 0],
+            offload: Offloaded::default(),
             stage_layers: &[],
         };
         let (dense, _) = held.stage_parameters(0);

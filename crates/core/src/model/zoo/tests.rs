@@ -42,6 +42,7 @@ const PARAMETERS: &[(&str, u64, usize)] = &[
     ("mobilenet-v2", 3_504_872, 158),
     ("efficientnet-b0", 5_288_548, 213),
     ("vit-b-16", 86_567_656, 152),
+    ("vit-l-16", 304_326_632, 296),
     ("bert-base", 109_482_240, 199),
     ("bert-large", 335_141_888, 391),
     ("bert-base-mlm", 109_514_298, 202),

@@ -1,6 +1,6 @@
 //! Whether a plan divides a transformer over a number of ranks. Keys of faults are relative to the plan.
 
-use super::{ContextExchange, Plan, ScheduleKind, Sharding};
+use super::{ContextExchange, Plan, Recompute, ScheduleKind, Sharding};
 use crate::fault::Fault;
 use crate::model::transformer::Transformer;
 
@@ -20,10 +20,12 @@ impl Plan {
     pub fn divide(&self, shape: &Transformer, workers: u64) -> Result<Division, Fault> {
         self.check_heads(shape)?;
         self.check_stages(shape)?;
+        self.check_recompute()?;
         self.check_context(shape)?;
         let data = self.replicas(workers)?;
         self.check_experts(shape, data)?;
         self.check_sharding(data)?;
+        self.check_offload(data)?;
         let (global_batch, micro_batches) = self.batches(data)?;
         self.check_micro_batches(micro_batches)?;
         Ok(Division { data, micro_batches, global_batch })
@@ -84,6 +86,17 @@ impl Plan {
             return Err(Fault::in_key("pipeline", reason, remedy));
         }
         Ok(())
+    }
+
+    fn check_recompute(&self) -> Result<(), Fault> {
+        match (self.recompute_layers, self.recomputation().what) {
+            (Some(layers), Recompute::None) => {
+                let reason = format!("nothing is computed again in these {layers} layers");
+                let remedy = "add `recompute = [\"layer\"]`, or remove it";
+                Err(Fault::in_key("recompute-layers", reason, remedy))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn check_context(&self, shape: &Transformer) -> Result<(), Fault> {
@@ -166,6 +179,15 @@ impl Plan {
                 Err(Fault::in_key("sharding-group", reason, "remove it, or use `sharding = \"hsdp\"`"))
             }
         }
+    }
+
+    fn check_offload(&self, data: u64) -> Result<(), Fault> {
+        let replicas = data * self.context;
+        if self.offloaded().optimiser && self.sharding == Sharding::None && replicas > 1 {
+            let reason = format!("the hosts of {replicas} replicas would each update all parameters");
+            return Err(Fault::in_key("offload", reason, "use `sharding = \"zero-2\"`"));
+        }
+        Ok(())
     }
 
     /// Sequences of a step, and micro-batches of a replica.

@@ -102,6 +102,16 @@ choice! {
 }
 
 choice! {
+    /// What is kept in the host's memory.
+    Offload, "string" {
+        /// Optimiser states; the host updates the weights (Ren 2021).
+        Optimiser = "optimiser",
+        /// What layers keep for the backward pass.
+        Activations = "activations",
+    }
+}
+
+choice! {
     /// How attention is computed.
     Attention, "string" {
         /// In one kernel that keeps no scores and computes them again (Dao 2022).

@@ -5,20 +5,25 @@
 
 mod check;
 mod choices;
+mod offload;
 mod overlap;
+mod recompute;
 #[cfg(test)]
 mod tests;
 
 pub use check::Division;
 pub use choices::{
-    Attention, ContextExchange, Implementation, Mask, Recompute, ScheduleKind, Sends, Sharding, States,
+    Attention, ContextExchange, Implementation, Mask, Offload, Recompute, ScheduleKind, Sends, Sharding,
+    States,
 };
+pub use offload::Offloaded;
 pub use overlap::{OverlapPreset, Overlaps};
+pub use recompute::Recomputation;
 
 use crate::fault::Fault;
 use crate::fitted::collectives::MeasuredCollectives;
 use crate::keys::{Check, keys, plain, section_of};
-use crate::quantity::{Bytes, Seconds};
+use crate::quantity::{Bytes, BytesPerSec, Seconds};
 
 /// Largest number of ranks of one kind.
 const MOST: u64 = 1_000_000;
@@ -29,6 +34,14 @@ const FRAGMENTATION: f64 = 0.05;
 /// Context of the device, buffers of the communication library and workspaces, assumed.
 const RESERVED: Bytes = Bytes::new(2.0 * (1_u64 << 30) as f64);
 
+/// One direction of PCIe 4.0 with 16 lanes, 31.5 GB/s, of which about 25 are reached; assumed.
+const HOST_LINK: BytesPerSec = BytesPerSec::new(25e9);
+
+/// Rate of the states that the host of a machine updates; assumed. An update in 32 bits moves about 30 bytes for each
+/// parameter.
+const HOST_MEMORY: BytesPerSec = BytesPerSec::new(100e9);
+
+plain!(Vec<Offload>, "list of strings");
 plain!(Vec<u64>, "list of integers");
 plain!(Vec<Recompute>, "list of strings");
 
@@ -80,6 +93,14 @@ keys! {
         global_batch: u64 => u64, optional("as many micro-batches as stages, on every replica"), Check::Between(1, 1_000_000_000, "a number such as 1024"), Resolved;
         /// What is computed again instead of being kept: `"attention"`, `"operators"`, `"layer"`.
         recompute: Vec<Recompute> => Vec<Recompute>, default(Vec::new()), Check::Any, Resolved;
+        /// Layers of every virtual stage, from its first, to which `recompute` applies.
+        recompute_layers: u64 => u64, optional("all"), Check::Between(1, MOST, "a number such as 4"), Resolved;
+        /// What is kept in the host's memory: `"optimiser"` states, which the host then updates, or `"activations"`.
+        offload: Vec<Offload> => Vec<Offload>, default(Vec::new()), Check::Any, Resolved;
+        /// Rate between a device and its host, each direction.
+        host_link: BytesPerSec => BytesPerSec, default(HOST_LINK), Check::Positive("a rate such as \"25 GB/s\""), Resolved;
+        /// Rate at which the host of a machine reads and writes states for an update, of all its devices together.
+        host_memory: BytesPerSec => BytesPerSec, default(HOST_MEMORY), Check::Positive("a rate such as \"100 GB/s\""), Resolved;
         /// How attention is computed: `"flash"` or `"unfused"`.
         attention: Attention => Attention, default(Attention::Flash), Check::Any, Resolved;
         /// Whether dropout keeps masks.
@@ -133,9 +154,10 @@ impl Plan {
         })
     }
 
-    /// What is computed again: the most that the list names.
-    pub fn recomputed(&self) -> Recompute {
-        self.recompute.iter().copied().max().unwrap_or(Recompute::None)
+    /// What is computed again, the most that the list names, and in how many layers.
+    pub fn recomputation(&self) -> Recomputation {
+        let what = self.recompute.iter().copied().max().unwrap_or(Recompute::None);
+        Recomputation { what, layers: self.recompute_layers }
     }
 
     /// How stages send.

@@ -47,6 +47,8 @@ fn refusals_name_the_key_and_what_would_be_valid() {
         ("mixtral-8x7b", 12, "expert = 3", "expert", "use 1, 2 or 4"),
         ("mixtral-8x7b", 4, "expert = 8", "expert", "use 1, 2 or 4"),
         ("llama3-8b", 3, "context = 3", "context", "divisor of the sequence"),
+        ("llama3-8b", 8, "offload = [\"optimiser\"]", "offload", "zero-2"),
+        ("llama3-8b", 1, "recompute-layers = 4", "recompute-layers", "add `recompute = [\"layer\"]`"),
         ("gpt2", 8, "context = 8\ncontext-exchange = \"all-to-all\"", "context", "ring"),
         ("llama3-8b", 8, "sharding = \"hsdp\"", "sharding", "sharding-group = 8"),
         ("llama3-8b", 8, "sharding = \"hsdp\"\nsharding-group = 3", "sharding-group", "divisor"),
@@ -70,6 +72,15 @@ fn refusals_name_the_key_and_what_would_be_valid() {
 fn sections_are_written_back() {
     let first = plan("tensor = 8\nrecompute = [\"attention\"]\nstage-layers = [40, 40]\npipeline = 2");
     assert_eq!(first.section().fill(None, &NoFiles).unwrap(), first);
+}
+
+#[test]
+fn the_first_layers_of_every_virtual_stage_are_computed_again() {
+    let plan = plan(
+        "pipeline = 2\nvirtual-stages = 2\nstage-layers = [10, 4, 2, 16]\nrecompute = [\"layer\"]\nrecompute-layers = 4",
+    );
+    let ranges: Vec<_> = plan.recomputed_ranges(32).collect();
+    assert_eq!(ranges, [0..4, 10..14, 14..16, 16..20]);
 }
 
 #[test]

@@ -130,6 +130,10 @@ fn pass(
     let name = list.name(task.phase.letter(), task);
     let role = mark(Role::Pass(task.phase));
     let mut last = list.add(name, Pipeline::computing(stage), begin, role, Amount::Compute(*task));
+    if list.exists(Amount::Host(*task)) {
+        let name = list.name('H', task);
+        last = list.add(name, pipeline.waiting(), vec![last], mark(Role::Host), Amount::Host(*task));
+    }
     for (index, kind) in Traffic::OF_A_PASS.into_iter().enumerate() {
         let amount = Amount::Exposed(*task, index);
         let sent = list.transfer(named(kind), (stage, kind), &[last], traffic(kind, true), amount);
@@ -222,7 +226,11 @@ fn tails(list: &mut List<'_>, stages: &[Stage]) {
     for (stage, after) in reduced.into_iter().enumerate() {
         let lane = Pipeline::computing(stage);
         let role = mark(stage, Role::Update);
-        let update = list.add("update".to_owned(), lane, after, role, Amount::Update(stage));
+        let mut update = list.add("update".to_owned(), lane, after, role, Amount::Update(stage));
+        let (place, on_host) = traffic(stage, Traffic::Offload);
+        let named = |_: &List<'_>| "update by the host".to_owned();
+        let sent = list.transfer(named, place, &[update], on_host, Amount::Offload(stage));
+        update = sent.unwrap_or(update);
         let (place, mark) = traffic(stage, Traffic::Weights);
         let named = |_: &List<'_>| "weights".to_owned();
         list.transfer(named, place, &[update], mark, Amount::Weights(stage));

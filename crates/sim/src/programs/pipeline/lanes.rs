@@ -96,6 +96,8 @@ impl Pipeline {
 
     fn traffic_lane(&self, first: u32, kind: Traffic) -> LaneSpec {
         match self.links {
+            // The link to the host is a rank's own.
+            _ if kind == Traffic::Offload => LaneSpec { discipline: Discipline::Delay, ..LaneSpec::own(1.0) },
             Links::Apart => LaneSpec { discipline: Discipline::Delay, ..LaneSpec::own(1.0) },
             Links::Shared { .. } => {
                 let level = 1 + u32::from(self.between[kind as usize]);

@@ -11,6 +11,7 @@ pub(super) enum Amount {
     Meeting,
     Recompute(Task),
     Compute(Task),
+    Host(Task),
     /// By kind of a pass.
     Exposed(Task, usize),
     Hidden(Task, usize),
@@ -24,6 +25,7 @@ pub(super) enum Amount {
     Gradients(usize),
     Tied(usize),
     Update(usize),
+    Offload(usize),
     Weights(usize),
 }
 
@@ -60,6 +62,7 @@ impl Amount {
             Self::Meeting => 0.0,
             Self::Recompute(task) => cost(costs, &task).recompute,
             Self::Compute(task) => cost(costs, &task).compute,
+            Self::Host(task) => cost(costs, &task).host,
             Self::Exposed(task, kind) => cost(costs, &task).exposed[kind],
             Self::Hidden(task, kind) => cost(costs, &task).hidden[kind],
             Self::FirstBucket(task, stage) => cost(costs, &task).total() / costs.tails[stage].layers.max(1.0),
@@ -75,6 +78,7 @@ impl Amount {
             Self::Gradients(stage) => costs.tails[stage].gradients,
             Self::Tied(stage) => costs.tails[stage].tied,
             Self::Update(stage) => costs.tails[stage].update,
+            Self::Offload(stage) => costs.tails[stage].offload,
             Self::Weights(stage) => costs.tails[stage].weights,
         }
     }

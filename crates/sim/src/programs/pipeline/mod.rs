@@ -45,6 +45,8 @@ pub enum Traffic {
     Expert,
     /// Sharded weights, and gradients that are reduced with every micro-batch.
     Sharded,
+    /// To and from the host's memory.
+    Offload,
     /// Activations to the next stage.
     SendForward,
     /// Their gradients to the stage before.
@@ -57,7 +59,7 @@ pub enum Traffic {
 
 impl Traffic {
     /// Number of kinds.
-    pub const COUNT: usize = 8;
+    pub const COUNT: usize = 9;
 
     /// All kinds, in order.
     pub const ALL: [Self; Self::COUNT] = [
@@ -65,6 +67,7 @@ impl Traffic {
         Self::Context,
         Self::Expert,
         Self::Sharded,
+        Self::Offload,
         Self::SendForward,
         Self::SendBackward,
         Self::Gradients,
@@ -72,7 +75,8 @@ impl Traffic {
     ];
 
     /// The kinds that belong to a pass, in order.
-    pub const OF_A_PASS: [Self; 4] = [Self::Tensor, Self::Context, Self::Expert, Self::Sharded];
+    pub const OF_A_PASS: [Self; 5] =
+        [Self::Tensor, Self::Context, Self::Expert, Self::Sharded, Self::Offload];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -81,6 +85,7 @@ impl Traffic {
             Self::Context => "context",
             Self::Expert => "expert",
             Self::Sharded => "sharded",
+            Self::Offload => "offload",
             Self::SendForward | Self::SendBackward => "send",
             Self::Gradients => "gradients",
             Self::Weights => "weights",
@@ -106,16 +111,18 @@ pub struct Cost {
     pub recompute: f64,
     /// Computing.
     pub compute: f64,
+    /// Waiting for the host to issue it.
+    pub host: f64,
     /// By kind of a pass: traffic that follows.
-    pub exposed: [f64; 4],
+    pub exposed: [f64; Traffic::OF_A_PASS.len()],
     /// By kind of a pass: traffic beside it.
-    pub hidden: [f64; 4],
+    pub hidden: [f64; Traffic::OF_A_PASS.len()],
 }
 
 impl Cost {
     /// From its beginning to its end, if all that is hidden fits.
     pub fn total(&self) -> f64 {
-        self.recompute + self.compute + self.exposed.iter().sum::<f64>()
+        self.recompute + self.compute + self.host + self.exposed.iter().sum::<f64>()
     }
 }
 
@@ -132,6 +139,8 @@ pub struct Tail {
     pub tied: f64,
     /// Update of the weights.
     pub update: f64,
+    /// Update by the host, with what goes there and comes back.
+    pub offload: f64,
     /// Weights, after the update.
     pub weights: f64,
     /// Weights, beside the first forward passes of the next step.
@@ -205,6 +214,8 @@ pub enum Role {
     },
     /// The update of the weights.
     Update,
+    /// A wait for the host, which issues the pass.
+    Host,
     /// A wait for other replicas or for a first bucket.
     Wait,
 }

@@ -62,7 +62,7 @@ impl Property {
             Self::Expert => choice.expert,
             Self::Sharding => choice.sharding as u64,
             Self::MicroBatch => choice.micro_batch,
-            Self::Recompute => choice.recompute as u64,
+            Self::Recompute => 2 * choice.recompute.what as u64 + choice.recompute.layers.is_some() as u64,
         }
     }
 
@@ -73,7 +73,8 @@ impl Property {
             Self::SequenceParallel => choice.sequence_parallel.to_string(),
             Self::Schedule => schedule.to_string(),
             Self::Sharding => sharding.to_string(),
-            Self::Recompute => recompute.to_string(),
+            Self::Recompute if recompute.layers.is_some() => format!("some {}s", recompute.what),
+            Self::Recompute => recompute.what.to_string(),
             _ => self.of(nodes, choice).to_string(),
         }
     }
@@ -103,9 +104,9 @@ impl Property {
                 _ => value,
             },
             (Self::MicroBatch, _) => format!("micro-batch {value}"),
-            (Self::Recompute, _) => match choice.recompute {
+            (Self::Recompute, _) => match choice.recompute.what {
                 Recompute::None => "without recomputation".to_owned(),
-                what => format!("recomputing {what}"),
+                _ => format!("recomputing {value}"),
             },
         }
     }

@@ -258,8 +258,10 @@ fn words(choice: &Choice) -> String {
     if choice.sequence_parallel {
         words.push("sequence parallel".to_owned());
     }
-    if choice.recompute != Recompute::None {
-        words.push(format!("recomputing {}", choice.recompute));
+    match (choice.recompute.what, choice.recompute.layers) {
+        (Recompute::None, _) => {}
+        (what, Some(layers)) => words.push(format!("recomputing {layers} {what}s of a chunk")),
+        (what, None) => words.push(format!("recomputing {what}")),
     }
     words.join(", ")
 }

@@ -19,7 +19,7 @@ use stepcast_analytic::transformer::plans::{Choice, Table};
 use stepcast_analytic::transformer::stages::Run;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::Planning;
-use stepcast_core::strategy::Plan;
+use stepcast_core::strategy::{Plan, Recomputation, Recompute};
 
 /// Plans of a round.
 const ROUND: usize = 1024;
@@ -140,8 +140,8 @@ impl Search<'_> {
     fn fitting(&self, ranks: [u64; 3], table: &mut Table<'_>) -> (Families, Vec<Candidate>) {
         let mut families = Families::default();
         let mut fitting = Vec::new();
-        self.space.each(ranks, |choice| {
-            let needed = Room::needed(self.run.plan, table.memory(&choice));
+        let mut look = |choice: Choice, table: &mut Table<'_>| {
+            let needed = self.needed(&choice, table);
             let fits = self.room.admits(needed);
             let memory = needed[1].get();
             families.count(self.nodes, &choice, memory, fits);
@@ -149,8 +149,46 @@ impl Search<'_> {
                 let bound = table.bound(&choice).get() * (1.0 - ROUNDING);
                 fitting.push(Candidate { choice, memory, bound });
             }
+            fits
+        };
+        let some = self.bounds().recompute_some;
+        self.space.each(ranks, |choice| {
+            let fits = look(choice, table);
+            if some
+                && fits
+                && choice.recompute.what == Recompute::Layer
+                && let Some(fewer) = self.fewest(&choice, table)
+            {
+                look(fewer, table);
+            }
         });
         (families, fitting)
+    }
+
+    fn needed(&self, choice: &Choice, table: &mut Table<'_>) -> [Bytes; 2] {
+        Room::needed(self.run.plan, table.memory(choice))
+    }
+
+    /// A plan that fits if all layers are computed again, with the fewest layers of every chunk with which it fits: more of
+    /// them need less memory and more time. None if it fits without, or with no fewer.
+    fn fewest(&self, choice: &Choice, table: &mut Table<'_>) -> Option<Choice> {
+        let each = self.space.shape.layers / (choice.pipeline * choice.chunks);
+        let with = |layers: u64| Choice {
+            recompute: match layers {
+                0 => Recompute::None.into(),
+                _ => Recomputation { layers: Some(layers), ..choice.recompute },
+            },
+            ..*choice
+        };
+        let (mut low, mut high) = (0, each);
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.room.admits(self.needed(&with(middle), table)) {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        (1..each).contains(&high).then(|| with(high))
     }
 
     fn bounds(&self) -> &Planning {

@@ -111,6 +111,7 @@ impl Space<'_> {
         let mut all = Vec::new();
         for &sharding in given {
             match sharding {
+                Sharding::None if replicas > 1 && self.base.offloaded().optimiser => {}
                 Sharding::None => all.push((sharding, None)),
                 _ if replicas == 1 => {}
                 Sharding::Hsdp => {
@@ -170,7 +171,7 @@ impl Space<'_> {
                                     sharding_group,
                                     micro_batch,
                                     micro_batches,
-                                    recompute,
+                                    recompute: recompute.into(),
                                 });
                             }
                         }

@@ -91,7 +91,7 @@ fn the_space_is_what_the_checks_accept() {
                             sharding_group: None,
                             micro_batch: b,
                             micro_batches: batch / data / b,
-                            recompute: Recompute::None,
+                            recompute: Recompute::None.into(),
                         };
                         if choice.plan(&question.base).divide(&question.shape, workers).is_ok() {
                             expected += 1;
@@ -108,7 +108,7 @@ fn the_space_is_what_the_checks_accept() {
             );
             kind && !choice.sequence_parallel
                 && choice.sharding == Sharding::None
-                && choice.recompute == Recompute::None
+                && choice.recompute == Recompute::None.into()
         };
         assert_eq!(found.iter().filter(plain).count(), expected, "{model}");
     }
@@ -117,8 +117,9 @@ fn the_space_is_what_the_checks_accept() {
 /// What bounds leave out changes neither the best plan, nor the front, nor what any family costs.
 #[test]
 fn bounds_leave_out_nothing_that_matters() {
-    let cases: [&[&str]; 4] = [
+    let cases: [&[&str]; 5] = [
         &[],
+        &["plan.recompute-some=true", "plan.virtual-stages=[1]", "plan.nodes=[2]"],
         &["plan.nodes=[1, 2, 4]", "plan.schedule=[\"1f1b\", \"interleaved\", \"gpipe\"]"],
         &["plan.deadline=40 d", "plan.nodes=[2, 4]", "plan.virtual-stages=[1, 2]"],
         &[
@@ -164,6 +165,32 @@ fn the_best_plan_is_predicted_alike() {
     assert!(training.goodput < 1.0 && training.goodput > 0.9, "{training:?}");
     assert!(training.time > training.without_interruptions);
     assert!(report.families.iter().any(|family| family.chosen && family.more == Some(0.0)));
+}
+
+/// Of plans that fit only with recomputation, some with fewer layers are faster than those with all, and no number of
+/// layers below the chosen one fits.
+#[test]
+fn no_more_layers_are_recomputed_than_have_to_be() {
+    let changes = [
+        "plan.micro-batch=[16]",
+        "plan.recompute=[\"layer\"]",
+        "plan.schedule=[\"1f1b\"]",
+        "plan.pipeline=[2]",
+    ];
+    let all = plan(&scenario(&changes), Aim::Time, &mut go).unwrap();
+    let some =
+        plan(&scenario(&[&changes[..], &["plan.recompute-some=true"]].concat()), Aim::Time, &mut go).unwrap();
+    assert!(some.best.step < all.best.step, "{} {}", some.best.step, all.best.step);
+    let layers = some.best.plan.recompute_layers.unwrap();
+    let verdict = |layers: u64| {
+        let mut scenario = scenario(&changes);
+        let section =
+            stepcast_core::strategy::PlanSection { recompute_layers: Some(layers), ..some.best.plan.clone() };
+        scenario.strategy.plan = Some(section.resolve(&NoFiles).unwrap());
+        Method.predict(&scenario).unwrap().transformer.unwrap().memory.verdict
+    };
+    assert_eq!(verdict(layers), Verdict::Fits);
+    assert!((1..layers).all(|fewer| verdict(fewer) != Verdict::Fits));
 }
 
 #[test]

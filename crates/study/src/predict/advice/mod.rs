@@ -5,6 +5,7 @@ mod changes;
 mod critical_path;
 mod faster;
 mod plan;
+mod stage;
 mod what_if;
 
 pub use alone::Alone;
@@ -70,6 +71,9 @@ fn computing(prediction: &Prediction) -> Seconds {
 }
 
 fn sentence(scenario: &Scenario, prediction: &Prediction) -> String {
+    if prediction.transformer.is_some() {
+        return stage::sentence(prediction);
+    }
     let percent = |time: Seconds| 100.0 * (time / prediction.iteration);
     let communicating = prediction.iteration - computing(prediction);
     let link = percent(communicating - prediction.part("start-up"));

@@ -45,11 +45,14 @@ pub(super) fn changes(scenario: &Scenario, plan: &Plan) -> Vec<(&'static str, Sc
     if plan.tensor > 1 && !plan.sequence_parallel {
         change("sequence parallelism", Plan { sequence_parallel: true, ..plan.clone() });
     }
-    if plan.recomputed() == Recompute::Layer {
-        change("recompute attention only", Plan { recompute: vec![Recompute::Attention], ..plan.clone() });
+    if plan.recomputation().what == Recompute::Layer {
+        change(
+            "recompute attention only",
+            Plan { recompute: vec![Recompute::Attention], recompute_layers: None, ..plan.clone() },
+        );
     }
-    if plan.recomputed() != Recompute::None {
-        change("no recomputation", Plan { recompute: Vec::new(), ..plan.clone() });
+    if plan.recomputation().what != Recompute::None {
+        change("no recomputation", Plan { recompute: Vec::new(), recompute_layers: None, ..plan.clone() });
     }
     if plan.sharding == Sharding::Zero3 {
         change("ZeRO 1 instead of 3", Plan { sharding: Sharding::Zero1, ..plan.clone() });

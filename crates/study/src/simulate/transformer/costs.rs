@@ -11,7 +11,7 @@ use stepcast_analytic::transformer::{planned, run};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
-use stepcast_sim::pipeline::{self, Cost, Phase, Task};
+use stepcast_sim::pipeline::{self, Cost, Phase, Task, Traffic};
 
 /// Traffic below this share of what is exposed is rounding.
 const ROUNDING: f64 = 1e-9;
@@ -60,12 +60,13 @@ fn hidden(exposed: Seconds, all: Seconds) -> f64 {
 }
 
 fn cost(exposed: &Spent, all: &Spent) -> Cost {
-    let kinds = |spent: &Spent| [spent.tensor, spent.context, spent.expert, spent.sharded];
+    let kinds = |spent: &Spent| [spent.tensor, spent.context, spent.expert, spent.sharded, spent.offload];
     let mut cost = Cost {
         recompute: exposed.recompute.get(),
         compute: exposed.compute.get(),
+        host: exposed.starved().get(),
         exposed: kinds(exposed).map(Seconds::get),
-        hidden: [0.0; 4],
+        hidden: [0.0; Traffic::OF_A_PASS.len()],
     };
     for (to, (exposed, all)) in cost.hidden.iter_mut().zip(kinds(exposed).into_iter().zip(kinds(all))) {
         *to = hidden(exposed, all);
@@ -73,16 +74,19 @@ fn cost(exposed: &Spent, all: &Spent) -> Cost {
     cost
 }
 
-/// The passes of a virtual stage. With a split backward, sharded weights and gradients travel beside both parts of it.
+/// The passes of a virtual stage. With a split backward, sharded weights, gradients and what the host's memory holds
+/// travel beside both parts of it.
 fn passes(exposed: &Pass, all: &Pass) -> [Cost; Phase::COUNT] {
     let forward = cost(&exposed.forward, &all.forward);
     let mut backward = cost(&exposed.backward, &all.backward);
     let mut weight = cost(&exposed.weight, &all.weight);
     let (first, second) = (backward.total(), weight.total());
-    if second > 0.0 {
-        let sharded = backward.hidden[3];
-        backward.hidden[3] = sharded * first / (first + second);
-        weight.hidden[3] += sharded - backward.hidden[3];
+    for kind in [Traffic::Sharded as usize, Traffic::Offload as usize] {
+        if second > 0.0 {
+            let all = backward.hidden[kind];
+            backward.hidden[kind] = all * first / (first + second);
+            weight.hidden[kind] += all - backward.hidden[kind];
+        }
     }
     [forward, backward, weight]
 }
@@ -95,6 +99,7 @@ fn tail(stage: &StageStep, alone: &Tail, tied: Seconds) -> pipeline::Tail {
         hidden_gradients: hidden(tail.gradients, alone.gradients),
         tied: tied.get(),
         update: tail.update.get(),
+        offload: tail.offload.get(),
         weights: tail.weights.get(),
         hidden_weights: hidden(tail.weights, alone.weights),
     }

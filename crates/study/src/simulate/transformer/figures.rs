@@ -12,6 +12,10 @@ pub(super) struct StageTimes {
     pub(super) compute: f64,
     pub(super) recompute: f64,
     pub(super) update: f64,
+    /// Waiting for the host.
+    pub(super) host: f64,
+    /// Offloading after the last pass.
+    offloaded: f64,
     /// By kind: traffic that the stage waits for.
     pub(super) exposed: [f64; Traffic::COUNT],
     /// End of its last pass, from the beginning of the step.
@@ -27,14 +31,16 @@ impl StageTimes {
 
     /// Passes and what they wait for.
     fn busy(&self) -> f64 {
-        let tail = self.exposed(Traffic::Gradients) + self.exposed(Traffic::Weights);
-        self.compute + self.recompute + self.exposed.iter().sum::<f64>() - tail
+        let tail = self.exposed(Traffic::Gradients) + self.exposed(Traffic::Weights) + self.offloaded;
+        self.compute + self.recompute + self.host + self.exposed.iter().sum::<f64>() - tail
     }
 
     fn add(&mut self, other: &Self, scale: f64) {
         self.compute += scale * other.compute;
         self.recompute += scale * other.recompute;
         self.update += scale * other.update;
+        self.host += scale * other.host;
+        self.offloaded += scale * other.offloaded;
         for (to, from) in self.exposed.iter_mut().zip(other.exposed) {
             *to += scale * from;
         }
@@ -97,11 +103,17 @@ impl Observer for Stages<'_> {
                 stage.update += time;
                 false
             }
+            Role::Host => {
+                stage.host += time;
+                true
+            }
             Role::Traffic { kind, exposed } => {
+                let of_pass = mark.micro_batch.is_some();
                 if exposed {
                     stage.exposed[kind as usize] += time;
+                    stage.offloaded += if kind == Traffic::Offload && !of_pass { time } else { 0.0 };
                 }
-                exposed && Traffic::OF_A_PASS.contains(&kind)
+                exposed && of_pass && Traffic::OF_A_PASS.contains(&kind)
             }
             Role::Wait => false,
         };
@@ -145,10 +157,12 @@ pub(super) fn breakdown(stage: &StageTimes, iteration: Seconds) -> Vec<Part> {
     let times = [
         ("compute", stage.compute + stage.update),
         ("recompute", stage.recompute),
+        ("host", stage.host),
         ("tensor parallelism", stage.exposed(Traffic::Tensor)),
         ("context parallelism", stage.exposed(Traffic::Context)),
         ("expert parallelism", stage.exposed(Traffic::Expert)),
         ("sharded weights", stage.exposed(Traffic::Sharded) + stage.exposed(Traffic::Weights)),
+        ("offload", stage.exposed(Traffic::Offload)),
         ("pipeline sends", sends),
         ("gradients", stage.exposed(Traffic::Gradients)),
     ];

@@ -138,7 +138,7 @@ fn prediction(closed: Prediction, training: &Training, shown: Shown) -> Predicti
         parts.iter().filter(|part| names.contains(&part.name)).map(|part| part.time).sum()
     };
     let compute = of(&["compute", "recompute"]);
-    let exposed = iteration - compute - of(&["pipeline bubble"]);
+    let exposed = iteration - compute - of(&["host", "pipeline bubble"]);
     let nothing = Spread { low: 0.0, median: 0.0, high: 0.0 };
     let mut lengths = shown.lengths;
     let usage = |(index, stage): (usize, &StageTimes)| Usage {
@@ -193,7 +193,7 @@ fn prediction(closed: Prediction, training: &Training, shown: Shown) -> Predicti
 
 /// Whether a part of the breakdown is traffic.
 fn is_link(name: &str) -> bool {
-    !matches!(name, "compute" | "recompute" | "pipeline bubble")
+    !matches!(name, "compute" | "recompute" | "host" | "pipeline bubble")
 }
 
 fn too_many(stands_for: u64) -> Warning {

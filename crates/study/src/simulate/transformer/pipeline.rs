@@ -103,6 +103,7 @@ fn between(run: &Run<'_>) -> [bool; Traffic::COUNT] {
             Traffic::Context => run.seats(Group::Context),
             Traffic::Expert => run.expert_seats(),
             Traffic::Sharded => run.sharding_seats(),
+            Traffic::Offload => return false,
             Traffic::SendForward | Traffic::SendBackward => run.seats(Group::Pipeline),
             Traffic::Gradients | Traffic::Weights => run.seats(Group::DataContext),
         };
@@ -116,6 +117,10 @@ fn joint(run: &Run<'_>) -> [bool; Traffic::COUNT] {
     Traffic::ALL.map(|kind| match kind {
         Traffic::Sharded | Traffic::Gradients | Traffic::Weights => true,
         Traffic::Expert => split.expert > split.tensor * split.context,
-        Traffic::Tensor | Traffic::Context | Traffic::SendForward | Traffic::SendBackward => false,
+        Traffic::Tensor
+        | Traffic::Context
+        | Traffic::Offload
+        | Traffic::SendForward
+        | Traffic::SendBackward => false,
     })
 }

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use stepcast_analytic::transformer::Transformer;
 use stepcast_core::method::{Method, always};
 use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_core::strategy::Sharding;
 
 const CLUSTER: &str = "[[cluster.workers]]\ncount = 64\ndevice = { base = \"h100-sxm5\", efficiency = 0.5 }\n\
     [cluster.network]\nbase = \"infiniband-ndr\"\n\
@@ -34,11 +35,19 @@ fn plans() -> impl Strategy<Value = String> {
         prop::sample::select(schedules.to_vec()),
         prop::sample::select(sharding.to_vec()),
         prop::sample::select(overlap.to_vec()),
-        prop::sample::select(&["", "attention", "layer"][..]),
+        prop::sample::select(
+            &["[]", "[\"attention\"]", "[\"layer\"]", "[\"layer\"]\nrecompute-layers = 3"][..],
+        ),
         any::<bool>(),
     );
+    let offload = [
+        "",
+        "\noffload = [\"optimiser\"]",
+        "\noffload = [\"activations\", \"optimiser\"]\nhost-link = \"1 GB/s\"",
+    ];
+    let choices = (choices, prop::sample::select(offload.to_vec()));
     (ranks, choices).prop_map(|((tensor, context, pipeline, mut chunks, rounds), choices)| {
-        let (schedule, sharding, overlap, recompute, sequence_parallel) = choices;
+        let ((schedule, sharding, overlap, recompute, sequence_parallel), offload) = choices;
         match schedule {
             "gpipe" | "1f1b" | "zb-h1" => chunks = 1,
             "zbv" => chunks = 2,
@@ -49,9 +58,8 @@ fn plans() -> impl Strategy<Value = String> {
         format!(
             "tensor = {tensor}\ncontext = {context}\npipeline = {pipeline}\nvirtual-stages = {chunks}\n\
              schedule = \"{schedule}\"\nsharding = \"{sharding}\"\n{group}overlap = \"{overlap}\"\n\
-             recompute = [{}]\nsequence-parallel = {sequence_parallel}\nshared-links = false\n\
-             global-batch = {}",
-            if recompute.is_empty() { String::new() } else { format!("\"{recompute}\"") },
+             recompute = {recompute}\nsequence-parallel = {sequence_parallel}\nshared-links = false\n\
+             global-batch = {}{offload}",
             data * pipeline * rounds,
         )
     })
@@ -64,12 +72,22 @@ proptest! {
     fn the_engine_and_the_closed_form_agree_where_links_are_apart(
         plan in plans(),
         model in prop::sample::select(&["llama3-8b", "mixtral-8x7b", "llama2-13b"][..]),
+        by_parts in any::<bool>(),
         expert in prop::sample::select(&[1, 2, 8][..]),
     ) {
         let plan = if model == "mixtral-8x7b" { format!("{plan}\nexpert = {expert}") } else { plan };
-        let Some(scenario) = scenario(model, &plan, &[]) else { return Err(TestCaseError::reject("no plan")) };
+        // By parts, short sequences wait for their host.
+        let device = if by_parts { &["cluster.workers.0.device=h100-sxm5", "model.sequence=128"][..] } else { &[] };
+        let Some(scenario) = scenario(model, &plan, device) else { return Err(TestCaseError::reject("no plan")) };
         let [closed, simulated] = steps(&scenario);
-        prop_assert!((simulated / closed - 1.0).abs() < 1e-9, "{model}\n{plan}\n{simulated} {closed}");
+        // The closed form knows what hides beside a pass that waits for its host, and then lets the host run ahead of all
+        // passes; in the engine, what is sent for one pass does not hide beside another.
+        let own = scenario.strategy.plan.as_ref().unwrap();
+        let each = !own.offload.is_empty()
+            || matches!(own.sharding, Sharding::Zero2 | Sharding::Zero3 | Sharding::Hsdp);
+        let most = if by_parts && own.pipeline == 1 && each { 0.1 } else { 1e-9 };
+        let longer = simulated / closed - 1.0;
+        prop_assert!(longer > -1e-9 && longer < most, "{model}\n{plan}\n{simulated} {closed}");
     }
 
     #[test]

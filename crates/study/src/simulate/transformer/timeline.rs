@@ -43,15 +43,25 @@ pub(in crate::simulate) fn timeline(
 }
 
 /// Rows of a stage, from top to bottom.
-const ROWS: [&str; 9] =
-    ["passes", "tensor", "context", "expert", "sharded", "sends", "sends back", "gradients", "weights"];
+const ROWS: [&str; 10] = [
+    "passes",
+    "tensor",
+    "context",
+    "expert",
+    "sharded",
+    "offload",
+    "sends",
+    "sends back",
+    "gradients",
+    "weights",
+];
 
 /// The row of an operation; none if it is not shown. What a stage waits for stands between its passes.
 fn row(role: Role) -> Option<usize> {
     match role {
         Role::Pass(_) | Role::Recompute | Role::Update | Role::Traffic { exposed: true, .. } => Some(0),
         Role::Traffic { kind, .. } => Some(1 + kind as usize),
-        Role::Wait => None,
+        Role::Host | Role::Wait => None,
     }
 }
 
@@ -68,7 +78,7 @@ fn kind(role: Role) -> &'static str {
         Role::Recompute => "recompute",
         Role::Update => "update",
         Role::Traffic { kind: Traffic::SendForward | Traffic::SendBackward, .. } => "send",
-        Role::Traffic { .. } | Role::Wait => "communication",
+        Role::Traffic { .. } | Role::Host | Role::Wait => "communication",
     }
 }
 

@@ -74,12 +74,12 @@ impl Row {
             split: Split { tensor: self.tensor, ..Split::WHOLE },
             micro_batch: self.micro_batch,
             states: if self.precision == Precision::Amp { States::Fp32 } else { States::Bf16 },
-            recompute: if self.recompute { Recompute::Layer } else { Recompute::None },
+            recompute: if self.recompute { Recompute::Layer } else { Recompute::None }.into(),
             ..plain(&shape, Implementation::Pytorch)
         };
         let (family, predicted) = match self.kind {
             Kind::Step => ("peak of a step, H200", held.rank(0).total()),
-            Kind::Block => ("kept by a shard, H200", held.kept_by_layer(false)),
+            Kind::Block => ("kept by a shard, H200", held.kept_by(false, held.recompute.what)),
             Kind::Head => ("kept by a shard, H200", held.kept_by_head()),
         };
         let name = format!(

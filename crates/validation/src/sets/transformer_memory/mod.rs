@@ -9,7 +9,9 @@ use crate::{BoundCheck, Options, Progress, Report, Set, ValidationError, bounds}
 use stepcast_analytic::transformer::Split;
 use stepcast_analytic::transformer::memory::Held;
 use stepcast_core::model::transformer::Transformer;
-use stepcast_core::strategy::{Attention, Implementation, Recompute, ScheduleKind, Sharding, States};
+use stepcast_core::strategy::{
+    Attention, Implementation, Offloaded, Recompute, ScheduleKind, Sharding, States,
+};
 
 const NAME: &str = "transformer-memory";
 
@@ -54,12 +56,13 @@ fn plain(shape: &Transformer, implementation: Implementation) -> Held<'_> {
         sharding: Sharding::None,
         sharding_group: None,
         states: States::MegatronBf16,
-        recompute: Recompute::None,
+        recompute: Recompute::None.into(),
         attention: Attention::Flash,
         dropout: false,
         schedule: ScheduleKind::OneFOneB,
         implementation,
         logit: implementation.logit(),
+        offload: Offloaded::default(),
         stage_layers: &[],
     }
 }

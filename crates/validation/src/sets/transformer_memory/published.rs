@@ -50,7 +50,7 @@ impl Row {
             split,
             micro_batch: self.micro_batch,
             micro_batches: self.micro_batches,
-            recompute: self.recompute,
+            recompute: self.recompute.into(),
             ..plain(&shape, implementation)
         };
         let most = |held: &Held<'_>| {

@@ -21,6 +21,14 @@ pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
     if let (Sharding::Hsdp, Some(group)) = (plan.sharding, plan.sharding_group) {
         zero.insert("mics_shard_size".to_owned(), group.into());
     }
+    let offloaded = plan.offloaded();
+    if offloaded.optimiser {
+        zero.insert("offload_optimizer".to_owned(), json!({ "device": "cpu", "pin_memory": true }));
+    }
+    if offloaded.activations && plan.recomputation().what != Recompute::Layer {
+        let set = "strategy.plan.offload=[\"optimiser\"]";
+        return Err(cannot("DeepSpeed", "offloading of activations without recomputation", set));
+    }
     let mut file = Map::new();
     let mut set = |key: &str, value: Value| file.insert(key.to_owned(), value);
     set("train_batch_size", launch.global_batch().into());
@@ -37,8 +45,11 @@ pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
     if plan.pipeline > 1 {
         set("pipeline", json!({ "stages": plan.pipeline }));
     }
-    if plan.recomputed() == Recompute::Layer {
-        set("activation_checkpointing", json!({ "partition_activations": plan.tensor > 1 }));
+    if plan.recomputation().what == Recompute::Layer {
+        set(
+            "activation_checkpointing",
+            json!({ "partition_activations": plan.tensor > 1, "cpu_checkpointing": offloaded.activations }),
+        );
     }
     serde_json::to_string_pretty(&Value::Object(file))
         .map(|text| text + "\n")

@@ -30,7 +30,7 @@ pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
             return Err(cannot("FSDP", "`zero-1`", set));
         }
     };
-    let recompute = plan.recomputed() == Recompute::Layer;
+    let recompute = plan.recomputation().what == Recompute::Layer;
     Ok(format!(
         "distributed_type: FSDP\nmixed_precision: bf16\nnum_machines: {}\nnum_processes: {}\n\
          fsdp_config:\n  fsdp_version: 1\n  fsdp_sharding_strategy: {strategy}\n\

@@ -68,17 +68,28 @@ pub(super) fn flags(launch: &Launch<'_>) -> Result<String, Fault> {
             push(true, format!("--num-distributed-optimizer-instances {groups}"));
         }
     }
-    match plan.recomputed() {
+    let recompute = plan.recomputation();
+    match recompute.what {
         Recompute::None => {}
         Recompute::Operators => {
             let set = "plan.recompute=[\"none\", \"attention\", \"layer\"]";
             return Err(cannot("Megatron-LM", "recomputation of operators", set));
         }
+        Recompute::Attention if recompute.layers.is_some() => {
+            return Err(cannot(
+                "Megatron-LM",
+                "recomputation of attention in some layers",
+                "plan.recompute-some=false",
+            ));
+        }
         Recompute::Attention => push(true, "--recompute-granularity selective".to_owned()),
-        Recompute::Layer => push(
-            true,
-            "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1".to_owned(),
-        ),
+        Recompute::Layer => {
+            let (method, layers) = recompute.layers.map_or(("uniform", 1), |layers| ("block", layers));
+            let flags = format!(
+                "--recompute-granularity full --recompute-method {method} --recompute-num-layers {layers}"
+            );
+            push(true, flags);
+        }
     }
     push(true, "--bf16".to_owned());
     Ok(flags.join(" \\\n  ") + "\n")

@@ -59,6 +59,13 @@ pub struct Launch<'a> {
 impl Launch<'_> {
     /// The text for a framework.
     pub fn emit(&self, framework: Framework) -> Result<String, Fault> {
+        if self.plan.recompute_layers.is_some() && framework != Framework::Megatron {
+            let set = "plan.recompute-some=false";
+            return Err(cannot("its configuration", "recomputation of some layers", set));
+        }
+        if !self.plan.offload.is_empty() && framework != Framework::Deepspeed {
+            return Err(cannot("its configuration here", "offloading", "strategy.plan.offload=[]"));
+        }
         match framework {
             Framework::Megatron => megatron::flags(self),
             Framework::Torchtitan => torchtitan::file(self),

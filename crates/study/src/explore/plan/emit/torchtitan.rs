@@ -36,7 +36,7 @@ pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
             return Err(cannot("torchtitan", &format!("`{other}`"), set));
         }
     };
-    let recompute = match plan.recomputed() {
+    let recompute = match plan.recomputation().what {
         Recompute::None => "none",
         // Flash attention keeps nothing that this would compute again.
         Recompute::Attention if plan.attention == Attention::Flash => "none",

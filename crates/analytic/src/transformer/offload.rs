@@ -1,0 +1,84 @@
+//! What leaves the device for its host, and the time of it that shows.
+//!
+//! Optimiser states on the host (Ren 2021, ZeRO-Offload): gradients go there when they are reduced, beside the backward
+//! pass if that is with every micro-batch; then the host updates its shard, and the weights come back. Activations on the
+//! host (Isaev 2023): what a layer keeps goes there beside the computing of the next and comes back before its own backward
+//! pass. Both directions of the link are used at once. Transfers share nothing with collectives.
+
+use super::memory::Held;
+use super::stages::Run;
+use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::strategy::{Recompute, Sharding};
+
+/// What shows of transfers of activations, each way, and of gradients beside the forward and the backward pass.
+pub(super) fn exposed(
+    [activations, gradients]: [Seconds; 2],
+    [forward, backward]: [Seconds; 2],
+    overlapped: bool,
+) -> [Seconds; 2] {
+    let back = activations.max(gradients);
+    match overlapped {
+        true => [(activations - forward).max(Seconds::ZERO), (back - backward).max(Seconds::ZERO)],
+        false => [activations, back],
+    }
+}
+
+impl Run<'_> {
+    /// Time of the link for what one layer keeps of a micro-batch, one way.
+    pub(super) fn offloaded_activations(&self, with_experts: bool, recompute: Recompute) -> Seconds {
+        match self.plan.offloaded().activations {
+            true => self.held().kept_by(with_experts, recompute) / self.plan.host_link,
+            false => Seconds::ZERO,
+        }
+    }
+
+    /// Time of the link for the gradients of `parameters` that are dense and of experts, if they leave with every
+    /// micro-batch.
+    pub(super) fn offloaded_gradients(&self, [dense, expert]: [u64; 2]) -> Seconds {
+        match self.plan.offloaded().optimiser && self.reduces_each() {
+            true => self.gradients_of(dense, expert),
+            false => Seconds::ZERO,
+        }
+    }
+
+    fn gradients_of(&self, dense: u64, expert: u64) -> Seconds {
+        let [_, gradient, _] = self.plan.states.bytes();
+        Bytes::new(self.owned(dense, expert) * gradient as f64) / self.plan.host_link
+    }
+
+    /// Whether gradients are reduced with every micro-batch.
+    fn reduces_each(&self) -> bool {
+        matches!(self.plan.sharding, Sharding::Zero2 | Sharding::Zero3 | Sharding::Hsdp)
+    }
+
+    /// Update by the host, of dense parameters and of experts: gradients that are reduced once go there, the host shares
+    /// its memory between the devices of a machine, weights come back.
+    pub(super) fn updated_by_host(&self, dense: u64, expert: u64) -> Seconds {
+        let owned = self.owned(dense, expert);
+        let down = if self.reduces_each() { Seconds::ZERO } else { self.gradients_of(dense, expert) };
+        let devices = self.node.min(self.split().world()).max(1) as f64;
+        let moved = Bytes::new(owned * self.updated_bytes() * devices);
+        down + moved / self.plan.host_memory
+            + Bytes::new(owned * self.weight_width as f64) / self.plan.host_link
+    }
+}
+
+impl Held<'_> {
+    /// Parameters of the embedding, if a virtual stage is the first, and of the output layer, if it is the last. A tied
+    /// embedding is on both.
+    pub(super) fn end_parameters(&self, first: bool, last: bool) -> u64 {
+        let (shape, tensor) = (self.shape, self.split.tensor);
+        let mut dense = 0;
+        if first {
+            dense += shape.embedding_parameters().dense_shard(tensor, shape.kv_heads);
+        }
+        if last {
+            let end = shape.final_norm_parameters() + shape.output_parameters();
+            dense += end.dense_shard(tensor, shape.kv_heads);
+            if shape.tied && self.split.pipeline > 1 {
+                dense += (shape.vocabulary * shape.hidden).div_ceil(tensor);
+            }
+        }
+        dense
+    }
+}
