@@ -22,6 +22,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "chakra", run: |data| imports::of(Format::Chakra, data) },
     Target { name: "horovod", run: |data| imports::of(Format::Horovod, data) },
     Target { name: "kineto", run: |data| imports::of(Format::Kineto, data) },
+    Target { name: "launch", run: requests::launch },
     Target { name: "layers", run: |data| imports::of(Format::Layers, data) },
     Target { name: "onnx", run: |data| imports::of(Format::Onnx, data) },
     Target { name: "profile", run: imports::profile },

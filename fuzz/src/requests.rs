@@ -35,6 +35,18 @@ pub(crate) fn scenario(data: &[u8]) {
     }
 }
 
+/// Reads a launch file of a framework, with its model and machines given and without.
+pub(crate) fn launch(data: &[u8]) {
+    let given = ["model.zoo=llama3-8b", "cluster.machine=dgx-h100", "cluster.machines=2"];
+    for count in [1, 3] {
+        let changes = given.iter().rev().take(count).map(|text| Override::parse(text).expect("an override"));
+        let request = stepcast_study::Request::from_reader("launch", data, changes.collect());
+        if let Err(fault) = request.and_then(|request| request.prepare(MethodChoice::Auto)) {
+            complete(&fault);
+        }
+    }
+}
+
 /// Sets what each line says in the quick start.
 pub(crate) fn set(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };

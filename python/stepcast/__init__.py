@@ -9,13 +9,17 @@
 """
 
 from ._stepcast import Figures, Scenario, __version__, methods
-from .ask import compare, fit, fuse, import_trace, predict, search, validate
+from .applying import apply
+from .ask import check, compare, fit, fuse, import_trace, predict, search, validate
 from .errors import InputError, InternalError, StepcastError
+from .planning import Plan, PlanEntry, PlanFamily, PlanTraining, plan
 from .profiler import profile
-from .results import Comparison, Fit, Forecast, Fusion, Imported, Result, ScalingPoint, Search, Validation
+from .results import Check, Comparison, Fit, Forecast, Fusion, Imported, Result, ScalingPoint, Search, Suspect, Validation
 from .sweeping import Sweep, sweep
+from .watching import Watch, watch
 
 __all__ = [
+    "Check",
     "Comparison",
     "Figures",
     "Fit",
@@ -24,22 +28,32 @@ __all__ = [
     "Imported",
     "InputError",
     "InternalError",
+    "Plan",
+    "PlanEntry",
+    "PlanFamily",
+    "PlanTraining",
     "Result",
     "ScalingPoint",
     "Scenario",
     "Search",
     "StepcastError",
+    "Suspect",
     "Sweep",
     "Validation",
+    "Watch",
     "__version__",
+    "apply",
+    "check",
     "compare",
     "fit",
     "fuse",
     "import_trace",
     "methods",
+    "plan",
     "predict",
     "profile",
     "search",
     "sweep",
     "validate",
+    "watch",
 ]

@@ -54,6 +54,28 @@ def whole(numbers: Iterable[Any], key: str) -> list[int]:
     return found
 
 
+def check(
+    scenario: Source = None,
+    steps: Iterable[float] = (),
+    *,
+    steps_left: int | None = None,
+    method: str = "auto",
+    set: Changes = None,
+    **keywords: Any,
+) -> results.Check:
+    """Measured steps, in seconds, against the forecast: `stepcast check`.
+
+    The first tenth of them, at most 50, is left out as warm-up.
+
+    >>> import stepcast
+    >>> scenario = stepcast.Scenario(zoo="resnet50", architecture="all-reduce")
+    >>> stepcast.check(scenario, [stepcast.predict(scenario).iteration_s] * 20).verdict
+    'as-forecast'
+    """
+    asked = scenario_of(scenario, set, keywords)
+    return results.Check(_stepcast.check(asked, method, [float(step) for step in steps], steps_left))
+
+
 def compare(
     scenario: Source = None, *, workers: int | None = None, set: Changes = None, **keywords: Any
 ) -> results.Comparison:

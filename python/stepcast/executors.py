@@ -1,6 +1,6 @@
-"""Runs chunks of a sweep in other processes and on other machines, with any executor of functions.
+"""Runs chunks of a sweep or of a search over plans in other processes and on other machines, with any executor of functions.
 
-Results are returned in the order of the points, whichever chunk finishes first. A chunk whose worker died is run
+Results are returned in the order of the chunks, whichever finishes first. A chunk whose worker died is run
 again; a chunk is a function of its arguments alone, so running it again gives the same bytes.
 """
 
@@ -25,9 +25,17 @@ TRIES = 4
 """How often a chunk is run before its worker's death is taken for its own fault."""
 
 
+class Work(Protocol):
+    """What is sent to workers: small, hashable, and the same for all chunks."""
+
+    def run(self, since: int, until: int) -> bytes:
+        """Computes a range of points or parts, one line each."""
+        ...
+
+
 @dataclass(frozen=True)
-class Work:
-    """A sweep as it is sent to workers: small, and the same for all chunks."""
+class Rows:
+    """A sweep."""
 
     packed: bytes
     vary: tuple[str, ...]
@@ -36,9 +44,30 @@ class Work:
     threads: int | None
 
     @staticmethod
-    def of(sweep: _stepcast.Sweep, format: str, threads: int | None) -> Work:
+    def of(sweep: _stepcast.Sweep, format: str, threads: int | None) -> Rows:
         packed = zlib.compress(sweep.packed().encode())
-        return Work(packed, tuple(sweep.vary), sweep.method, format, threads)
+        return Rows(packed, tuple(sweep.vary), sweep.method, format, threads)
+
+    def run(self, since: int, until: int) -> bytes:
+        sweep = _unpacked(self.packed, self.vary, self.method)
+        return sweep.rows(since, until, self.format, self.threads)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A search over plans; its parts are numbers of machines."""
+
+    packed: bytes
+    minimize: str
+    threads: int | None
+
+    @staticmethod
+    def of(search: _stepcast.PlanSearch, minimize: str, threads: int | None) -> Parts:
+        return Parts(zlib.compress(search.packed().encode()), minimize, threads)
+
+    def run(self, since: int, until: int) -> bytes:
+        search = _searched(self.packed, self.minimize)
+        return "\n".join(search.part(nodes, self.threads) for nodes in search.nodes[since:until]).encode()
 
 
 @lru_cache(maxsize=4)
@@ -47,10 +76,14 @@ def _unpacked(packed: bytes, vary: tuple[str, ...], method: str) -> _stepcast.Sw
     return _stepcast.Sweep(scenario, vary, method)
 
 
+@lru_cache(maxsize=4)
+def _searched(packed: bytes, minimize: str) -> _stepcast.PlanSearch:
+    return _stepcast.PlanSearch(_stepcast.Scenario._unpack(zlib.decompress(packed).decode()), minimize)
+
+
 def run_chunk(work: Work, since: int, until: int) -> bytes:
-    """Computes the rows of a range of points on a worker."""
-    sweep = _unpacked(work.packed, work.vary, work.method)
-    return sweep.rows(since, until, work.format, work.threads)
+    """Computes a chunk on a worker."""
+    return work.run(since, until)
 
 
 class Ticket(Protocol):
@@ -164,7 +197,7 @@ def crew_of(executor: Any) -> Crew:
 def run(
     executor: Any, work: Work, since: int, until: int, chunk: int, ahead: int = AHEAD
 ) -> Iterator[tuple[bytes, int]]:
-    """Yields the rows of all points in order, chunk by chunk, with the number of rows in each."""
+    """Yields the lines of all points in order, chunk by chunk, with the number of lines in each."""
     crew = crew_of(executor)
     ranges = ((start, min(start + chunk, until)) for start in range(since, until, chunk))
     handed: deque[tuple[int, int, Ticket]] = deque()

@@ -146,6 +146,75 @@ class Forecast(Result):
         return f"<{self._title}: {self._answer.headline}>"
 
 
+@dataclass(frozen=True)
+class Suspect:
+    """An assumption that may be off."""
+
+    name: str
+    share: float
+    """How likely it is the cause: its share of the variance of the forecast."""
+    remedy: str
+    factor: float | None = None
+    """The factor on its figures that would explain the whole difference."""
+
+
+class Check(Result):
+    """Measured steps against their forecast."""
+
+    @property
+    def verdict(self) -> str:
+        """`as-forecast`, `slower` or `faster` than the 90 % interval."""
+        return str(self._data["verdict"])
+
+    @property
+    def inside(self) -> bool:
+        """Whether the measured steps lie inside the interval."""
+        return self.verdict == "as-forecast"
+
+    @property
+    def measured_s(self) -> float:
+        """The median of the measured steps."""
+        return float(self._data["measured_s"])
+
+    @property
+    def forecast_s(self) -> float:
+        return float(self._data["forecast_s"])
+
+    @property
+    def interval_s(self) -> tuple[float, float] | None:
+        """The 90 % interval of the forecast."""
+        interval = self._data.get("interval_s")
+        return None if interval is None else (float(interval[0]), float(interval[1]))
+
+    @property
+    def ratio(self) -> float:
+        """Measured over forecast."""
+        return float(self._data["ratio"])
+
+    @property
+    def corrected_s(self) -> float:
+        """The forecast after all assumptions have been updated by the measurement."""
+        return float(self._data["corrected_s"])
+
+    @property
+    def suspects(self) -> list[Suspect]:
+        """Assumptions that may be off, the most likely first."""
+        return [Suspect(**suspect) for suspect in self._data["suspects"]]
+
+    @property
+    def rest_s(self) -> float | None:
+        """What the rest of the run takes, if its number of steps is known."""
+        rest: Mapping[str, Any] | None = self._data.get("rest")
+        return None if rest is None else float(rest["time_s"])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for every assumption that may be off."""
+        return list(self._data["suspects"])
+
+    def __repr__(self) -> str:
+        return f"<{self._title}: {self.verdict}, {self.ratio:.2f} times the forecast>"
+
+
 class Comparison(Result):
     """Every method on one scenario."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import _stepcast, html
 from .ask import Changes, Path, Source, scenario_of
 from .errors import InputError
-from .executors import Work, run
+from .executors import Rows, run
 from .results import to_pandas
 from .vary import Vary, axes
 
@@ -124,7 +124,7 @@ def sweep(
     else:
         if not isinstance(chunk, int) or chunk < 1:
             raise InputError(f"a chunk has at least one point, not {chunk!r}", "use a number such as 512", "chunk")
-        found = run(executor, Work.of(asked, format, threads), since, points, chunk)
+        found = run(executor, Rows.of(asked, format, threads), since, points, chunk)
     chunks = []
     for rows, count in found:
         if file:

@@ -45,7 +45,7 @@ def test_files_travel(tmp_path: Path) -> None:
     scenario = stepcast.Scenario(tmp_path / "job.toml")
     here = stepcast.sweep(scenario, vary).to_jsonl()
     asked = stepcast._stepcast.Sweep(scenario, stepcast.vary.axes(vary), "auto")
-    work = executors.Work.of(asked, "jsonl", 1)
+    work = executors.Rows.of(asked, "jsonl", 1)
     for file in tmp_path.iterdir():
         file.unlink()
     executors._unpacked.cache_clear()
@@ -103,9 +103,25 @@ def test_a_chunk_that_kills_every_worker() -> None:
 
 def test_errors_of_workers_come_back() -> None:
     with ThreadPoolExecutor(1) as pool:
-        work = executors.Work(b"", ("batch=1",), "auto", "jsonl", 1)
+        work = executors.Rows(b"", ("batch=1",), "auto", "jsonl", 1)
         with pytest.raises(Exception):
             list(executors.run(pool, work, 0, 1, 1))
+
+
+PLAN = {"nodes": [1, 2, 4, 8], "global_batch": 64, "tokens": 1e10}
+
+
+def searched(**keywords: Any) -> str:
+    return stepcast.plan(zoo="llama3-8b", machine="dgx-h100", price={"worker-hour": 2.0}, **PLAN, **keywords).to_json()
+
+
+def test_plans_on_processes() -> None:
+    local = searched()
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        assert searched(executor=pool, threads=1) == local
+    unruly = Unruly()
+    assert searched(executor=unruly) == local
+    assert unruly.handed.count((0, 1)) == 2, "a part that is lost is searched again"
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +165,19 @@ def killed_midway(executor: Any, victim: int, folder: Path) -> None:
     assert killed.is_set() and path.read_bytes() == whole.read_bytes()
 
 
+def plans_killed_midway(executor: Any, victim: int) -> None:
+    """A search over plans; `victim` is killed while it runs."""
+    local = searched()
+    killer = threading.Timer(0.2, os.kill, (victim, signal.SIGKILL))
+    killer.start()
+    assert searched(executor=executor, threads=1) == local
+    killer.join()
+
+
+def test_dask_plans(cluster: Any) -> None:
+    plans_killed_midway(cluster, workers(cluster)[0])
+
+
 def test_dask_loses_a_worker(cluster: Any, tmp_path: Path) -> None:
     victim = workers(cluster)[0]
     killed_midway(cluster, victim, tmp_path)
@@ -180,10 +209,18 @@ def test_ray(ray: Any, local: bytes) -> None:
     assert stepcast.sweep(QUICK_START, VARY, executor=ray, chunk=500, threads=1).to_jsonl() == local
 
 
-def test_ray_loses_a_worker(ray: Any, tmp_path: Path) -> None:
+def processes(ray: Any) -> list[int]:
     def process() -> int:
         time.sleep(0.2)
         return os.getpid()
 
-    found = ray.get([ray.remote(process).remote() for _ in range(3)])
-    killed_midway(ray, found[0], tmp_path)
+    found: list[int] = ray.get([ray.remote(process).remote() for _ in range(3)])
+    return found
+
+
+def test_ray_plans(ray: Any) -> None:
+    plans_killed_midway(ray, processes(ray)[0])
+
+
+def test_ray_loses_a_worker(ray: Any, tmp_path: Path) -> None:
+    killed_midway(ray, processes(ray)[0], tmp_path)

@@ -15,7 +15,18 @@ import stepcast
 
 
 @pytest.mark.parametrize(
-    "name", ["stepcast", "stepcast.ask", "stepcast.errors", "stepcast.html", "stepcast.sweeping", "stepcast.vary"]
+    "name",
+    [
+        "stepcast",
+        "stepcast.applying",
+        "stepcast.ask",
+        "stepcast.errors",
+        "stepcast.html",
+        "stepcast.planning",
+        "stepcast.sweeping",
+        "stepcast.vary",
+        "stepcast.watching",
+    ],
 )
 def test_doctests(name: str) -> None:
     found = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)

@@ -7,12 +7,15 @@ use crate::value;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
-use stepcast_core::scenario::Document;
+use stepcast_core::scenario::{Document, Override};
 use stepcast_report::format::grouped;
-use stepcast_report::tables::{comparison, fit, forecast, fusion, import, search};
+use stepcast_report::tables::{check, comparison, fit, forecast, fusion, import, plan, search};
 use stepcast_report::{adapters, html};
 use stepcast_study::Forecast;
 use stepcast_study::Request;
+use stepcast_study::check::Check;
+use stepcast_study::explore::plan::PlanReport;
+use stepcast_study::explore::plan::emit::{Framework, emit};
 use stepcast_study::explore::search::SearchReport;
 use stepcast_study::fit::FitReport;
 use stepcast_study::fuse::FusionReport;
@@ -26,6 +29,8 @@ pub(crate) enum Content {
     Comparison(Box<Comparison>),
     Fusion(Box<FusionReport>),
     Search(SearchReport),
+    Plan { report: Box<PlanReport>, scenario: Box<stepcast_core::scenario::Scenario>, request: Box<Request> },
+    Check(Box<Check>),
     Fit { fitted: FitReport, written: Option<String> },
     Import { imported: Imported, written: Option<String> },
     Validation(Box<stepcast_validation::Report>),
@@ -49,6 +54,8 @@ impl Answer {
             Content::Comparison(comparison) => pretty(comparison.as_ref()),
             Content::Fusion(report) => pretty(report.as_ref()),
             Content::Search(report) => pretty(report),
+            Content::Plan { report, .. } => pretty(report.as_ref()),
+            Content::Check(check) => pretty(check.as_ref()),
             Content::Fit { fitted, written } => pretty(&fitted.summary(written.as_deref())),
             Content::Import { imported, written } => pretty(&Overview::new(imported, written.clone())),
             Content::Validation(report) => pretty(report.as_ref()),
@@ -81,6 +88,15 @@ impl Answer {
             }
             Content::Fusion(report) => vec![fusion::rules(report)],
             Content::Search(report) => vec![search::best(report)],
+            Content::Plan { report, .. } => {
+                let training =
+                    report.training.iter().map(|training| plan::training(training, &report.currency));
+                let mut tables = vec![plan::best(report)];
+                tables.extend(training);
+                tables.extend([plan::front(report), plan::families(report)]);
+                tables
+            }
+            Content::Check(check) => vec![check::steps(check), check::suspects(check)],
             Content::Fit { fitted, .. } => vec![fit::errors(fitted)],
             Content::Import { imported, written } => import::all(&Overview::new(imported, written.clone())),
             Content::Validation(_) | Content::Overview(_) => return Ok(None),
@@ -133,7 +149,19 @@ impl Answer {
         }
     }
 
-    /// A scenario with the imported profile or model.
+    /// The best plan in the words of a framework.
+    fn emit(&self, framework: &str) -> PyResult<String> {
+        let Content::Plan { report, scenario, .. } = &self.content else {
+            return Err(Problem::internal("only plans are emitted").into());
+        };
+        let wrong = |reason: String| {
+            Problem::input(reason, "use megatron, torchtitan, deepspeed or fsdp").at_key("framework")
+        };
+        let framework: Framework = framework.parse().map_err(wrong)?;
+        Ok(emit(scenario, report, framework).map_err(Problem::from)?)
+    }
+
+    /// A scenario with the imported profile or model, or with the best plan.
     #[pyo3(signature = (*, set=None, **keywords))]
     fn scenario(
         &self,
@@ -154,7 +182,17 @@ impl Answer {
                 let text = String::from_utf8_lossy(&text).into_owned();
                 Request::new(Document::new(self.name.clone(), text), Folder::default(), changes)
             }
-            _ => return Err(Problem::internal("only what was imported is a scenario").into()),
+            Content::Plan { report, scenario, request } => {
+                let plan = toml::Value::try_from(&report.best.plan)
+                    .map_err(|error| Problem::internal(error.to_string()))?;
+                let mut own = vec![Override::new("strategy.plan", plan)];
+                if report.best.workers != scenario.cluster.workers() {
+                    let workers = i64::try_from(report.best.workers).unwrap_or(i64::MAX);
+                    own.push(Override::new("cluster.workers.count", toml::Value::Integer(workers)));
+                }
+                request.changed(own.into_iter().chain(changes))
+            }
+            _ => return Err(Problem::internal("only what was imported or planned is a scenario").into()),
         };
         Scenario::of(py, request)
     }

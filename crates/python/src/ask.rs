@@ -10,8 +10,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stepcast_core::fault::Fault;
+use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::MAX_WORKERS;
 use stepcast_study::MethodChoice;
+use stepcast_study::check::{self as checking, Reading};
 use stepcast_study::explore::search as searching;
 use stepcast_study::explore::search::{Constraint, Effort, Goal};
 use stepcast_study::fit::{efficiency, gemm, kernels, steps, today, transfer};
@@ -61,6 +63,36 @@ pub(crate) fn predict(
     })?;
     let name = resolved.name().to_owned();
     Ok(Answer { content: Content::Forecast { forecast: Box::new(forecast), scenario: resolved }, name })
+}
+
+/// Measured steps against the forecast of a scenario.
+#[pyfunction]
+pub(crate) fn check(
+    py: Python<'_>,
+    scenario: Py<Scenario>,
+    method: &str,
+    steps: Vec<f64>,
+    steps_left: Option<u64>,
+) -> PyResult<Answer> {
+    if steps.is_empty() {
+        return Err(Problem::input("no step was measured", "give times in seconds").at_key("steps").into());
+    }
+    if let Some(wrong) = steps.iter().find(|time| !(time.is_finite() && **time > 0.0)) {
+        let reason = format!("{wrong} is no time of a step");
+        return Err(Problem::input(reason, "give positive times in seconds").at_key("steps").into());
+    }
+    let choice = MethodChoice::named(method).map_err(Problem::from)?;
+    let name = scenario.get().resolved.name().to_owned();
+    let checked = interruptible(py, move |stop| {
+        let (request, resolved) = (&scenario.get().request, &*scenario.get().resolved);
+        let method = choice.method(resolved).map_err(|why| request.refused(why))?;
+        let prepared = Prepared { scenario: resolved.clone(), method };
+        let readings: Vec<Reading> =
+            steps.into_iter().map(|time| Reading::Step(Seconds::new(time))).collect();
+        let watch = |_: Progress<'_>| until(stop);
+        Ok(on_pool(None, || checking::check(request, &prepared, &readings, steps_left, &watch))?)
+    })?;
+    Ok(Answer { content: Content::Check(Box::new(checked)), name })
 }
 
 /// Predictions of one scenario by every method.

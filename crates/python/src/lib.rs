@@ -8,6 +8,7 @@ mod ask;
 mod border;
 mod figures;
 mod json;
+mod plan;
 mod problem;
 mod scenario;
 mod sweep;
@@ -21,9 +22,11 @@ mod _stepcast {
     #[pymodule_export]
     use crate::answer::Answer;
     #[pymodule_export]
-    use crate::ask::{compare, fit, fuse, import_trace, methods, predict, search, validate};
+    use crate::ask::{check, compare, fit, fuse, import_trace, methods, predict, search, validate};
     #[pymodule_export]
     use crate::figures::Figures;
+    #[pymodule_export]
+    use crate::plan::PlanSearch;
     #[pymodule_export]
     use crate::scenario::Scenario;
     #[pymodule_export]

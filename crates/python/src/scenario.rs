@@ -172,6 +172,12 @@ impl Scenario {
         self.resolved.cluster.workers()
     }
 
+    /// Parameters of the model.
+    #[getter]
+    fn parameters(&self) -> u64 {
+        self.resolved.workload.parameters
+    }
+
     /// The scenario as written, without comments.
     fn to_toml(&self) -> PyResult<String> {
         let file = self.request.file().map_err(Problem::from)?;

@@ -102,3 +102,10 @@ pub fn enough_spares(mean: f64, spares: u32) -> f64 {
 pub fn spares_for(mean: f64, probability: f64) -> u32 {
     (0..=100_000).find(|&spares| enough_spares(mean, spares) >= probability).unwrap_or(100_000)
 }
+
+/// Mean time of a step against that without slow machines: each of `machines` takes `factor` times as long for a `share`
+/// of the time, independently, and all wait for the slowest.
+pub fn held_back(share: f64, factor: f64, machines: f64) -> f64 {
+    let none = (machines * (-share.min(1.0)).ln_1p()).exp();
+    1.0 + (factor.max(1.0) - 1.0) * (1.0 - none)
+}

@@ -1,7 +1,7 @@
 //! Closed forms of interrupted runs against a simulation of their events, and against each other.
 
 use proptest::prelude::*;
-use stepcast_analytic::reliability::{Interrupted, daly, enough_spares, spares_for, young};
+use stepcast_analytic::reliability::{Interrupted, daly, enough_spares, held_back, spares_for, young};
 
 /// Uniform random numbers (xorshift64*, Vigna 2016).
 struct Random(u64);
@@ -98,4 +98,20 @@ fn without_interruptions_only_checkpoints_cost() {
     let it = Interrupted { between: f64::INFINITY, restart: 1.0, stall: 10.0, lag: 5.0 };
     assert!((it.slowdown(100.0) - 1.1).abs() < 1e-12);
     assert_eq!(it.best_interval(), None);
+}
+
+/// The mean over all combinations of slow and usual machines.
+#[test]
+fn all_wait_for_the_slowest() {
+    for (share, factor, machines) in [(0.1_f64, 1.3_f64, 5_i32), (0.5, 2.0, 3), (1.0, 1.5, 2), (0.0, 9.0, 4)]
+    {
+        let mean: f64 = (0..1 << machines)
+            .map(|slow: i32| {
+                let count = slow.count_ones().cast_signed();
+                let chance = share.powi(count) * (1.0 - share).powi(machines - count);
+                chance * if count > 0 { factor } else { 1.0 }
+            })
+            .sum();
+        assert!((held_back(share, factor, f64::from(machines)) - mean).abs() < 1e-12, "{share}");
+    }
 }

@@ -60,7 +60,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// All changes to the scenario, as `--set` writes them.
+    /// What the flags say about the search, as `--set` writes it.
     pub(crate) fn changes(&self) -> Vec<String> {
         let named = |key: &str, value: Option<String>| value.map(|value| format!("plan.{key}={value}"));
         let own = [
@@ -71,6 +71,6 @@ impl Plan {
             named("budget", self.budget.map(|budget| format!("{budget:e}"))),
             named("may-fit", self.may_fit.then(|| "true".to_owned())),
         ];
-        self.about.overrides.iter().cloned().chain(own.into_iter().flatten()).collect()
+        own.into_iter().flatten().collect()
     }
 }

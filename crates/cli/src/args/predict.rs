@@ -17,6 +17,8 @@ Examples:
   stepcast predict cluster.toml --worth 20              saturation below a gain of 20 %
   stepcast predict vgg16.json --workers 1..16           a profile of one worker
   stepcast predict model.onnx --device v100 --workers 8 a model from a file
+  stepcast predict pretrain.sh --machine dgx-h100       a launch file of Megatron-LM (docs/import/launch.md)
+  stepcast predict titan.toml --device h100 --workers 4x8   of torchtitan, DeepSpeed (.json) or Accelerate (.yaml)
   stepcast predict cluster.toml --plot scaling.svg      plot of throughput over workers
   stepcast predict async.toml --timeline steps.json     timeline for Perfetto
   stepcast predict async.toml --timeline steps.svg --timeline-steps 1   timeline as a plot

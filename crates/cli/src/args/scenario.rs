@@ -2,14 +2,14 @@
 
 use super::numbers::Workers;
 use clap::Args;
-use stepcast_core::machine::catalog;
-use stepcast_study::request::{is_onnx, is_transformer};
+use std::path;
+use stepcast_study::request::{is_launch, is_onnx, is_transformer, links};
 
 /// A scenario, and changes to it.
 #[derive(Debug, Args)]
 pub(crate) struct ScenarioFlags {
-    /// Scenario (TOML), profile (.json, .json.gz), model (.onnx), or - for a scenario from standard input [default:
-    /// the built-in quick start, or the scenario of --model]
+    /// Scenario (TOML), profile (.json, .json.gz), model (.onnx, config.json), launch file of Megatron-LM, torchtitan,
+    /// DeepSpeed or Accelerate, or - for standard input [default: the built-in quick start, or the scenario of --model]
     pub(crate) scenario: Option<String>,
 
     /// Model of the zoo, ONNX file or config.json; without a scenario, it is trained by all-reduce
@@ -53,14 +53,22 @@ impl ScenarioFlags {
         let mut set = |key: &str, value: Option<&str>| {
             changes.extend(value.map(|value| format!("{key}={}", toml::Value::from(value))));
         };
-        if self.scenario.is_some() {
-            set("model.zoo", self.model.as_deref());
+        match self.model.as_deref().filter(|_| self.scenario.is_some()) {
+            // Files of a scenario are relative to it, those of a flag to the working directory.
+            Some(file) if file.ends_with(".json") => {
+                let absolute = path::absolute(file).ok();
+                set("model.config", absolute.as_deref().and_then(path::Path::to_str).or(Some(file)));
+            }
+            named => set("model.zoo", named),
         }
         set("cluster.workers.device", self.device.as_deref());
         set("cluster.machine", self.machine.as_deref());
         set("cluster.network", self.network.as_deref());
         set("strategy.precision", self.dtype.as_deref());
-        let planned = self.scenario.is_none() && self.model.as_deref().is_some_and(is_transformer);
+        let planned = match &self.scenario {
+            Some(path) => is_launch(path),
+            None => self.model.as_deref().is_some_and(is_transformer),
+        };
         let batch = if planned { "strategy.plan.global-batch" } else { "strategy.batch" };
         changes.extend(self.batch.map(|number| format!("{batch}={number}")));
         if let Some(workers) = &self.workers {
@@ -75,7 +83,7 @@ impl ScenarioFlags {
     pub(crate) fn sets_workers(&self) -> bool {
         let layout = self.workers.as_ref().is_some_and(|workers| workers.per_machine.is_some());
         let alone = match &self.scenario {
-            Some(path) => is_onnx(path),
+            Some(path) => is_onnx(path) || is_launch(path),
             None => self.model.is_some(),
         };
         layout || alone
@@ -89,14 +97,12 @@ impl ScenarioFlags {
         changes.extend(workers.numbers.last().map(|number| format!("cluster.workers.count={number}")));
         if let Some(each) = workers.per_machine {
             changes.push(format!("cluster.nodes.workers={each}"));
-            // The links of a known machine with this device; of others nothing is known.
-            let device = self.device.as_deref().and_then(|name| catalog::device(name).ok());
-            let mut machines = catalog::machines().into_iter().flatten().map(|(_, machine)| machine);
-            let alike = machines.find(|machine| each > 1 && machine.device().ok() == device);
-            changes.extend(alike.map(|machine| format!("cluster.nodes.network={}", machine.within)));
-            if let Some(whole) = alike.filter(|machine| machine.gpus == each && self.network.is_none()) {
-                changes.push(format!("cluster.network={}", whole.network));
-                changes.push(format!("cluster.nodes.ports={}", whole.ports));
+            let links = self.device.as_deref().and_then(|name| links(name, each));
+            changes.extend(links.iter().map(|links| format!("cluster.nodes.network={}", links.within)));
+            let between = links.and_then(|links| links.between).filter(|_| self.network.is_none());
+            if let Some((network, ports)) = between {
+                changes.push(format!("cluster.network={network}"));
+                changes.push(format!("cluster.nodes.ports={ports}"));
             }
         }
         changes

@@ -8,12 +8,9 @@ use crate::render::screen::Screen;
 use crate::{Answer, End};
 use indicatif::ProgressBar;
 use std::time::Duration;
-use stepcast_core::files::NoFiles;
-use stepcast_core::keys::Given;
-use stepcast_core::scenario::Scenario;
 use stepcast_report::format::count;
-use stepcast_study::explore::plan::emit::{Framework, Launch};
-use stepcast_study::explore::plan::{PlanReport, plan};
+use stepcast_study::explore::plan::emit::emit;
+use stepcast_study::explore::plan::plan;
 use stepcast_study::explore::sweep::on_threads;
 
 /// A plan that leaves everything open, for scenarios without one.
@@ -23,7 +20,11 @@ const OPEN: &str = "strategy.plan={}";
 const STOPPED: &str = "Stopped before anything was found.";
 
 pub(super) fn run(flags: &Plan, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    let changes = flags.changes();
+    let mut changes = Request::single(&flags.about)?;
+    changes.extend(flags.changes());
+    if flags.about.scenario.is_none() && flags.about.model.is_some() {
+        changes.insert(0, OPEN.to_owned());
+    }
     let mut request = Request::read(&flags.about, &changes)?;
     let mut scenario = request.scenario()?;
     if scenario.strategy.plan.is_none() && scenario.source.transformer().is_some() {
@@ -47,25 +48,11 @@ pub(super) fn run(flags: &Plan, as_json: bool, screen: &Screen) -> anyhow::Resul
     let report = report.map_err(|fault| request.refused(fault))?;
     let end = if report.interrupted { End::Interrupted } else { End::Done };
     if let Some(framework) = flags.emit {
-        return Ok(Answer { text: emitted(&scenario, &report, framework)?, end });
+        let text = emit(&scenario, &report, framework).map_err(|fault| fault.at("--emit"))?;
+        return Ok(Answer { text, end });
     }
     if as_json {
         return json(&report).map(|answer| Answer { end, ..answer });
     }
     Ok(Answer { text: text::render(&report, screen), end })
-}
-
-/// The best plan in the words of a framework.
-fn emitted(scenario: &Scenario, report: &PlanReport, framework: Framework) -> anyhow::Result<String> {
-    let shape = scenario.transformer_of_plan()?;
-    let best = &report.best;
-    let launch = Launch {
-        shape: &shape,
-        plan: &best.plan.clone().resolve(&NoFiles)?,
-        nodes: best.nodes,
-        workers_per_node: scenario.cluster.workers_per_node().into(),
-        data: best.data,
-        micro_batches: best.micro_batches,
-    };
-    Ok(launch.emit(framework).map_err(|fault| fault.at("--emit"))?)
 }

@@ -58,6 +58,11 @@ impl Override {
         &self.key
     }
 
+    /// The value.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
     /// Where the override is blamed in messages.
     fn origin(&self) -> String {
         shown(&self.text)

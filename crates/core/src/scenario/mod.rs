@@ -232,6 +232,11 @@ impl Scenario {
         if self.strategy.architecture != Architecture::StandAlone {
             total += self.price.as_ref().and_then(|price| price.network_hour).unwrap_or(0.0);
         }
+        if let Some(price) = &self.price {
+            let each = u64::from(self.cluster.workers_per_node()).max(1);
+            let machines = self.cluster.workers().div_ceil(each) as f64;
+            total += price.node_hour.unwrap_or(0.0) * machines + price.storage_hour.unwrap_or(0.0);
+        }
         for group in &self.cluster.groups {
             total += group.price.or(usual)? * f64::from(group.count);
         }

@@ -8,6 +8,7 @@ use crate::strategy::{Recompute, ScheduleKind, Sharding};
 plain!(Vec<Sharding>, "list of strings");
 plain!(Vec<ScheduleKind>, "list of strings");
 plain!(Vec<bool>, "list of booleans");
+plain!([f64; 2], "list of two numbers");
 
 keys! {
     /// What a search over plans of a transformer may choose from.
@@ -72,6 +73,11 @@ keys! {
     keys {
         /// Interruptions of one device in an hour; 0 for none.
         rate: f64 => f64, optional("1.973e-5 (Llama 3)"), Check::NotNegative("a rate such as 2e-5"), Resolved;
+        /// The least and the most that this rate may be.
+        rate_range: [f64; 2] => [f64; 2], optional("`[1.82e-5, 2.14e-5]` (Llama 3), or `rate` alone"), Check::Any, Resolved;
+        /// Interruptions of one machine in an hour beside those of its devices; for rented machines that may be taken back
+        /// (spot), how often they are.
+        node_rate: f64 => f64, default(0.0), Check::NotNegative("a rate such as 0.01"), Resolved;
         /// Time until an interruption is noticed and understood.
         detection: Seconds => Seconds, optional("`\"10 min\"` (MegaScale)"), Check::NotNegative("a time such as \"10 min\""), Resolved;
         /// Time from then until training goes on.
@@ -86,6 +92,10 @@ keys! {
         interval: Seconds => Seconds, optional("the best"), Check::Positive("a time such as \"30 min\""), Resolved;
         /// Machines that wait for others to fail.
         spares: u32 => u32, default(0_u32), Check::Between(0, 100_000, "a number such as 4"), Resolved;
+        /// Share of the time in which a machine is slow. All others wait for it.
+        slow_share: f64 => f64, default(0.0), Check::NotNegative("a share such as 0.001"), Resolved;
+        /// What a step on a slow machine takes, against the others.
+        slow_factor: f64 => f64, default(1.0), Check::Positive("a factor such as 1.2"), Resolved;
         /// Time until a machine that was interrupted is repaired.
         repair: Seconds => Seconds, optional("it goes on at once"), Check::Positive("a time such as \"1 d\""), Resolved;
     }

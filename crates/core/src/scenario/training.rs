@@ -73,10 +73,14 @@ keys! {
     keys {
         /// One worker for one hour.
         worker_hour: f64 => f64, default(0.0), Check::NotNegative("a price such as 0.9"), Resolved;
+        /// One machine with all its workers for one hour, beside what its workers cost.
+        node_hour: f64 => f64, optional("no cost"), Check::NotNegative("a price such as 32.0"), Resolved;
         /// One parameter server for one hour.
         server_hour: f64 => f64, default(0.0), Check::NotNegative("a price such as 0.2"), Resolved;
         /// The network for one hour.
         network_hour: f64 => f64, optional("no cost"), Check::NotNegative("a price such as 0.5"), Resolved;
+        /// The storage of data and checkpoints for one hour.
+        storage_hour: f64 => f64, optional("no cost"), Check::NotNegative("a price such as 1.5"), Resolved;
         /// The currency, as it is printed.
         currency: String => String, default(USUAL_CURRENCY), Check::Any, Resolved;
     }

@@ -58,7 +58,13 @@ pub fn training(training: &Training, currency: &str) -> Table {
         }
         None => "no interruptions".to_owned(),
     };
-    row("goodput", percent_with_decimal(training.goodput), lost);
+    let goodput = training.goodput_range.map_or(String::new(), |[low, high]| {
+        format!("{} to {}; ", percent_with_decimal(low), percent_with_decimal(high))
+    });
+    row("goodput", percent_with_decimal(training.goodput), goodput + &lost);
+    if let Some(slow) = training.slow_machines {
+        row("slow machines", format!("{:.1} %", 100.0 * (slow - 1.0)), "longer steps on average".to_owned());
+    }
     if let Some(checkpoints) = &training.checkpoints {
         let methods = match (checkpoints.young, checkpoints.daly) {
             (Some(young), Some(daly)) => {

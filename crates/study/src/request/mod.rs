@@ -1,11 +1,12 @@
 //! A request: a scenario from a file, from a text or built in, or a profile alone, with all files that it names.
 
 mod folder;
+mod launch;
 mod packed;
 mod usual;
 
 pub use folder::{Folder, Kept};
-pub use usual::{is_onnx, is_transformer};
+pub use usual::{Links, is_onnx, is_transformer, links};
 
 use crate::explore::sweep::{Axis, Variants, VaryError};
 use crate::predict::{Extent, Forecast, MethodChoice, Prepared, Stopped, Watch};
@@ -18,6 +19,9 @@ use stepcast_core::files::Files;
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::scenario::{Document, ModelSection, Override, Scenario, ScenarioFile};
 use stepcast_core::strategy::{Architecture, StrategySection, Synchronisation};
+
+/// Larger files of JSON are no configurations.
+const MAX_CONFIG: u64 = 1 << 20;
 
 /// The default scenario.
 const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
@@ -131,9 +135,17 @@ impl Request {
         Self::new(Document::new(QUICK_START_NAME, QUICK_START), folder, overrides)
     }
 
-    /// The scenario or profile at `path`. Files that a scenario names are relative to its folder.
+    /// The scenario, profile, model or launch file at `path`, told apart by their content. Files that a scenario names are relative to its folder.
     pub fn open(path: &str, overrides: Vec<Override>) -> Result<Self, Fault> {
         if is_profile(path) {
+            if let Some(text) = small_json(path) {
+                if let Some(request) = Self::of_launch(path, &text, &overrides)? {
+                    return Ok(request);
+                }
+                if launch::is_config(&text) {
+                    return Self::of_model(path, overrides);
+                }
+            }
             let files = Folder::new(Path::new("").to_owned());
             return Self::of_file(path, files, overrides);
         }
@@ -148,13 +160,20 @@ impl Request {
             return Err(Fault::in_file(path, "the scenario is a directory", "name a file in it"));
         }
         let text = text(path, File::open(path).map_err(cannot)?)?;
+        if let Some(request) = Self::of_launch(path, &text, &overrides)? {
+            return Ok(request);
+        }
         let folder = Path::new(path).parent().map(Path::to_owned).unwrap_or_default();
         Ok(Self::new(Document::new(path, text), Folder::new(folder), overrides))
     }
 
     /// The scenario read from `reader`, called `name` in errors; files are relative to the working directory.
     pub fn from_reader(name: &str, reader: impl Read, overrides: Vec<Override>) -> Result<Self, Fault> {
-        let document = Document::new(name, text(name, reader)?);
+        let text = text(name, reader)?;
+        if let Some(request) = Self::of_launch(name, &text, &overrides)? {
+            return Ok(request);
+        }
+        let document = Document::new(name, text);
         Ok(Self::new(document, Folder::new(Path::new("").to_owned()), overrides))
     }
 
@@ -195,6 +214,26 @@ impl Request {
     pub fn take_notes(&self) -> Vec<String> {
         self.files.take_notes()
     }
+}
+
+/// Whether a file is a launch file of Megatron-LM, torchtitan, DeepSpeed or Accelerate. Pipes, which can be read only
+/// once, are not looked into.
+pub fn is_launch(path: &str) -> bool {
+    if !Path::new(path).is_file() {
+        return false;
+    }
+    let text = match is_profile(path) {
+        true => small_json(path),
+        false => File::open(path).ok().and_then(|file| text(path, file).ok()),
+    };
+    text.is_some_and(|text| launch::recognises(&text))
+}
+
+/// The text of a JSON file that is no larger than a configuration.
+fn small_json(path: &str) -> Option<String> {
+    let file = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let small = path.ends_with(".json") && file.len() <= MAX_CONFIG;
+    small.then(|| fs::read_to_string(path).ok()).flatten()
 }
 
 /// Whether a path names a profile.

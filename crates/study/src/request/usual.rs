@@ -4,6 +4,7 @@ use super::{Folder, Request};
 use crate::predict::MethodChoice;
 use std::path::Path;
 use stepcast_core::fault::Fault;
+use stepcast_core::machine::catalog;
 use stepcast_core::model::transformer;
 use stepcast_core::prediction::Verdict;
 use stepcast_core::scenario::{Document, ModelSection, Override, ScenarioFile};
@@ -25,6 +26,27 @@ pub fn is_transformer(model: &str) -> bool {
 /// Whether a path names an ONNX file.
 pub fn is_onnx(path: &str) -> bool {
     path.ends_with(".onnx") || path.ends_with(".onnx.gz")
+}
+
+/// How the devices of one machine are joined, and machines to each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Links {
+    /// The network within a machine.
+    pub within: String,
+    /// The network between machines and the ports to it, if the whole machine is known.
+    pub between: Option<(String, u32)>,
+}
+
+/// The links of the first machine of the catalog with this device; of others nothing is known.
+pub fn links(device: &str, each: u32) -> Option<Links> {
+    let device = catalog::device(device).ok()?;
+    let mut machines = catalog::machines().ok()?.values();
+    let machine = machines.find(|machine| each > 1 && machine.device().is_ok_and(|own| own == device))?;
+    let whole = machine.gpus == each;
+    Some(Links {
+        within: machine.within.clone(),
+        between: whole.then(|| (machine.network.clone(), machine.ports)),
+    })
 }
 
 impl Request {

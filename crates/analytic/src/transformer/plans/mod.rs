@@ -16,6 +16,7 @@ use super::stages::Run;
 use costs::{LayerCosts, LayerKey, Passes, SendKey, StateCosts, StateKey};
 use ends::{Pipeline, Scratch};
 use layout::{Alike, Layout};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::hash::Hash;
 use stepcast_core::quantity::{Bytes, Seconds};
@@ -27,7 +28,7 @@ use stepcast_core::strategy::{
 type TimesOf = [f64; 3];
 
 /// The properties of a plan that a search varies; the layers are divided evenly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Choice {
     /// t.
     pub tensor: u64,

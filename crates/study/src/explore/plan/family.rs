@@ -1,12 +1,12 @@
 //! Families of plans: all that share one property. The best of each says what the property costs.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use stepcast_analytic::transformer::plans::Choice;
 use stepcast_core::strategy::{Recompute, Sharding};
 
 /// A property of a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Property {
     /// Machines.
@@ -113,7 +113,7 @@ impl Property {
 }
 
 /// The best of some plans.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Best {
     /// What is minimised.
     pub(super) value: f64,
@@ -124,7 +124,7 @@ pub(super) struct Best {
 }
 
 /// One family.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Family {
     pub(super) property: Property,
     pub(super) key: u64,
@@ -139,7 +139,7 @@ pub(super) struct Family {
 }
 
 /// All families that have been seen, by property.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Families {
     by: [Vec<Family>; Property::ALL.len()],
 }
@@ -170,7 +170,7 @@ impl Families {
         }
     }
 
-    /// Adds what was counted elsewhere.
+    /// Adds what was counted and found elsewhere; of equal plans the own one stays.
     pub(super) fn merge(&mut self, other: Self) {
         for family in other.by.into_iter().flatten() {
             let (memory, nodes, choice) = family.least;
@@ -179,6 +179,11 @@ impl Families {
             own.fitting += family.fitting;
             if memory < own.least.0 {
                 own.least = family.least;
+            }
+            if let Some(best) = family.best
+                && own.best.is_none_or(|own| best.value < own.value)
+            {
+                own.best = Some(best);
             }
         }
     }

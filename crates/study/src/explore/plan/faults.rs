@@ -81,6 +81,23 @@ impl Question<'_> {
 
     /// Why there is no valid plan at all.
     fn contradiction(&self) -> Fault {
+        let scenario = self.on(self.nodes[0]);
+        let workers = scenario.cluster.workers();
+        let open = super::Space { global_batch: 0, ..self.space(&scenario) };
+        let replicas: Vec<u64> = open.ranks().into_iter().map(|[t, c, p]| workers / t / c / p).collect();
+        let divides = |replicas: &u64| self.global_batch.is_multiple_of(*replicas);
+        if let Some(fewest) = replicas.iter().min()
+            && !replicas.iter().any(divides)
+        {
+            let reason = format!(
+                "{workers} workers leave at least {fewest} replicas, and no possible number of replicas divides {} sequences",
+                self.global_batch
+            );
+            let below = self.global_batch / fewest * fewest;
+            let near = if below > 0 { below } else { *fewest };
+            let remedy = format!("use a multiple of {fewest}, such as {near}, or other machines");
+            return Fault::in_key("plan.global-batch", reason, remedy);
+        }
         for (key, given, lift) in LISTS {
             if !given(&self.bounds) {
                 continue;
@@ -94,27 +111,9 @@ impl Question<'_> {
                 return Fault::in_key(format!("plan.{key}").as_str(), reason, remedy);
             }
         }
-        let scenario = self.on(self.nodes[0]);
-        let workers = scenario.cluster.workers();
-        let open = super::Space { global_batch: 0, ..self.space(&scenario) };
-        let replicas: Vec<u64> = open.ranks().into_iter().map(|[t, c, p]| workers / t / c / p).collect();
-        match replicas.iter().min() {
-            Some(fewest) => {
-                let reason = format!(
-                    "{workers} workers leave at least {fewest} replicas, and no possible number of replicas divides {} sequences",
-                    self.global_batch
-                );
-                let below = self.global_batch / fewest * fewest;
-                let near = if below > 0 { below } else { *fewest };
-                let remedy = format!("use a multiple of {fewest}, such as {near}, or other machines");
-                Fault::in_key("plan.global-batch", reason, remedy)
-            }
-            None => {
-                let reason =
-                    format!("the lists of `[plan]` contradict each other: no plan divides {workers} workers");
-                Fault::in_key("plan", reason, "leave some of them out")
-            }
-        }
+        let reason =
+            format!("the lists of `[plan]` contradict each other: no plan divides {workers} workers");
+        Fault::in_key("plan", reason, "leave some of them out")
     }
 
     /// Why no valid plan is admissible, and which comes nearest.
@@ -130,8 +129,9 @@ impl Question<'_> {
             };
             let most = Bytes::new(memory);
             let reason = format!(
-                "none of {} plans fits: the nearest ({nodes} machines, {}) needs {} of {} on its fullest device",
+                "none of {} plans fits: the nearest ({}, {}) needs {} of {} on its fullest device",
                 counts.plans,
+                machines(nodes),
                 words(&choice),
                 most.human(),
                 capacity.human()
@@ -161,11 +161,15 @@ impl Question<'_> {
                 let cost = best.cost.map_or(String::new(), |cost| {
                     format!(" and costs {cost:.0} {}", self.scenario.currency())
                 });
-                format!("the nearest ({} machines, {}) takes {days:.1} days{cost}", best.nodes, best.words)
+                format!("the nearest ({}, {}) takes {days:.1} days{cost}", machines(best.nodes), best.words)
             }
             Err(fault) => fault.reason.clone(),
         };
         let reason = format!("no plan that fits keeps it: {words}");
         Fault::in_key(format!("plan.{key}").as_str(), reason, "relax it, or allow other numbers of machines")
     }
+}
+
+fn machines(count: u64) -> String {
+    format!("{count} machine{}", if count == 1 { "" } else { "s" })
 }

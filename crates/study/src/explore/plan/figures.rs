@@ -1,7 +1,7 @@
 //! From a step to training: days, interruptions, money and energy, for a number of machines.
 
 use super::report::{Checkpoints, Energy as EnergyReport, Training};
-use stepcast_analytic::reliability::{Interrupted, daly, enough_spares, spares_for, young};
+use stepcast_analytic::reliability::{Interrupted, daly, enough_spares, held_back, spares_for, young};
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::Reliability;
 use stepcast_core::model::transformer::Transformer;
@@ -30,10 +30,13 @@ struct Run {
     interrupted: Interrupted,
     interval: Option<f64>,
     checkpoint: f64,
-    range: Option<[f64; 2]>,
+    /// Time between interruptions and slowdown at the ends of the range of their rate, the fewest first.
+    range: Option<[(f64, f64); 2]>,
     under_repair: Option<f64>,
     available: f64,
     spares: u32,
+    /// Time of a step with slow machines, against that without.
+    slow: f64,
 }
 
 impl Rates {
@@ -57,10 +60,25 @@ impl Rates {
         });
         let time = |given: Option<Seconds>, assumed: f64| given.map_or(assumed, Seconds::get);
         let hourly = given.and_then(|it| it.rate).unwrap_or(assumed.interruptions.value);
-        let between = match hourly * workers {
+        let by_machines = given.map_or(0.0, |it| it.node_rate) * nodes;
+        let between = |hourly: f64| match hourly * workers + by_machines {
             rate if rate > 0.0 => 3600.0 / rate,
             _ => f64::INFINITY,
         };
+        let range = given.and_then(|it| it.rate_range);
+        let range = range.or(given.and_then(|it| it.rate).is_none().then_some(assumed.interruptions.range));
+        if let Some([least, most]) = range
+            && !(0.0 <= least && least <= hourly && hourly <= most && most.is_finite())
+        {
+            let reason = format!("{least} to {most} does not hold the rate, {hourly}");
+            return Err(Fault::in_key(
+                "failures.rate-range",
+                reason,
+                "give the least and the most, with `rate` between them",
+            ));
+        }
+        let ends = range.map(|ends| ends.map(between));
+        let between = between(hourly);
         let restart = time(given.and_then(|it| it.detection), assumed.detection.value)
             + time(given.and_then(|it| it.restart), assumed.restart.value);
         let storage = given.and_then(|it| it.storage).map_or(assumed.storage.value, BytesPerSec::get);
@@ -77,14 +95,18 @@ impl Rates {
         let spares = given.map_or(0, |it| it.spares);
         let under_repair = given.and_then(|it| it.repair).map(|repair| repair.get() / between);
         let available = under_repair.map_or(1.0, |mean| enough_spares(mean, spares));
-        let slowdown = interval.map_or(1.0, |interval| interrupted.slowdown(interval)) / available;
-        let range = given.and_then(|it| it.rate).is_none().then_some(assumed.interruptions.range);
+        let slow = given.map_or(1.0, |it| held_back(it.slow_share, it.slow_factor, nodes));
+        let lost = slow / available;
+        let of = |run: Interrupted| interval.map_or(1.0, |interval| run.slowdown(interval)) * lost;
+        let slowdown = of(interrupted);
+        let range = ends.map(|ends| ends.map(|between| Interrupted { between, ..interrupted }));
+        let range = range.map(|runs| runs.map(|run| (run.between, of(run))));
         let all = (nodes + f64::from(spares)) / nodes;
         Ok(Self {
             steps: tokens.map(|tokens| tokens / per_step),
             slowdown,
             cost: scenario.hourly_cost().map(|cost| cost * all / 3600.0),
-            run: Run { interrupted, interval, checkpoint, range, under_repair, available, spares },
+            run: Run { interrupted, interval, checkpoint, range, under_repair, available, spares, slow },
         })
     }
 
@@ -101,7 +123,8 @@ impl Rates {
     pub(super) fn report(&self, scenario: &Scenario, step: f64) -> Result<Option<Training>, Fault> {
         let Some(steps) = self.steps else { return Ok(None) };
         let (time, cost) = self.training(step);
-        let Run { interrupted, interval, checkpoint, range, under_repair, available, spares } = &self.run;
+        let Run { interrupted, interval, checkpoint, range, under_repair, available, spares, slow } =
+            &self.run;
         let interruptions = time / interrupted.between;
         let between = Some(interrupted.between).filter(|between| between.is_finite());
         let by = |formula: fn(f64, f64) -> f64| {
@@ -115,14 +138,17 @@ impl Rates {
             standstill: Seconds::new(interrupted.stall),
             writing: Seconds::new(interrupted.lag.max(interrupted.stall)),
         });
-        let rate = Reliability::shipped()?.interruptions.value;
+        let whole = step * steps;
         Ok(Some(Training {
             steps: steps.ceil(),
             without_interruptions: Seconds::new(step * steps),
             time: Seconds::new(time),
             goodput: 1.0 / self.slowdown,
             interruptions,
-            interruptions_range: range.map(|ends| ends.map(|end| interruptions * end / rate)),
+            interruptions_range: range.map(|ends| ends.map(|(between, slowdown)| whole * slowdown / between)),
+            time_range: range.map(|ends| ends.map(|(_, slowdown)| Seconds::new(whole * slowdown))),
+            goodput_range: range.map(|[few, many]| [1.0 / many.1, 1.0 / few.1]),
+            slow_machines: Some(*slow).filter(|slow| *slow > 1.0),
             between_interruptions: between.map(Seconds::new),
             restart: Seconds::new(interrupted.restart),
             checkpoints,

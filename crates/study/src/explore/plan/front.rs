@@ -1,9 +1,10 @@
 //! Plans of which none is better in time, cost and memory at once.
 
+use serde::{Deserialize, Serialize};
 use stepcast_analytic::transformer::plans::Choice;
 
 /// A plan with what it is judged by.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Point {
     pub(super) time: f64,
     pub(super) cost: f64,
@@ -15,7 +16,7 @@ pub(super) struct Point {
 }
 
 /// The points that no other dominates.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Front {
     points: Vec<Point>,
 }
@@ -36,6 +37,11 @@ impl Front {
         };
         self.points.retain(|known| !beaten(known));
         self.points.push(point);
+    }
+
+    /// Adds all plans of another front.
+    pub(super) fn merge(&mut self, other: Self) {
+        other.points.into_iter().for_each(|point| self.offer(point));
     }
 
     /// The fastest first.

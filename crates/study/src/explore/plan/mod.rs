@@ -16,12 +16,10 @@ mod tests;
 pub use family::Property;
 pub use report::{Checkpoints, Counts, Energy, Entry, FamilyReport, PlanReport, Training};
 
-use family::Families;
 use figures::Rates;
-use front::Front;
 use schemars::JsonSchema;
 use search::{Found, Room, Search};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use space::Space;
 use std::ops::ControlFlow;
 use std::str::FromStr;
@@ -80,6 +78,28 @@ struct Question<'a> {
 /// The best plan for the transformer of a scenario on its machines.
 pub fn plan(scenario: &Scenario, aim: Aim, watch: &mut Watch<'_>) -> Result<PlanReport, Fault> {
     Question::of(scenario, aim)?.answer(true, watch)
+}
+
+/// What was found on one number of machines: small, and the same wherever it is computed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Part {
+    found: Found,
+    interrupted: bool,
+}
+
+/// The numbers of machines that a scenario asks for, each of which is a [`part`] of the search.
+pub fn numbers_of_machines(scenario: &Scenario, aim: Aim) -> Result<Vec<u64>, Fault> {
+    Ok(Question::of(scenario, aim)?.nodes)
+}
+
+/// The part of a search on this number of machines.
+pub fn part(scenario: &Scenario, aim: Aim, nodes: u64, watch: &mut Watch<'_>) -> Result<Part, Fault> {
+    Question::of(scenario, aim)?.part(nodes, true, watch)
+}
+
+/// The answer of [`plan`] from its parts, in the order of [`numbers_of_machines`].
+pub fn join(scenario: &Scenario, aim: Aim, parts: Vec<Part>) -> Result<PlanReport, Fault> {
+    Question::of(scenario, aim)?.joined(parts)
 }
 
 impl<'a> Question<'a> {
@@ -141,21 +161,41 @@ impl<'a> Question<'a> {
 
     /// The answer, with plans left out by their bounds or without.
     fn answer(&self, pruned: bool, watch: &mut Watch<'_>) -> Result<PlanReport, Fault> {
-        let mut found =
-            Found { families: Families::default(), front: Front::default(), counts: Counts::default() };
-        let room = Room { capacity: self.capacity(), may_fit: self.bounds.may_fit };
-        let mut interrupted = false;
+        let mut parts = Vec::new();
+        let mut before = 0;
         for &nodes in &self.nodes {
-            let scenario = self.on(nodes);
-            let rates = self.rates(&scenario)?;
-            let any = Division { data: 1, micro_batches: 1, global_batch: self.global_batch };
-            let run = on_machines(&scenario, &self.shape, &self.base, any);
-            let space = self.space(&scenario);
-            let search = Search { space, nodes, run, rates: &rates, room, aim: self.aim, pruned };
-            if search.search(&mut found, watch).is_break() {
-                interrupted = true;
+            let part = self.part(nodes, pruned, &mut |plans| watch(before + plans))?;
+            before += part.found.families.plans();
+            let interrupted = part.interrupted;
+            parts.push(part);
+            if interrupted {
                 break;
             }
+        }
+        self.joined(parts)
+    }
+
+    /// What is found on one number of machines. It does not depend on the others, so that parts may be computed anywhere.
+    fn part(&self, nodes: u64, pruned: bool, watch: &mut Watch<'_>) -> Result<Part, Fault> {
+        let room = Room { capacity: self.capacity(), may_fit: self.bounds.may_fit };
+        let scenario = self.on(nodes);
+        let rates = self.rates(&scenario)?;
+        let any = Division { data: 1, micro_batches: 1, global_batch: self.global_batch };
+        let run = on_machines(&scenario, &self.shape, &self.base, any);
+        let space = self.space(&scenario);
+        let search = Search { space, nodes, run, rates: &rates, room, aim: self.aim, pruned };
+        let mut found = Found::default();
+        let interrupted = search.search(&mut found, watch).is_break();
+        Ok(Part { found, interrupted })
+    }
+
+    /// The answer from all parts, in the order of the numbers of machines.
+    fn joined(&self, parts: Vec<Part>) -> Result<PlanReport, Fault> {
+        let mut found = Found::default();
+        let mut interrupted = false;
+        for part in parts {
+            found.join(part.found);
+            interrupted |= part.interrupted;
         }
         let (plans, fitting) = (found.families.plans(), found.families.fitting());
         found.counts.plans = plans;

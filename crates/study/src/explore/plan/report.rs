@@ -2,7 +2,7 @@
 
 use super::family::Property;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_with::serde_as;
 use stepcast_core::prediction::{Prediction, Verdict};
 use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
@@ -37,7 +37,7 @@ pub struct PlanReport {
 }
 
 /// How many plans were looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     /// Valid plans.
     pub plans: u64,
@@ -51,6 +51,18 @@ pub struct Counts {
     pub bounded: u64,
     /// Of which the step was computed.
     pub evaluated: u64,
+}
+
+impl Counts {
+    /// Adds what was looked at elsewhere.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.plans += other.plans;
+        self.too_large += other.too_large;
+        self.too_slow += other.too_slow;
+        self.too_dear += other.too_dear;
+        self.bounded += other.bounded;
+        self.evaluated += other.evaluated;
+    }
 }
 
 /// A plan with its figures.
@@ -135,6 +147,16 @@ pub struct Training {
     /// The same over the range that the source of their rate leaves open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interruptions_range: Option<[f64; 2]>,
+    /// Time over that range.
+    #[serde(rename = "time_range_s", skip_serializing_if = "Option::is_none")]
+    #[serde_as(as = "Option<[InBaseUnits; 2]>")]
+    pub time_range: Option<[Seconds; 2]>,
+    /// Goodput over that range, the least first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goodput_range: Option<[f64; 2]>,
+    /// Mean time of a step that waits for slow machines, against one without, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_machines: Option<f64>,
     /// Mean time between them, if there are any.
     #[serde(rename = "between_interruptions_s", skip_serializing_if = "Option::is_none")]
     #[serde_as(as = "Option<InBaseUnits>")]

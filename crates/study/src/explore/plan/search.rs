@@ -12,6 +12,7 @@ use super::report::Counts;
 use super::space::Space;
 use super::{Aim, Watch};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use stepcast_analytic::transformer::memory::Allowance;
@@ -57,11 +58,21 @@ impl Room {
     }
 }
 
-/// What all numbers of machines have in common.
+/// What was found: on one number of machines, or on several together.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Found {
     pub(super) families: Families,
     pub(super) front: Front,
     pub(super) counts: Counts,
+}
+
+impl Found {
+    /// Adds what was found on other machines; of equal plans the own one stays.
+    pub(super) fn join(&mut self, other: Self) {
+        self.families.merge(other.families);
+        self.front.merge(other.front);
+        self.counts.add(&other.counts);
+    }
 }
 
 /// Tables that threads take and bring back.

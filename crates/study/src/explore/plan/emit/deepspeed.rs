@@ -3,7 +3,7 @@
 use super::{Launch, cannot};
 use serde_json::{Map, Value, json};
 use stepcast_core::fault::Fault;
-use stepcast_core::strategy::{Recompute, Sharding};
+use stepcast_core::strategy::{Attention, ContextExchange, Recompute, ScheduleKind, Sharding, States};
 
 pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
     let plan = launch.plan;
@@ -14,9 +14,10 @@ pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
     if plan.virtual_stages > 1 {
         return Err(cannot("DeepSpeed", "several chunks on a stage", "plan.virtual-stages=[1]"));
     }
+    refuse(launch)?;
     let mut zero = Map::new();
     zero.insert("stage".to_owned(), plan.sharding.stage().into());
-    zero.insert("overlap_comm".to_owned(), true.into());
+    zero.insert("overlap_comm".to_owned(), plan.overlaps().gradients.into());
     zero.insert("contiguous_gradients".to_owned(), true.into());
     if let (Sharding::Hsdp, Some(group)) = (plan.sharding, plan.sharding_group) {
         zero.insert("mics_shard_size".to_owned(), group.into());
@@ -34,7 +35,11 @@ pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
     set("train_batch_size", launch.global_batch().into());
     set("train_micro_batch_size_per_gpu", plan.micro_batch.into());
     set("gradient_accumulation_steps", launch.micro_batches.into());
-    set("bf16", json!({ "enabled": true }));
+    match plan.states {
+        States::Fp32 => None,
+        States::MegatronFp16 => set("fp16", json!({ "enabled": true })),
+        _ => set("bf16", json!({ "enabled": true })),
+    };
     set("zero_optimization", Value::Object(zero));
     if plan.tensor > 1 {
         set("tensor_parallel", json!({ "autotp_size": plan.tensor }));
@@ -54,4 +59,34 @@ pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
     serde_json::to_string_pretty(&Value::Object(file))
         .map(|text| text + "\n")
         .map_err(|error| Fault::new(error.to_string(), "choose another framework"))
+}
+
+/// What DeepSpeed has no words for.
+fn refuse(launch: &Launch<'_>) -> Result<(), Fault> {
+    let plan = launch.plan;
+    let kept = plan.attention == Attention::Unfused && plan.recomputed() == Recompute::Attention;
+    let cases = [
+        (plan.sequence_parallel, "sequence parallelism", "plan.sequence-parallel=[false]"),
+        (
+            plan.context > 1 && plan.context_exchange != ContextExchange::AllToAll,
+            "a ring of context-parallel ranks",
+            "strategy.plan.context-exchange=all-to-all",
+        ),
+        (
+            plan.pipeline > 1 && plan.schedule_kind() != ScheduleKind::OneFOneB,
+            "a schedule other than `1f1b`",
+            "plan.schedule=[\"1f1b\"]",
+        ),
+        (plan.expert > 1, "expert parallelism by its file", "plan.expert=[1]"),
+        (
+            kept || plan.recomputed() == Recompute::Operators,
+            "recomputation within a layer",
+            "plan.recompute=[\"none\", \"layer\"]",
+        ),
+        (plan.sharding == Sharding::Keep, "`fsdp-keep`", "plan.sharding=[\"zero-2\", \"zero-3\"]"),
+    ];
+    match cases.into_iter().find(|(found, ..)| *found) {
+        Some((_, what, set)) => Err(cannot("DeepSpeed", what, set)),
+        None => Ok(()),
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::{Launch, cannot};
 use stepcast_core::fault::Fault;
-use stepcast_core::strategy::{Recompute, Sharding};
+use stepcast_core::strategy::{Attention, Recompute, Sharding};
 
 pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
     let plan = launch.plan;
@@ -18,19 +18,25 @@ pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
     }
     let strategy = match plan.sharding {
         Sharding::None => "NO_SHARD",
-        Sharding::Zero2 | Sharding::Keep => "SHARD_GRAD_OP",
+        Sharding::Zero2 => "SHARD_GRAD_OP",
         Sharding::Zero3 => "FULL_SHARD",
         Sharding::Hsdp if plan.sharding_group == Some(launch.workers_per_node) => "HYBRID_SHARD",
         Sharding::Hsdp => {
             let set = format!("plan.sharding-group=[{}]", launch.workers_per_node);
             return Err(cannot("FSDP by Accelerate", "groups that are not machines", &set));
         }
-        Sharding::Zero1 => {
+        Sharding::Zero1 | Sharding::Keep => {
             let set = "plan.sharding=[\"none\", \"zero-2\", \"zero-3\", \"hsdp\"]";
-            return Err(cannot("FSDP", "`zero-1`", set));
+            return Err(cannot("FSDP", &format!("`{}`", plan.sharding), set));
         }
     };
-    let recompute = plan.recomputation().what == Recompute::Layer;
+    let recomputation = plan.recomputation();
+    let kept = plan.attention == Attention::Unfused && recomputation.what == Recompute::Attention;
+    if kept || recomputation.what == Recompute::Operators || recomputation.layers.is_some() {
+        let set = "plan.recompute=[\"none\", \"layer\"]";
+        return Err(cannot("FSDP by Accelerate", "recomputation of some layers or within a layer", set));
+    }
+    let recompute = recomputation.what == Recompute::Layer;
     Ok(format!(
         "distributed_type: FSDP\nmixed_precision: bf16\nnum_machines: {}\nnum_processes: {}\n\
          fsdp_config:\n  fsdp_version: 1\n  fsdp_sharding_strategy: {strategy}\n\

@@ -7,9 +7,13 @@ mod fsdp;
 mod megatron;
 mod torchtitan;
 
+use super::PlanReport;
 use std::str::FromStr;
 use stepcast_core::fault::Fault;
+use stepcast_core::files::NoFiles;
+use stepcast_core::keys::Given;
 use stepcast_core::model::transformer::Transformer;
+use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Plan;
 
 /// A framework.
@@ -39,9 +43,27 @@ impl FromStr for Framework {
     }
 }
 
+/// The best plan of a search in the words of a framework.
+pub fn emit(scenario: &Scenario, report: &PlanReport, framework: Framework) -> Result<String, Fault> {
+    let shape = scenario.transformer_of_plan()?;
+    let best = &report.best;
+    let launch = Launch {
+        name: scenario.name(),
+        shape: &shape,
+        plan: &best.plan.clone().resolve(&NoFiles)?,
+        nodes: best.nodes,
+        workers_per_node: scenario.cluster.workers_per_node().into(),
+        data: best.data,
+        micro_batches: best.micro_batches,
+    };
+    launch.emit(framework)
+}
+
 /// A plan on machines, with what it leaves open.
 #[derive(Debug, Clone, Copy)]
 pub struct Launch<'a> {
+    /// The name of the model.
+    pub name: &'a str,
     /// The transformer.
     pub shape: &'a Transformer,
     /// The plan.

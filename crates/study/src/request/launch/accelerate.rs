@@ -1,0 +1,147 @@
+//! A configuration of Hugging Face Accelerate for PyTorch's FSDP, DistributedDataParallel or DeepSpeed
+//! (huggingface.co/docs/accelerate).
+
+use super::keys::Keys;
+use super::{Group, Launched};
+use stepcast_core::fault::Fault;
+use stepcast_core::precision::Precision;
+use stepcast_core::strategy::{ContextExchange, OverlapPreset, Recompute, Sharding, States};
+
+/// Keys that say nothing about the time of a step.
+const WITHOUT_EFFECT: &str = "\
+    compute_environment debug downcast_bf16 enable_cpu_affinity machine_rank main_ rdzv_backend same_network \
+    tpu_ use_cpu gpu_ids commands dynamo_config. num_cpu_threads deployment_group_name mpirun_config. \
+    use_parallelism_config fsdp_config.fsdp_version fsdp_config.fsdp_auto_wrap_policy \
+    fsdp_config.fsdp_transformer_layer_cls_to_wrap fsdp_config.fsdp_state_dict_type \
+    fsdp_config.fsdp_use_orig_params fsdp_config.fsdp_sync_module_states \
+    fsdp_config.fsdp_cpu_ram_efficient_loading fsdp_config.fsdp_min_num_params \
+    fsdp_config.fsdp_forward_prefetch deepspeed_config.gradient_clipping \
+    deepspeed_config.zero3_save_16bit_model deepspeed_config.deepspeed_multinode_launcher \
+    deepspeed_config.zero3_init_flag";
+
+/// Arguments of a trainer that its configuration lacks; a comment may give them.
+const TRAINER: [&str; 2] = ["per_device_train_batch_size", "gradient_accumulation_steps"];
+
+/// Whether a text is such a configuration.
+pub(super) fn recognises(text: &str) -> bool {
+    let begins = |line: &str| {
+        ["distributed_type:", "compute_environment:", "fsdp_config:", "deepspeed_config:"]
+            .iter()
+            .any(|key| line.starts_with(key))
+    };
+    text.lines().any(begins)
+}
+
+pub(super) fn read(mut keys: Keys, text: &str) -> Result<Launched, Fault> {
+    let mut launched = Launched::of("Accelerate");
+    let kind = keys.word("distributed_type").unwrap_or_else(|| "MULTI_GPU".to_owned());
+    launched.workers = keys.number("num_processes")?;
+    let machines = keys.number("num_machines")?;
+    launched.per_machine =
+        launched.workers.zip(machines.filter(|count| *count > 0)).map(|(all, by)| all / by);
+    launched.precision = match keys.word("mixed_precision").as_deref() {
+        Some("bf16") => Some(Precision::Bf16),
+        Some("fp16") => Some(Precision::Fp16),
+        Some("no" | "false") | None => Some(Precision::Fp32),
+        Some(other) => {
+            launched.unknown.push(format!("mixed_precision: {other}"));
+            Some(Precision::Bf16)
+        }
+    };
+    match kind.as_str() {
+        "FSDP" => fsdp(&mut keys, &mut launched)?,
+        "DEEPSPEED" => deepspeed(&mut keys, &mut launched)?,
+        "MULTI_GPU" | "MULTI_CPU" | "NO" => {
+            launched.plan.overlap = Some(OverlapPreset::Fsdp2);
+            launched.plan.states = Some(States::Fp32);
+        }
+        other => {
+            let remedy = "use FSDP, DEEPSPEED or MULTI_GPU";
+            return Err(Fault::new(format!("`distributed_type` is {other}"), remedy));
+        }
+    }
+    let [batch, accumulated] = TRAINER.map(|name| argument(text, name));
+    launched.plan.micro_batch = batch;
+    launched.replica_batch = batch.map(|batch| batch.saturating_mul(accumulated.unwrap_or(1)));
+    if batch.is_none() {
+        let what = "the batch is an argument of the trainer: one sequence on every worker is assumed";
+        launched.notes.push(format!("{what}; --set strategy.plan.micro-batch=4 gives another"));
+        launched.replica_batch = Some(accumulated.unwrap_or(1));
+    }
+    keys.forget(WITHOUT_EFFECT);
+    launched.unknown.extend(keys.rest());
+    Ok(launched)
+}
+
+/// `name=4` anywhere in a text.
+fn argument(text: &str, name: &str) -> Option<u64> {
+    text.match_indices(name).find_map(|(at, _)| {
+        let value = text[at + name.len()..].trim_start().strip_prefix(['=', ':'])?.trim_start();
+        let end = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
+        value[..end].parse().ok()
+    })
+}
+
+fn fsdp(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
+    let plan = &mut launched.plan;
+    plan.overlap = Some(OverlapPreset::Fsdp2);
+    plan.states = Some(States::Fp32);
+    let strategy = keys.word("fsdp_config.fsdp_sharding_strategy");
+    let reshard = keys.word("fsdp_config.fsdp_reshard_after_forward");
+    // The first version has names of strategies, or their numbers; the second a switch.
+    let sharding = match strategy.as_deref().or(reshard.as_deref()) {
+        Some("FULL_SHARD" | "1" | "true") | None => Sharding::Zero3,
+        Some("SHARD_GRAD_OP" | "2" | "false") => Sharding::Zero2,
+        Some("NO_SHARD" | "3") => Sharding::None,
+        Some("HYBRID_SHARD" | "4") => Sharding::Hsdp,
+        Some(other) => {
+            let remedy = "use FULL_SHARD, SHARD_GRAD_OP, NO_SHARD or HYBRID_SHARD";
+            return Err(Fault::new(format!("`fsdp_sharding_strategy` is {other}"), remedy));
+        }
+    };
+    plan.sharding = Some(sharding);
+    if sharding == Sharding::Hsdp {
+        launched.group = Some(Group::Machine);
+    }
+    if keys.truth("fsdp_config.fsdp_activation_checkpointing")? == Some(true) {
+        plan.recompute = Some(vec![Recompute::Layer]);
+    }
+    if keys.word("fsdp_config.fsdp_backward_prefetch").as_deref() == Some("NO_PREFETCH") {
+        plan.overlap_prefetch = Some(false);
+    }
+    let key = |name: &str| format!("parallelism_config.parallelism_config_{name}");
+    plan.tensor = keys.number(&key("tp_size"))?;
+    plan.context = keys.number(&key("cp_size"))?;
+    if plan.context.is_some_and(|ranks| ranks > 1) {
+        let gathered = keys.word(&key("cp_comm_strategy")).is_none_or(|how| how == "allgather");
+        plan.context_exchange =
+            Some(if gathered { ContextExchange::AllGather } else { ContextExchange::Ring });
+    }
+    keys.forget(&format!("{} {}", key("cp_comm_strategy"), key("dp_shard_size")));
+    if let Some(groups) = keys.number(&key("dp_replicate_size"))?.filter(|groups| *groups > 1) {
+        plan.sharding = Some(Sharding::Hsdp);
+        launched.group = Some(Group::Count(groups));
+    }
+    Ok(())
+}
+
+fn deepspeed(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
+    let plan = &mut launched.plan;
+    plan.overlap = Some(OverlapPreset::Deepspeed);
+    plan.states =
+        Some(if launched.precision == Some(Precision::Fp32) { States::Fp32 } else { States::MixedFp16 });
+    plan.sharding = Some(match keys.number("deepspeed_config.zero_stage")?.unwrap_or(2) {
+        0 => Sharding::None,
+        1 => Sharding::Zero1,
+        2 => Sharding::Zero2,
+        _ => Sharding::Zero3,
+    });
+    for key in ["offload_optimizer_device", "offload_param_device"] {
+        let path = format!("deepspeed_config.{key}");
+        if keys.word(&path).is_some_and(|device| device != "none") {
+            launched.unknown.push(path);
+        }
+    }
+    keys.forget("deepspeed_config.gradient_accumulation_steps");
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! The keys of a launch file, each taken once: what is left at the end was not understood.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use stepcast_core::fault::Fault;
+
+/// A value that a trainer fills in.
+const OPEN: &str = "auto";
+
+/// Keys in the words of a framework, those of nested tables joined by dots.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    left: BTreeMap<String, Value>,
+}
+
+impl Keys {
+    /// All scalars and lists of a tree. Its parser has bounded the depth.
+    pub(super) fn of_tree(tree: Value) -> Self {
+        let mut keys = Self::default();
+        keys.add(String::new(), tree);
+        keys
+    }
+
+    fn add(&mut self, path: String, value: Value) {
+        match value {
+            Value::Object(entries) => {
+                for (key, value) in entries {
+                    let path = if path.is_empty() { key } else { format!("{path}.{key}") };
+                    self.add(path, value);
+                }
+            }
+            value => self.set(path, value),
+        }
+    }
+
+    /// Sets a key; the last value counts.
+    pub(super) fn set(&mut self, key: impl Into<String>, value: Value) {
+        self.left.insert(key.into(), value);
+    }
+
+    /// Whether a key is given.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.left.contains_key(key)
+    }
+
+    fn take(&mut self, key: &str) -> Option<Value> {
+        let value = self.left.remove(key)?;
+        let open = value.is_null() || value.as_str() == Some(OPEN);
+        (!open).then_some(value)
+    }
+
+    /// A whole number; negative ones stand for "not given" in all formats.
+    pub(super) fn number(&mut self, key: &str) -> Result<Option<u64>, Fault> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let number = match &value {
+            Value::String(text) => text.trim().parse::<i64>().ok(),
+            value => value.as_i64(),
+        };
+        match number {
+            Some(number) => Ok(u64::try_from(number).ok()),
+            None => Err(wrong(key, &value, "a whole number")),
+        }
+    }
+
+    /// A number.
+    pub(super) fn real(&mut self, key: &str) -> Result<Option<f64>, Fault> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let number = match &value {
+            Value::String(text) => text.trim().parse::<f64>().ok(),
+            value => value.as_f64(),
+        };
+        number.map(Some).ok_or_else(|| wrong(key, &value, "a number"))
+    }
+
+    /// Whether something is switched on.
+    pub(super) fn truth(&mut self, key: &str) -> Result<Option<bool>, Fault> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        match &value {
+            Value::Bool(on) => Ok(Some(*on)),
+            Value::String(text) if text.eq_ignore_ascii_case("true") => Ok(Some(true)),
+            Value::String(text) if text.eq_ignore_ascii_case("false") => Ok(Some(false)),
+            _ => Err(wrong(key, &value, "true or false")),
+        }
+    }
+
+    /// Whether a switch is given that has no value.
+    pub(super) fn switch(&mut self, key: &str) -> bool {
+        self.left.remove(key).is_some_and(|value| value != Value::Bool(false))
+    }
+
+    /// A word.
+    pub(super) fn word(&mut self, key: &str) -> Option<String> {
+        match self.take(key)? {
+            Value::String(text) => Some(text),
+            value => Some(value.to_string()),
+        }
+    }
+
+    /// Forgets keys with one of these beginnings, which spaces separate: they have no effect on the time of a step.
+    pub(super) fn forget(&mut self, beginnings: &str) {
+        self.left.retain(|key, _| !beginnings.split_whitespace().any(|beginning| key.starts_with(beginning)));
+    }
+
+    /// What was not taken. Switches that are off and lists without elements say nothing.
+    pub(super) fn rest(self) -> Vec<String> {
+        let says_nothing = |value: &Value| match value {
+            Value::Null | Value::Bool(false) => true,
+            Value::Array(list) => list.is_empty(),
+            Value::String(text) => text.is_empty() || text.eq_ignore_ascii_case("false") || text == OPEN,
+            _ => false,
+        };
+        self.left.into_iter().filter(|(_, value)| !says_nothing(value)).map(|(key, _)| key).collect()
+    }
+}
+
+fn wrong(key: &str, value: &Value, wanted: &str) -> Fault {
+    let shown: String = value.to_string().chars().filter(|c| !c.is_control()).take(60).collect();
+    Fault::new(format!("`{key}` is {shown}, not {wanted}"), "write the value into the file")
+}

@@ -1,0 +1,278 @@
+//! Launch files of training frameworks as scenarios: one file for each format, all with `recognises` and `read`.
+//!
+//! A launch file says how a model is split, and often neither what it is nor on what it runs: overrides give the rest.
+//! What is not understood is named in a note.
+
+mod accelerate;
+mod deepspeed;
+mod keys;
+mod megatron;
+mod shell;
+#[cfg(test)]
+mod tests;
+mod torchtitan;
+mod yaml;
+
+use super::usual::links;
+use super::{Folder, Request};
+use keys::Keys;
+use serde_json::Value;
+use std::path::Path;
+use stepcast_core::fault::Fault;
+use stepcast_core::keys::NameOr;
+use stepcast_core::machine::{NodesSection, WorkersSection, catalog};
+use stepcast_core::model::transformer::{TransformerSection, hugging_face, zoo};
+use stepcast_core::precision::Precision;
+use stepcast_core::scenario::{ClusterSection, DataSection, Document, ModelSection, Override, ScenarioFile};
+use stepcast_core::strategy::{Architecture, PlanSection, StrategySection, Synchronisation};
+use stepcast_core::text;
+
+/// Keys of a scenario that say what is trained.
+const MODELS: [&str; 6] =
+    ["model.zoo", "model.config", "model.transformer", "model.custom", "model.onnx", "model.profile"];
+
+/// How many of the names that were not understood a note lists.
+const LISTED: usize = 12;
+
+/// What a launch file says.
+#[derive(Debug, Default)]
+struct Launched {
+    framework: &'static str,
+    /// A model of the zoo.
+    zoo: Option<String>,
+    /// A model that the zoo does not have.
+    named: Option<String>,
+    shape: Option<TransformerSection>,
+    sequence: Option<u64>,
+    plan: PlanSection,
+    group: Option<Group>,
+    /// Sequences of a replica in a step, for files that do not give those of all.
+    replica_batch: Option<u64>,
+    precision: Option<Precision>,
+    workers: Option<u64>,
+    per_machine: Option<u64>,
+    steps: Option<u64>,
+    samples: Option<u64>,
+    /// Keys that were not understood.
+    unknown: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl Launched {
+    fn of(framework: &'static str) -> Self {
+        Self { framework, ..Self::default() }
+    }
+}
+
+/// The ranks of one group of hybrid sharding.
+#[derive(Debug, Clone, Copy)]
+enum Group {
+    /// This number.
+    Of(u64),
+    /// What so many groups leave.
+    Count(u64),
+    /// Those of one machine.
+    Machine,
+}
+
+/// A format, with what was parsed to recognise it.
+enum Kind {
+    Megatron,
+    Torchtitan(toml::Table),
+    Deepspeed(Value),
+    Accelerate,
+}
+
+fn kind(content: &str) -> Option<Kind> {
+    if content.trim_start().starts_with('{') {
+        return serde_json::from_str(content).ok().filter(deepspeed::recognises).map(Kind::Deepspeed);
+    }
+    if let Ok(table) = text::parse::<toml::Table>(content) {
+        return torchtitan::recognises(&table).then_some(Kind::Torchtitan(table));
+    }
+    if accelerate::recognises(content) {
+        return Some(Kind::Accelerate);
+    }
+    megatron::recognises(content).then_some(Kind::Megatron)
+}
+
+/// Whether a text is a launch file of a framework.
+pub(super) fn recognises(content: &str) -> bool {
+    kind(content).is_some()
+}
+
+/// Whether a text is the `config.json` of a Hugging Face model.
+pub(super) fn is_config(content: &str) -> bool {
+    let tree: Option<Value> = serde_json::from_str(content).ok();
+    tree.is_some_and(|tree| tree.get("model_type").is_some() && tree.get("operations").is_none())
+}
+
+impl Request {
+    /// The scenario of a launch file, if the text is one.
+    pub(super) fn of_launch(
+        name: &str,
+        content: &str,
+        overrides: &[Override],
+    ) -> Result<Option<Self>, Fault> {
+        let Some(kind) = kind(content) else { return Ok(None) };
+        let launched = read(kind, content, overrides).map_err(|fault| fault.at(name))?;
+        let files = Folder::new(Path::new("").to_owned());
+        for note in &launched.notes {
+            files.note(format!("{name}: {note}."));
+        }
+        if !launched.unknown.is_empty() {
+            files.note(format!("{name}: not understood and left out: {}.", list(&launched.unknown)));
+        }
+        let document = document(name, launched, overrides).map_err(|fault| fault.at(name))?;
+        Ok(Some(Self { unwritten: true, ..Self::new(document, files, overrides.to_vec()) }))
+    }
+}
+
+fn list(names: &[String]) -> String {
+    let mut shown: Vec<String> = names.iter().take(LISTED).map(|name| printable(name)).collect();
+    if names.len() > LISTED {
+        shown.push(format!("and {} more", names.len() - LISTED));
+    }
+    shown.join(", ")
+}
+
+fn printable(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(80).collect()
+}
+
+fn read(kind: Kind, content: &str, overrides: &[Override]) -> Result<Launched, Fault> {
+    match kind {
+        Kind::Megatron => megatron::read(shell::flags(content)),
+        Kind::Deepspeed(tree) => deepspeed::read(Keys::of_tree(tree)),
+        Kind::Accelerate => accelerate::read(yaml::keys(content), content),
+        Kind::Torchtitan(table) => {
+            let tree = serde_json::to_value(table)
+                .map_err(|error| Fault::new(error.to_string(), "report this: a table cannot be read"))?;
+            torchtitan::read(Keys::of_tree(tree), layers(overrides))
+        }
+    }
+}
+
+/// Layers of the model that overrides name.
+fn layers(overrides: &[Override]) -> Option<u64> {
+    let named = |key: &str| overrides.iter().rfind(|change| change.key() == key)?.value().as_str();
+    match (named("model.zoo"), named("model.config")) {
+        (Some(name), _) => zoo::find(name).map(|shape| shape.layers),
+        (None, Some(path)) => {
+            let text = std::fs::read_to_string(path).ok()?;
+            hugging_face::read(&text).ok().map(|(_, shape)| shape.layers)
+        }
+        (None, None) => None,
+    }
+}
+
+fn document(name: &str, launched: Launched, overrides: &[Override]) -> Result<Document, Fault> {
+    let framework = launched.framework;
+    let given = |beginning: &str| overrides.iter().any(|change| change.key().starts_with(beginning));
+    if !["cluster.workers.device", "cluster.workers.0", "cluster.machine"].iter().any(|key| given(key)) {
+        let reason = format!("a launch file of {framework} does not say on what it runs");
+        return Err(Fault::new(reason, "name it: --machine dgx-h100, or --device a100"));
+    }
+    let workers = workers(overrides).or(launched.workers).ok_or_else(|| {
+        let reason = "it does not say how many workers there are";
+        Fault::new(reason, "give them: --workers 4x8 for four machines of eight")
+    })?;
+    let file = ScenarioFile {
+        model: model(&launched, overrides)?,
+        cluster: cluster(&launched, workers, overrides),
+        data: data(&launched, workers),
+        strategy: StrategySection {
+            architecture: Some(Architecture::AllReduce),
+            synchronisation: Some(Synchronisation::Bsp),
+            precision: launched.precision,
+            plan: Some(plan(launched, workers)),
+            ..StrategySection::default()
+        },
+        ..ScenarioFile::default()
+    };
+    let text = toml::to_string(&file).map_err(|error| Fault::new(error.to_string(), "report this"))?;
+    Ok(Document::new(name, text))
+}
+
+/// Workers that overrides give.
+fn workers(overrides: &[Override]) -> Option<u64> {
+    let value = |key: &str| Some(overrides.iter().rfind(|change| change.key() == key)?.value());
+    let number = |key: &str| u64::try_from(value(key)?.as_integer()?).ok();
+    number("cluster.workers.count").or_else(|| {
+        let machine = catalog::machine(value("cluster.machine")?.as_str()?).ok()?;
+        Some(number("cluster.machines")?.saturating_mul(machine.gpus.into()))
+    })
+}
+
+fn model(launched: &Launched, overrides: &[Override]) -> Result<ModelSection, Fault> {
+    let sequence = launched.sequence;
+    if overrides.iter().any(|change| MODELS.contains(&change.key())) {
+        return Ok(ModelSection { sequence, ..ModelSection::default() });
+    }
+    if let Some(shape) = &launched.shape {
+        let name = shape.name.clone().unwrap_or_else(|| format!("{} model", launched.framework));
+        let transformer = Some(TransformerSection { name: Some(name), ..shape.clone() });
+        return Ok(ModelSection { transformer, ..ModelSection::default() });
+    }
+    if let Some(name) = &launched.zoo {
+        return Ok(ModelSection { zoo: Some(name.clone()), sequence, ..ModelSection::default() });
+    }
+    let reason = match &launched.named {
+        Some(name) => format!("the shape of its model, {}, is not known", printable(name)),
+        None => "it does not say what is trained".to_owned(),
+    };
+    Err(Fault::new(reason, "name the model: --model llama3-8b, or --model config.json of Hugging Face"))
+}
+
+fn cluster(launched: &Launched, workers: u64, overrides: &[Override]) -> ClusterSection {
+    let given = |key: &str| overrides.iter().any(|change| change.key() == key);
+    let counted = given("cluster.machines") || workers > u64::from(u32::MAX);
+    let group = WorkersSection {
+        count: u32::try_from(workers).ok().filter(|_| !counted),
+        ..WorkersSection::default()
+    };
+    let each = launched.per_machine.and_then(|each| u32::try_from(each).ok()).filter(|each| *each > 1);
+    let mut nodes = each.map(|each| NodesSection { workers: Some(each), ..NodesSection::default() });
+    let mut network = None;
+    let device = overrides.iter().rfind(|change| change.key() == "cluster.workers.device");
+    let device = device.and_then(|change| change.value().as_str());
+    if let (Some(section), Some(each), Some(device)) = (&mut nodes, each, device)
+        && let Some(links) = links(device, each)
+    {
+        section.network = Some(NameOr::from(links.within.as_str()));
+        if let Some((between, ports)) = links.between {
+            network = Some(NameOr::from(between.as_str()));
+            section.ports = Some(ports);
+        }
+    }
+    ClusterSection { workers: Some(vec![group]), network, nodes, ..ClusterSection::default() }
+}
+
+/// The plan, with what follows from the number of workers.
+fn plan(launched: Launched, workers: u64) -> PlanSection {
+    let mut plan = launched.plan;
+    let [tensor, context, pipeline] =
+        [plan.tensor, plan.context, plan.pipeline].map(|ranks| ranks.unwrap_or(1).max(1));
+    let replicas = workers / tensor / context / pipeline;
+    plan.sharding_group = launched.group.map(|group| match group {
+        Group::Of(ranks) => ranks,
+        Group::Count(groups) => replicas.saturating_mul(context) / groups.max(1),
+        Group::Machine => launched.per_machine.unwrap_or(workers),
+    });
+    if plan.global_batch.is_none() {
+        plan.global_batch = launched.replica_batch.map(|batch| batch.saturating_mul(replicas.max(1)));
+    }
+    plan
+}
+
+/// The data set, if the number of steps or samples is given.
+fn data(launched: &Launched, workers: u64) -> Option<DataSection> {
+    let batch = || {
+        let replicas = [launched.plan.tensor, launched.plan.context, launched.plan.pipeline]
+            .iter()
+            .fold(workers, |left, ranks| left / ranks.unwrap_or(1).max(1));
+        launched.plan.global_batch.or(launched.replica_batch?.checked_mul(replicas))
+    };
+    let samples = launched.samples.or_else(|| launched.steps?.checked_mul(batch()?));
+    samples.filter(|samples| *samples > 0).map(|samples| DataSection { samples: Some(samples), epochs: None })
+}

@@ -1,0 +1,273 @@
+//! What is emitted is read as the same plan, and what cannot be read is named.
+
+use super::*;
+use crate::explore::plan::emit::{Framework, Launch};
+use stepcast_core::files::NoFiles;
+use stepcast_core::keys::Given;
+use stepcast_core::model::transformer::Transformer;
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::{
+    Attention, ContextExchange, OverlapPreset, Plan, Recompute, ScheduleKind, Sharding, States,
+};
+
+const WORKERS: u64 = 16;
+const MACHINE: u64 = 4;
+const BATCH: u64 = 32;
+
+fn changes(texts: &[&str]) -> Vec<Override> {
+    texts.iter().map(|text| Override::parse(text).unwrap()).collect()
+}
+
+fn request(content: &str, texts: &[&str]) -> Result<Request, Fault> {
+    Request::of_launch("launch", content, &changes(texts)).map(|request| request.expect("a launch file"))
+}
+
+fn scenario(content: &str, texts: &[&str]) -> Scenario {
+    request(content, texts).unwrap().scenario().unwrap()
+}
+
+fn plain() -> Plan {
+    PlanSection::default().resolve(&NoFiles).unwrap()
+}
+
+/// The plan with what it leaves open or says twice filled in.
+fn whole(plan: &Plan, framework: Framework) -> Plan {
+    let recomputed = match plan.recomputed() {
+        // Flash attention keeps nothing that this would compute again; only Megatron-LM has a word for it.
+        Recompute::Attention if framework != Framework::Megatron => Recompute::None,
+        recomputed => recomputed,
+    };
+    let schedule = Some(plan.schedule_kind()).filter(|_| plan.pipeline > 1);
+    let exchange = if plan.context > 1 { plan.context_exchange } else { ContextExchange::Ring };
+    let recompute = Some(recomputed).filter(|what| *what != Recompute::None).into_iter().collect();
+    Plan { recompute, schedule, context_exchange: exchange, data: None, ..plan.clone() }
+}
+
+/// Plans of a transformer that its checks accept, in the manner of a framework.
+fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
+    let (overlap, states, exchange) = match framework {
+        Framework::Megatron => (OverlapPreset::Megatron, States::MegatronBf16, ContextExchange::Ring),
+        Framework::Torchtitan => (OverlapPreset::Torchtitan, States::Fp32, ContextExchange::AllGather),
+        Framework::Deepspeed => (OverlapPreset::Deepspeed, States::MixedFp16, ContextExchange::AllToAll),
+        Framework::Fsdp => (OverlapPreset::Fsdp2, States::Fp32, ContextExchange::Ring),
+    };
+    let base = Plan { overlap, states, context_exchange: exchange, global_batch: Some(BATCH), ..plain() };
+    let mut all = Vec::new();
+    for (tensor, context, pipeline) in [1, 2, 4]
+        .into_iter()
+        .flat_map(|t| [1, 2].map(|c| (t, c)))
+        .flat_map(|(t, c)| [1, 2, 4].map(|p| (t, c, p)))
+    {
+        for (schedule, virtual_stages) in [
+            (ScheduleKind::OneFOneB, 1),
+            (ScheduleKind::Gpipe, 1),
+            (ScheduleKind::Interleaved, 2),
+            (ScheduleKind::Interleaved, 4),
+            (ScheduleKind::Zbv, 2),
+        ] {
+            for (sharding, sharding_group) in [
+                (Sharding::None, None),
+                (Sharding::Zero1, None),
+                (Sharding::Zero2, None),
+                (Sharding::Zero3, None),
+                (Sharding::Keep, None),
+                (Sharding::Hsdp, Some(2)),
+                (Sharding::Hsdp, Some(MACHINE)),
+            ] {
+                for recompute in
+                    [Recompute::None, Recompute::Attention, Recompute::Operators, Recompute::Layer]
+                {
+                    for (micro_batch, sequence_parallel) in [(1, tensor > 1), (2, false)] {
+                        all.push(Plan {
+                            tensor,
+                            sequence_parallel,
+                            context,
+                            pipeline,
+                            virtual_stages,
+                            schedule: Some(schedule),
+                            sharding,
+                            sharding_group,
+                            micro_batch,
+                            recompute: vec![recompute],
+                            expert: shape.experts.map_or(1, |_| 2),
+                            ..base.clone()
+                        });
+                    }
+                }
+            }
+        }
+    }
+    all.retain(|plan| {
+        let staged = plan.pipeline > 1 || plan.schedule == Some(ScheduleKind::OneFOneB);
+        // A single replica has nothing to shard, and a single group is no hybrid.
+        let replicas = WORKERS / plan.tensor / plan.pipeline;
+        let alone = replicas == 1 && plan.sharding != Sharding::None;
+        staged
+            && !alone
+            && plan.sharding_group.is_none_or(|group| group < replicas)
+            && plan.divide(shape, WORKERS).is_ok()
+    });
+    all
+}
+
+fn round_trips(model: &str, framework: Framework, names_model: bool) -> usize {
+    let shape = zoo::find(model).unwrap();
+    let mut texts = vec!["cluster.workers.device=h100-sxm5".to_owned()];
+    if names_model {
+        texts.push(format!("model.zoo={model}"));
+    }
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let mut count = 0;
+    // One of eleven: the number divides no list of properties, so that all their values come together.
+    for plan in plans(&shape, framework).into_iter().step_by(11) {
+        let division = plan.divide(&shape, WORKERS).unwrap();
+        let launch = Launch {
+            name: model,
+            shape: &shape,
+            plan: &plan,
+            nodes: WORKERS / MACHINE,
+            workers_per_node: MACHINE,
+            data: division.data,
+            micro_batches: division.micro_batches,
+        };
+        let Ok(text) = launch.emit(framework) else { continue };
+        let read = scenario(&text, &texts);
+        // Megatron-LM has as many rows of the vocabulary on every rank.
+        let rows = match framework {
+            Framework::Megatron => shape.vocabulary.next_multiple_of(plan.tensor),
+            _ => shape.vocabulary,
+        };
+        let expected = Transformer { vocabulary: rows, ..shape };
+        assert_eq!(read.transformer_of_plan().unwrap(), expected, "{text}");
+        assert_eq!(read.cluster.workers(), WORKERS, "{text}");
+        let again = whole(read.strategy.plan.as_ref().unwrap(), framework);
+        assert_eq!(again, whole(&plan, framework), "{text}");
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn what_is_emitted_for_megatron_is_read_alike() {
+    for model in ["gpt3-2.7b", "llama3-8b", "qwen3-8b", "mixtral-8x7b", "deepseek-v3"] {
+        let count = round_trips(model, Framework::Megatron, false);
+        assert!(count > 10, "{model}: {count}");
+    }
+}
+
+#[test]
+fn what_is_emitted_for_torchtitan_is_read_alike() {
+    assert!(round_trips("llama3-8b", Framework::Torchtitan, false) > 10);
+    assert!(round_trips("gpt3-2.7b", Framework::Torchtitan, true) > 10);
+}
+
+#[test]
+fn what_is_emitted_for_deepspeed_is_read_alike() {
+    assert!(round_trips("llama3-8b", Framework::Deepspeed, true) > 5);
+}
+
+#[test]
+fn what_is_emitted_for_accelerate_is_read_alike() {
+    assert!(round_trips("llama3-8b", Framework::Fsdp, true) >= 1);
+}
+
+#[test]
+fn a_script_with_strange_flags_names_them() {
+    let script = "#SBATCH --nodes=2 --gpus-per-node=8\nARGS=(--num-layers 32 --hidden-size 4096 \
+                  --num-attention-heads 32 --seq-length 2048 --micro-batch-size 1 --global-batch-size 64 \
+                  --train-iters 1000 --tensor-model-parallel-size 4 --lr 1e-4 --fp8-format hybrid --bf16)\n\
+                  srun python pretrain_gpt.py ${ARGS[@]}";
+    let request = request(script, &["cluster.machine=dgx-h100"]).unwrap();
+    let read = request.scenario().unwrap();
+    assert_eq!(read.cluster.workers(), 16);
+    assert_eq!(read.data.unwrap().samples, 64_000);
+    let plan = read.strategy.plan.unwrap();
+    assert!(plan.dropout && !plan.overlaps().gradients && plan.tensor == 4);
+    let shape = read.source.transformer().unwrap();
+    // 50257 tokens in whole multiples of 128 for each of four ranks.
+    assert_eq!((shape.vocabulary, shape.mlp_width, shape.positions), (50_688, 16_384, 2048));
+    let notes = request.take_notes().join("\n");
+    assert!(notes.contains("left out: --fp8-format.") && notes.contains("vocabulary"), "{notes}");
+}
+
+#[test]
+fn torchtitan_fills_ranks_and_stages_in_its_own_way() {
+    let text = "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 4\nseq_len = 4096\nsteps = 10\n\
+                [parallelism]\npipeline_parallel_degree = 4\npipeline_parallel_schedule = \"1F1B\"\n\
+                [activation_checkpoint]\nmode = \"full\"\n[compile]\nenable = true";
+    let request = request(text, &["cluster.machine=dgx-h100", "cluster.machines=2"]).unwrap();
+    let read = request.scenario().unwrap();
+    let plan = read.strategy.plan.unwrap();
+    assert_eq!(read.source.transformer().unwrap().sequence, 4096);
+    // 34 weighted layers: 9, 9, 8, 8, less one at either end.
+    assert_eq!(plan.stage_layers, Some(vec![8, 9, 8, 7]));
+    assert_eq!((plan.sharding, plan.global_batch), (Sharding::Keep, Some(16)));
+    assert_eq!(read.data.unwrap().samples, 160);
+    assert!(request.take_notes().join("\n").contains("compile.enable"));
+}
+
+#[test]
+fn accelerate_asks_for_the_batch_of_the_trainer() {
+    let text = "distributed_type: FSDP\nnum_machines: 2\nnum_processes: 16\nmixed_precision: 'bf16'\nfsdp_config:\n\
+                \x20 fsdp_version: 2\n  fsdp_reshard_after_forward: true\n  fsdp_offload_params: true\n";
+    let texts = ["cluster.workers.device=h100-sxm5", "model.zoo=llama3-8b"];
+    let request = request(text, &texts).unwrap();
+    let read = request.scenario().unwrap();
+    assert_eq!(read.cluster.workers_per_node(), 8);
+    assert_eq!(read.cluster.nodes.unwrap().ports, Some(8));
+    assert_eq!(read.strategy.plan.unwrap().sharding, Sharding::Zero3);
+    let notes = request.take_notes().join("\n");
+    assert!(notes.contains("argument of the trainer") && notes.contains("fsdp_offload_params"), "{notes}");
+    let given = format!("{text}# per_device_train_batch_size=4, gradient_accumulation_steps=2");
+    let plan = scenario(&given, &texts).strategy.plan.unwrap();
+    assert_eq!((plan.micro_batch, plan.global_batch), (4, Some(128)));
+}
+
+#[test]
+fn deepspeed_leaves_what_is_open_to_flags() {
+    let text = r#"{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": "auto",
+        "zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}, "fp16": {"enabled": true}}"#;
+    let request =
+        request(text, &["cluster.workers.device=a100", "cluster.workers.count=8", "model.zoo=llama3-8b"]);
+    let request = request.unwrap();
+    let read = request.scenario().unwrap();
+    assert_eq!(read.strategy.plan.as_ref().unwrap().global_batch, Some(16));
+    assert_eq!(read.strategy.precision, Precision::Fp16);
+    assert!(request.take_notes().join("\n").contains("zero_optimization.offload_param.device"));
+}
+
+#[test]
+fn what_is_missing_is_asked_for() {
+    let launch =
+        "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --micro-batch-size 1 --seq-length 64";
+    let refused = |content: &str, texts: &[&str]| request(content, texts).unwrap_err().to_string();
+    assert!(refused(launch, &[]).contains("--machine dgx-h100"));
+    assert!(refused(launch, &["cluster.workers.device=a100"]).contains("--workers 4x8"));
+    let without = "{\"zero_optimization\": {\"stage\": 3}}";
+    let texts = ["cluster.workers.device=a100", "cluster.workers.count=8"];
+    assert!(refused(without, &texts).contains("--model llama3-8b"));
+    assert!(refused("{\"zero_optimization\": {\"stage\": \"x\"}}", &texts).contains("not a whole number"));
+    let unknown = "[training]\nseq_len = 64\n[model]\nname = \"nobody\"\nflavor = \"9B\"";
+    assert!(refused(unknown, &texts).contains("nobody 9B"));
+}
+
+#[test]
+fn scenarios_are_no_launch_files() {
+    for example in ["quickstart", "transformer", "plan-175b", "job", "search", "async"] {
+        let path = format!("{}/../../examples/{example}.toml", env!("CARGO_MANIFEST_DIR"));
+        assert!(!recognises(&std::fs::read_to_string(path).unwrap()), "{example}");
+    }
+    assert!(!recognises("") && !recognises("[model]\nzoo = \"vgg16\" # --num-layers 3") && !recognises("{}"));
+    let unfused = Attention::Unfused;
+    assert_eq!(
+        scenario(
+            "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --attention-backend unfused",
+            &["cluster.workers.device=a100", "cluster.workers.count=1"]
+        )
+        .strategy
+        .plan
+        .unwrap()
+        .attention,
+        unfused
+    );
+}

@@ -1,0 +1,189 @@
+//! A file of torchtitan (`torchtitan/config/job_config.py`).
+
+use super::keys::Keys;
+use super::{Group, Launched};
+use stepcast_core::fault::Fault;
+use stepcast_core::model::transformer::zoo;
+use stepcast_core::strategy::{ContextExchange, OverlapPreset, Recompute, ScheduleKind, Sharding, States};
+
+/// Keys that say nothing about the time of a step.
+const WITHOUT_EFFECT: &str = "\
+    job. profiling. metrics. optimizer. lr_scheduler. checkpoint. comm. validation. experimental. debug. \
+    fault_tolerance. model.hf_assets_path model.tokenizer_path model.print_after_conversion training.dataset \
+    training.max_norm training.seed training.gc_freq training.deterministic training.mixed_precision_reduce \
+    training.mixed_precision_param training.debug_moe_force_load_balance parallelism.disable_loss_parallel \
+    activation_checkpoint.debug activation_checkpoint.determinism_check \
+    activation_checkpoint.preserve_rng_state activation_checkpoint.early_stop activation_checkpoint.per_op \
+    compile.components compile.backend";
+
+/// Schedules with one stage on each rank have no chunks.
+const SCHEDULES: [(&str, ScheduleKind); 6] = [
+    ("1F1B", ScheduleKind::OneFOneB),
+    ("GPipe", ScheduleKind::Gpipe),
+    ("Interleaved1F1B", ScheduleKind::Interleaved),
+    ("LoopedBFS", ScheduleKind::LoopedBfs),
+    ("InterleavedZeroBubble", ScheduleKind::InterleavedZeroBubble),
+    ("ZBVZeroBubble", ScheduleKind::Zbv),
+];
+
+/// Whether a table of TOML is such a file and no scenario.
+pub(super) fn recognises(table: &toml::Table) -> bool {
+    let own = ["parallelism", "activation_checkpoint", "job"].iter().any(|key| table.contains_key(*key));
+    let training = table.get("training").and_then(toml::Value::as_table);
+    let batch =
+        |table: &toml::Table| ["local_batch_size", "seq_len"].iter().any(|key| table.contains_key(*key));
+    (own || training.is_some_and(batch))
+        && !["cluster", "strategy"].iter().any(|key| table.contains_key(*key))
+}
+
+/// `layers` is the number of layers of the model, if it does not come from this file.
+pub(super) fn read(mut keys: Keys, layers: Option<u64>) -> Result<Launched, Fault> {
+    let mut launched = Launched::of("torchtitan");
+    let (name, flavor) = (keys.word("model.name"), keys.word("model.flavor"));
+    if let (Some(name), Some(flavor)) = (name, flavor) {
+        let known = format!("{name}-{flavor}").to_lowercase().replace('_', "-");
+        match zoo::find(&known) {
+            Some(_) => launched.zoo = Some(known),
+            None => launched.named = Some(format!("{name} {flavor}")),
+        }
+    }
+    let layers = layers.or_else(|| zoo::find(launched.zoo.as_deref()?).map(|shape| shape.layers));
+    launched.sequence = keys.number("training.seq_len")?;
+    launched.steps = keys.number("training.steps")?;
+    let plan = &mut launched.plan;
+    plan.overlap = Some(OverlapPreset::Torchtitan);
+    plan.states = Some(match keys.word("training.dtype").as_deref() {
+        Some("bfloat16") => States::Bf16,
+        _ => States::Fp32,
+    });
+    plan.tensor = keys.number("parallelism.tensor_parallel_degree")?;
+    plan.sequence_parallel = plan.tensor.filter(|ranks| *ranks > 1).map(|_| true);
+    plan.context = keys.number("parallelism.context_parallel_degree")?;
+    let rotated = keys.word("parallelism.context_parallel_rotate_method");
+    if plan.context.is_some_and(|ranks| ranks > 1) {
+        let ring = rotated.as_deref() == Some("alltoall");
+        plan.context_exchange = Some(if ring { ContextExchange::Ring } else { ContextExchange::AllGather });
+    }
+    plan.expert = keys.number("parallelism.expert_parallel_degree")?;
+    plan.pipeline = keys.number("parallelism.pipeline_parallel_degree")?;
+    sharding(&mut keys, &mut launched)?;
+    batches(&mut keys, &mut launched)?;
+    stages(&mut keys, &mut launched, layers)?;
+    let mode = keys.word("activation_checkpoint.mode").unwrap_or_else(|| "selective".to_owned());
+    let option = keys.word("activation_checkpoint.selective_ac_option");
+    launched.plan.recompute = match (mode.as_str(), option.as_deref()) {
+        ("none", _) => None,
+        ("full", _) => Some(vec![Recompute::Layer]),
+        ("selective", Some("op")) => Some(vec![Recompute::Operators]),
+        ("selective", every) => {
+            let every = every.unwrap_or("2");
+            launched.notes.push(format!("one layer of {every} is recomputed there: here all of them are"));
+            Some(vec![Recompute::Layer])
+        }
+        (other, _) => {
+            launched.unknown.push(format!("activation_checkpoint.mode = \"{other}\""));
+            None
+        }
+    };
+    keys.forget(WITHOUT_EFFECT);
+    launched.unknown.extend(keys.rest());
+    Ok(launched)
+}
+
+fn sharding(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
+    let plan = &mut launched.plan;
+    let replicate = keys.number("parallelism.data_parallel_replicate_degree")?.unwrap_or(1);
+    // Without a number, or with -1: all ranks that are left.
+    let shard = keys.number("parallelism.data_parallel_shard_degree")?;
+    let [tensor, context, pipeline] =
+        [plan.tensor, plan.context, plan.pipeline].map(|ranks| ranks.unwrap_or(1));
+    launched.workers = shard.map(|shard| {
+        [replicate, tensor, context, pipeline].iter().fold(shard, |all, ranks| all.saturating_mul(*ranks))
+    });
+    let kept = match keys.word("parallelism.fsdp_reshard_after_forward").as_deref() {
+        None | Some("default") => pipeline > 1,
+        Some(how) => how == "never",
+    };
+    // Ranks that divide a sequence also divide the weights.
+    plan.sharding =
+        Some(match (shard.is_none_or(|shard| shard.saturating_mul(context) > 1), replicate, kept) {
+            (false, ..) => Sharding::None,
+            (true, 1, false) => Sharding::Zero3,
+            // Gathered weights stay for all micro-batches, and gradients are reduced after the last one.
+            (true, 1, true) if pipeline > 1 => Sharding::Keep,
+            (true, 1, true) => Sharding::Zero2,
+            (true, groups, kept) => {
+                launched.group = Some(Group::Count(groups));
+                if kept {
+                    launched.notes.push("weights are taken to be gathered for every pass".to_owned());
+                }
+                Sharding::Hsdp
+            }
+        });
+    Ok(())
+}
+
+fn batches(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
+    let local = keys.number("training.local_batch_size")?.unwrap_or(8);
+    launched.plan.global_batch = keys.number("training.global_batch_size")?;
+    launched.replica_batch = Some(local);
+    let micro = keys.number("parallelism.pipeline_parallel_microbatch_size")?.unwrap_or(1);
+    let staged = launched.plan.pipeline.is_some_and(|stages| stages > 1);
+    launched.plan.micro_batch = Some(if staged { micro } else { local });
+    let ranks = [launched.plan.tensor, launched.plan.context, launched.plan.pipeline];
+    let replicas =
+        launched.workers.map(|all| ranks.iter().fold(all, |left, by| left / by.unwrap_or(1).max(1)));
+    let round = replicas.map(|replicas| replicas.saturating_mul(local));
+    if let (true, Some(round), Some(all)) = (staged, round, launched.plan.global_batch)
+        && all > round
+    {
+        let what =
+            format!("the pipeline runs empty after every {round} of {all} sequences there, here at the end");
+        launched.notes.push(what);
+    }
+    Ok(())
+}
+
+fn stages(keys: &mut Keys, launched: &mut Launched, layers: Option<u64>) -> Result<(), Fault> {
+    let each = keys.number("parallelism.pipeline_parallel_layers_per_stage")?;
+    let first = keys.number("parallelism.pipeline_parallel_first_stage_less_layers")?.unwrap_or(1);
+    let last = keys.number("parallelism.pipeline_parallel_last_stage_less_layers")?.unwrap_or(1);
+    let schedule = keys.word("parallelism.pipeline_parallel_schedule").unwrap_or_else(|| "1F1B".to_owned());
+    let plan = &mut launched.plan;
+    let Some(pipeline) = plan.pipeline.filter(|stages| *stages > 1) else { return Ok(()) };
+    let kind = SCHEDULES.iter().find(|(name, _)| name.eq_ignore_ascii_case(&schedule)).map(|(_, kind)| *kind);
+    let kind = kind.ok_or_else(|| {
+        let known = SCHEDULES.map(|(name, _)| name).join(", ");
+        Fault::new(format!("the schedule \"{schedule}\" is not known"), format!("use one of {known}"))
+    })?;
+    let whole = matches!(kind, ScheduleKind::OneFOneB | ScheduleKind::Gpipe);
+    plan.schedule = Some(kind);
+    let usual = if whole { 1 } else { 2 };
+    let Some(layers) = layers else {
+        plan.virtual_stages = Some(usual);
+        return Ok(());
+    };
+    let weighted = layers.saturating_add(first).saturating_add(last);
+    let places = match each.filter(|each| *each > 0) {
+        Some(each) => weighted.div_ceil(each),
+        None => pipeline.saturating_mul(usual),
+    };
+    if places == 0 || places > layers || !places.is_multiple_of(pipeline) {
+        let reason =
+            format!("{layers} layers make up {places} stages, which {pipeline} ranks cannot share equally");
+        return Err(Fault::new(reason, "change `pipeline_parallel_layers_per_stage`"));
+    }
+    plan.virtual_stages = Some(places / pipeline);
+    // What does not divide goes to the first stages; the first and the last have fewer layers by their own weight.
+    let (share, more) = (weighted / places, weighted % places);
+    let count = |place: u64| {
+        let at_ends = [(place == 0, first), (place + 1 == places, last)];
+        let less = at_ends.iter().filter(|(is_end, _)| *is_end).map(|(_, less)| *less);
+        less.fold(share + u64::from(place < more), u64::saturating_sub)
+    };
+    let counts: Vec<u64> = (0..places).map(count).collect();
+    if counts.windows(2).any(|pair| pair[0] != pair[1]) {
+        plan.stage_layers = Some(counts);
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+"""The best way to split a transformer: `stepcast plan`, locally or on other machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from . import _stepcast
+from ._stepcast import Scenario
+from .ask import Changes, Source, scenario_of, whole
+from .executors import Parts, run
+from .results import Result
+
+
+@dataclass(frozen=True)
+class PlanEntry:
+    """A plan with its figures."""
+
+    nodes: int
+    workers: int
+    data: int
+    micro_batches: int
+    plan: Mapping[str, Any]
+    """The keys of `[strategy.plan]`."""
+    words: str
+    step_s: float
+    tokens_per_s: float
+    memory: float
+    """Bytes that the fullest device needs, with what the allocator may lose."""
+    verdict: str
+    training_s: float | None = None
+    cost: float | None = None
+
+
+@dataclass(frozen=True)
+class PlanFamily:
+    """All plans that share a property."""
+
+    property: str
+    value: str
+    words: str
+    plans: int
+    fitting: int
+    chosen: bool
+    more: float | None
+    """What the best plan with it costs more than the best of all, as a share; none if there is no admissible one."""
+    plan: str
+    memory: float
+
+
+@dataclass(frozen=True)
+class PlanTraining:
+    """A whole training run, with interruptions."""
+
+    steps: float
+    without_interruptions_s: float
+    time_s: float
+    goodput: float
+    interruptions: float
+    restart_s: float
+    spares: int
+    interruptions_range: tuple[float, float] | None = None
+    goodput_range: tuple[float, float] | None = None
+    time_range_s: tuple[float, float] | None = None
+    slow_machines: float | None = None
+    between_interruptions_s: float | None = None
+    checkpoints: Mapping[str, float] | None = None
+    spares_suffice: float | None = None
+    recommended_spares: int | None = None
+    cost: float | None = None
+    energy: Mapping[str, float] | None = None
+
+
+class Plan(Result):
+    """The best plan, what else is worth having, and what every property costs."""
+
+    @property
+    def best(self) -> PlanEntry:
+        return PlanEntry(**self._data["best"])
+
+    @property
+    def training(self) -> PlanTraining | None:
+        """The training with the best plan, if tokens are given."""
+        found = self._data.get("training")
+        if found is None:
+            return None
+        ranges = {key: tuple(value) for key, value in found.items() if isinstance(value, list)}
+        return PlanTraining(**{**found, **ranges})
+
+    @property
+    def front(self) -> list[PlanEntry]:
+        """Plans of which none is better in time, cost and memory at once, the fastest first."""
+        return [PlanEntry(**entry) for entry in self._data["front"]]
+
+    @property
+    def families(self) -> list[PlanFamily]:
+        """What every property costs."""
+        return [PlanFamily(**family) for family in self._data["families"]]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many plans were looked at."""
+        return dict(self._data["counts"])
+
+    @property
+    def toml(self) -> str:
+        """The best plan as a section of a scenario."""
+        return str(self._data["toml"])
+
+    def emit(self, framework: str) -> str:
+        """The best plan for megatron, torchtitan, deepspeed or fsdp: `stepcast plan --emit`."""
+        return self._answer.emit(framework)
+
+    def scenario(self, *, set: Changes = None, **keywords: Any) -> Scenario:
+        """The scenario with the best plan on its machines, for `predict` and `watch`."""
+        return self._answer.scenario(set=set, **keywords)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for every plan of the front."""
+        return [{key: value for key, value in entry.items() if key != "plan"} for entry in self._data["front"]]
+
+    def __repr__(self) -> str:
+        best = self.best
+        return f"<{self._title}: {best.words} on {best.workers} workers, {best.step_s:.3g} s a step>"
+
+
+def plan(
+    scenario: Source = None,
+    *,
+    minimize: str = "time",
+    nodes: int | Iterable[int] | None = None,
+    global_batch: int | None = None,
+    tokens: float | None = None,
+    deadline: str | None = None,
+    budget: float | None = None,
+    may_fit: bool | None = None,
+    threads: int | None = None,
+    executor: Any = None,
+    set: Changes = None,
+    **keywords: Any,
+) -> Plan:
+    """The best of all valid plans of a transformer: `stepcast plan`.
+
+    `executor` searches the numbers of machines elsewhere: an executor of `concurrent.futures`, a Dask `Client` or the
+    module `ray`. The answer is the same, byte for byte. `threads` is the number of threads of each worker.
+
+    >>> import stepcast
+    >>> found = stepcast.plan(zoo="llama3-8b", machine="dgx-h100", nodes=[1, 2], global_batch=64)
+    >>> found.best.workers
+    16
+    """
+    bounds = {
+        "nodes": None if nodes is None else whole([nodes] if isinstance(nodes, int) else nodes, "nodes"),
+        "global-batch": global_batch,
+        "tokens": None if tokens is None else float(tokens),
+        "deadline": deadline,
+        "budget": None if budget is None else float(budget),
+        "may-fit": may_fit,
+    }
+    asked = scenario_of(scenario, set, keywords)
+    given = {f"plan.{key}": value for key, value in bounds.items() if value is not None}
+    search = _stepcast.PlanSearch(asked.changed(set=given) if given else asked, minimize)
+    if executor is None:
+        parts = [search.part(number, threads) for number in search.nodes]
+    else:
+        lines = run(executor, Parts.of(search, minimize, threads), 0, len(search.nodes), 1)
+        parts = [line.decode() for line, _ in lines]
+    return Plan(search.join(parts))

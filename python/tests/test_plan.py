@@ -1,0 +1,128 @@
+"""Plans and watched jobs: those of the command line, and typed."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Cli
+
+import stepcast
+
+JOB = {"zoo": "llama3-8b", "machine": "dgx-h100", "price": {"worker-hour": 2.0}}
+LAUNCH = "torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --num-layers 24 --hidden-size 2048 " \
+    "--num-attention-heads 16 --seq-length 2048 --vocab-size 50304 --micro-batch-size 1 --global-batch-size 64 " \
+    "--use-distributed-optimizer --overlap-grad-reduce --bf16 --no-such-flag 3"
+
+
+def test_plans_are_those_of_the_command_line(cli: Cli, tmp_path: Path) -> None:
+    found = stepcast.plan(**JOB, nodes=[1, 2], global_batch=64, tokens=1e10, minimize="cost")
+    file = tmp_path / "job.toml"
+    file.write_text(stepcast.Scenario(**JOB).to_toml())
+    ask = ["--nodes", "1,2", "--global-batch", "64", "--tokens", "1e10", "--minimize", "cost"]
+    assert found.to_json() == cli("plan", file, *ask, "--json")
+    sharded = stepcast.plan(**JOB, nodes=2, global_batch=64, set={"plan.sharding": ["zero-3"], "plan.tensor": [1],
+                            "plan.pipeline": [1], "plan.context": [1]})
+    assert "FULL_SHARD" in sharded.emit("fsdp")
+    with pytest.raises(stepcast.InputError, match="no framework"):
+        sharded.emit("caffe")
+
+
+def test_plans_are_typed() -> None:
+    found = stepcast.plan(**JOB, nodes=[1, 2], global_batch=64, tokens=1e10)
+    best, training = found.best, found.training
+    assert best.workers == 8 * best.nodes and training is not None
+    assert training.goodput_range is not None and training.goodput_range[0] <= training.goodput <= training.goodput_range[1]
+    assert best in found.front and any(family.chosen for family in found.families)
+    assert found.counts["plans"] > found.counts["evaluated"] > 0
+    planned = found.scenario()
+    assert planned.workers == best.workers
+    assert stepcast.predict(planned, workers=[]).iteration_s == pytest.approx(best.step_s)
+    assert json.loads(found.to_json()) == found.to_dict() and "<table>" in found._repr_html_()
+
+
+def test_what_cannot_be_planned_says_why() -> None:
+    for change, reason in (
+        ({"global_batch": 7, "set": {"plan.tensor": [1], "plan.pipeline": [1], "plan.context": [1]}}, "7 sequences"),
+        ({"global_batch": 64, "nodes": [10**8]}, "more than"),
+        ({"global_batch": 64, "budget": 1.0, "tokens": 1e12}, "budget"),
+        ({}, "one number of sequences"),
+    ):
+        with pytest.raises(stepcast.InputError, match=reason):
+            stepcast.plan(**JOB, **change)
+    with pytest.raises(stepcast.InputError):
+        stepcast.plan(**JOB, global_batch=64, minimize="beauty")
+
+
+def test_launch_files_are_scenarios(tmp_path: Path, cli: Cli) -> None:
+    file = tmp_path / "pretrain.sh"
+    file.write_text(LAUNCH)
+    with pytest.warns(UserWarning, match="--no-such-flag"):
+        job = stepcast.Scenario(file, machine="dgx-h100")
+    assert job.workers == 16
+    assert stepcast.predict(job).to_json() == cli("predict", file, "--machine", "dgx-h100", "--json")
+    with pytest.raises(stepcast.InputError, match="on what it runs"):
+        stepcast.Scenario(file)
+
+
+def test_a_watched_loop() -> None:
+    job = stepcast.Scenario(ROOT / "examples/quickstart.toml", data={"samples": 10_000})
+    with stepcast.watch(None, job, steps=100) as watch:
+        for _ in range(30):
+            time.sleep(0.001)
+            watch.step()
+    found = watch.check
+    assert len(watch) == 30 and min(watch.times_s) >= 0.001
+    assert found.verdict == "faster" and not found.inside and found.ratio < 1
+    assert found.rest_s == pytest.approx(70 * found.measured_s)
+    assert "faster than forecast" in watch.report() and "the rest takes" in watch.report()
+    assert found.suspects == sorted(found.suspects, key=lambda suspect: -suspect.share)
+
+
+def test_a_watch_is_cheap() -> None:
+    watch = stepcast.watch(None, ROOT / "examples/quickstart.toml")
+    with pytest.raises(stepcast.StepcastError, match="no step"):
+        _ = watch.check
+    begun = time.perf_counter()
+    for _ in range(10_001):
+        watch()
+    assert (time.perf_counter() - begun) / 10_000 < 20e-6
+    assert len(watch) == 10_000
+    watch.pause()
+    watch()
+    assert len(watch) == 10_000
+
+
+def test_a_watched_model_is_that_of_the_scenario() -> None:
+    class Parameter:
+        def __init__(self, count: int) -> None:
+            self.count = count
+
+        def numel(self) -> int:
+            return self.count
+
+    class Module:
+        def __init__(self, count: int) -> None:
+            self.count = count
+
+        def parameters(self) -> list[Parameter]:
+            return [Parameter(self.count)]
+
+    job = stepcast.Scenario(zoo="resnet50", architecture="all-reduce")
+    stepcast.watch(Module(job.parameters), job)
+    with pytest.raises(stepcast.InputError, match="parameters"):
+        stepcast.watch(Module(1000), job)
+    with pytest.raises(stepcast.InputError, match="no parameters"):
+        stepcast.watch(3, job)
+
+
+def test_checks_are_those_of_the_command_line(cli: Cli, tmp_path: Path) -> None:
+    log = tmp_path / "steps.csv"
+    times = [0.5 + 0.001 * (step % 7) for step in range(40)]
+    log.write_text("step-time\n" + "".join(f"{time}\n" for time in times))
+    found = stepcast.check("examples/all-reduce.toml", times, steps_left=10)
+    assert found.to_json() == cli("check", "examples/all-reduce.toml", "--measured", log, "--steps-left", "10", "--json")
+    with pytest.raises(stepcast.InputError, match="no time of a step"):
+        stepcast.check("examples/all-reduce.toml", [0.0])
