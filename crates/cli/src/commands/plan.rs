@@ -14,11 +14,8 @@ use stepcast_core::keys::Given;
 use stepcast_core::scenario::Scenario;
 use stepcast_report::format::count;
 use stepcast_study::explore::plan::emit::{Framework, Launch};
-use stepcast_study::explore::plan::{PlanReport, plan};
+use stepcast_study::explore::plan::{OPEN, PlanReport, plan};
 use stepcast_study::explore::sweep::on_threads;
-
-/// A plan that leaves everything open, for scenarios without one.
-const OPEN: &str = "strategy.plan={}";
 
 pub(super) fn run(flags: &Plan, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     let changes = flags.changes();
