@@ -10,6 +10,7 @@ use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
 use stepcast_fit::steps::PreparedSteps;
+use stepcast_study::always;
 use stepcast_study::fit::gemm;
 use stepcast_study::fit::steps::{Fold, LeftOutErrors, predictions, read, run, summary};
 use stepcast_validation::sets::steps::{is_bounded, predict};
@@ -27,18 +28,18 @@ fn models_that_were_left_out_are_predicted_within_bounds() {
 
 fn products() -> GemmModel {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../validation/gemm/h200.csv.gz");
-    stepcast_fit::gemm::fit(&gemm::read(&path).unwrap().fit, Some(132)).unwrap()
+    stepcast_fit::gemm::fit(&gemm::read(&path).unwrap().fit, Some(132), &always).unwrap()
 }
 
 #[test]
 fn the_same_holds_with_fitted_products() {
     let (steps, products) = (read(&data()).unwrap().steps, products());
     let found = predict(&data(), None).unwrap();
-    let rows = summary(&predictions(&steps, Fold::Model, Some(&products)).unwrap());
+    let rows = summary(&predictions(&steps, Fold::Model, Some(&products), &always).unwrap());
     for row in rows.iter().filter(|row| is_bounded(row)) {
         assert!(found.keeps(row), "{row:?}");
     }
-    let without = summary(&predictions(&steps, Fold::Model, None).unwrap());
+    let without = summary(&predictions(&steps, Fold::Model, None, &always).unwrap());
     let mean =
         |rows: &[LeftOutErrors]| rows.iter().filter(|row| is_bounded(row)).map(|row| row.mean).sum::<f64>();
     assert!(mean(&rows) < mean(&without), "{rows:#?}");
@@ -46,14 +47,15 @@ fn the_same_holds_with_fitted_products() {
 
 #[test]
 fn an_artefact_read_again_predicts_the_same_and_is_written_the_same() {
-    let [one, two] = [(); 2].map(|()| run(&data(), None, None, "2026-01-01".to_owned()).unwrap().artefact);
+    let [one, two] =
+        [(); 2].map(|()| run(&data(), None, None, "2026-01-01".to_owned(), &always).unwrap().artefact);
     assert_eq!(one, two);
     let again = match Artefact::from_toml(&one).unwrap() {
         Artefact::Steps(model) => *model,
         other => unreachable!("{other:?}"),
     };
     let steps = read(&data()).unwrap().steps;
-    let fitted = PreparedSteps::new(&steps, Nominal::h200(), None).fit(|_| true).unwrap();
+    let fitted = PreparedSteps::new(&steps, Nominal::h200(), None).fit(|_| true, &always).unwrap();
     for step in &steps {
         let [a, b] = [&fitted, &again].map(|m| m.predict(&step.model, step.precision, step.batch).unwrap());
         assert!((a.iteration / b.iteration - 1.0).abs() < 1e-9, "{a:?} {b:?}");
@@ -65,7 +67,7 @@ fn an_artefact_read_again_predicts_the_same_and_is_written_the_same() {
 fn times_never_fall_with_the_batch_and_have_a_floor() {
     let (steps, products) = (read(&data()).unwrap().steps, products());
     for products in [None, Some(&products)] {
-        let fitted = PreparedSteps::new(&steps, Nominal::h200(), products).fit(|_| true).unwrap();
+        let fitted = PreparedSteps::new(&steps, Nominal::h200(), products).fit(|_| true, &always).unwrap();
         never_fall(&fitted);
     }
 }

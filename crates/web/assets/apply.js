@@ -14,7 +14,7 @@ export function offer(table, edits, change, names) {
   table.tHead?.rows[0]?.append(make("td", {}));
   [...table.tBodies[0].rows].forEach((row, place) => {
     const cell = row.insertCell();
-    if (!edits[place]?.length || row.classList.contains("own")) return;
+    if (!edits[place]?.length) return;
     const button = make("button", { type: "button", class: "use", "aria-label": `Use: ${names[place]}` }, "Use");
     button.addEventListener("click", () => change(edits[place]));
     cell.append(button);

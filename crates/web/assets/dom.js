@@ -12,10 +12,13 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+let inserted = 0;
+
 // HTML and SVG come from this server, which escapes every text in them; the content security policy forbids scripts in
-// them.
+// them. Plots get patterns of their own: those of a hidden plot are not drawn.
 export function insert(element, html) {
-  element.innerHTML = html;
+  inserted += 1;
+  element.innerHTML = html.replaceAll(/(id="|url\(#)(series-\d+|hatch)(?=["\)])/g, `$1p${inserted}-$2`);
 }
 
 export function save(name, content, type) {
@@ -35,15 +38,17 @@ export function tabs(list, chosen) {
       other.tabIndex = on ? 0 : -1;
       $(other.getAttribute("aria-controls")).hidden = !on;
     }
+    tab.scrollIntoView({ block: "nearest", inline: "nearest" });
     if (tell) chosen(tab.getAttribute("aria-controls"));
   };
   list.addEventListener("click", (event) => event.target.role !== null && all.includes(event.target) && select(event.target));
   list.addEventListener("keydown", (event) => {
-    const here = all.indexOf(event.target);
-    const to = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: all.length - 1 }[event.key];
+    const shown = all.filter((tab) => !tab.hidden);
+    const here = shown.indexOf(event.target);
+    const to = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: shown.length - 1 }[event.key];
     if (here < 0 || to === undefined) return;
     event.preventDefault();
-    const tab = all[(to + all.length) % all.length];
+    const tab = shown[(to + shown.length) % shown.length];
     tab.focus();
     select(tab);
   });

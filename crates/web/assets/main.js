@@ -12,15 +12,15 @@ import * as methods from "./methods.js";
 import * as plots from "./plots.js";
 import * as problems from "./problems.js";
 import * as runs from "./runs.js";
-import * as search from "./search.js";
 import * as server from "./server.js";
 import * as share from "./share.js";
 import * as sliders from "./sliders.js";
+import * as studies from "./studies.js";
 import * as theme from "./theme.js";
 import * as timeline from "./timeline.js";
 import * as upload from "./upload.js";
 
-const views = { forecast, methods, timeline, search };
+const views = { forecast, methods, timeline, ...studies.views };
 const empty = '[model]\nzoo = "resnet50"\n\n[[cluster.workers]]\ncount = 4\n\n[strategy]\nbatch = 32\n';
 let examples = [];
 // What is known of the scenario: the server's description of its text.
@@ -102,7 +102,7 @@ function accept(found, more) {
     return runs.outdate(found.problem);
   }
   sliders.show(found.resolved, change);
-  search.show(found.resolved, fresh);
+  if (!studies.show(found, fresh)) view("forecast");
   fresh = false;
   const [title, setting] = found.question;
   $("asked").replaceChildren(make("strong", {}, title), setting);
@@ -116,13 +116,17 @@ function accept(found, more) {
 function start(scenario, example = "") {
   if (editor.finish()) keep("text");
   const own = begun && state.scenario !== (examples.find(({ name }) => name === state.example)?.scenario ?? empty);
-  Object.assign(state, { example, method: "auto", timeline: null, search: null });
+  Object.assign(state, { example, method: "auto", timeline: null, studies: null });
   fresh = true;
   $("kept").hidden = !own;
   $("example").value = example;
   replace(scenario, `start ${example}`);
 }
 
+studies.begin(() => look(true), (scenario, edits) => {
+  view("forecast");
+  use(scenario, edits);
+});
 const showEditor = tabs(document.querySelector("[data-tabs=editor]"), (name) => {
   state.editor = name;
   keep();
@@ -171,7 +175,7 @@ addEventListener("click", async (event) => {
   const what = event.target.dataset?.download;
   if (!what) return;
   try {
-    await (["perfetto", "timeline-svg"].includes(what) ? timeline : forecast).download(what);
+    await ({ perfetto: timeline, "timeline-svg": timeline, study: views[state.view] }[what] ?? forecast).download(what);
   } catch (error) {
     problems.say($("failure"), error);
   }
@@ -186,10 +190,6 @@ runs.begin(() => server.lost(() => look()));
 forecast.begin(use);
 methods.begin(useMethod);
 timeline.begin(look, (problem) => (problem.offline ? server.lost(() => look()) : problems.say($("failure"), problem)));
-search.begin(() => look(true), (scenario, edits) => {
-  view("forecast");
-  use(scenario, edits);
-});
 upload.begin(({ scenario }) => start(scenario));
 onLink(follow);
 

@@ -101,6 +101,7 @@ export async function look(view, question, asked = false) {
     if (job !== own) return;
     end();
     tell("failed", error);
+    view.failed?.(error);
     if (error.offline) lost();
   }
 }

@@ -1,7 +1,7 @@
 // The state of the page: in the history, so that Back undoes a change, and in the URL fragment, which is never sent to
 // the server, so that a link shows the same.
 
-const usual = { scenario: "", example: "", view: "forecast", editor: "form", method: "auto", timeline: null, search: null };
+const usual = { scenario: "", example: "", view: "forecast", editor: "form", method: "auto", timeline: null, studies: null };
 
 // Changes of the same thing within this many milliseconds are one step of the history.
 const together = 1500;

@@ -5,17 +5,16 @@ use crate::edit::{Change, edited};
 use crate::request::ScenarioBody;
 use serde_json::Value;
 use std::sync::Arc;
-use stepcast_core::scenario::Scenario;
+use stepcast_core::scenario::ScenarioFile;
 
 /// The edits that make `body`, which describes `from`, describe `to`; none if edits of its text cannot.
 pub(crate) fn edits(
     shared: &Arc<Shared>,
     body: &ScenarioBody,
-    from: &Scenario,
-    to: &Scenario,
+    from: &ScenarioFile,
+    to: &ScenarioFile,
 ) -> Vec<Change> {
-    let (Ok(before), Ok(after)) = (serde_json::to_value(from.to_file()), serde_json::to_value(to.to_file()))
-    else {
+    let (Ok(before), Ok(after)) = (serde_json::to_value(from), serde_json::to_value(to)) else {
         return Vec::new();
     };
     let difference = |before: &Value| {
@@ -27,7 +26,7 @@ pub(crate) fn edits(
         let Ok(text) = edited(&body.scenario, changes) else { return false };
         let changed = ScenarioBody { scenario: text, set: body.set.clone() };
         let reached = changed.request(shared).ok().and_then(|request| request.scenario().ok());
-        reached.is_some_and(|reached| reached.to_file() == to.to_file())
+        reached.is_some_and(|reached| reached.to_file() == *to)
     };
     // A machine that the text does not name has to be written in full.
     let ways = [difference(&before), difference(&without_machines(before))];
@@ -67,7 +66,9 @@ fn compare(path: &str, before: Option<&Value>, after: &Value, changes: &mut Vec<
                 compare(&below(path, key), before.and_then(|before| before.get(key)), value, changes);
             }
         }
-        (Some(Value::Array(before)), Value::Array(after)) if after.iter().all(Value::is_object) => {
+        (Some(Value::Array(before)), Value::Array(after))
+            if before.iter().chain(after).all(Value::is_object) =>
+        {
             for (place, value) in after.iter().enumerate() {
                 compare(&below(path, &place.to_string()), before.get(place), value, changes);
             }
@@ -101,12 +102,12 @@ mod tests {
         ] {
             let body = ScenarioBody { scenario: text.to_owned(), set: Vec::new() };
             let scenario = body.request(&shared).unwrap().scenario().unwrap();
-            let resized = scenario.on(scenario.cluster.resized(8));
-            assert!(!edits(&shared, &body, &scenario, &resized).is_empty(), "{text}");
+            let (from, resized) = (scenario.to_file(), scenario.on(scenario.cluster.resized(8)).to_file());
+            assert!(!edits(&shared, &body, &from, &resized).is_empty(), "{text}");
             let all = changes(&scenario);
             let cannot: Vec<_> = all
                 .iter()
-                .filter(|change| edits(&shared, &body, &scenario, &change.scenario).is_empty())
+                .filter(|change| edits(&shared, &body, &from, &change.scenario.to_file()).is_empty())
                 .map(|change| change.name.as_str())
                 .collect();
             assert_eq!(cannot, [""; 0], "{text}");

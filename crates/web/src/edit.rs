@@ -59,7 +59,14 @@ fn set(table: &mut dyn TableLike, parts: &[&str], value: &Value) -> Option<()> {
                 *value.decor_mut() = old.decor().clone();
                 *old = value;
             }
-            _ => drop(table.insert(first, Item::Value(value))),
+            // A list of tables reads better as sections.
+            _ => {
+                let item = Item::Value(value);
+                drop(table.insert(
+                    first,
+                    item.into_array_of_tables().map_or_else(|item| item, Item::ArrayOfTables),
+                ));
+            }
         }
         return Some(());
     }

@@ -19,6 +19,7 @@ mod place;
 mod problem;
 mod request;
 mod serve;
+mod study;
 mod token;
 mod uploads;
 mod words;

@@ -1,7 +1,10 @@
 //! The OpenAPI 3.1 description, generated from the types of requests and responses.
 
-use crate::api::{catalog, compare, predict, scenario, search, timeline, uploads};
+use crate::api::{
+    catalog, compare, fuse, layout, map, plan, predict, replace, scenario, search, sweep, timeline, uploads,
+};
 use crate::problem::Problem;
+use crate::study::{Event, Study};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -103,15 +106,16 @@ impl Specification {
             Some(body),
             answers,
         );
-        let body = all.content::<search::Body>("application/json");
-        let mut answers = all.content::<stepcast_study::explore::search::SearchReport>("application/json");
-        merge(&mut answers, all.content::<search::Event>("application/x-ndjson"));
-        all.add(
-            "/api/v1/search",
-            "post",
-            "The best configuration, as `stepcast search --json`; with progress as events",
-            Some(body),
-            answers,
+        studied::<search::Body>(&mut all, "search", "The best configuration");
+        studied::<sweep::Body>(&mut all, "sweep", "Predictions for every combination of values");
+        studied::<map::Body>(&mut all, "map", "Epoch time and minibatch over nodes and batches");
+        studied::<fuse::Body>(&mut all, "fuse", "Which gradients to send together");
+        studied::<replace::Body>(&mut all, "replace", "Layers whose communication cannot be hidden");
+        studied::<plan::Body>(&mut all, "plan", "The best way to split a transformer");
+        studied::<layout::Body>(
+            &mut all,
+            "layout",
+            "Ranks, groups, stages and memory of the plan of a scenario",
         );
         let body = all.content::<timeline::Body>("application/json");
         let mut answers = all.content::<timeline::Window>("application/json");
@@ -159,6 +163,22 @@ fn describe<Body: JsonSchema, Answer: JsonSchema>(all: &mut Describe, path: &str
     let body = all.content::<Body>("application/json");
     let answer = all.content::<Answer>("application/json");
     all.add(path, "post", summary, Some(body), answer);
+}
+
+/// A study: as the command writes it, or with progress, plots and tables as events.
+fn studied<S: Study>(all: &mut Describe, name: &str, summary: &str) {
+    let body = all.content::<S>("application/json");
+    let mut answers = match name {
+        "sweep" => json!({ "application/jsonl": {} }),
+        _ => all.content::<S::Report>("application/json"),
+    };
+    merge(&mut answers, all.content::<Event<S::Report>>("application/x-ndjson"));
+    let command = match name {
+        "layout" => String::new(),
+        _ => format!(", as `stepcast {name} --json`"),
+    };
+    let summary = format!("{summary}{command}; with progress as events");
+    all.add(&format!("/api/v1/{name}"), "post", &summary, Some(body), answers);
 }
 
 fn merge(into: &mut Value, other: Value) {

@@ -1,9 +1,10 @@
 //! Flags of `map`.
 
-use super::numbers::{Minibatch, Numbers};
+use super::numbers::Numbers;
 use super::scenario::ScenarioFlags;
 use clap::Args;
 use std::path::PathBuf;
+use stepcast_study::explore::map::MinibatchRange;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -32,7 +33,7 @@ pub(crate) struct Map {
 
     /// Admissible minibatches, such as 104..172 [default: all]
     #[arg(long, value_name = "LOW..HIGH")]
-    pub(crate) minibatch: Option<Minibatch>,
+    pub(crate) minibatch: Option<MinibatchRange>,
 
     /// Plot the map to this file
     #[arg(long, value_name = "OUT.svg")]

@@ -1,12 +1,9 @@
 //! Numbers, ranges and percentages in flags.
 
-use std::ops::RangeInclusive;
 use std::str::FromStr;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::MAX_WORKERS;
-
-/// Most numbers of workers that one scaling table may have.
-const MAX_POINTS: usize = 4096;
+use stepcast_study::explore::numbers::numbers;
 
 /// Numbers of workers, or so many machines with so many workers each.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,28 +54,6 @@ impl FromStr for Numbers {
     }
 }
 
-/// Minibatches from one size to another, both included.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Minibatch(pub(crate) f64, pub(crate) f64);
-
-impl FromStr for Minibatch {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\" is no range of minibatches; write 104..172");
-        let (low, high) = text.split_once("..").ok_or_else(wrong)?;
-        let number = |digits: &str| {
-            let number: f64 = digits.trim().parse().map_err(|_| wrong())?;
-            if number.is_finite() && number >= 0.0 { Ok(number) } else { Err(wrong()) }
-        };
-        let (low, high) = (number(low)?, number(high)?);
-        if low > high {
-            return Err(format!("the range {text} is empty; write {high}..{low}"));
-        }
-        Ok(Self(low, high))
-    }
-}
-
 /// The size of a named dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Size(pub(crate) String, pub(crate) u64);
@@ -120,42 +95,6 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Lists and ranges, as "1,2,4..8"; `of` names what is counted.
-fn numbers(text: &str, of: &str) -> Result<Vec<u32>, String> {
-    let mut numbers = Vec::new();
-    for part in text.split(',') {
-        let range = range(part.trim(), of)?;
-        let points = (range.end() - range.start()) as usize + 1;
-        if numbers.len() + points > MAX_POINTS {
-            return Err(format!("more than {MAX_POINTS} numbers; give fewer, such as 1,2,4,8"));
-        }
-        numbers.extend(range);
-    }
-    numbers.sort_unstable();
-    numbers.dedup();
-    Ok(numbers)
-}
-
-/// "8" or "1..16", both ends included.
-fn range(text: &str, of: &str) -> Result<RangeInclusive<u32>, String> {
-    let number = |digits: &str| {
-        let wrong = || format!("\"{digits}\" is no number{of}; write 8, 1..16 or 1,2,4");
-        let number: u64 = digits.trim().parse().map_err(|_| wrong())?;
-        let fits = u32::try_from(number).ok().filter(|_| (1..=MAX_WORKERS).contains(&number));
-        fits.ok_or_else(|| {
-            format!("a number{of} is from 1 to {MAX_WORKERS}, not {number}; write 8, 1..16 or 1,2,4")
-        })
-    };
-    let (first, last) = match text.split_once("..") {
-        Some((first, last)) => (number(first)?, number(last.strip_prefix('=').unwrap_or(last))?),
-        None => (number(text)?, number(text)?),
-    };
-    if first > last {
-        return Err(format!("the range {text} is empty; write {last}..{first}"));
-    }
-    Ok(first..=last)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,15 +126,6 @@ mod tests {
         assert_eq!([percent("5"), percent("12.5 %")], [Ok(0.05), Ok(0.125)]);
         for wrong in ["", "x", "-1", "NaN", "1e9"] {
             assert!(percent(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn minibatches_are_ranges() {
-        assert_eq!("103.5..172.5".parse(), Ok(Minibatch(103.5, 172.5)));
-        assert_eq!("64 .. 64".parse(), Ok(Minibatch(64.0, 64.0)));
-        for text in ["", "64", "..", "1..", "2..1", "-1..5", "nan..1", "1..inf", "a..b"] {
-            assert!(text.parse::<Minibatch>().is_err(), "{text}");
         }
     }
 }

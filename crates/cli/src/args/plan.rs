@@ -3,8 +3,8 @@
 use super::numbers::Numbers;
 use super::scenario::ScenarioFlags;
 use clap::{Args, value_parser};
-use stepcast_study::explore::plan::Aim;
 use stepcast_study::explore::plan::emit::Framework;
+use stepcast_study::explore::plan::{Aim, Restriction};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -62,15 +62,14 @@ pub(crate) struct Plan {
 impl Plan {
     /// What the flags say about the search, as `--set` writes it.
     pub(crate) fn changes(&self) -> Vec<String> {
-        let named = |key: &str, value: Option<String>| value.map(|value| format!("plan.{key}={value}"));
-        let own = [
-            named("nodes", self.nodes.as_ref().map(|nodes| format!("{:?}", nodes.0))),
-            named("global-batch", self.global_batch.map(|batch| batch.to_string())),
-            named("tokens", self.tokens.map(|tokens| format!("{tokens:e}"))),
-            named("deadline", self.deadline.clone()),
-            named("budget", self.budget.map(|budget| format!("{budget:e}"))),
-            named("may-fit", self.may_fit.then(|| "true".to_owned())),
-        ];
-        own.into_iter().flatten().collect()
+        let own = Restriction {
+            nodes: self.nodes.as_ref().map(|nodes| nodes.0.clone()),
+            global_batch: self.global_batch,
+            tokens: self.tokens,
+            deadline: self.deadline.clone(),
+            budget: self.budget,
+            may_fit: self.may_fit,
+        };
+        own.changes()
     }
 }

@@ -9,7 +9,7 @@ use crate::render::map;
 use crate::render::screen::Screen;
 use stepcast_core::fault::Fault;
 use stepcast_study::Prepared;
-use stepcast_study::explore::map::{Extent, Map, MinibatchRange};
+use stepcast_study::explore::map::{Extent, Map};
 
 /// Cells that one map may have: a few seconds.
 const MAX_CELLS: usize = 1 << 18;
@@ -21,7 +21,7 @@ pub(super) fn run(flags: &Flags, as_json: bool, screen: &Screen) -> anyhow::Resu
     let extent = Extent {
         nodes: flags.nodes.as_ref().map(|numbers| numbers.0.clone()),
         batches: flags.batches.as_ref().map(|numbers| numbers.0.clone()),
-        minibatch: flags.minibatch.map(|range| MinibatchRange { low: range.0, high: range.1 }),
+        minibatch: flags.minibatch,
     };
     let count = |numbers: &Option<Vec<u32>>| numbers.as_ref().map_or(1, Vec::len);
     if count(&extent.nodes) * count(&extent.batches) > MAX_CELLS {

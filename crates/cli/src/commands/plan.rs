@@ -10,11 +10,8 @@ use indicatif::ProgressBar;
 use std::time::Duration;
 use stepcast_report::format::count;
 use stepcast_study::explore::plan::emit::emit;
-use stepcast_study::explore::plan::plan;
+use stepcast_study::explore::plan::{OPEN, plan};
 use stepcast_study::explore::sweep::on_threads;
-
-/// A plan that leaves everything open, for scenarios without one.
-const OPEN: &str = "strategy.plan={}";
 
 /// Said if Ctrl-C comes before there is anything to report.
 const STOPPED: &str = "Stopped before anything was found.";

@@ -16,6 +16,7 @@ use stepcast_core::method::always;
 use stepcast_core::quantity::Seconds;
 use stepcast_report::adapters::{MOST_ACROSS, MOST_CELLS, Swept};
 use stepcast_report::format::{count, duration, name};
+use stepcast_report::tables::FirstRows;
 use stepcast_study::explore::sweep::{Agreement, Axis, Format, Output, SweepRow, Variants, on_threads, rows};
 
 /// More points than this need a limit.
@@ -193,7 +194,7 @@ fn onto_screen(
 ) -> anyhow::Result<Answer> {
     let mut lines = Vec::new();
     let mut failed = None;
-    let mut shown = text::Shown::new(points);
+    let mut shown = FirstRows::new(points);
     let each = |row: SweepRow| (as_json.then(|| Format::JsonLines.line(variants, &row)), row);
     let ended = rows(variants, agreement, 0..points, &signal::wanted, each, |rows| {
         bar.inc(rows.len() as u64);
@@ -214,6 +215,7 @@ fn onto_screen(
         return Err(error.into());
     }
     let end = if ended.is_break() { End::Interrupted } else { End::Done };
-    let text = if as_json { String::from_utf8(lines)? } else { shown.render(variants, agreement, screen) };
+    let text =
+        if as_json { String::from_utf8(lines)? } else { text::render(&shown, variants, agreement, screen) };
     Ok(Answer { text, end })
 }

@@ -110,3 +110,65 @@ fn idle_connections_lock_nobody_out() {
     drop(idle);
     server.end("-TERM");
 }
+
+/// Every study of the API answers what its command writes with `--json`, to the byte.
+#[test]
+fn answers_are_the_bytes_of_the_commands() {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    let vary = ["batch=16,32", "workers.0.count=1..3"];
+    let mut server = Server::start(1024);
+    for (command, example, fields, flags) in [
+        ("predict", "quickstart", "", &[][..]),
+        ("compare", "quickstart", "", &[]),
+        (
+            "search",
+            "quickstart",
+            ", \"minimize\": \"iteration\", \"vary\": [\"batch=16,32\"]",
+            &["--minimize", "iteration", "--vary", vary[0]],
+        ),
+        (
+            "sweep",
+            "quickstart",
+            ", \"vary\": [\"batch=16,32\", \"workers.0.count=1..3\"]",
+            &["--vary", vary[0], "--vary", vary[1]],
+        ),
+        (
+            "map",
+            "sprint",
+            ", \"nodes\": \"1..4\", \"batches\": \"1,4\", \"minibatch\": \"20..90\"",
+            &["--nodes", "1..4", "--batches", "1,4", "--minibatch", "20..90"],
+        ),
+        ("fuse", "all-reduce", "", &[]),
+        ("replace", "layer-replacement", "", &[]),
+        (
+            "plan",
+            "transformer-pipeline",
+            ", \"minimize\": \"time\", \"global_batch\": 64, \"set\": [\"plan.tensor=[8]\", \"plan.context=[1]\"]",
+            &["--global-batch", "64", "--set", "plan.tensor=[8]", "--set", "plan.context=[1]"],
+        ),
+    ] {
+        let path = format!("{examples}/{example}.toml");
+        let text = serde_json::to_string(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let body = format!("{{\"scenario\": {text}{fields}}}");
+        let mut stream = server.connect();
+        let (host, length) = (&server.host, body.len());
+        write!(
+            stream,
+            "POST /api/v1/{command} HTTP/1.0\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let split = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+        assert!(answer.starts_with(b"HTTP/1.0 200"), "{command}: {}", String::from_utf8_lossy(&answer));
+        let mut program = Command::new(assert_cmd::cargo::cargo_bin("stepcast"));
+        let printed = program.args([command, &path, "--json"]).args(flags).output().unwrap();
+        assert!(printed.status.success(), "{command}: {}", String::from_utf8_lossy(&printed.stderr));
+        assert!(
+            answer[split..] == printed.stdout[..],
+            "{command}: {}",
+            String::from_utf8_lossy(&answer[split..])
+        );
+    }
+    server.end("-TERM");
+}

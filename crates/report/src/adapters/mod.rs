@@ -2,12 +2,14 @@
 
 mod forecast;
 mod fusion;
+mod layout;
 mod recording;
 mod search;
 mod sweep;
 
 pub use forecast::{breakdown, scaling_curve, staleness};
 pub use fusion::fusion;
+pub use layout::{pipeline, rank_grid, role_name, stage_memory};
 pub use recording::gantt;
 pub use search::{choice, pareto};
 pub use sweep::{MOST_ACROSS, MOST_CELLS, Swept};

@@ -9,6 +9,8 @@ pub enum Unit {
     Time,
     /// Samples per second.
     Rate,
+    /// Bytes.
+    Bytes,
     /// Shares of one, read as percent.
     Share,
     /// Units of a currency.
@@ -42,6 +44,9 @@ const TIMES: [(f64, f64, &str); 7] = [
     (0.0, 1e-9, "ns"),
 ];
 
+/// Units of memory, from which value on they are used.
+const SIZES: [(f64, &str); 5] = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (0.0, "B")];
+
 impl Unit {
     /// Size and name of the unit for values up to `largest`.
     pub(crate) fn on(&self, largest: f64) -> (f64, &str) {
@@ -51,6 +56,10 @@ impl Unit {
                 TIMES.iter().find(fits).map_or((1.0, "s"), |&(_, size, name)| (size, name))
             }
             Self::Rate => (1.0, "samples/s"),
+            Self::Bytes => {
+                let fits = SIZES.iter().find(|(from, _)| largest.abs() >= *from);
+                fits.map_or((1.0, "B"), |&(from, name)| (if from > 0.0 { from } else { 1.0 }, name))
+            }
             Self::Share => (0.01, "%"),
             Self::Money(currency) => (1.0, currency),
             Self::Number => (1.0, ""),
@@ -125,6 +134,7 @@ mod tests {
         assert_eq!(brief, ["0 s", "250 ns", "21 ms", "9 s", "85 s", "27 min", "5.6 h", "2.3 d"]);
         assert_eq!(Unit::Rate.write(12_345.6), "12,346 samples/s");
         assert_eq!(Unit::Rate.brief(0.1234), "0.12");
+        assert_eq!([80e9, 0.0, 1234.0].map(|size| Unit::Bytes.write(size)), ["80 GB", "0 B", "1.23 kB"]);
         assert_eq!(Unit::Share.write(0.345), "34.5 %");
         assert_eq!(Unit::Money("EUR".to_owned()).write(1234.0), "1234 EUR");
         assert_eq!(Unit::Number.write(1e12), "1.0e12");

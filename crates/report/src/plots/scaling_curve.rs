@@ -1,7 +1,7 @@
 //! Throughput over the number of workers with its interval, the ideal, and measurements.
 
 use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
-use crate::draw::head::{EDGE, Head, Mark};
+use crate::draw::head::{Head, Mark};
 use crate::draw::scale::{drawable, extent};
 use crate::draw::svg::{Shape, Svg};
 use crate::draw::text::width;
@@ -20,8 +20,9 @@ const MARKED: usize = 120;
 const WIDE_THROUGHPUT: f64 = 10.0;
 /// Numbers of workers that differ by a larger factor have a logarithmic axis.
 const WIDE: f64 = 64.0;
-/// Room above the area for the labels of marked numbers of workers.
+/// Height of a label within the area, and its distance from what it belongs to.
 const ROW: f64 = 16.0;
+const BESIDE: f64 = 6.0;
 
 /// Throughput over workers.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -80,12 +81,12 @@ impl ScalingCurve {
             return nothing(&self.title, "There is nothing to show: no number of workers has a throughput.");
         };
         let mut frame = frame(across, &points, &measured, drawing);
-        let head = self.head(&points, &measured, &frame);
-        frame.top = head.height(drawing) + 2.0 * ROW + 4.0;
+        let head = self.head(&points, &measured);
+        frame.top = head.height(drawing) + 8.0;
         let mut svg = Svg::new(drawing, frame.floor() + BELOW, &self.title, &self.description(&points));
         head.draw(&mut svg, drawing);
         frame.draw(&mut svg);
-        self.rules(&mut svg, &frame, across, drawing);
+        self.rules(&mut svg, &frame, across);
         curves(&mut svg, &frame, &points);
         for point in measured {
             let words =
@@ -96,7 +97,7 @@ impl ScalingCurve {
         svg.finish()
     }
 
-    fn head(&self, points: &[&Point], measured: &[&Measured], frame: &Frame) -> Head {
+    fn head(&self, points: &[&Point], measured: &[&Measured]) -> Head {
         let mut legend = Vec::new();
         if !points.is_empty() {
             legend.push((Mark::Line(0, ""), format!("predicted by {}", self.method)));
@@ -104,17 +105,14 @@ impl ScalingCurve {
         if points.iter().any(|point| band(point).is_some()) {
             legend.push((Mark::Band(0), "its interval".to_owned()));
         }
-        if !ideals(frame, points).is_empty() {
-            legend.push((Mark::Line(5, "dashed"), "ideal: all as fast as alone".to_owned()));
-        }
         if !measured.is_empty() {
             legend.push((Mark::Point(Shape::Cross, 1), "measured".to_owned()));
         }
         Head { title: self.title.clone(), note: String::new(), legend }
     }
 
-    /// Vertical lines at numbers of workers, each with its label in a row of its own.
-    fn rules(&self, svg: &mut Svg, frame: &Frame, across: (f64, f64), drawing: f64) {
+    /// Vertical lines at numbers of workers, each with its label at the foot, in a row of its own: curves are above.
+    fn rules(&self, svg: &mut Svg, frame: &Frame, across: (f64, f64)) {
         let rules = [
             (self.here, "this cluster", "dot-dashed", 0.0),
             (self.saturates_at, "more bring little from here", "dotted", ROW),
@@ -124,12 +122,8 @@ impl ScalingCurve {
                 continue;
             };
             let x = frame.x(workers.into());
-            let y = frame.top - 8.0 - ROW + row;
             svg.line([x, frame.top, x, frame.floor()], &format!("line {dashes}"));
-            let words = format!("{words}: {workers}");
-            let half = width(&words, "small") / 2.0;
-            let middle = x.clamp(EDGE + half, drawing - EDGE - half);
-            svg.words(middle, y, "small middle", &words);
+            beside(svg, frame, (x, frame.floor() - 6.0 - row), "small", &format!("{words}: {workers}"));
         }
     }
 
@@ -180,6 +174,15 @@ fn frame(across: (f64, f64), points: &[&Point], measured: &[&Measured], drawing:
     Frame::new(across, upwards, drawing, 0.0, height(drawing, HEIGHT))
 }
 
+/// Words to the right of a place, or to the left where there is no room.
+fn beside(svg: &mut Svg, frame: &Frame, (x, y): (f64, f64), class: &str, words: &str) {
+    let fits = x + BESIDE + width(words, class) <= frame.left + frame.width;
+    match fits {
+        true => svg.words(x + BESIDE, y, class, words),
+        false => svg.words(x - BESIDE, y, &format!("{class} end"), words),
+    }
+}
+
 /// The visible part of the ideal.
 fn ideals(frame: &Frame, points: &[&Point]) -> Vec<Vec<(f64, f64)>> {
     let place = |point: &&Point| Some((frame.x(point.workers.into()), frame.y(ideal(point)?)));
@@ -201,8 +204,14 @@ fn curves(svg: &mut Svg, frame: &Frame, points: &[&Point]) {
             svg.polygon(&lower.chain(upper).collect::<Vec<_>>(), "s0 band");
         }
     }
-    for run in ideals(frame, points) {
-        svg.polyline(&run, "s5 stroke dashed");
+    let ideals = ideals(frame, points);
+    for run in &ideals {
+        svg.polyline(run, "s5 stroke dashed");
+    }
+    if let Some((x, y)) = ideals.last().and_then(|run| run.last()) {
+        // Below the end of the line, and above the labels at the foot.
+        let y = (y + ROW).clamp(frame.top + ROW, frame.floor() - 3.0 * ROW);
+        beside(svg, frame, (*x, y), "small s5 fill", "ideal: all as fast as alone");
     }
     let predicted: Vec<(f64, f64)> =
         points.iter().map(|point| (x(point), frame.y(point.throughput.get()))).collect();

@@ -13,6 +13,8 @@ fn plots_are_as_they_were() {
     check::golden("fusion", &examples::fusion().svg());
     check::golden("pareto", &examples::pareto().svg());
     check::golden("predicted_measured", &examples::predicted_measured().svg());
+    check::golden("rank_grid", &examples::rank_grid().svg_of(460.0));
+    check::golden("stage_memory", &examples::stage_memory().svg());
     check::golden("staleness", &examples::staleness().svg());
     check::golden("varied_numbers", &examples::varied_numbers().svg());
     check::golden("varied_names", &examples::varied_names().svg());
@@ -28,6 +30,8 @@ fn a_plot_of_nothing_says_so() {
         gantt::Gantt::default().svg(),
         fusion::FusionComparison::default().svg(),
         pareto::Pareto::default().svg(),
+        rank_grid::RankGrid::default().svg(),
+        stage_memory::StageMemory::default().svg(),
         staleness::Staleness::default().svg(),
     ];
     for drawn in drawn {

@@ -21,7 +21,22 @@ pub fn all(report: &FusionReport, all_messages: bool) -> Vec<Table> {
     ]
 }
 
-/// The rules that represent their families: the default where there is one, and the fastest.
+/// The rows of [`rules`], which represent their families: the default where there is one, and the fastest.
+pub fn rule_rows(report: &FusionReport) -> Vec<&Line> {
+    let mut shown: Vec<&Line> = Vec::new();
+    for line in &report.lines {
+        let first = !shown.iter().any(|other| other.family == line.family);
+        let fastest = report.recommended(line.family).is_some_and(|best| best.rule == line.rule);
+        let default = matches!(line.family, Family::Pytorch | Family::Horovod) && first;
+        let single = !matches!(line.family, Family::Pytorch | Family::Horovod | Family::Buffer);
+        if default || fastest || single {
+            shown.push(line);
+        }
+    }
+    shown
+}
+
+/// The step with every rule, and its gain over the scenario's own.
 pub fn rules(report: &FusionReport) -> Table {
     let mut table = Table::new(
         "Rules",
@@ -35,17 +50,7 @@ pub fn rules(report: &FusionReport) -> Table {
         ],
     );
     let most = report.lines.iter().map(|line| line.gain).fold(0.0, f64::max);
-    let mut shown: Vec<&Line> = Vec::new();
-    for line in &report.lines {
-        let first = !shown.iter().any(|other| other.family == line.family);
-        let fastest = report.recommended(line.family).is_some_and(|best| best.rule == line.rule);
-        let default = matches!(line.family, Family::Pytorch | Family::Horovod) && first;
-        let single = !matches!(line.family, Family::Pytorch | Family::Horovod | Family::Buffer);
-        if default || fastest || single {
-            shown.push(line);
-        }
-    }
-    for line in shown {
+    for line in rule_rows(report) {
         let share = if most > 0.0 { line.gain.max(0.0) / most } else { 0.0 };
         table.row([
             line.rule.clone(),
@@ -119,4 +124,28 @@ fn settings(report: &FusionReport) -> Table {
     let best = format!("buckets = [{}]", counts.join(", "));
     table.row(["[strategy.fusion]".to_owned(), best, signed(report.best().gain)]);
     table
+}
+
+/// What the best plan gains, and how it was found.
+pub fn summary(report: &FusionReport) -> String {
+    let [low, high] = report.gain_interval.map(percent);
+    let best = report.best();
+    let gain = if best.gain < 0.0005 {
+        "No plan is noticeably faster than the scenario's rule.".to_owned()
+    } else {
+        let interval = match low == high {
+            true => String::new(),
+            false => format!(
+                " Where computing times vary and the slowest worker decides, it is {low} to {high} faster in nine steps \
+                 of ten."
+            ),
+        };
+        format!("The best plan is {} faster than the scenario's rule.{interval}", percent(best.gain))
+    };
+    format!("{gain} {}.", capitalised(&report.search))
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }

@@ -1,6 +1,6 @@
 //! The fastest admissible conditions of a map.
 
-use crate::format::{average, count, duration};
+use crate::format::{average, count, duration, several};
 use crate::table::{Column, Table};
 use stepcast_study::explore::map::{Cell, Map};
 
@@ -44,4 +44,30 @@ pub fn ranking(map: &Map) -> Table {
         );
     }
     table
+}
+
+/// What was mapped, and how much of it is admissible.
+pub fn summary(map: &Map) -> String {
+    let ends = |numbers: &[u32]| match numbers {
+        [only] => only.to_string(),
+        [first, .., last] => format!("{first} to {last}"),
+        [] => String::new(),
+    };
+    let admitted = match map.minibatch {
+        Some(range) => format!(
+            "{} of them have a minibatch from {} to {}",
+            count(map.ranking.len() as u64),
+            range.low,
+            range.high
+        ),
+        None => "every minibatch is admissible".to_owned(),
+    };
+    format!(
+        "Mapped by {}: {} nodes of {}, batches of {}. That is {}; {admitted}.",
+        map.method,
+        ends(&map.nodes),
+        several(u64::from(map.workers_per_node), "worker"),
+        ends(&map.batches),
+        several(map.cells.len() as u64, "condition"),
+    )
 }

@@ -5,10 +5,12 @@
 pub mod catalog;
 pub mod check;
 pub mod comparison;
+mod first_rows;
 pub mod fit;
 pub mod forecast;
 pub mod fusion;
 pub mod import;
+pub mod layout;
 pub mod map;
 pub mod model;
 pub mod operation;
@@ -21,6 +23,8 @@ pub mod sweep;
 pub mod transformer;
 pub mod uncertainty;
 mod updates;
+
+pub use first_rows::FirstRows;
 
 /// Characters of the longest bar.
 const BAR: usize = 24;

@@ -3,13 +3,39 @@
 use crate::format::{count, duration, grouped, money, percent, percent_with_decimal};
 use crate::table::{Column, Table};
 use stepcast_core::prediction::Verdict;
-use stepcast_study::explore::plan::{Entry, FamilyReport, PlanReport, Training};
+use stepcast_study::explore::plan::{Aim, Entry, FamilyReport, PlanReport, Training};
 
 /// Rows of the front that are shown.
 const FRONT: usize = 10;
 
 /// Values of one property that are shown.
 const VALUES: usize = 6;
+
+/// What was looked at and what is known about the optimum.
+pub fn summary(report: &PlanReport) -> String {
+    let counts = &report.counts;
+    let part = |number: u64, what: &str| match number {
+        0 => String::new(),
+        _ => format!(" {} {what},", count(number)),
+    };
+    let aim = match report.objective {
+        Aim::Time => "shorter",
+        Aim::Cost => "cheaper",
+    };
+    let end = match report.interrupted {
+        true => "The search was stopped: a better plan may exist.".to_owned(),
+        false => format!("No valid plan is {aim}."),
+    };
+    format!(
+        "{} valid plans:{}{}{}{} {} computed. {end}",
+        count(counts.plans),
+        part(counts.too_large, "do not fit"),
+        part(counts.too_slow, "miss the deadline"),
+        part(counts.too_dear, "exceed the budget"),
+        part(counts.bounded, "excluded by a lower bound"),
+        count(counts.evaluated),
+    )
+}
 
 /// The best plan.
 pub fn best(report: &PlanReport) -> Table {
@@ -95,13 +121,19 @@ pub fn training(training: &Training, currency: &str) -> Table {
     table
 }
 
-/// Plans of which none is better in everything, thinned out evenly where there are many.
-pub fn front(report: &PlanReport) -> Table {
+/// The rows of [`front`], thinned out evenly where there are many.
+pub fn front_rows(report: &PlanReport) -> Vec<&Entry> {
     let all = &report.front;
-    let shown: Vec<&Entry> = match all.len() {
+    match all.len() {
         0..=FRONT => all.iter().collect(),
         long => (0..FRONT).map(|place| &all[place * (long - 1) / (FRONT - 1)]).collect(),
-    };
+    }
+}
+
+/// Plans of which none is better in everything.
+pub fn front(report: &PlanReport) -> Table {
+    let all = &report.front;
+    let shown = front_rows(report);
     let trains = all.iter().any(|entry| entry.training.is_some());
     let costs = all.iter().any(|entry| entry.cost.is_some());
     let mut columns = vec![Column::numbers("step time")];

@@ -8,6 +8,18 @@ use stepcast_study::replace::{ExposedLayer, LayerLine, Replacement, ReplacementR
 /// Exposed layers that are listed.
 const WORST: usize = 6;
 
+/// How long the step is, and how much of its communication is exposed.
+pub fn summary(before: &ScalingFigures) -> String {
+    let step = before.iteration.human();
+    match before.exposed.get() > 0.0 {
+        true => {
+            let exposed = before.exposed.human();
+            format!("A step takes {step}; computing does not hide {exposed} of the communication.")
+        }
+        false => format!("A step takes {step}; computing hides all communication."),
+    }
+}
+
 /// All tables that have rows.
 pub fn all(report: &ReplacementReport) -> Vec<Table> {
     let mut tables = vec![exposed(&report.layers)];

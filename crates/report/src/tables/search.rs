@@ -1,7 +1,10 @@
 //! The best configurations of a search, its front, and its constraints.
 
 use super::sweep::titles;
-use crate::format::{bare_interval_of_rates, count, duration, grouped, limit, money, name, plain};
+use crate::format::{
+    bare_interval_of_rates, count, duration, grouped, limit, money, name, percent, plain, several,
+};
+use crate::sentences;
 use crate::table::{Column, Table};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_study::explore::search::{Entry, Objective, SearchReport, SearchStrategy};
@@ -23,8 +26,36 @@ fn title(report: &SearchReport) -> String {
     }
 }
 
+/// How the configurations were searched and what is known about the optimum.
+pub fn summary(report: &SearchReport) -> String {
+    let how = match report.how {
+        SearchStrategy::Exhaustive => "one by one",
+        SearchStrategy::Bound => "by branch and bound",
+        SearchStrategy::Heuristic => "by local search",
+    };
+    let gap = match report.gap {
+        Some(gap) if gap <= 0.0 => "No better one exists among them.".to_owned(),
+        Some(gap) => format!("The optimum is at most {} below the best shown.", percent(gap)),
+        None => "How far the optimum is from the best shown is not known.".to_owned(),
+    };
+    let refused = match (report.refused, &report.refusal) {
+        (0, _) | (_, None) => String::new(),
+        (refused, Some(why)) => {
+            format!(" {} could not be predicted, the first because {}.", count(refused), plain(why))
+        }
+    };
+    let mixed = sentences::mixed(&report.methods).map_or(String::new(), |mixed| format!(" {mixed}"));
+    format!(
+        "Searched {} {how}: predicted {}, of which {} satisfy all constraints. The search ended because {}. {gap}{refused}{mixed}",
+        several(report.configurations, "configuration"),
+        count(report.evaluated),
+        count(report.admitted),
+        report.stopped,
+    )
+}
+
 /// "batch 32, servers.count 2".
-fn configuration(entry: &Entry) -> String {
+pub fn configuration(entry: &Entry) -> String {
     let titles = titles(&entry.values.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>());
     let words = entry.values.iter().zip(titles).map(|((_, value), title)| format!("{title} {}", name(value)));
     words.collect::<Vec<_>>().join(", ")

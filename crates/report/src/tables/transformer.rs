@@ -65,7 +65,7 @@ fn divided(parameters: &Parameters) -> &'static str {
 }
 
 /// The tables of a transformer that a plan splits: figures, stages, memory.
-pub(super) fn all(report: &SplitReport) -> Vec<Table> {
+pub fn all(report: &SplitReport) -> Vec<Table> {
     vec![figures(report), stages(report), memory(report)]
 }
 

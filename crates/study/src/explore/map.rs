@@ -2,8 +2,11 @@
 //! range (Oyama 2016, section 4.3).
 
 use crate::predict::memory;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
+use std::ops::ControlFlow;
+use std::str::FromStr;
 use stepcast_core::fault::Fault;
 use stepcast_core::machine::{Cluster, WorkerGroup};
 use stepcast_core::method::Method;
@@ -18,7 +21,7 @@ const USUAL_BATCHES: u32 = 64;
 const USUAL_NODES: u32 = 64;
 
 /// A range of minibatches, both ends included.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct MinibatchRange {
     /// The smallest.
     pub low: f64,
@@ -32,9 +35,27 @@ impl MinibatchRange {
     }
 }
 
+impl FromStr for MinibatchRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("\"{text}\" is no range of minibatches; write 104..172");
+        let (low, high) = text.split_once("..").ok_or_else(wrong)?;
+        let number = |digits: &str| {
+            let number: f64 = digits.trim().parse().map_err(|_| wrong())?;
+            if number.is_finite() && number >= 0.0 { Ok(number) } else { Err(wrong()) }
+        };
+        let (low, high) = (number(low)?, number(high)?);
+        if low > high {
+            return Err(format!("the range {text} is empty; write {high}..{low}"));
+        }
+        Ok(Self { low, high })
+    }
+}
+
 /// One number of nodes and one batch.
 #[serde_as]
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize)]
 pub struct Cell {
     /// Nodes.
     pub nodes: u32,
@@ -55,7 +76,7 @@ pub struct Cell {
 }
 
 /// The map over all numbers of nodes and batches.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Map {
     /// The scenario, every default filled in.
     pub scenario: ScenarioFile,
@@ -89,9 +110,22 @@ pub struct Extent {
     pub minibatch: Option<MinibatchRange>,
 }
 
+/// Receives the number of cells that have been predicted and that of all, and may stop the work.
+pub type Watch<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
+
 impl Map {
     /// Predicts every number of nodes with every batch.
     pub fn new(scenario: &Scenario, method: &dyn Method, extent: Extent) -> Result<Self, Fault> {
+        Self::watched(scenario, method, extent, &mut |_, _| ControlFlow::Continue(()))
+    }
+
+    /// The same, watched.
+    pub fn watched(
+        scenario: &Scenario,
+        method: &dyn Method,
+        extent: Extent,
+        watch: &mut Watch<'_>,
+    ) -> Result<Self, Fault> {
         let refuse = |key, reason: &str, remedy: &str| Err(Fault::in_key(key, reason, remedy));
         let Some(data) = scenario.data else {
             return refuse(
@@ -119,10 +153,14 @@ impl Map {
             let reason = "not even a batch of 1 fits into the device's memory";
             return refuse("cluster.workers", reason, "use a larger device, or name `--batches`");
         }
-        let mut cells = Vec::with_capacity(nodes.len() * batches.len());
+        let all = nodes.len() * batches.len();
+        let mut cells = Vec::with_capacity(all);
         let mut warnings: Vec<Warning> = Vec::new();
         for &count in &nodes {
             for &batch in &batches {
+                if watch(cells.len() as u64, all as u64).is_break() {
+                    return Err(Fault::new("the map was stopped", "ask again"));
+                }
                 let workers = count.saturating_mul(per_node);
                 let group = WorkerGroup { count: workers, batch: Some(batch), ..group.clone() };
                 let cluster = Cluster { groups: vec![group], ..scenario.cluster.clone() };
@@ -227,6 +265,27 @@ mod tests {
         let map = Map::new(&scenario(&changes), &Layerwise, extent(None)).unwrap();
         let cell = map.cells[4 * 2 + 1];
         assert_eq!((cell.nodes, cell.batch, cell.minibatch as u64), (3, 4, 3 * 8 * 4));
+    }
+
+    #[test]
+    fn a_map_can_be_stopped() {
+        let mut seen = Vec::new();
+        let stopped = Map::watched(&scenario(&[]), &Oyama2016, extent(None), &mut |done, of| {
+            seen.push((done, of));
+            if done < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        assert_eq!(stopped.unwrap_err().reason, "the map was stopped");
+        assert_eq!(seen, [(0, 64), (1, 64), (2, 64), (3, 64)]);
+    }
+
+    #[test]
+    fn minibatches_are_ranges() {
+        let range = |low, high| Ok(MinibatchRange { low, high });
+        assert_eq!("103.5..172.5".parse(), range(103.5, 172.5));
+        assert_eq!("64 .. 64".parse(), range(64.0, 64.0));
+        for text in ["", "64", "..", "1..", "2..1", "-1..5", "nan..1", "1..inf", "a..b"] {
+            assert!(text.parse::<MinibatchRange>().is_err(), "{text}");
+        }
     }
 
     #[test]

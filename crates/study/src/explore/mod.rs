@@ -2,6 +2,7 @@
 //! to split a transformer (`plan`).
 
 pub mod map;
+pub mod numbers;
 pub mod plan;
 pub mod search;
 pub mod sweep;

@@ -12,6 +12,7 @@ mod settings;
 use crate::simulate::all_reduce;
 use candidates::{Candidate, candidates};
 use evaluate::Evaluator;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
 use stepcast_core::fault::Fault;
@@ -26,7 +27,7 @@ pub use settings::Settings;
 
 /// One rule.
 #[serde_as]
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Line {
     /// "PyTorch, 25 MiB".
     pub rule: String,
@@ -50,8 +51,15 @@ pub struct Line {
     fusion: Fusion,
 }
 
+impl Line {
+    /// The rule as a scenario writes it.
+    pub fn fusion(&self) -> &Fusion {
+        &self.fusion
+    }
+}
+
 /// Rules that differ only in their sizes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
     /// The scenario's own rule.
@@ -76,7 +84,7 @@ pub enum Family {
 
 /// One message of the best plan.
 #[serde_as]
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Message {
     /// Its gradients.
     pub gradients: Vec<String>,
@@ -87,7 +95,7 @@ pub struct Message {
 }
 
 /// The effect of fusion rules on a scenario.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct FusionReport {
     /// The scenario, every default filled in.
     pub scenario: ScenarioFile,

@@ -1,6 +1,7 @@
 //! Settings for PyTorch and Horovod.
 
 use super::{Family, Line};
+use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::strategy::Fusion;
@@ -11,7 +12,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 const NOISE: f64 = 0.01;
 
 /// Settings, each with its gain over the scenario's own rule.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Settings {
     /// For PyTorch's `DistributedDataParallel`.
     pub pytorch: Setting,
@@ -20,7 +21,7 @@ pub struct Settings {
 }
 
 /// The setting for one framework.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Setting {
     /// The setting as it is written in code or in the environment.
     pub text: String,

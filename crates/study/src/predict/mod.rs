@@ -6,6 +6,7 @@ pub mod calibrate;
 pub mod compare;
 mod forecast;
 pub mod interval;
+pub mod layout;
 pub(crate) mod memory;
 pub mod methods;
 mod prepared;

@@ -1,5 +1,6 @@
 //! The exposed communication of each layer's gradients.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
 use stepcast_analytic::collectives::curve;
@@ -13,7 +14,7 @@ use stepcast_core::scenario::Scenario;
 
 /// A layer and the communication cost of its gradients.
 #[serde_as]
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct ExposedLayer {
     /// Its name.
     pub name: String,

@@ -5,6 +5,7 @@ mod exposure;
 
 use crate::simulate::all_reduce;
 use exposure::Step;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ pub struct Substitution {
 
 /// A model on the machines of a scenario.
 #[serde_as]
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct ScalingFigures {
     /// Trainable parameters.
     pub parameters: u64,
@@ -62,7 +63,7 @@ pub struct ScalingFigures {
 
 /// One layer that is removed or added.
 #[serde_as]
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct LayerLine {
     /// Its name.
     pub name: String,
@@ -79,7 +80,7 @@ pub struct LayerLine {
 }
 
 /// Layers that substitute others.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct Replacement {
     /// The removed layers.
     pub removed: Vec<LayerLine>,
@@ -92,7 +93,7 @@ pub struct Replacement {
 }
 
 /// The layers with exposed communication, and the effect of replacing them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
 pub struct ReplacementReport {
     /// The scenario, every default filled in.
     pub scenario: ScenarioFile,

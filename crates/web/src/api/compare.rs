@@ -6,12 +6,12 @@ use crate::events::{self, Events};
 use crate::input::Input;
 use crate::problem::Problem;
 use crate::request::ScenarioBody;
+use crate::study::as_written;
 use crate::words::for_the_page;
 use crate::work::{self, Work};
-use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
@@ -98,5 +98,5 @@ pub(super) async fn compare(
         return Ok(events::respond(shared, Work::heavy, move |events| aloud(&scenario, events)));
     }
     let comparison = shared.work.heavy().run(move |token| compared(&scenario, token, &mut |_| ()));
-    Ok(Json(comparison.await?).into_response())
+    as_written(&comparison.await?)
 }

@@ -2,15 +2,22 @@
 
 pub(crate) mod catalog;
 pub(crate) mod compare;
+pub(crate) mod fuse;
+pub(crate) mod layout;
+pub(crate) mod map;
+pub(crate) mod plan;
 pub(crate) mod predict;
+pub(crate) mod replace;
 pub(crate) mod scenario;
 pub(crate) mod search;
+pub(crate) mod sweep;
 pub(crate) mod timeline;
 pub(crate) mod uploads;
 
 pub(crate) use timeline::Timelines;
 
 use crate::Shared;
+use crate::study::ask;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
@@ -29,7 +36,13 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
         .route("/scenario", post(scenario::describe))
         .route("/predict", post(predict::predict))
         .route("/compare", post(compare::compare))
-        .route("/search", post(search::find))
+        .route("/search", post(ask::<search::Body>))
+        .route("/sweep", post(ask::<sweep::Body>))
+        .route("/map", post(ask::<map::Body>))
+        .route("/fuse", post(ask::<fuse::Body>))
+        .route("/replace", post(ask::<replace::Body>))
+        .route("/plan", post(ask::<plan::Body>))
+        .route("/layout", post(ask::<layout::Body>))
         .route("/timeline", post(timeline::timeline))
         .route("/uploads", post(uploads::receive))
         .route("/uploads/{name}", get(uploads::download));
@@ -41,7 +54,7 @@ async fn specification(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 /// Whether the client prefers a response of this media type.
-fn accepts(headers: &HeaderMap, kind: &str) -> bool {
+pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     let wanted = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     wanted.split(',').any(|wanted| wanted.split(';').next().map(str::trim) == Some(kind))
 }

@@ -8,9 +8,9 @@ use crate::events::{self, Events};
 use crate::input::Input;
 use crate::problem::Problem;
 use crate::request::{ScenarioBody, Uploaded, method_choice};
+use crate::study::as_written;
 use crate::words::for_the_page;
 use crate::work::{self, Work};
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
@@ -185,7 +185,8 @@ impl Job {
     /// The edits that make the scenario what each row of the tables predicts.
     fn apply(&self, forecast: &Forecast) -> Apply {
         let scenario = &self.prepared.scenario;
-        let edits = |to: &Scenario| edits(&self.shared, &self.asked, scenario, to);
+        let from = scenario.to_file();
+        let edits = |to: &Scenario| edits(&self.shared, &self.asked, &from, &to.to_file());
         let changes = changes(scenario);
         let change = |row: &WhatIf| changes.iter().find(|change| change.name == row.change);
         Apply {
@@ -235,7 +236,7 @@ pub(super) async fn predict(
         } else if document {
             ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], job.document(&forecast)?).into_response()
         } else {
-            Json(forecast).into_response()
+            as_written(&forecast)?
         })
     });
     done.await

@@ -48,6 +48,8 @@ pub(crate) struct Described {
     question: Option<[String; 2]>,
     /// The methods and whether they apply, in order of preference.
     methods: Vec<Applying>,
+    /// Whether the model is a transformer, which a plan can split.
+    transformer: bool,
 }
 
 /// A method, and whether it applies.
@@ -85,6 +87,7 @@ fn described(shared: &Arc<Shared>, body: Body) -> Result<Described, Problem> {
             problem: None,
             question: Some([sentences::title(&scenario), sentences::setting(&scenario)]),
             methods: methods::all().iter().map(|method| applying(*method, &scenario)).collect(),
+            transformer: scenario.source.transformer().is_some(),
         },
         Err(mut problem) => {
             if let (None, Some(line), Some(column)) = (&problem.key, problem.line, problem.column) {
@@ -97,6 +100,7 @@ fn described(shared: &Arc<Shared>, body: Body) -> Result<Described, Problem> {
                 problem: Some(problem),
                 question: None,
                 methods: Vec::new(),
+                transformer: false,
             }
         }
     })

@@ -1,35 +1,20 @@
-//! The search for the best configuration, with intermediate results.
+//! The search for the best configuration.
 
-use super::accepts;
-use crate::Shared;
-use crate::events::{self, Events};
-use crate::input::Input;
+use super::sweep::axes;
 use crate::problem::Problem;
 use crate::request::{ScenarioBody, method_choice};
-use crate::words::for_the_page;
-use crate::work::{self, Work};
-use axum::Json;
-use axum::extract::State;
-use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
+use crate::study::{Job, Shown, Study, values};
+use crate::work;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-use stepcast_core::method::Wanted;
+use serde::Deserialize;
 use stepcast_report::adapters;
-use stepcast_report::format::name;
-use stepcast_report::html;
+use stepcast_report::format::{name, plain};
 use stepcast_report::plots::pareto::Pareto;
 use stepcast_report::tables::search as tables;
-use stepcast_study::explore::search::{Constraint, Effort, Entry, Goal, Progress, SearchReport, search};
-use stepcast_study::explore::sweep::Axis;
+use stepcast_study::explore::search::{Constraint, Effort, Entry, Goal, SearchReport, search};
 
 /// Most configurations; larger searches are for the command line.
 const MOST: u128 = 20_000_000;
-
-/// Shortest interval between progress events.
-const BETWEEN: Duration = Duration::from_millis(150);
 
 /// The search request.
 #[derive(Deserialize, JsonSchema)]
@@ -48,115 +33,62 @@ pub(crate) struct Body {
     method: Option<String>,
 }
 
-/// The events of a search, one per line.
-#[derive(Serialize, JsonSchema)]
-#[serde(tag = "event", rename_all = "kebab-case")]
-pub(crate) enum Event {
-    /// Results so far.
-    Progress {
-        /// Configurations that are evaluated or excluded.
-        done: u64,
-        /// All configurations.
-        of: u64,
-        /// The plot of the front of time and cost.
-        plot: Option<String>,
-    },
-    /// The final result.
-    Found {
-        /// The same as `stepcast search --json`.
-        report: Box<SearchReport>,
-        /// The plot of the front of time and cost; points have the indices of configurations.
-        plot: Option<String>,
-        /// The tables of the report as HTML fragments: the best, the front, the constraints.
-        tables: Vec<String>,
-        /// The configurations in the rows of the table of the front.
-        front_rows: Vec<u64>,
-    },
-}
+impl Study for Body {
+    type Report = SearchReport;
 
-pub(super) async fn find(
-    State(shared): State<Arc<Shared>>,
-    headers: HeaderMap,
-    Input(body): Input<Body>,
-) -> Result<Response, Problem> {
-    let kept = Arc::clone(&shared);
-    if accepts(&headers, events::CONTENT_TYPE) {
-        return Ok(events::respond(shared, Work::heavy, move |events| aloud(&kept, &body, events)));
-    }
-    let report =
-        shared.work.heavy().run(move |token| found(&kept, &body, &|| work::wanted(token), &mut |_, _| ()));
-    Ok(Json(report.await?.0).into_response())
-}
-
-type Tell<'a> = dyn FnMut(&Progress<'_>, &About) + 'a;
-
-/// Context of the plots.
-struct About {
-    name: String,
-    currency: String,
-    of: u64,
-}
-
-fn found(
-    shared: &Arc<Shared>,
-    body: &Body,
-    wanted: &Wanted<'_>,
-    tell: &mut Tell<'_>,
-) -> Result<(SearchReport, About), Problem> {
-    let objective = body.minimize.parse().map_err(|reason: String| {
-        Problem::invalid("minimize", reason, "use iteration, epoch, time, cost or cost-time")
-    })?;
-    let constraint = |text: &String| {
-        Constraint::parse(text).map_err(|fault| Problem::from(fault).at(format!("subject_to: {text}")))
-    };
-    let constraints = body.subject_to.iter().map(constraint).collect::<Result<_, _>>()?;
-    let axis =
-        |text: &String| Axis::parse(text).map_err(|fault| Problem::from(fault).at(format!("vary: {text}")));
-    let axes = body.vary.iter().map(axis).collect::<Result<_, _>>()?;
-    let request = body.asked.request(shared)?;
-    let variants = request.variants(axes)?;
-    let points = variants.grid().points();
-    if points > MOST {
-        let reason = format!("{:.1e} configurations are too many here", points as f64);
-        return Err(Problem::invalid("vary", reason, "vary fewer values, or use `stepcast search`"));
-    }
-    let choice = method_choice(body.method.as_deref())?;
-    let first = variants.first();
-    let about = About { name: name(first.name()), currency: first.currency().to_owned(), of: points as u64 };
-    let goal = Goal { objective, constraints };
-    let effort = Effort { how: None, budget: None, seed: 1 };
-    let report = search(&variants, choice, &goal, effort, wanted, &mut |seen| tell(&seen, &about))?;
-    Ok((report, about))
-}
-
-fn aloud(shared: &Arc<Shared>, body: &Body, events: &Events) -> Result<(), Problem> {
-    let mut told = Instant::now();
-    let wanted = || work::wanted(events.token());
-    let (report, about) = found(shared, body, &wanted, &mut |seen, about| {
-        if told.elapsed() >= BETWEEN {
-            told = Instant::now();
-            let plot = front(seen.front(), about);
-            events.send(&Event::Progress { done: seen.done, of: about.of, plot });
+    fn answer(&self, job: &mut Job<'_>) -> Result<(SearchReport, Shown), Problem> {
+        let objective = self.minimize.parse().map_err(|reason: String| {
+            Problem::invalid("minimize", reason, "use iteration, epoch, time, cost or cost-time")
+        })?;
+        let constraint = |text: &String| {
+            Constraint::parse(text).map_err(|fault| Problem::from(fault).at(format!("subject_to: {text}")))
+        };
+        let constraints = self.subject_to.iter().map(constraint).collect::<Result<_, _>>()?;
+        let request = self.asked.request(job.shared)?;
+        let variants = request.variants(axes(&self.vary)?)?;
+        let points = variants.grid().points();
+        if points > MOST {
+            let reason = format!("{:.1e} configurations are too many here", points as f64);
+            return Err(Problem::invalid("vary", reason, "vary fewer values, or use `stepcast search`"));
         }
-    })?;
-    let plot = (!report.front.is_empty()).then(|| adapters::pareto(&report, &about.name).svg());
-    let all = [tables::best(&report), tables::front(&report), tables::constraints(&report)];
-    let sections = all.iter().filter(|table| !table.rows.is_empty()).map(html::section);
-    let sections: Vec<String> =
-        sections.collect::<Result<_, _>>().map_err(|error| Problem::fault(error.to_string()))?;
-    let sections = sections.iter().map(|table| for_the_page(table)).collect();
-    let front_rows = tables::front_rows(&report).iter().map(|entry| entry.index).collect();
-    events.send(&Event::Found { report: Box::new(report), plot, tables: sections, front_rows });
-    Ok(())
+        let choice = method_choice(self.method.as_deref())?;
+        let called = name(variants.first().name());
+        let currency = variants.first().currency();
+        let goal = Goal { objective, constraints };
+        let effort = Effort { how: None, budget: None, seed: 1 };
+        let token = job.token();
+        let report = search(&variants, choice, &goal, effort, &|| work::wanted(token), &mut |seen| {
+            let plot = || front(&seen.front(), &called, currency);
+            let _ = job.progress(seen.done, Some(points as u64), "configurations", plot);
+        })?;
+        let shown = job.show(|| shown(&report, &called))?;
+        Ok((report, shown))
+    }
+}
+
+fn shown(report: &SearchReport, called: &str) -> Result<Shown, Problem> {
+    let mut shown = Shown::new(&tables::summary(report));
+    if !report.front.is_empty() {
+        shown.plot("front", adapters::pareto(report, called).svg());
+    }
+    let rows = |entries: &[&Entry]| entries.iter().map(|entry| Some(entry.index)).collect();
+    shown.table_of(&tables::best(report), rows(&report.best.iter().collect::<Vec<_>>()))?;
+    shown.table_of(&tables::front(report), rows(&tables::front_rows(report)))?;
+    shown.table(&tables::constraints(report))?;
+    shown.notes(report.runner_up.iter().chain(&report.without_constraints).map(|reason| plain(reason)));
+    for entry in report.front.iter().chain(&report.best) {
+        shown.offer(entry.index, tables::configuration(entry), values(&entry.values));
+    }
+    Ok(shown)
 }
 
 /// The plot of the front so far.
-fn front(entries: Vec<Entry>, about: &About) -> Option<String> {
+fn front(entries: &[Entry], called: &str, currency: &str) -> Option<String> {
     let front: Vec<_> = entries.iter().filter_map(adapters::choice).collect();
     (!front.is_empty()).then(|| {
         Pareto {
-            title: format!("Time and cost of training {}", about.name),
-            currency: about.currency.clone(),
+            title: format!("Time and cost of training {called}"),
+            currency: currency.to_owned(),
             candidates: Vec::new(),
             front,
             chosen: None,

@@ -139,7 +139,11 @@ async fn searches_find_what_the_command_finds() {
     let last: Value =
         serde_json::from_slice(bytes.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap()).unwrap();
     assert_eq!(last["report"], report);
-    assert!(last["plot"].as_str().unwrap().starts_with("<svg"));
+    assert!(last["plots"][0]["svg"].as_str().unwrap().starts_with("<svg"));
+    // Every row of the best can be used.
+    let rows = last["tables"][0]["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), report["best"].as_array().unwrap().len());
+    assert!(rows.iter().all(|row| last["uses"][row.to_string()]["edits"].is_array()), "{rows:?}");
 }
 
 #[tokio::test]

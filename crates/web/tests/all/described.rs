@@ -9,6 +9,13 @@ use serde_json::{Value, json};
 const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
 const ASYNC: &str = include_str!("../../../../examples/async.toml");
 const ALL_REDUCE: &str = include_str!("../../../../examples/all-reduce.toml");
+const SPRINT: &str = include_str!("../../../../examples/sprint.toml");
+const REPLACEMENT: &str = include_str!("../../../../examples/layer-replacement.toml");
+/// A transformer of which all plans are tried in no time.
+const SMALL: &str = "[model]\nzoo = \"llama3-8b\"\nsequence = 4096\n[[cluster.workers]]\ncount = 16\n\
+    device = \"h100-sxm5\"\n[cluster.network]\nbase = \"infiniband-ndr\"\n[cluster.nodes]\nworkers = 8\n\
+    network = \"nvlink4\"\nports = 8\n[strategy.plan]\ntensor = 4\npipeline = 2\nrecompute = [\"attention\"]\n\
+    global-batch = 32\n[methods.simulate]\njitter = 0\n";
 const LAYERS: &str = "layer,forward_ms,backward_ms,bytes\nfirst,1,2,4000\nsecond,2,3,8000\n";
 
 async fn get(app: &Router, path: &str) -> Value {
@@ -79,6 +86,11 @@ async fn answers_are_as_described() {
             json!({ "scenario": QUICK_START, "minimize": "iteration", "vary": ["batch=1..4"] }),
         ),
         ("/api/v1/timeline", json!({ "scenario": QUICK_START, "steps": 1 })),
+        ("/api/v1/map", json!({ "scenario": SPRINT, "nodes": "1..3", "batches": "1,4" })),
+        ("/api/v1/fuse", json!({ "scenario": ALL_REDUCE })),
+        ("/api/v1/replace", json!({ "scenario": REPLACEMENT })),
+        ("/api/v1/plan", json!({ "scenario": SMALL, "global_batch": 64 })),
+        ("/api/v1/layout", json!({ "scenario": SMALL, "role": "tensor" })),
     ] {
         let question =
             format!("/paths/{}/post/requestBody/content/application~1json/schema", path.replace('/', "~1"));
@@ -97,6 +109,16 @@ async fn events_are_as_described() {
     for (path, body) in [
         ("/api/v1/predict", json!({ "scenario": QUICK_START })),
         ("/api/v1/search", json!({ "scenario": QUICK_START, "minimize": "cost", "vary": ["batch=1..4"] })),
+        (
+            "/api/v1/search",
+            json!({ "scenario": QUICK_START, "minimize": "iteration", "vary": ["batch=1..4"] }),
+        ),
+        ("/api/v1/sweep", json!({ "scenario": QUICK_START, "vary": ["batch=1..4"] })),
+        ("/api/v1/map", json!({ "scenario": SPRINT, "nodes": "1..3", "batches": "1,4" })),
+        ("/api/v1/fuse", json!({ "scenario": ALL_REDUCE })),
+        ("/api/v1/replace", json!({ "scenario": REPLACEMENT })),
+        ("/api/v1/plan", json!({ "scenario": SMALL, "global_batch": 64 })),
+        ("/api/v1/layout", json!({ "scenario": SMALL })),
         (
             "/api/v1/compare",
             json!({ "scenario": QUICK_START, "set": ["methods.simulate.steps=20", "methods.simulate.warm-up=2", "methods.simulate.runs=2"] }),

@@ -6,3 +6,4 @@ mod api;
 mod asking;
 mod attacks;
 mod described;
+mod studies;

@@ -1,10 +1,11 @@
 //! What is computed again, and where.
 
 use super::{Plan, Recompute};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// What is computed again in the backward pass, and in how many layers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Recomputation {
     /// What is computed again.
     pub what: Recompute,

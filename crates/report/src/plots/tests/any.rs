@@ -6,13 +6,15 @@ use crate::plots::fusion::{FusionComparison, Plan, Standing};
 use crate::plots::gantt::{Bar, Gantt, Lane};
 use crate::plots::pareto::{Choice, Pareto};
 use crate::plots::predicted_measured::{Pair, PredictedMeasured, Set};
+use crate::plots::rank_grid::{RankGrid, Tile};
 use crate::plots::scaling_curve::{Measured, Point, ScalingCurve};
+use crate::plots::stage_memory::StageMemory;
 use crate::plots::staleness::Staleness;
 use crate::plots::varied::Varied;
 use crate::plots::varied_pair::VariedPair;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use stepcast_core::quantity::{SamplesPerSec, Seconds};
+use stepcast_core::quantity::{Bytes, SamplesPerSec, Seconds};
 
 /// Mostly what occurs, now and then what must not.
 fn value() -> impl Strategy<Value = f64> {
@@ -124,6 +126,28 @@ proptest! {
             .map(|(name, pairs)| Set { name, pairs: pairs.into_iter().map(pair).collect() })
             .collect();
         check::sound(&PredictedMeasured { title, quantity, sets }.svg());
+    }
+
+    #[test]
+    fn grids_of_ranks_are_sound(
+        title in name(), note in name(), values in vec(name(), 0..20), narrow in any::<bool>(),
+        columns in vec(proptest::option::of(name()), 0..12), rows in vec(proptest::option::of(name()), 0..12),
+        across in 0..5_usize, down in 0..3_usize, first in any::<u64>(),
+    ) {
+        let blocks = columns.iter().flatten().count() * rows.iter().flatten().count();
+        let tile = |place: usize| Tile { value: first.wrapping_add(place as u64), words: format!("rank {place}") };
+        let blocks = (0..blocks).map(|_| (0..across * down).map(tile).collect()).collect();
+        let grid = RankGrid { title, note, values, columns, rows, across, down, blocks };
+        check::sound(&if narrow { grid.svg_of(460.0) } else { grid.svg() });
+    }
+
+    #[test]
+    fn memory_of_stages_is_sound(
+        title in name(), capacity in value(), parts in vec(name(), 0..8), stages in vec(vec(value(), 0..8), 0..40),
+    ) {
+        let bytes = |sizes: Vec<f64>| sizes.into_iter().map(Bytes::new).collect();
+        let stages = stages.into_iter().map(bytes).collect();
+        check::sound(&StageMemory { title, capacity: Bytes::new(capacity), parts, stages }.svg());
     }
 
     #[test]

@@ -5,11 +5,13 @@ use crate::plots::fusion::{FusionComparison, Plan, Standing};
 use crate::plots::gantt::{Bar, Gantt, Lane};
 use crate::plots::pareto::{Choice, Pareto};
 use crate::plots::predicted_measured::{Pair, PredictedMeasured, Set};
+use crate::plots::rank_grid::{RankGrid, Tile};
 use crate::plots::scaling_curve::{Measured, Point, ScalingCurve};
+use crate::plots::stage_memory::StageMemory;
 use crate::plots::staleness::Staleness;
 use crate::plots::varied::Varied;
 use crate::plots::varied_pair::VariedPair;
-use stepcast_core::quantity::{SamplesPerSec, Seconds};
+use stepcast_core::quantity::{Bytes, SamplesPerSec, Seconds};
 
 fn rate(value: f64) -> SamplesPerSec {
     SamplesPerSec::new(value)
@@ -150,6 +152,36 @@ pub(super) fn predicted_measured() -> PredictedMeasured<Seconds> {
         title: "Step times, predicted and measured".to_owned(),
         quantity: "step time".to_owned(),
         sets: [("CPUs", 0.9, 0.03), ("GPUs", 0.04, -0.05), ("unequal workers", 0.3, 0.06)].map(set).into(),
+    }
+}
+
+pub(super) fn rank_grid() -> RankGrid {
+    let name = |words: &str| Some(words.to_owned());
+    let block = |place: u64| {
+        (0..4).map(move |rank| Tile { value: place, words: format!("rank {}", 4 * place + rank) })
+    };
+    RankGrid {
+        title: "Ranks of llama3-8b, by stage".to_owned(),
+        note: "Rows: stages; columns: replicas; 2 tensor ranks across".to_owned(),
+        values: (0..3).map(|stage| format!("stage {stage}")).collect(),
+        columns: vec![name("0"), name("1"), None, name("15")],
+        rows: vec![name("stage 0"), name("stage 1"), None],
+        across: 2,
+        down: 2,
+        blocks: (0..6).map(|place| block(place).collect()).collect(),
+    }
+}
+
+pub(super) fn stage_memory() -> StageMemory {
+    let stage = |place: u32| {
+        let sizes = [9.1, 9.1, 18.2, 30.0 - 7.0 * f64::from(place), 1.5];
+        sizes.map(|size| Bytes::new(1e9 * size)).into()
+    };
+    StageMemory {
+        title: "Memory of llama3-8b".to_owned(),
+        capacity: Bytes::new(64e9),
+        parts: ["weights", "gradients", "optimiser", "activations", "working sets"].map(str::to_owned).into(),
+        stages: (0..4).map(stage).collect(),
     }
 }
 

@@ -8,6 +8,7 @@ mod faults;
 mod figures;
 mod front;
 mod report;
+mod restriction;
 mod search;
 mod space;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod tests;
 
 pub use family::Property;
 pub use report::{Checkpoints, Counts, Energy, Entry, FamilyReport, PlanReport, Training};
+pub use restriction::{OPEN, Restriction};
 
 use figures::Rates;
 use schemars::JsonSchema;

@@ -32,7 +32,7 @@ fn plain() -> Plan {
 
 /// The plan with what it leaves open or says twice filled in.
 fn whole(plan: &Plan, framework: Framework) -> Plan {
-    let recomputed = match plan.recomputed() {
+    let recomputed = match plan.recomputation().what {
         // Flash attention keeps nothing that this would compute again; only Megatron-LM has a word for it.
         Recompute::Attention if framework != Framework::Megatron => Recompute::None,
         recomputed => recomputed,

@@ -53,7 +53,9 @@ def test_dark_mode(page):
 
 def test_phone(page):
     page.set_viewport_size({"width": 360, "height": 780})
-    for view in ["methods", "timeline", "search", "forecast"]:
+    page.select_option("#example", "transformer-pipeline")
+    page.wait_for_selector("#tab-layout:not([hidden])")
+    for view in ["methods", "timeline", "layout", "plan", "search", "sweep", "map", "fuse", "replace", "forecast"]:
         page.click(f"#tab-{view}")
         time.sleep(0.2)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{view} is too wide"
@@ -100,14 +102,25 @@ def test_axe_finds_nothing(page):
             print("    skipped: axe cannot be had from npm")
             return
     found = []
-    for scheme in ["light", "dark"]:
-        page.emulate_media(color_scheme=scheme)
-        for view in ["forecast", "methods", "timeline", "search"]:
-            page.click(f"#tab-{view}")
-            page.wait_for_function("() => ['fresh', 'none'].includes(document.querySelector('#results').dataset.state)", timeout=60_000)
-            page.wait_for_timeout(400)
-            # The policy of the page forbids other scripts; the debugger may run one.
-            result = page.evaluate(f"(() => {{ {script.read_text()}; return window.axe.run(); }})()")
-            for one in result["violations"]:
-                found += [(scheme, view, one["id"], node["html"][:120]) for node in one["nodes"][:3]]
+
+    def look(views):
+        for scheme in ["light", "dark"]:
+            page.emulate_media(color_scheme=scheme)
+            for view in views:
+                page.click(f"#tab-{view}")
+                page.wait_for_function("() => ['fresh', 'none'].includes(document.querySelector('#results').dataset.state)", timeout=60_000)
+                page.wait_for_timeout(400)
+                # The policy of the page forbids other scripts; the debugger may run one.
+                result = page.evaluate(f"(() => {{ {script.read_text()}; return window.axe.run(); }})()")
+                for one in result["violations"]:
+                    found.extend((scheme, view, one["id"], node["html"][:120]) for node in one["nodes"][:3])
+
+    look(["forecast", "methods", "timeline", "search", "map", "replace"])
+    page.click("#tab-sweep")
+    page.click("#sweep-form [type=submit]")
+    done(page, "sweep")
+    look(["sweep"])
+    page.select_option("#example", "transformer-pipeline")
+    page.wait_for_selector("#tab-layout:not([hidden])")
+    look(["layout", "plan"])
     assert found == [], found

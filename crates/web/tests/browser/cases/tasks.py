@@ -86,26 +86,26 @@ def test_a_search_starts_from_the_example(page):
     page.select_option("#example", "search")
     wait_for_text(page, "cheaply")
     page.click("#tab-search")
-    done_fields = page.eval_on_selector_all("#vary input", "all => all.map((one) => one.value)")
-    assert "workers.0.count=0..16" in done_fields and page.input_value("#minimize") == "cost", done_fields
-    assert page.eval_on_selector_all("#keep input", "all => all.map((one) => one.value)") == ["deadline<=1d", "memory", "minibatch<=2048"]
+    done_fields = page.eval_on_selector_all("#search-vary input", "all => all.map((one) => one.value)")
+    assert "workers.0.count=0..16" in done_fields and page.input_value("#search-minimize") == "cost", done_fields
+    assert page.eval_on_selector_all("#search-subject_to input", "all => all.map((one) => one.value)") == ["deadline<=1d", "memory", "minibatch<=2048"]
     assert page.get_attribute("#results", "data-state") == "none"
     for place, values in enumerate(["workers.0.count=0..4", "workers.1.count=0..4", "servers.count=1..2"]):
-        page.fill(f"#vary input >> nth={place}", values)
+        page.fill(f"#search-vary input >> nth={place}", values)
     page.click("#search-form [type=submit]")
     done(page, "search")
-    assert page.locator("#front svg").count() == 1
+    assert page.locator("#search-answer figure svg").count() == 1
     picture(page, "search")
     # The best, then a point of the front.
     before = text_of(page)
-    page.click("#found .use >> nth=0")
+    page.click("#search-answer .use >> nth=0")
     done(page)
     assert page.get_attribute("#tab-forecast", "aria-selected") == "true"
     best = text_of(page)
     assert best != before
     page.click("#tab-search")
     assert page.get_attribute("#results", "data-state") == "stale"
-    page.locator("#front g[data-index] circle").first.click(force=True)
+    page.locator("#search-answer g[data-index] circle").first.click(force=True)
     page.click("#tip button")
     page.wait_for_function("(old) => document.querySelector('#text').value !== old", arg=best)
     done(page)
@@ -113,10 +113,10 @@ def test_a_search_starts_from_the_example(page):
 
 def test_a_search_of_any_scenario_has_fields(page):
     page.click("#tab-search")
-    values = page.eval_on_selector_all("#vary input", "all => all.map((one) => one.value)")
+    values = page.eval_on_selector_all("#search-vary input", "all => all.map((one) => one.value)")
     assert len(values) >= 3 and all("=" in value for value in values), values
-    page.click("#add-vary")
+    page.click("#add-search-vary")
     page.keyboard.type("network.bandwidth=10 Gbit/s,25 Gbit/s")
     page.click("#search-form [type=submit]")
     done(page, "search")
-    assert page.locator("#found table tbody tr").count() > 3
+    assert page.locator("#search-answer table tbody tr").count() > 3

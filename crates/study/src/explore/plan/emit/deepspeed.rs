@@ -64,7 +64,7 @@ pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
 /// What DeepSpeed has no words for.
 fn refuse(launch: &Launch<'_>) -> Result<(), Fault> {
     let plan = launch.plan;
-    let kept = plan.attention == Attention::Unfused && plan.recomputed() == Recompute::Attention;
+    let kept = plan.attention == Attention::Unfused && plan.recomputation().what == Recompute::Attention;
     let cases = [
         (plan.sequence_parallel, "sequence parallelism", "plan.sequence-parallel=[false]"),
         (
@@ -79,7 +79,7 @@ fn refuse(launch: &Launch<'_>) -> Result<(), Fault> {
         ),
         (plan.expert > 1, "expert parallelism by its file", "plan.expert=[1]"),
         (
-            kept || plan.recomputed() == Recompute::Operators,
+            kept || plan.recomputation().what == Recompute::Operators,
             "recomputation within a layer",
             "plan.recompute=[\"none\", \"layer\"]",
         ),

@@ -32,9 +32,9 @@ pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
     };
     let recomputation = plan.recomputation();
     let kept = plan.attention == Attention::Unfused && recomputation.what == Recompute::Attention;
-    if kept || recomputation.what == Recompute::Operators || recomputation.layers.is_some() {
+    if kept || recomputation.what == Recompute::Operators {
         let set = "plan.recompute=[\"none\", \"layer\"]";
-        return Err(cannot("FSDP by Accelerate", "recomputation of some layers or within a layer", set));
+        return Err(cannot("FSDP by Accelerate", "recomputation within a layer", set));
     }
     let recompute = recomputation.what == Recompute::Layer;
     Ok(format!(

@@ -1,0 +1,137 @@
+//! Ranks of a plan as a grid of blocks: pipeline stages from top to bottom, replicas from left to right, and in every block
+//! the ranks that divide the layers of one stage of one replica. Colours and numbers show one role of every rank.
+
+use crate::draw::head::{EDGE, Head, Mark};
+use crate::draw::style::SERIES;
+use crate::draw::svg::{Svg, series};
+use crate::draw::text::width;
+use crate::draw::{WIDTH, nothing};
+
+/// The largest and the smallest tile.
+const TILE: (f64, f64) = (22.0, 4.0);
+/// Between blocks, and in place of blocks that are left out.
+const GAPS: (f64, f64) = (6.0, 18.0);
+/// Height of the names of columns.
+const NAMES: f64 = 16.0;
+/// Widest name of a row.
+const WIDEST: f64 = 70.0;
+
+/// A grid of ranks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RankGrid {
+    /// The title of the plot.
+    pub title: String,
+    /// What rows, columns and blocks are.
+    pub note: String,
+    /// Names of the values that colours stand for, by value.
+    pub values: Vec<String>,
+    /// Names of the columns of blocks; none where some are left out.
+    pub columns: Vec<Option<String>>,
+    /// Names of the rows of blocks; none where some are left out.
+    pub rows: Vec<Option<String>>,
+    /// Tiles of a block, side by side.
+    pub across: usize,
+    /// Tiles of a block, one above the other.
+    pub down: usize,
+    /// The blocks that are not left out, row by row, each with its tiles, row by row.
+    pub blocks: Vec<Vec<Tile>>,
+}
+
+/// One rank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tile {
+    /// Its value of the role that is shown.
+    pub value: u64,
+    /// All about it.
+    pub words: String,
+}
+
+/// Positions of rows or columns, and where the last one ends.
+fn places(names: &[Option<String>], from: f64, size: f64) -> (Vec<f64>, f64) {
+    let mut at = from;
+    let step = |name: &Option<String>| {
+        let here = at;
+        at += if name.is_some() { size + GAPS.0 } else { GAPS.1 };
+        here
+    };
+    (names.iter().map(step).collect(), at)
+}
+
+impl RankGrid {
+    /// The drawing.
+    pub fn svg(&self) -> String {
+        self.svg_of(WIDTH)
+    }
+
+    /// The drawing with this width.
+    pub fn svg_of(&self, drawing: f64) -> String {
+        let shown = |names: &[Option<String>]| names.iter().flatten().count();
+        let blocks = shown(&self.columns) * shown(&self.rows);
+        if blocks == 0 || self.across == 0 || self.down == 0 || self.blocks.len() != blocks {
+            return nothing(&self.title, "There is nothing to show: there are no ranks.");
+        }
+        let head = Head { title: self.title.clone(), note: self.note.clone(), legend: self.legend() };
+        let names = self.rows.iter().flatten().map(|name| width(name, "small")).fold(0.0, f64::max);
+        let left = EDGE + names.min(WIDEST) + 8.0;
+        let gaps = self.columns.iter().filter(|name| name.is_none()).count() as f64;
+        let room = drawing - left - EDGE - gaps * GAPS.1 - shown(&self.columns) as f64 * GAPS.0;
+        let tiles = (shown(&self.columns) * self.across) as f64;
+        let wide = (room / tiles).clamp(TILE.1, TILE.0);
+        let high = wide.max(10.0);
+        let top = head.height(drawing) + NAMES;
+        let (xs, right) = places(&self.columns, left, wide * self.across as f64);
+        let (ys, bottom) = places(&self.rows, top, high * self.down as f64);
+        let drawing = drawing.max(right + EDGE);
+        let mut svg = Svg::new(drawing, bottom + EDGE, &self.title, &self.description());
+        head.draw(&mut svg, drawing);
+        for (x, name) in xs.iter().zip(&self.columns) {
+            let (size, words) = match name {
+                Some(name) => (wide * self.across as f64, name.as_str()),
+                None => (GAPS.1 - GAPS.0, "…"),
+            };
+            svg.words_within(x + size / 2.0, top - 5.0, "small middle muted", words, size + GAPS.0 - 2.0);
+        }
+        for (y, name) in ys.iter().zip(&self.rows) {
+            let (middle, words) = match name {
+                Some(name) => (y + high * self.down as f64 / 2.0 + 3.5, name.as_str()),
+                None => (y + (GAPS.1 - GAPS.0) / 2.0 + 2.0, "…"),
+            };
+            svg.words_within(left - 8.0, middle, "small end muted", words, WIDEST);
+        }
+        let mut blocks = self.blocks.iter();
+        for (y, _) in ys.iter().zip(&self.rows).filter(|(_, name)| name.is_some()) {
+            for (x, _) in xs.iter().zip(&self.columns).filter(|(_, name)| name.is_some()) {
+                for (place, tile) in blocks.next().into_iter().flatten().enumerate() {
+                    let (column, row) = (place % self.across, place / self.across);
+                    let at = [x + column as f64 * wide, y + row as f64 * high, wide, high];
+                    tile.draw(&mut svg, at);
+                }
+            }
+        }
+        svg.finish()
+    }
+
+    /// A colour for every value as long as colours do not repeat; after that, numbers tell values apart.
+    fn legend(&self) -> Vec<(Mark, String)> {
+        let values = self.values.iter().enumerate().filter(|_| self.values.len() <= SERIES);
+        values.map(|(value, name)| (Mark::Plain(value), name.clone())).collect()
+    }
+
+    fn description(&self) -> String {
+        let tiles: usize = self.blocks.iter().map(Vec::len).sum();
+        format!("A grid of {tiles} ranks in {} blocks. {}.", self.blocks.len(), self.note)
+    }
+}
+
+impl Tile {
+    fn draw(&self, svg: &mut Svg, [x, y, wide, high]: [f64; 4]) {
+        svg.titled(&self.words, |svg| {
+            let class = format!("{} fill", series((self.value % SERIES as u64) as usize));
+            svg.rect([x, y, (wide - 1.0).max(1.0), high - 1.0], &class, "");
+            let number = self.value.to_string();
+            if width(&number, "small") + 4.0 <= wide {
+                svg.words(x + wide / 2.0 - 0.5, y + high / 2.0 + 3.0, "small middle on-series", &number);
+            }
+        });
+    }
+}

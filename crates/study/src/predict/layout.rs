@@ -1,0 +1,226 @@
+//! Where a plan puts the ranks of a transformer: what each of them is in every group, and on which machine it is.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stepcast_analytic::transformer::placement::{Group, Seats};
+use stepcast_analytic::transformer::stages::Run;
+use stepcast_analytic::transformer::{Transformer, planned, run};
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
+use stepcast_core::prediction::SplitReport;
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::Plan;
+
+/// How a plan divides a transformer over the workers of a scenario.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+pub struct Layout {
+    /// All ranks.
+    pub ranks: u64,
+    /// Ranks of a machine.
+    pub ranks_per_node: u64,
+    /// Ranks that divide every matrix.
+    pub tensor: u64,
+    /// Ranks that divide every sequence.
+    pub context: u64,
+    /// Replicas.
+    pub data: u64,
+    /// Pipeline stages.
+    pub pipeline: u64,
+    /// Ranks that divide experts, taken from those of tensor, context and data parallelism.
+    pub expert: u64,
+    /// The groups that communicate, of every kind with more than one rank.
+    pub groups: Vec<RankGroups>,
+    /// Stages, memory and utilisation.
+    pub split: SplitReport,
+}
+
+/// All groups of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct RankGroups {
+    /// What their ranks divide.
+    pub role: Role,
+    /// Ranks of one group.
+    pub size: u64,
+    /// How many groups there are.
+    pub groups: u64,
+    /// Most ranks of a group on one machine.
+    pub per_node: u64,
+    /// Most machines that one group is on.
+    pub nodes: u64,
+}
+
+/// What a rank is one of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// A pipeline stage.
+    Pipeline,
+    /// A part of every matrix.
+    Tensor,
+    /// A part of every sequence.
+    Context,
+    /// A replica.
+    Data,
+    /// A part of the experts.
+    Expert,
+    /// A machine.
+    Node,
+}
+
+/// One rank: its number, and its place in the groups of every kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rank {
+    /// Its number.
+    pub number: u64,
+    /// Its tensor-parallel part.
+    pub tensor: u64,
+    /// Its part of the sequence.
+    pub context: u64,
+    /// Its replica.
+    pub data: u64,
+    /// Its stage.
+    pub pipeline: u64,
+    /// Its part of the experts.
+    pub expert: u64,
+    /// Its machine.
+    pub node: u64,
+}
+
+impl Rank {
+    /// Its place among those of this role.
+    pub const fn of(&self, role: Role) -> u64 {
+        match role {
+            Role::Pipeline => self.pipeline,
+            Role::Tensor => self.tensor,
+            Role::Context => self.context,
+            Role::Data => self.data,
+            Role::Expert => self.expert,
+            Role::Node => self.node,
+        }
+    }
+}
+
+impl Layout {
+    /// The layout of the plan of a scenario.
+    pub fn of(scenario: &Scenario) -> Result<Self, Fault> {
+        let (shape, plan) = planned(scenario)?;
+        let run = run(scenario, &shape, plan)?;
+        let prediction = Transformer.predict(scenario)?;
+        let Some(split) = prediction.transformer.map(|split| *split) else {
+            return Err(Fault::in_key("strategy.plan", "the plan splits nothing", "use another plan"));
+        };
+        Ok(Self {
+            ranks: run.split().world(),
+            ranks_per_node: run.node,
+            tensor: plan.tensor,
+            context: plan.context,
+            data: run.division.data,
+            pipeline: plan.pipeline,
+            expert: plan.expert,
+            groups: groups(&run, plan),
+            split,
+        })
+    }
+
+    /// The rank at a place. Numbers go through tensor fastest, then context, data and pipeline, as in Megatron-LM.
+    pub const fn rank(&self, [tensor, context, data, pipeline]: [u64; 4]) -> Rank {
+        let within = tensor + self.tensor * (context + self.context * data);
+        let number = within + self.tensor * self.context * self.data * pipeline;
+        Rank {
+            number,
+            tensor,
+            context,
+            data,
+            pipeline,
+            expert: within % self.expert,
+            node: number / self.ranks_per_node,
+        }
+    }
+
+    /// How many ranks, or machines, there are of a role.
+    pub const fn count(&self, role: Role) -> u64 {
+        match role {
+            Role::Pipeline => self.pipeline,
+            Role::Tensor => self.tensor,
+            Role::Context => self.context,
+            Role::Data => self.data,
+            Role::Expert => self.expert,
+            Role::Node => self.ranks.div_ceil(self.ranks_per_node),
+        }
+    }
+}
+
+fn groups(run: &Run<'_>, plan: &Plan) -> Vec<RankGroups> {
+    let world = run.split().world();
+    let of = |role, Seats { size, per_node, nodes }| RankGroups {
+        role,
+        size,
+        groups: world / size,
+        per_node,
+        nodes,
+    };
+    let mut groups = vec![
+        of(Role::Tensor, run.seats(Group::Tensor)),
+        of(Role::Context, run.seats(Group::Context)),
+        of(Role::Data, run.seats(Group::Data)),
+        of(Role::Pipeline, run.seats(Group::Pipeline)),
+    ];
+    if plan.expert > 1 {
+        groups.push(of(Role::Expert, run.expert_seats()));
+    }
+    groups.retain(|group| group.size > 1);
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
+    use stepcast_core::scenario::Document;
+
+    fn layout(count: u32, plan: &str) -> Layout {
+        let text = format!(
+            "[model]\nzoo = \"mixtral-8x7b\"\n[[cluster.workers]]\ncount = {count}\ndevice = \"h100-sxm5\"\n\
+             [cluster.network]\nbase = \"infiniband-ndr\"\n[cluster.nodes]\nworkers = 8\nnetwork = \"nvlink4\"\n\
+             [strategy.plan]\n{plan}\n"
+        );
+        Layout::of(&Document::new("test", text).scenario(&[]).unwrap()).unwrap()
+    }
+
+    /// Groups found by looking at every rank: those that differ in nothing but their place in the group.
+    #[test]
+    fn groups_are_those_of_the_ranks() {
+        let layout = layout(64, "tensor = 2\ncontext = 2\npipeline = 4\nexpert = 4");
+        let mut all = Vec::new();
+        for pipeline in 0..4 {
+            for data in 0..layout.data {
+                for context in 0..2 {
+                    all.extend((0..2).map(|tensor| layout.rank([tensor, context, data, pipeline])));
+                }
+            }
+        }
+        assert_eq!(all.iter().map(|rank| rank.number).collect::<Vec<_>>(), (0..64).collect::<Vec<_>>());
+        for group in layout.groups.iter().filter(|group| group.role != Role::Expert) {
+            let others = [Role::Tensor, Role::Context, Role::Data, Role::Pipeline];
+            let mut found: BTreeMap<Vec<u64>, Vec<&Rank>> = BTreeMap::new();
+            for rank in &all {
+                let key = others.iter().filter(|role| **role != group.role).map(|role| rank.of(*role));
+                found.entry(key.collect()).or_default().push(rank);
+            }
+            assert_eq!(found.len() as u64, group.groups, "{group:?}");
+            let nodes =
+                |ranks: &Vec<&Rank>| ranks.iter().map(|rank| rank.node).collect::<BTreeSet<_>>().len();
+            assert_eq!(found.values().map(nodes).max(), Some(group.nodes as usize), "{group:?}");
+            assert!(found.values().all(|ranks| ranks.len() as u64 == group.size), "{group:?}");
+        }
+        let experts = layout.groups.iter().find(|group| group.role == Role::Expert).unwrap();
+        assert_eq!((experts.size, experts.groups, experts.nodes), (4, 16, 1));
+        assert_eq!(layout.count(Role::Node), 8);
+    }
+
+    #[test]
+    fn kinds_of_one_rank_have_no_groups() {
+        let roles: Vec<Role> = layout(8, "tensor = 8").groups.iter().map(|group| group.role).collect();
+        assert_eq!(roles, [Role::Tensor]);
+    }
+}

@@ -1,0 +1,74 @@
+//! How the plan of a scenario splits its transformer: ranks, pipeline, memory.
+
+use crate::problem::Problem;
+use crate::request::ScenarioBody;
+use crate::study::{Job, Shown, Study};
+use crate::work;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stepcast_core::scenario::Scenario;
+use stepcast_report::adapters;
+use stepcast_report::format::name;
+use stepcast_report::tables::{layout as tables, transformer};
+use stepcast_study::predict::layout::{Layout, Role};
+use stepcast_study::simulate;
+use tokio_util::sync::CancellationToken;
+
+/// Most events of a pipeline that is drawn.
+const MOST_EVENTS: u64 = 40_000;
+
+/// Width of plots that stand side by side, or on a small screen.
+const NARROW: f64 = 460.0;
+
+/// The request for a layout.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Body {
+    #[serde(flatten)]
+    asked: ScenarioBody,
+    /// What colours of ranks stand for; by default the stage, or what else there is more than one of.
+    #[serde(default)]
+    role: Option<Role>,
+}
+
+impl Study for Body {
+    type Report = Layout;
+
+    fn answer(&self, job: &mut Job<'_>) -> Result<(Layout, Shown), Problem> {
+        let request = self.asked.request(job.shared)?;
+        let scenario = request.scenario()?;
+        let layout = Layout::of(&scenario).map_err(|why| request.refused(why))?;
+        let shown = job.show(|| self.shown(&scenario, &layout, job.token()))?;
+        Ok((layout, shown))
+    }
+}
+
+impl Body {
+    fn shown(
+        &self,
+        scenario: &Scenario,
+        layout: &Layout,
+        token: &CancellationToken,
+    ) -> Result<Shown, Problem> {
+        let called = name(scenario.name());
+        let mut shown = Shown::new(&tables::summary(layout));
+        let all = [Role::Pipeline, Role::Tensor, Role::Data, Role::Context];
+        let usual = all.into_iter().find(|role| layout.count(*role) > 1).unwrap_or(Role::Node);
+        let grid = adapters::rank_grid(layout, self.role.unwrap_or(usual), &called);
+        shown.plot("ranks", grid.svg_of(NARROW));
+        shown.plot("memory", adapters::stage_memory(&layout.split, &called).svg_of(NARROW));
+        if simulate::events_per_step(scenario) <= MOST_EVENTS {
+            // A plan that cannot be simulated has no pipeline to show; its forecast says why.
+            if let Ok(recording) = simulate::timeline(scenario, 1, &|| work::wanted(token)) {
+                shown.plot("pipeline", adapters::pipeline(&recording, &called).svg());
+            }
+        } else {
+            shown.notes(["The pipeline has too many operations to be drawn here.".to_owned()]);
+        }
+        shown.table(&tables::groups(layout))?;
+        for mut table in transformer::all(&layout.split) {
+            table.folded = true;
+            shown.table(&table)?;
+        }
+        Ok(shown)
+    }
+}

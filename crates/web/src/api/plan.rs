@@ -1,0 +1,122 @@
+//! The best way to split a transformer.
+
+use super::map::several;
+use crate::apply::edits;
+use crate::problem::Problem;
+use crate::request::ScenarioBody;
+use crate::study::{Job, Shown, Study};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stepcast_core::fault::Fault;
+use stepcast_core::files::NoFiles;
+use stepcast_core::keys::Given;
+use stepcast_core::scenario::Scenario;
+use stepcast_core::strategy::PlanSection;
+use stepcast_report::tables::plan as tables;
+use stepcast_study::explore::plan::{Aim, Entry, OPEN, PlanReport, Restriction, plan};
+
+/// The request for a plan.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Body {
+    #[serde(flatten)]
+    asked: ScenarioBody,
+    /// The objective to minimise: time or cost; by default time.
+    #[serde(default)]
+    minimize: Option<String>,
+    /// Numbers of machines: "1..16" or "16,32,64"; by default that of the cluster.
+    #[serde(default)]
+    nodes: Option<String>,
+    /// Sequences of a step.
+    #[serde(default)]
+    global_batch: Option<u64>,
+    /// Tokens to train on.
+    #[serde(default)]
+    tokens: Option<f64>,
+    /// Longest time of training: "30 d".
+    #[serde(default)]
+    deadline: Option<String>,
+    /// Highest cost of training.
+    #[serde(default)]
+    budget: Option<f64>,
+    /// Whether plans are admitted that fit only if the allocator loses little.
+    #[serde(default)]
+    may_fit: bool,
+}
+
+impl Study for Body {
+    type Report = PlanReport;
+
+    fn answer(&self, job: &mut Job<'_>) -> Result<(PlanReport, Shown), Problem> {
+        let minimize = self.minimize.as_deref().map(str::parse::<Aim>).transpose();
+        let aim = minimize.map_err(|reason| Problem::invalid("minimize", reason, "use time or cost"))?;
+        let own = Restriction {
+            nodes: several(self.nodes.as_deref(), "nodes")?,
+            global_batch: self.global_batch,
+            tokens: self.tokens,
+            deadline: self.deadline.clone(),
+            budget: self.budget,
+            may_fit: self.may_fit,
+        };
+        let written = self.asked.request(job.shared)?.scenario()?;
+        let open = written.strategy.plan.is_none() && written.source.transformer().is_some();
+        let with = |more: Vec<String>| {
+            let set = self.asked.set.iter().cloned().chain(more).chain(open.then(|| OPEN.to_owned()));
+            ScenarioBody { set: set.collect(), ..self.asked.clone() }.request(job.shared)
+        };
+        let request = with(own.changes())?;
+        let scenario = request.scenario()?;
+        let watch = &mut |plans| job.progress(plans, None, "plans", || None);
+        let report = plan(&scenario, aim.unwrap_or_default(), watch).map_err(|why| request.refused(why))?;
+        let shown = job.show(|| self.shown(job, &written, &with(Vec::new())?.scenario()?, &report))?;
+        Ok((report, shown))
+    }
+}
+
+impl Body {
+    /// `open` is the scenario as it is `written`, with a plan in any case.
+    fn shown(
+        &self,
+        job: &Job<'_>,
+        written: &Scenario,
+        open: &Scenario,
+        report: &PlanReport,
+    ) -> Result<Shown, Problem> {
+        let mut shown = Shown::new(&tables::summary(report));
+        let rows = tables::front_rows(report);
+        let mut from = written.to_file();
+        if from.strategy.plan.is_none() {
+            // Keys that have their default need not be written.
+            from.strategy.plan = Some(PlanSection::default().resolve(&NoFiles)?.section());
+        }
+        for (number, entry) in std::iter::once(&&report.best).chain(&rows).enumerate() {
+            let edits = match applied(open, entry) {
+                Ok(to) => edits(job.shared, &self.asked, &from, &to.to_file()),
+                Err(_) => Vec::new(),
+            };
+            let words = if number == 0 { "the best plan" } else { &entry.words };
+            shown.offer(number as u64, words, edits);
+        }
+        shown.table(&tables::best(report))?;
+        if let Some(training) = &report.training {
+            shown.table(&tables::training(training, &report.currency))?;
+        }
+        if report.front.len() > 1 {
+            shown.table_of(&tables::front(report), (1..=rows.len() as u64).map(Some).collect())?;
+        }
+        shown.table(&tables::families(report))?;
+        shown.text(report.toml.clone());
+        shown.warnings(&report.prediction.warnings);
+        Ok(shown)
+    }
+}
+
+/// The scenario with this plan on its machines.
+fn applied(scenario: &Scenario, entry: &Entry) -> Result<Scenario, Fault> {
+    let workers = u32::try_from(entry.workers).unwrap_or(u32::MAX);
+    let mut to = match scenario.cluster.workers() == entry.workers {
+        true => scenario.clone(),
+        false => scenario.on(scenario.cluster.resized(workers)),
+    };
+    to.strategy.plan = Some(entry.plan.clone().resolve(&NoFiles)?);
+    Ok(to)
+}

@@ -1,0 +1,269 @@
+//! Studies as jobs: what a command computes, as a whole, or as a stream with progress, plots and tables for the page.
+
+use crate::Shared;
+use crate::api::accepts;
+use crate::edit::Change;
+use crate::events::{self, Events};
+use crate::input::Input;
+use crate::problem::Problem;
+use crate::words::for_the_page;
+use crate::work::{self, Work};
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use stepcast_core::prediction::Warning;
+use stepcast_report::html;
+use stepcast_report::table::Table;
+use tokio_util::sync::CancellationToken;
+
+/// Shortest interval between progress events.
+const BETWEEN: Duration = Duration::from_millis(150);
+
+/// The request for a study; its fields are the flags of the command.
+pub(crate) trait Study: DeserializeOwned + JsonSchema + Send + 'static {
+    /// The answer.
+    type Report: Serialize + JsonSchema + Send + 'static;
+
+    /// Computes the answer, and what the page shows of it.
+    fn answer(&self, job: &mut Job<'_>) -> Result<(Self::Report, Shown), Problem>;
+
+    /// The answer as the command writes it with `--json`.
+    fn written(report: &Self::Report) -> Result<Response, Problem> {
+        as_written(report)
+    }
+}
+
+/// A study that is under way.
+pub(crate) struct Job<'a> {
+    pub(crate) shared: &'a Arc<Shared>,
+    token: &'a CancellationToken,
+    /// Where progress goes, if the client wants any.
+    events: Option<&'a Events>,
+    told: Instant,
+}
+
+impl<'a> Job<'a> {
+    /// What is cancelled when the client goes away.
+    pub(crate) fn token(&self) -> &'a CancellationToken {
+        self.token
+    }
+
+    /// Whether the client is still there.
+    pub(crate) fn wanted(&self) -> ControlFlow<()> {
+        work::wanted(self.token)
+    }
+
+    /// Says how far the study is, with what can be drawn by now; not more often than anybody can see.
+    pub(crate) fn progress(
+        &mut self,
+        done: u64,
+        of: Option<u64>,
+        what: &'static str,
+        plot: impl FnOnce() -> Option<String>,
+    ) -> ControlFlow<()> {
+        if let Some(events) = self.events.filter(|_| self.told.elapsed() >= BETWEEN) {
+            self.told = Instant::now();
+            events.send(&Event::<()>::Progress { done, of, what, plot: plot() });
+        }
+        self.wanted()
+    }
+
+    /// Whether the page wants to see something.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.events.is_some()
+    }
+
+    /// What the page shows; nothing for other clients.
+    pub(crate) fn show(&self, make: impl FnOnce() -> Result<Shown, Problem>) -> Result<Shown, Problem> {
+        if self.is_shown() { make() } else { Ok(Shown::default()) }
+    }
+}
+
+/// The events of a study, one per line.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub(crate) enum Event<Report> {
+    /// How far it is.
+    Progress {
+        /// What is done.
+        done: u64,
+        /// All that there is to do, if that is known.
+        of: Option<u64>,
+        /// What is counted.
+        what: &'static str,
+        /// The plot so far, if there is one.
+        plot: Option<String>,
+    },
+    /// The end.
+    Answer {
+        /// The same as the command writes with `--json`; of a sweep only how many points there are.
+        report: Report,
+        /// What the page shows of it.
+        #[serde(flatten)]
+        shown: Shown,
+    },
+}
+
+/// An answer as plots, tables and sentences, with what can be applied to the scenario.
+#[derive(Default, Serialize, JsonSchema)]
+pub(crate) struct Shown {
+    summary: String,
+    plots: Vec<Drawing>,
+    tables: Vec<Section>,
+    /// A part of a scenario file.
+    text: Option<String>,
+    notes: Vec<String>,
+    /// Edits of the scenario's text, by the number that rows of tables and points of plots have.
+    uses: BTreeMap<u64, Use>,
+}
+
+/// A plot.
+#[derive(Serialize, JsonSchema)]
+struct Drawing {
+    /// What to call its file.
+    name: &'static str,
+    /// The plot as SVG.
+    svg: String,
+}
+
+/// A table.
+#[derive(Serialize, JsonSchema)]
+struct Section {
+    /// The table as an HTML fragment.
+    html: String,
+    /// What using each of its rows is called; none where that makes no sense.
+    rows: Vec<Option<u64>>,
+}
+
+/// Something that the scenario can be changed to.
+#[derive(Serialize, JsonSchema)]
+struct Use {
+    /// What it is.
+    words: String,
+    /// The edits.
+    edits: Vec<Change>,
+}
+
+impl Shown {
+    pub(crate) fn new(summary: &str) -> Self {
+        Self { summary: for_the_page(summary), ..Self::default() }
+    }
+
+    /// Adds a plot.
+    pub(crate) fn plot(&mut self, name: &'static str, svg: String) {
+        self.plots.push(Drawing { name, svg });
+    }
+
+    /// Adds a table without rows that can be used; nothing if it is empty.
+    pub(crate) fn table(&mut self, table: &Table) -> Result<(), Problem> {
+        self.table_of(table, Vec::new())
+    }
+
+    /// Adds a table whose rows stand for these numbers.
+    pub(crate) fn table_of(&mut self, table: &Table, rows: Vec<Option<u64>>) -> Result<(), Problem> {
+        if table.rows.is_empty() && table.note.is_empty() {
+            return Ok(());
+        }
+        let html = html::folding_section(table).map_err(|error| Problem::fault(error.to_string()))?;
+        self.tables.push(Section { html: for_the_page(&html), rows });
+        Ok(())
+    }
+
+    /// Adds sentences below everything.
+    pub(crate) fn notes(&mut self, notes: impl IntoIterator<Item = String>) {
+        self.notes.extend(notes.into_iter().map(|note| for_the_page(&note)));
+    }
+
+    /// Adds warnings.
+    pub(crate) fn warnings(&mut self, warnings: &[Warning]) {
+        self.notes(warnings.iter().map(|warning| format!("{}: {}", warning.code, warning.message)));
+    }
+
+    /// Adds a part of a scenario file.
+    pub(crate) fn text(&mut self, text: String) {
+        self.text = Some(text);
+    }
+
+    /// Adds what the scenario can be changed to; nothing without edits.
+    pub(crate) fn offer(&mut self, number: u64, words: impl Into<String>, edits: Vec<Change>) {
+        if !edits.is_empty() {
+            self.uses.insert(number, Use { words: words.into(), edits });
+        }
+    }
+}
+
+/// Answers a study.
+pub(crate) async fn ask<S: Study>(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Input(study): Input<S>,
+) -> Result<Response, Problem> {
+    let kept = Arc::clone(&shared);
+    let told = Instant::now();
+    if accepts(&headers, events::CONTENT_TYPE) {
+        return Ok(events::respond(shared, Work::heavy, move |events| {
+            let mut job = Job { shared: &kept, token: events.token(), events: Some(events), told };
+            let (report, shown) = study.answer(&mut job)?;
+            events.send(&Event::Answer { report, shown });
+            Ok(())
+        }));
+    }
+    let work = move |token: &CancellationToken| {
+        let (report, _) = study.answer(&mut Job { shared: &kept, token, events: None, told })?;
+        S::written(&report)
+    };
+    shared.work.heavy().run(work).await
+}
+
+/// A value as commands write it with `--json`, to the byte.
+pub(crate) fn as_written(value: &impl Serialize) -> Result<Response, Problem> {
+    let mut text = serde_json::to_string_pretty(value).map_err(|error| Problem::fault(error.to_string()))?;
+    text.push('\n');
+    Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
+}
+
+/// The edits that set varied keys to values; groups without workers are removed, the last one first.
+pub(crate) fn values(pairs: &[(String, String)]) -> Vec<Change> {
+    let group = |(key, value): &(String, String)| {
+        let group = key.strip_suffix(".count").filter(|_| value == "0")?;
+        let number = group.strip_prefix("cluster.workers.")?;
+        number.parse::<usize>().is_ok().then(|| group.to_owned())
+    };
+    let left = pairs.iter().filter(|pair| group(pair).is_none());
+    let set = left.map(|(key, value)| Change { key: key.clone(), value: Some(value.clone()) });
+    let removed = pairs.iter().rev().filter_map(group).map(|key| Change { key, value: None });
+    set.chain(removed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_without_workers_are_removed_from_the_last() {
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let pairs = [
+            pair("cluster.workers.0.count", "0"),
+            pair("strategy.batch", "0"),
+            pair("cluster.workers.1.count", "0"),
+            pair("cluster.workers.2.count", "4"),
+        ];
+        let made: Vec<String> = values(&pairs)
+            .into_iter()
+            .map(|change| {
+                change.value.map_or(format!("-{}", change.key), |value| format!("{}={value}", change.key))
+            })
+            .collect();
+        assert_eq!(
+            made,
+            ["strategy.batch=0", "cluster.workers.2.count=4", "-cluster.workers.1", "-cluster.workers.0"]
+        );
+    }
+}

@@ -1,0 +1,158 @@
+//! Studies as the page asks for them: what they show can be applied, and what is wrong is said where it is.
+
+use crate::asking::{app, ask, asking, post};
+use axum::Router;
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+const SPRINT: &str = include_str!("../../../../examples/sprint.toml");
+const ALL_REDUCE: &str = include_str!("../../../../examples/all-reduce.toml");
+const REPLACEMENT: &str = include_str!("../../../../examples/layer-replacement.toml");
+/// A transformer of which all plans are tried in no time.
+const SMALL: &str = "[model]\nzoo = \"llama3-8b\"\nsequence = 4096\n[[cluster.workers]]\ncount = 16\n\
+    device = \"h100-sxm5\"\n[cluster.network]\nbase = \"infiniband-ndr\"\n[cluster.nodes]\nworkers = 8\n\
+    network = \"nvlink4\"\nports = 8\n[strategy.plan]\ntensor = 4\npipeline = 2\nrecompute = [\"attention\"]\n\
+    global-batch = 32\n[methods.simulate]\njitter = 0\n";
+const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
+
+/// The last event of a study.
+async fn shown(app: &Router, name: &str, body: Value) -> Value {
+    let (status, kind, bytes) =
+        ask(app, asking(&format!("/api/v1/{name}"), "application/x-ndjson", &body)).await;
+    assert_eq!((status, kind.as_str()), (StatusCode::OK, "application/x-ndjson"));
+    let last = bytes.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap();
+    let last: Value = serde_json::from_slice(last).unwrap();
+    assert_eq!(last["event"], "answer", "{last}");
+    assert!(!last["summary"].as_str().unwrap().is_empty());
+    last
+}
+
+/// The forecast of a scenario after the edits of a use.
+async fn used(app: &Router, scenario: &str, edits: &Value) -> Value {
+    assert!(!edits.as_array().unwrap().is_empty());
+    let described = post(app, "/api/v1/scenario", json!({ "scenario": scenario, "edit": edits })).await;
+    assert!(described.get("problem").is_none(), "{}", described["problem"]);
+    post(app, "/api/v1/predict", json!({ "scenario": described["scenario"], "workers": [1] })).await
+}
+
+#[track_caller]
+fn near(found: &Value, wanted: &Value) {
+    let (found, wanted) = (found.as_f64().unwrap(), wanted.as_f64().unwrap());
+    assert!((found / wanted - 1.0).abs() < 1e-9, "{found} {wanted}");
+}
+
+#[tokio::test]
+async fn a_row_of_a_sweep_is_what_it_predicts() {
+    let app = app();
+    let body = json!({ "scenario": QUICK_START, "vary": ["batch=8,16", "workers.0.count=1..3"] });
+    let (_, kind, lines) = ask(&app, asking("/api/v1/sweep", "application/json", &body)).await;
+    assert_eq!(kind, "application/jsonl");
+    let rows: Vec<Value> = lines
+        .trim_ascii_end()
+        .split(|byte| *byte == b'\n')
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    let answer = shown(&app, "sweep", body).await;
+    assert_eq!((rows.len(), &answer["report"]["predicted"]), (6, &json!(6)));
+    for (row, number) in rows.iter().zip(answer["tables"][0]["rows"].as_array().unwrap()) {
+        let forecast = used(&app, QUICK_START, &answer["uses"][number.to_string()]["edits"]).await;
+        near(&forecast["prediction"]["iteration_s"], &row["iteration_s"]);
+    }
+}
+
+#[tokio::test]
+async fn the_fastest_condition_of_a_map_can_be_used() {
+    let app = app();
+    let answer = shown(&app, "map", json!({ "scenario": SPRINT, "nodes": "1..4", "batches": "1,4,8" })).await;
+    let number = &answer["tables"][0]["rows"][0];
+    assert_eq!(*number, answer["report"]["ranking"][0]);
+    let forecast = used(&app, SPRINT, &answer["uses"][number.to_string()]["edits"]).await;
+    let cell = &answer["report"]["cells"][number.as_u64().unwrap() as usize];
+    near(&forecast["training"]["epoch_s"], &cell["epoch_s"]);
+}
+
+#[tokio::test]
+async fn every_fusion_rule_can_be_used() {
+    let app = app();
+    let answer = shown(&app, "fuse", json!({ "scenario": ALL_REDUCE })).await;
+    let rows = answer["tables"][0]["rows"].as_array().unwrap();
+    assert!(rows[0].is_null(), "the scenario's own rule is used already");
+    let uses = answer["uses"].as_object().unwrap();
+    assert!(
+        rows[1..].iter().filter(|row| uses.contains_key(&row.to_string())).count() >= rows.len() - 2,
+        "{rows:?}"
+    );
+    let best = answer["report"]["lines"].as_array().unwrap().len() - 1;
+    let forecast = used(&app, ALL_REDUCE, &uses[&best.to_string()]["edits"]).await;
+    assert_eq!(
+        forecast["scenario"]["strategy"]["fusion"]["buckets"].as_array().unwrap().len(),
+        answer["report"]["plan"].as_array().unwrap().len()
+    );
+}
+
+#[tokio::test]
+async fn replaced_layers_become_the_model() {
+    let app = app();
+    let answer = shown(&app, "replace", json!({ "scenario": REPLACEMENT })).await;
+    let edits = &answer["uses"]["0"]["edits"];
+    let forecast = used(&app, REPLACEMENT, edits).await;
+    assert_eq!(forecast["scenario"]["model"], answer["report"]["replacement"]["scenario"]["model"]);
+}
+
+#[tokio::test]
+async fn plans_can_be_used() {
+    let app = app();
+    let answer = shown(&app, "plan", json!({ "scenario": SMALL, "global_batch": 64 })).await;
+    let best = used(&app, SMALL, &answer["uses"]["0"]["edits"]).await;
+    near(&best["prediction"]["iteration_s"], &answer["report"]["best"]["step_s"]);
+    let rows =
+        answer["tables"].as_array().unwrap().iter().flat_map(|table| table["rows"].as_array().unwrap());
+    // The front names the plan that the scenario has, if any, and that one needs no edits.
+    let unused = rows.filter(|row| answer["uses"].get(row.to_string()).is_none()).count();
+    assert!(unused <= 1, "{unused}");
+    assert!(answer["text"].as_str().unwrap().starts_with("[strategy.plan]"));
+    // A scenario without a plan gets only what differs from the defaults.
+    let (open, _) = SMALL.split_once("[strategy.plan]").unwrap();
+    let answer = shown(&app, "plan", json!({ "scenario": open, "global_batch": 64 })).await;
+    let edits = answer["uses"]["0"]["edits"].as_array().unwrap();
+    assert!((1..16).contains(&edits.len()), "{edits:?}");
+}
+
+#[tokio::test]
+async fn a_layout_has_its_plots() {
+    let answer = shown(&app(), "layout", json!({ "scenario": SMALL, "role": "node" })).await;
+    let names: Vec<&str> =
+        answer["plots"].as_array().unwrap().iter().map(|plot| plot["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["ranks", "memory", "pipeline"]);
+    assert!(answer["plots"][0]["svg"].as_str().unwrap().contains("by machine"));
+    assert!(answer["report"]["groups"].as_array().unwrap().len() >= 2);
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said_at_its_field() {
+    let app = app();
+    for (name, body, status, key) in [
+        ("sweep", json!({ "scenario": QUICK_START, "vary": [] }), 422, "vary"),
+        ("sweep", json!({ "scenario": QUICK_START, "vary": ["batch=1..1000000"] }), 422, "vary"),
+        ("sweep", json!({ "scenario": QUICK_START, "vary": ["nonsense"] }), 422, "vary: nonsense"),
+        ("map", json!({ "scenario": SPRINT, "nodes": "4..1" }), 422, "nodes"),
+        ("map", json!({ "scenario": SPRINT, "nodes": "1..1000", "batches": "1..1000" }), 422, "nodes"),
+        ("map", json!({ "scenario": SPRINT, "minibatch": "9" }), 422, "minibatch"),
+        ("map", json!({ "scenario": QUICK_START.split("[data]").next() }), 422, "data"),
+        ("fuse", json!({ "scenario": QUICK_START }), 422, "strategy.architecture"),
+        ("replace", json!({ "scenario": REPLACEMENT, "from": "nowhere" }), 422, "from"),
+        ("replace", json!({ "scenario": REPLACEMENT, "with": "layers = 3" }), 422, "with"),
+        ("plan", json!({ "scenario": SMALL, "minimize": "money" }), 422, "minimize"),
+        ("plan", json!({ "scenario": SMALL, "nodes": "many" }), 422, "nodes"),
+        ("plan", json!({ "scenario": QUICK_START, "global_batch": 64 }), 422, "strategy.plan"),
+        ("layout", json!({ "scenario": QUICK_START }), 422, "strategy.plan"),
+        ("layout", json!({ "scenario": SMALL, "role": "none" }), 400, ""),
+    ] {
+        let (found, _, bytes) =
+            ask(&app, asking(&format!("/api/v1/{name}"), "application/json", &body)).await;
+        let problem: Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(found.as_u16(), status, "{name}: {problem}");
+        assert_eq!(problem["key"].as_str().unwrap_or_default(), key, "{name}: {problem}");
+        assert!(!problem["remedy"].as_str().unwrap().contains("--"), "{name}: {problem}");
+    }
+}
