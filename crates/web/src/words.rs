@@ -15,7 +15,6 @@ const WORDS: [(&str, &str); 24] = [
     ("`stepcast predict` explains them", "the forecast explains them"),
     ("`--plan` lists them", "a download as JSON lists them"),
     ("`--json` has all values", "a download as JSON has all values"),
-    ("`--subject-to memory`", "the constraint `memory`"),
     ("or allow more with --max-memory", "or use `stepcast import --max-memory`"),
     ("or --price DEVICE=2.5", "or prices of devices"),
     ("add --vary KEY=VALUES, or --devices with prices", "add a key to vary, with two values or more"),

@@ -10,7 +10,7 @@ Examples:
   stepcast search job.toml --minimize cost --subject-to 'deadline<=2h' --vary workers.count=1..64
   stepcast search job.toml --minimize cost --vary workers.count=1..64 --plot front.svg
   stepcast search job.toml --minimize cost-time --vary workers.count=1..16 --vary batch=8..512:x2 \\
-      --vary servers.count=1..4 --vary servers.placement=greedy,even --subject-to memory
+      --vary servers.count=1..4 --vary servers.placement=greedy,even
   stepcast search job.toml --minimize time --devices tesla-t4,tesla-v100-sxm2-16gb --count 0..16 \\
       --price tesla-t4=0.4 --price tesla-v100-sxm2-16gb=2.5 --subject-to 'budget<=500'
   stepcast search job.toml --minimize epoch --method simulate --vary synchronisation=bsp,async \\
@@ -18,8 +18,8 @@ Examples:
   stepcast search job.toml --minimize time --vary all-reduce.algorithm=ring,tree,double-tree \\
       --vary fusion.rule=none,pytorch,horovod --subject-to 'nodes<=16' --json
 
-Constraints: memory; minibatch, staleness, nodes, workers, throughput, iteration, deadline and
-budget with <= or >=. The prices of the examples are made up. docs/search.md describes the search.";
+Constraints: minibatch, staleness, nodes, workers, throughput, iteration, deadline and
+budget with <= or >=. Configurations fit into memory, unless any-memory is given. The prices of the examples are made up. docs/search.md describes the search.";
 
 /// Flags of `search`.
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ pub(crate) struct Search {
     #[arg(long, value_name = "WHAT")]
     pub(crate) minimize: Objective,
 
-    /// Constraint, such as 'minibatch<=1024' or memory; may be repeated
+    /// Constraint, such as 'minibatch<=1024' or any-memory; may be repeated
     #[arg(long, value_name = "CONSTRAINT")]
     pub(crate) subject_to: Vec<String>,
 

@@ -34,6 +34,9 @@ const FIGURES: [(&str, Figure); 9] = [
     ("memory", Figure::Memory),
 ];
 
+/// The constraint that admits configurations which do not fit into memory.
+const ANY_MEMORY: &str = "any-memory";
+
 impl Figure {
     fn name(self) -> &'static str {
         FIGURES.iter().find(|(_, figure)| *figure == self).map_or("", |(name, _)| name)
@@ -89,13 +92,26 @@ pub struct Constraint {
 }
 
 impl Constraint {
-    /// Reads `minibatch<=1024`, `deadline<=2h` or `memory`.
+    /// What no configuration may do unless [`ANY_MEMORY`] is given: need more memory than its devices have.
+    pub(super) fn memory() -> Self {
+        Self { figure: Figure::Memory, at_least: false, bound: 0.0, text: "memory".to_owned() }
+    }
+
+    /// Whether a constraint says what memory may be needed.
+    pub(super) fn is_of_memory(&self) -> bool {
+        self.figure == Figure::Memory
+    }
+
+    /// Reads `minibatch<=1024`, `deadline<=2h`, `memory` or `any-memory`.
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let wrong = |reason: String, remedy: &str| Err(Fault::new(reason, remedy));
-        let like = "write minibatch<=1024, staleness<=4, deadline<=2h, budget<=500, nodes<=16 or memory";
+        let like = "write minibatch<=1024, staleness<=4, deadline<=2h, budget<=500, nodes<=16 or any-memory";
         let text = text.trim();
         if text.is_empty() {
             return wrong("the constraint is empty".to_owned(), like);
+        }
+        if text == ANY_MEMORY {
+            return Ok(Self { bound: 1.0, text: text.to_owned(), ..Self::memory() });
         }
         let split = |sign: &str| text.split_once(sign).map(|(name, bound)| (name.trim(), bound.trim()));
         let (name, at_least, bound) = match (split("<="), split(">=")) {
@@ -116,7 +132,7 @@ impl Constraint {
                     "write memory, without a number",
                 );
             }
-            return constraint(0.0);
+            return Ok(Self::memory());
         }
         if bound.is_empty() {
             return wrong(format!("{text} has no bound"), like);
@@ -254,7 +270,8 @@ mod tests {
         assert!((bound("deadline<=2h").bound - 7200.0).abs() < 1e-9);
         assert!((bound("iteration <= 50 ms").bound - 0.05).abs() < 1e-12);
         assert!(bound("throughput>=100").at_least);
-        assert_eq!(bound("memory").figure, Figure::Memory);
+        assert_eq!((bound("memory").figure, bound("memory").bound), (Figure::Memory, 0.0));
+        assert_eq!((bound("any-memory").figure, bound("any-memory").bound), (Figure::Memory, 1.0));
         let reason = |text: &str| Constraint::parse(text).unwrap_err().reason;
         assert!(reason("").contains("empty"));
         assert!(reason("deadline<=2").contains("no unit"));

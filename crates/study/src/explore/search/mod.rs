@@ -138,6 +138,11 @@ pub fn search(
         return Err(Fault::new(reason, "vary fewer keys, or fewer values of each"));
     };
     Constraint::check_all(&goal.constraints)?;
+    let mut goal = goal.clone();
+    if !goal.constraints.iter().any(Constraint::is_of_memory) {
+        goal.constraints.push(Constraint::memory());
+    }
+    let goal = &goal;
     goal.objective.check(variants.first())?;
     check_constraints(variants, goal)?;
     let agreement = Agreement::of(variants, choice);
