@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod gemm;
+mod horovod;
 mod monotone;
 mod servers;
 mod side_by_side;
