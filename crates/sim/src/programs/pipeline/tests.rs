@@ -51,7 +51,7 @@ fn equal_stages_take_the_closed_form() {
 fn traffic_beside_traffic_shares_a_link() {
     // Tensor and context traffic, 0.4 s each, beside 0.5 s of computing.
     let mut pipeline = one_f_one_b(1, 1, [0.5, 0.0]);
-    pipeline.costs[0].passes[0][0].hidden = [0.4, 0.4, 0.0, 0.0];
+    pipeline.costs[0].passes[0][0].hidden = [0.4, 0.4, 0.0, 0.0, 0.0];
     assert!((step(&pipeline) - 0.5).abs() < 1e-12);
     pipeline.links = Links::Shared { slowdown: 0.0 };
     assert!((step(&pipeline) - 0.8).abs() < 1e-12);
@@ -63,7 +63,7 @@ fn traffic_beside_traffic_shares_a_link() {
 #[test]
 fn computing_beside_traffic_is_slower_by_the_factor() {
     let mut pipeline = one_f_one_b(1, 1, [0.5, 0.0]);
-    pipeline.costs[0].passes[0][0].hidden = [0.2, 0.0, 0.0, 0.0];
+    pipeline.costs[0].passes[0][0].hidden = [0.2, 0.0, 0.0, 0.0, 0.0];
     pipeline.links = Links::Shared { slowdown: 0.25 };
     // 0.2 s of traffic take 0.25 s, in which 0.2 s are computed.
     assert!((step(&pipeline) - 0.55).abs() < 1e-12, "{}", step(&pipeline));
