@@ -57,7 +57,7 @@ fn steps_are_the_golden_ones() {
         let work = Work { sequence: shape.sequence, batch, mask: word(&case["mask"]) };
         let (expect, name) = (&case["expect"], case["model"].as_str().unwrap());
         let step =
-            |recompute, attention| flops::step(&shape, work, (recompute, [0..shape.layers]), attention);
+            |recompute, attention| flops::step(&shape, work, (recompute, Some(0..shape.layers)), attention);
         same(step(Recompute::None, Attention::Unfused).model, &expect["model"], name);
         if case.get("recompute").is_none() {
             let hardware = |recompute| step(recompute, Attention::Unfused).hardware;
@@ -100,8 +100,12 @@ fn utilisations_are_those_printed() {
                 let shape = shape(&case, "seq");
                 let work =
                     Work { sequence: shape.sequence, batch: number(&case, "global_batch"), mask: Mask::None };
-                let step =
-                    flops::step(&shape, work, (Recompute::Attention, [0..shape.layers]), Attention::Unfused);
+                let step = flops::step(
+                    &shape,
+                    work,
+                    (Recompute::Attention, Some(0..shape.layers)),
+                    Attention::Unfused,
+                );
                 let share =
                     |operations| 100.0 * flops::utilisation(operations, Seconds::new(seconds), gpus, peak);
                 let core = flops::layers(&shape, work, &(0..shape.layers)).core();
