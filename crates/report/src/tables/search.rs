@@ -105,7 +105,7 @@ pub fn best(report: &SearchReport) -> Table {
         table.row(cells);
     }
     if !all_fit {
-        table.note = "Not all of them fit into memory; `--subject-to memory` leaves those out.".to_owned();
+        table.note = "Not all of them fit into memory.".to_owned();
     }
     table
 }
