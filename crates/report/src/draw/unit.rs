@@ -1,6 +1,6 @@
 //! Values for people: in a unit of the right size, with few digits.
 
-use stepcast_core::quantity::{SamplesPerSec, Seconds};
+use stepcast_core::quantity::{Bytes, SamplesPerSec, Seconds};
 
 /// The unit of a value.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,6 +9,8 @@ pub enum Unit {
     Time,
     /// Samples per second.
     Rate,
+    /// Bytes.
+    Memory,
     /// Shares of one, read as percent.
     Share,
     /// Units of a currency.
@@ -31,6 +33,10 @@ impl Figure for SamplesPerSec {
     const UNIT: Unit = Unit::Rate;
 }
 
+impl Figure for Bytes {
+    const UNIT: Unit = Unit::Memory;
+}
+
 /// Units of time, from which value on they are used, and their size.
 const TIMES: [(f64, f64, &str); 7] = [
     (172_800.0, 86_400.0, "d"),
@@ -51,6 +57,7 @@ impl Unit {
                 TIMES.iter().find(fits).map_or((1.0, "s"), |&(_, size, name)| (size, name))
             }
             Self::Rate => (1.0, "samples/s"),
+            Self::Memory => (f64::from(1_u32 << 30), "GiB"),
             Self::Share => (0.01, "%"),
             Self::Money(currency) => (1.0, currency),
             Self::Number => (1.0, ""),
