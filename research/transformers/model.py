@@ -63,7 +63,8 @@ def layer(T,s,h,a,g,e,f,t,gated,norm,rope,bias,amp,p,d,flash=True,causal=True,dr
     # attention
     pairs=(s+1)/2 if causal else s
     if flash:
-        eff=1/(1+p['head']/e)*(1+p['head']/128)
+        lost=p['head']*(d.peak/d.sm)/(H200.peak/H200.sm)   # exponentials a cycle are the same, tensor units are not
+        eff=1/(1+lost/e)*(1+lost/128)
         wk=4.*T*(pairs+p['diag'])*q
         io=T*(2*q+2*kv)*2
         fw+=max(wk/(d.peak*p['att']*eff),io/stream)

@@ -1,9 +1,19 @@
 //! Measured figures in families, each with bounds of its own in `validation/bounds.toml`.
 
-use crate::{BoundCheck, ErrorBounds, Errors, Evidence};
+use crate::{BoundCheck, ErrorBounds, Errors, Evidence, Report, ValidationError};
 use indexmap::IndexMap;
 use serde::Serialize;
+use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_report::plots::predicted_measured::{Pair, PredictedMeasured, Set};
 use stepcast_report::table::{Column, Table};
+
+/// The unit of figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Unit {
+    Seconds,
+    Bytes,
+}
 
 /// One figure: predicted and measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,6 +38,7 @@ impl Figure {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Families {
     pub(crate) figures: Vec<Figure>,
+    pub(crate) unit: Unit,
     pub(crate) bounds: IndexMap<String, ErrorBounds>,
 }
 
@@ -41,6 +52,55 @@ impl Families {
             (family, (ratios.len(), Errors::of(family, ratios.into_iter())))
         };
         families.into_iter().map(errors).collect()
+    }
+
+    /// The report of a set: errors by family, `more` tables, and bounds, with `others` beside those of families.
+    pub(crate) fn report(
+        &self,
+        set: &'static str,
+        about: &str,
+        column: &str,
+        more: Vec<Table>,
+        others: Vec<BoundCheck>,
+    ) -> Result<Report, ValidationError> {
+        let mut checks = self.checks();
+        checks.extend(others);
+        let holds = checks.iter().all(|check| check.holds);
+        let mut report = Report::new(set, holds, about, self.evidence(), self)?;
+        report.verdict = BoundCheck::verdict(&checks);
+        report.push(self.table("By family", column));
+        for table in more {
+            report.push(table);
+        }
+        report.push(self.furthest(3));
+        report.push(BoundCheck::table(&checks));
+        report.drawing = Some(self.plot());
+        Ok(report)
+    }
+
+    /// Predicted against measured figures, one set of points for each family.
+    fn plot(&self) -> String {
+        match self.unit {
+            Unit::Seconds => self.points("step time", Seconds::new).svg(),
+            Unit::Bytes => self.points("memory", Bytes::new).svg(),
+        }
+    }
+
+    fn points<Q>(&self, quantity: &str, of: impl Fn(f64) -> Q) -> PredictedMeasured<Q> {
+        let pair = |figure: &Figure| Pair {
+            name: figure.name.clone(),
+            measured: of(figure.measured),
+            predicted: of(figure.predicted),
+        };
+        let set = |family: &&'static str| Set {
+            name: (*family).to_owned(),
+            pairs: self.figures.iter().filter(|figure| figure.family == *family).map(pair).collect(),
+        };
+        PredictedMeasured {
+            title: format!("Predicted and measured: {quantity}"),
+            quantity: quantity.to_owned(),
+            sets: self.errors().keys().map(set).collect(),
+        }
     }
 
     /// One check for each bounded family; a family without figures misses its bounds.
@@ -70,13 +130,14 @@ impl Families {
     }
 
     /// Errors by family.
-    pub(crate) fn table(&self, column: &str) -> Table {
+    pub(crate) fn table(&self, title: &str, column: &str) -> Table {
         let mut table = Table::new(
-            "By family",
+            title,
             [
                 Column::words(column),
                 Column::numbers("cases"),
                 Column::numbers("mean error"),
+                Column::numbers("median"),
                 Column::numbers("worst"),
                 Column::numbers("bias"),
             ],
@@ -86,11 +147,19 @@ impl Families {
                 family.to_owned(),
                 cases.to_string(),
                 format!("{:.1} %", errors.mean),
+                format!("{:.1} %", self.median(family)),
                 format!("{:.1} %", errors.worst),
                 format!("{:+.1} %", errors.bias),
             ]);
         }
         table
+    }
+
+    /// Median of the absolute errors of a family, in percent.
+    fn median(&self, family: &str) -> f64 {
+        let own = self.figures.iter().filter(|figure| figure.family == family);
+        let mut errors: Vec<f64> = own.map(|figure| 100.0 * (figure.ratio() - 1.0).abs()).collect();
+        stepcast_stats::quantile(&mut errors, 0.5)
     }
 
     /// The figures that are furthest off in every family.

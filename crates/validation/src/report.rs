@@ -1,6 +1,7 @@
 //! What a set found, in one form for all sets: verdict, evidence, tables to read and figures for programs.
 
 use crate::coverage::Coverage;
+use crate::plot::predicted_measured;
 use crate::{ErrorBounds, Errors, ExactCheck, ValidationError};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -96,6 +97,8 @@ pub struct Report {
     pub evidence: Evidence,
     /// Tables and paragraphs.
     pub sections: Vec<Section>,
+    /// A plot of figures that are no runs with a throughput, as SVG.
+    pub(crate) drawing: Option<String>,
     figures: Value,
 }
 
@@ -111,11 +114,26 @@ impl Report {
         let figures =
             serde_json::to_value(figures).map_err(|error| ValidationError::Data(error.to_string()))?;
         let verdict = if holds { "bounds kept" } else { "bounds missed" }.to_owned();
-        Ok(Self { set, holds, verdict, about: about.into(), evidence, sections: Vec::new(), figures })
+        Ok(Self {
+            set,
+            holds,
+            verdict,
+            about: about.into(),
+            evidence,
+            sections: Vec::new(),
+            drawing: None,
+            figures,
+        })
     }
 
     pub(crate) fn push(&mut self, section: impl Into<Section>) {
         self.sections.push(section.into());
+    }
+
+    /// The plot of predictions against measurements, as SVG; none where nothing was measured.
+    pub fn plot(&self) -> Option<String> {
+        let of_cases = || (!self.cases().is_empty()).then(|| predicted_measured(self.cases()).svg());
+        self.drawing.clone().or_else(of_cases)
     }
 
     /// The measured runs; none where nothing was measured.

@@ -8,7 +8,6 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use stepcast_core::fault::{Fault, KeyPath};
-use stepcast_study::predict::interval::Case;
 use stepcast_validation::{Options, Progress, ValidationError, find, overview, predicted_measured};
 
 /// Folder of the measurements that are not in the binary, unless `--data` names another one.
@@ -21,7 +20,7 @@ pub(super) fn run(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::R
     let options =
         Options { data: flags.data.as_deref(), held_out: flags.held_out, gemm: flags.gemm.as_deref() };
     let report = with_progress(|progress| set.run(&options, progress))?.map_err(failed)?;
-    let note = draw(flags, report.cases(), screen)?;
+    let note = draw(flags, || report.plot(), screen)?;
     let text = if as_json { json(&report)?.text } else { render::report(&report, screen) + &note };
     Ok(Answer { text, end: end(report.holds) })
 }
@@ -43,20 +42,25 @@ fn all(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::Result<Answe
     if let Some(path) = &flags.errors {
         write(path, "--errors", &overview.errors_csv().map_err(failed)?)?;
     }
-    let note = draw(flags, &overview.cases, screen)?;
+    let drawing = || (!overview.cases.is_empty()).then(|| predicted_measured(&overview.cases).svg());
+    let note = draw(flags, drawing, screen)?;
     let text = if as_json { json(&overview)?.text } else { render::overview(&overview, screen) + &note };
     Ok(Answer { text, end: end(overview.holds()) })
 }
 
 /// Draws the runs if `--plot` is given; the text that says so.
-fn draw(flags: &Validate, cases: &[Case], screen: &Screen) -> Result<String, Fault> {
+fn draw(
+    flags: &Validate,
+    drawing: impl FnOnce() -> Option<String>,
+    screen: &Screen,
+) -> Result<String, Fault> {
     let Some(path) = &flags.plot else { return Ok(String::new()) };
-    if cases.is_empty() {
+    let Some(svg) = drawing() else {
         let remedy = "draw another set, or leave --plot out";
         return Err(Fault::new("nothing of this set was measured: there is nothing to draw", remedy)
             .at(format!("--plot {}", path.display())));
-    }
-    plot::write(path, &predicted_measured(cases).svg())?;
+    };
+    plot::write(path, &svg)?;
     Ok(plot::note(path, screen))
 }
 

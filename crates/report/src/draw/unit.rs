@@ -1,6 +1,6 @@
 //! Values for people: in a unit of the right size, with few digits.
 
-use stepcast_core::quantity::{SamplesPerSec, Seconds};
+use stepcast_core::quantity::{Bytes, SamplesPerSec, Seconds};
 
 /// The unit of a value.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +31,10 @@ impl Figure for Seconds {
 
 impl Figure for SamplesPerSec {
     const UNIT: Unit = Unit::Rate;
+}
+
+impl Figure for Bytes {
+    const UNIT: Unit = Unit::Bytes;
 }
 
 /// Units of time, from which value on they are used, and their size.

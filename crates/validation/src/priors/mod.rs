@@ -11,7 +11,7 @@ pub use fit::{FittedConstant, Refit};
 pub use tables::tables;
 
 use crate::ValidationError;
-use crate::sets::{published_scaling, single_gpu};
+use crate::sets::{published_scaling, single_gpu, transformer_steps};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use stepcast_core::prior::{Domain, Priors};
@@ -23,7 +23,7 @@ pub(crate) type LogStep = Box<dyn Fn(&Priors) -> Result<f64, ValidationError> + 
 pub(crate) struct Observation {
     /// Source, cluster and network.
     pub(crate) family: String,
-    /// Who published it.
+    /// Who published it, or what else is left out together, such as all runs of one model.
     pub(crate) source: String,
     /// Whether constants are fitted to it; the others are only predicted.
     pub(crate) is_fitted: bool,
@@ -67,6 +67,10 @@ impl DomainRefit {
     }
 }
 
+/// The refit of what the parts of transformers reach.
+pub(crate) const TRANSFORMER: Refit =
+    Refit { domain: Domain::Transformer, spread: 0.05, most_of_family: 60.0 };
+
 /// Refits all domains; `left_out` refits without each source in turn as well. `progress` hears of each fit.
 pub fn refit(left_out: bool, progress: &dyn Fn(&str)) -> Result<Vec<DomainRefit>, ValidationError> {
     let (all_reduce, servers) = published_scaling::observations()?;
@@ -78,6 +82,7 @@ pub fn refit(left_out: bool, progress: &dyn Fn(&str)) -> Result<Vec<DomainRefit>
             Refit { domain: Domain::OneGpu, spread: 0.25, most_of_family: 40.0 },
             single_gpu::observations()?,
         ),
+        ("transformer", TRANSFORMER, transformer_steps::observations()?),
     ];
     domains
         .into_iter()

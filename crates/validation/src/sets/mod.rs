@@ -12,7 +12,7 @@ pub(crate) mod single_gpu;
 pub mod steps;
 mod tf_ps;
 mod transformer_memory;
-mod transformer_steps;
+pub(crate) mod transformer_steps;
 pub mod zeng2023;
 
 use crate::Set;

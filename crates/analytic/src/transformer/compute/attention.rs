@@ -18,8 +18,8 @@ const HEAD: f64 = 128.0;
 /// the softmax once more.
 const SCORES: [f64; 2] = [4.0, 7.0];
 
-/// The same of dropout: its mask, and scores as far as they have left the cache.
-const SCORES_DROPOUT: [f64; 2] = [1.0, 1.5];
+/// The same of dropout, a kernel of its own either way: scores read and written, and a mask of half their width.
+const SCORES_DROPOUT: [f64; 2] = [2.5, 2.5];
 
 /// Kernels of unfused attention: products, softmax and copies of heads.
 const UNFUSED_KERNELS: [f64; 2] = [5.0, 10.0];
@@ -35,11 +35,13 @@ impl Parts {
     }
 
     /// Flash attention: its operations, with the masked half of the blocks on the diagonal, at a share of the peak rate
-    /// that narrow heads lower; no faster than memory delivers queries, keys and values.
+    /// that narrow heads lower, the more the faster tensor units are against the units that compute exponentials; no
+    /// faster than memory delivers queries, keys and values.
     fn flash(&self, shard: &Shard<'_>) -> [Work; 2] {
         let own = &self.constants;
         let (width, _) = shard.shape.widths();
-        let narrow = (1.0 + own.head / width as f64) / (1.0 + own.head / HEAD);
+        let lost = own.head * self.pace;
+        let narrow = (1.0 + lost / width as f64) / (1.0 + lost / HEAD);
         let blocks = if shard.shape.causal { 1.0 + own.diagonal / shard.keys.max(1.0) } else { 1.0 };
         let operations = shard.core * blocks * narrow;
         let [query, keys, values] = shard.widths;

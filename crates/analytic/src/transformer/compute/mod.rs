@@ -85,6 +85,9 @@ impl Software {
     }
 }
 
+/// Peak rate of one multiprocessor of an H200 in 16 bits, FLOP/s: `head` of the priors is stated for it.
+const REFERENCE: f64 = 989.4e12 / 132.0;
+
 /// What the parts of a transformer reach on a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parts {
@@ -100,6 +103,8 @@ pub struct Parts {
     update: BytesPerSec,
     /// Multiprocessors.
     multiprocessors: f64,
+    /// Peak rate of a multiprocessor against that of an H200's, which computes as many exponentials in a cycle.
+    pace: f64,
     /// Factor by which everything on the device and the host is slower than assumed.
     slowness: f64,
     software: Software,
@@ -135,6 +140,7 @@ impl Parts {
             pass: device.memory_rate * pass,
             update: device.memory_rate * (constants.update * speed),
             multiprocessors: device.multiprocessors(),
+            pace: peak.get() / device.multiprocessors() / REFERENCE,
             slowness: 1.0 / speed,
             software,
             constants: *constants,

@@ -1,14 +1,16 @@
 //! Computing part by part: limits in which the time of a product is known, and when the host shows.
 
 use proptest::prelude::*;
-use stepcast_analytic::transformer::Transformer;
-use stepcast_analytic::transformer::compute::{Parts, Product, Software};
+use stepcast_analytic::transformer::compute::{Parts, Product, Shard, Software};
+use stepcast_analytic::transformer::flops::Work;
+use stepcast_analytic::transformer::{Split, Transformer};
 use stepcast_core::machine::catalog;
 use stepcast_core::method::Method;
 use stepcast_core::precision::Precision;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::prior::Priors;
 use stepcast_core::scenario::{Document, Override};
+use stepcast_core::strategy::Mask;
 
 const SOFTWARE: Software = Software { precision: Precision::Bf16, fused: false, compiled: false };
 
@@ -74,6 +76,36 @@ fn a_given_share_replaces_what_is_assumed() {
     assert!(compute(&given) > compute(&twice));
     let assumed = predict(&[]);
     assert!((compute(&assumed) / compute(&given) - 1.0).abs() > 1e-3);
+}
+
+/// Flash attention, forward, of 2048 numbers in heads of `width`: bound by tensor units, not by memory.
+fn flash(device: &str, width: u64) -> f64 {
+    let text = format!(
+        "[model.transformer]\nlayers = 1\nhidden = 2048\nheads = {}\nvocabulary = 32000\nsequence = 16384\n\
+         [[cluster.workers]]\ncount = 1\ndevice = \"{device}\"\n[strategy]\nprecision = \"bf16\"\n\
+         [strategy.plan]\nglobal-batch = 1\n",
+        2048 / width
+    );
+    let scenario = Document::new("test", text).scenario(&[]).unwrap();
+    let shape = scenario.transformer_of_plan().unwrap();
+    let plan = scenario.strategy.plan.as_ref().unwrap();
+    let work = Work { sequence: 16384, batch: 1, mask: Mask::Causal };
+    let shard = Shard::new(&shape, plan, &Split::WHOLE, [false, false], None, work);
+    let start = Priors::shipped().unwrap().transformer.kernel;
+    parts(device).layer(&shard).core[0].device.get() - start
+}
+
+/// A narrow head costs as many exponentials on an A100 as on an H200, whose tensor units are 2.6 times as fast: there it
+/// loses more.
+#[test]
+fn narrow_heads_lose_more_on_fast_tensor_units() {
+    let head = Priors::shipped().unwrap().transformer.head;
+    for (device, pace) in [("h200-sxm", 1.0), ("a100-sxm4-80gb", 312.0 / 108.0 / (989.4 / 132.0))] {
+        let lost = head * pace;
+        let expected = (1.0 + lost / 64.0) / (1.0 + lost / 128.0);
+        let found = flash(device, 64) / flash(device, 128);
+        assert!((found / expected - 1.0).abs() < 1e-9, "{device}: {found} {expected}");
+    }
 }
 
 proptest! {

@@ -7,8 +7,8 @@ mod profile;
 mod sharded;
 mod tensor;
 
-use crate::families::Families;
-use crate::{BoundCheck, Options, Progress, Report, Set, Source, ValidationError, bounds};
+use crate::families::{Families, Unit};
+use crate::{Options, Progress, Report, Set, Source, ValidationError, bounds};
 use std::path::Path;
 
 const NAME: &str = "parallel-jobs";
@@ -30,15 +30,7 @@ impl Set for ParallelJobs {
     }
 
     fn run(&self, options: &Options<'_>, _: &Progress<'_>) -> Result<Report, ValidationError> {
-        let families = predict(options.data_of(self)?)?;
-        let checks = families.checks();
-        let holds = checks.iter().all(|check| check.holds);
-        let mut report = Report::new(NAME, holds, ABOUT, families.evidence(), &families)?;
-        report.verdict = BoundCheck::verdict(&checks);
-        report.push(families.table("jobs"));
-        report.push(families.furthest(3));
-        report.push(BoundCheck::table(&checks));
-        Ok(report)
+        predict(options.data_of(self)?)?.report(NAME, ABOUT, "jobs", Vec::new(), Vec::new())
     }
 }
 
@@ -47,7 +39,7 @@ fn predict(path: &Path) -> Result<Families, ValidationError> {
     let mut figures = pipeline::figures(&data)?;
     figures.extend(tensor::figures(&data)?);
     figures.extend(sharded::figures(&data)?);
-    Ok(Families { figures, bounds: bounds::of(NAME)? })
+    Ok(Families { figures, unit: Unit::Seconds, bounds: bounds::of(NAME)? })
 }
 
 #[cfg(test)]

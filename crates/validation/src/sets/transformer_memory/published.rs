@@ -72,7 +72,7 @@ impl Row {
             "{} of {} layers, {} x {} tokens, t {tensor} c {context} p {pipeline} d {data}, recompute {}",
             self.model, self.layers, self.micro_batch, self.sequence, self.recompute
         );
-        Ok(Figure { family, name, predicted: predicted.get() / GIB, measured: self.gib })
+        Ok(Figure { family, name, predicted: predicted.get(), measured: self.gib * GIB })
     }
 }
 

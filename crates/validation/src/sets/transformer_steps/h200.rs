@@ -1,14 +1,14 @@
 //! One H200: whole steps as scenarios; shards of blocks, of output layers and of experts as the method computes them.
 
-use super::Step;
+use super::Case;
 use crate::ValidationError;
 use crate::embedded::packed_rows;
-use crate::families::Figure;
 use serde::Deserialize;
+use std::sync::Arc;
 use stepcast_analytic::transformer::Split;
 use stepcast_analytic::transformer::compute::{Parts, Shard, Software};
 use stepcast_analytic::transformer::flops::Work;
-use stepcast_core::machine::catalog;
+use stepcast_core::machine::{Device, catalog};
 use stepcast_core::model::transformer::{Experts, Transformer};
 use stepcast_core::precision::Precision;
 use stepcast_core::prior::Priors;
@@ -19,7 +19,7 @@ const ROWS: &[u8] = include_bytes!("../../../../../validation/transformer-steps/
 
 const DEVICE: &str = "h200-sxm";
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 struct Row {
     kind: Kind,
     architecture: Architecture,
@@ -126,56 +126,82 @@ impl Row {
         Ok(Document::new("row", text).scenario(&[])?)
     }
 
-    fn step(&self) -> Result<Step, ValidationError> {
+    /// What is left out together: all rows of an architecture and width; experts of one width.
+    fn model(&self) -> String {
+        let experts = if self.experts > 0 { " experts" } else { "" };
+        format!("H200 {:?}{experts} of {}", self.architecture, self.hidden).to_lowercase()
+    }
+
+    fn step(&self) -> Result<Case, ValidationError> {
         let (name, measured) = (self.name(), self.step_ms / 1e3);
-        Ok(Step { family: "step, H200", name, scenario: self.scenario()?, measured })
+        Ok(Case::step("step, H200", name, self.model(), self.scenario()?, measured))
     }
 
     /// A shard, behind a pause: forward and backward.
-    fn shard(&self, priors: &Priors) -> Result<[Figure; 2], ValidationError> {
-        let device = catalog::device(DEVICE)?;
-        let peak = device.peak(self.precision).unwrap_or_else(|| device.fp32_peak());
-        let software = Software { precision: self.precision, fused: false, compiled: false };
-        let parts = Parts::new(&device, peak, 1.0, software, &priors.transformer).rested();
-        let shape = self.shape();
-        let scenario = self.scenario()?;
+    fn shard(&self) -> Result<[Case; 2], ValidationError> {
+        let family = match self.kind {
+            Kind::Head => "head shard, H200",
+            Kind::Bmm | Kind::Grouped => "experts, H200",
+            Kind::Block | Kind::Step => "block shard, H200",
+        };
+        let shard = Arc::new(Alone {
+            row: self.clone(),
+            device: catalog::device(DEVICE)?,
+            scenario: self.scenario()?,
+        });
+        let case = |pass: &str, index: usize, measured: f64| {
+            let shard = Arc::clone(&shard);
+            Case {
+                family,
+                name: format!("{} {pass}", self.name()),
+                model: self.model(),
+                is_fitted: true,
+                measured: measured / 1e3,
+                predict: Box::new(move |priors| Ok(shard.times(priors)?[index].ln())),
+                step: None,
+            }
+        };
+        Ok([case("forward", 0, self.forward_ms), case("backward", 1, self.backward_ms)])
+    }
+}
+
+/// A shard that is computed alone.
+struct Alone {
+    row: Row,
+    device: Device,
+    scenario: Scenario,
+}
+
+impl Alone {
+    /// Seconds of the forward and of the backward pass.
+    fn times(&self, priors: &Priors) -> Result<[f64; 2], ValidationError> {
+        let Self { row, device, scenario } = self;
+        let peak = device.peak(row.precision).unwrap_or_else(|| device.fp32_peak());
+        let software = Software { precision: row.precision, fused: false, compiled: false };
+        let parts = Parts::new(device, peak, 1.0, software, &priors.transformer).rested();
+        let shape = row.shape();
         let damaged = || ValidationError::Data("a shard has no plan".to_owned());
         let plan = scenario.strategy.plan.as_ref().ok_or_else(damaged)?;
-        let split = Split { tensor: self.tensor, ..Split::WHOLE };
-        let work = Work { sequence: self.sequence, batch: self.micro_batch, mask: Mask::Causal };
-        let with_experts = self.experts > 0;
-        let shard = Shard::new(&shape, plan, &split, [with_experts, false], None, work);
-        let (family, computed) = match self.kind {
-            Kind::Head => {
-                ("head shard, H200", parts.head(&shard, self.vocabulary as f64 / self.tensor as f64))
-            }
-            Kind::Bmm | Kind::Grouped => ("experts, H200", parts.expert_layer(&shard)),
-            Kind::Block | Kind::Step => ("block shard, H200", parts.layer(&shard)),
-        };
-        let figure = |pass: &str, predicted: f64, measured: f64| Figure {
-            family,
-            name: format!("{} {pass}", self.name()),
-            predicted: predicted * 1e3,
-            measured,
+        let split = Split { tensor: row.tensor, ..Split::WHOLE };
+        let work = Work { sequence: row.sequence, batch: row.micro_batch, mask: Mask::Causal };
+        let shard = Shard::new(&shape, plan, &split, [row.experts > 0, false], None, work);
+        let computed = match row.kind {
+            Kind::Head => parts.head(&shard, row.vocabulary as f64 / row.tensor as f64),
+            Kind::Bmm | Kind::Grouped => parts.expert_layer(&shard),
+            Kind::Block | Kind::Step => parts.layer(&shard),
         };
         let backward = computed.input.device + computed.weight.device;
-        Ok([
-            figure("forward", computed.forward.device.get(), self.forward_ms),
-            figure("backward", backward.get(), self.backward_ms),
-        ])
+        Ok([computed.forward.device.get(), backward.get()])
     }
 }
 
-pub(super) fn steps() -> Result<Vec<Step>, ValidationError> {
-    let rows = packed_rows::<Row>(ROWS)?;
-    rows.iter().filter(|row| row.kind == Kind::Step).map(Row::step).collect()
-}
-
-pub(super) fn shards() -> Result<Vec<Figure>, ValidationError> {
-    let priors = Priors::shipped().map_err(|error| ValidationError::Data(error.to_string()))?;
-    let mut figures = Vec::new();
-    for row in packed_rows::<Row>(ROWS)?.iter().filter(|row| row.kind != Kind::Step) {
-        figures.extend(row.shard(&priors)?);
+pub(super) fn cases() -> Result<Vec<Case>, ValidationError> {
+    let mut cases = Vec::new();
+    for row in packed_rows::<Row>(ROWS)? {
+        match row.kind {
+            Kind::Step => cases.push(row.step()?),
+            _ => cases.extend(row.shard()?),
+        }
     }
-    Ok(figures)
+    Ok(cases)
 }
