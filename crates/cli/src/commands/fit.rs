@@ -3,14 +3,15 @@
 use super::busy::busy;
 use super::json;
 use crate::Answer;
-use crate::args::{Fit, FitArtefact, FitFiles};
+use crate::args::{Fit, FitArtefact, FitAttention, FitFiles};
 use crate::render::fit as text;
 use crate::render::screen::Screen;
 use crate::render::table;
 use indicatif::ProgressBar;
 use std::time::Duration;
 use stepcast_core::fault::Fault;
-use stepcast_study::fit::{efficiency, gemm, kernels, steps, today, transfer};
+use stepcast_study::fit::machine::AttentionChoice;
+use stepcast_study::fit::{efficiency, gemm, kernels, machine, steps, today, transfer};
 use stepcast_validation::priors::refit;
 
 pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
@@ -25,6 +26,7 @@ fn artefact(what: &FitArtefact, as_json: bool, screen: &Screen) -> anyhow::Resul
     let (FitArtefact::Efficiency { files, .. }
     | FitArtefact::Gemm { files, .. }
     | FitArtefact::Kernels { files }
+    | FitArtefact::Machine { files, .. }
     | FitArtefact::Steps { files, .. }
     | FitArtefact::Transfer { files }) = what;
     let FitFiles { data, output, test, force } = files;
@@ -38,6 +40,13 @@ fn artefact(what: &FitArtefact, as_json: bool, screen: &Screen) -> anyhow::Resul
         FitArtefact::Efficiency { device, .. } => efficiency::run(data, test, device, date),
         FitArtefact::Gemm { multiprocessors, .. } => gemm::run(data, test, *multiprocessors, date),
         FitArtefact::Kernels { .. } => kernels::run(data, test, date),
+        FitArtefact::Machine { device, attention, .. } => {
+            let attention = match attention {
+                FitAttention::Default => AttentionChoice::Default,
+                FitAttention::Flash => AttentionChoice::Flash,
+            };
+            machine::run(data, test, device.as_deref(), attention, date)
+        }
         FitArtefact::Steps { gemm, .. } => steps::run(data, test, gemm.as_deref(), date),
         FitArtefact::Transfer { .. } => transfer::run(data, test, date),
     })?;

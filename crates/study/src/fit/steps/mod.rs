@@ -3,7 +3,7 @@
 mod read;
 
 pub use super::left_out::{Fold, LeftOutErrors, LeftOutPrediction, predictions, summary};
-pub use read::{MeasuredSteps, read};
+pub use read::{MeasuredSteps, parse, read};
 
 use super::fault::unprintable;
 use super::report::{FitErrorRow, FitReport, source};
