@@ -140,7 +140,11 @@ pub fn step_fit<'a>(scenario: &Scenario, group: &'a WorkerGroup) -> Option<&'a S
         && strategy.optimiser == Optimiser::Sgd
         && strategy.plan.is_none()
         && scenario.workload.graph.is_some();
-    group.device.steps().or_else(|| {
+    let own = group.device.steps().filter(|fit| match group.device.measured() {
+        Some(_) => strategy.plan.is_none() && fit.measured(strategy.precision).is_some(),
+        None => true,
+    });
+    own.or_else(|| {
         let fit = shipped::steps(&group.device).filter(|_| as_measured && is_unknown(scenario, group))?;
         fit.measured(strategy.precision).map(|_| fit)
     })
@@ -177,7 +181,7 @@ fn with_parameters(model: &Model, times: StepLayers, slowness: f64) -> BTreeMap<
 /// published or measured, because those include it.
 pub fn host_to_device(scenario: &Scenario, index: usize) -> Seconds {
     let group = &scenario.cluster.groups[index];
-    let fitted = group.device.fitted.is_some() || step_fit(scenario, group).is_some();
+    let fitted = is_known(group) || step_fit(scenario, group).is_some();
     let whole = is_measured(group) || (!fitted && prior_of(scenario, group).is_some());
     if whole { Seconds::ZERO } else { copy_of_batch(scenario, index) }
 }
@@ -215,11 +219,15 @@ fn is_measured(group: &WorkerGroup) -> bool {
     group.throughput.is_some() || group.step_time.is_some()
 }
 
+/// Whether a fit tells the speed of the workers of a group, whatever they train: a measured machine tells that of transformers
+/// that a plan splits, and of networks that were measured too ([`step_fit`]).
+fn is_known(group: &WorkerGroup) -> bool {
+    group.device.fitted.is_some() && group.device.measured().is_none()
+}
+
 /// Whether a scenario says nothing about the speed of the workers of a group.
 fn is_unknown(scenario: &Scenario, group: &WorkerGroup) -> bool {
-    !is_measured(group)
-        && group.device.fitted.is_none()
-        && efficiency(group, scenario.strategy.precision).is_none()
+    !is_measured(group) && !is_known(group) && efficiency(group, scenario.strategy.precision).is_none()
 }
 
 /// Whether the speed of the workers of a group is assumed: neither given nor fitted.
@@ -250,7 +258,8 @@ pub fn assumptions(scenario: &Scenario) -> Vec<Warning> {
             None => prior_of(scenario, group).is_some(),
         };
         let known = &mut assumed[usize::from(!by_layer)];
-        if is_assumed(scenario, group) && !known.contains(&name) {
+        let measured = scenario.strategy.plan.is_some() && group.device.measured().is_some();
+        if is_assumed(scenario, group) && !measured && !known.contains(&name) {
             known.push(name);
         }
         stretched.extend(self::stretched(scenario, index));

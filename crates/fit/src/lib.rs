@@ -1,5 +1,5 @@
-//! Learning coefficients from measurements: solvers ([`least_squares`], [`nnls`], [`golden_section`]), what is fitted with
-//! them ([`efficiency`], [`gemm`], [`kernels`], [`steps`], [`transfer`]), how well ([`Quality`]), and what is kept of it ([`artefact`]).
+//! Learning coefficients from measurements: solvers ([`least_squares`], [`nnls`], [`golden_section`], [`Problem`]), what is
+//! fitted with them ([`efficiency`], [`gemm`], [`kernels`], [`machine`], [`steps`], [`transfer`]), how well ([`Quality`]), and what is kept of it ([`artefact`]).
 //!
 //! Coefficients of times are times per unit of work, so they are never negative: models use [`nnls`].
 //!
@@ -11,8 +11,10 @@ mod error;
 pub mod gemm;
 pub mod kernels;
 mod linear;
+pub mod machine;
 mod minimum;
 mod quality;
+mod robust;
 pub mod steps;
 pub mod transfer;
 
@@ -20,3 +22,4 @@ pub use error::FitError;
 pub use linear::{Fit, least_squares, nnls, nnls_while};
 pub use minimum::golden_section;
 pub use quality::Quality;
+pub use robust::Problem;

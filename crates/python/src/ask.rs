@@ -16,7 +16,7 @@ use stepcast_study::MethodChoice;
 use stepcast_study::check::{self as checking, Reading};
 use stepcast_study::explore::search as searching;
 use stepcast_study::explore::search::{Constraint, Effort, Goal};
-use stepcast_study::fit::{efficiency, gemm, kernels, steps, today, transfer};
+use stepcast_study::fit::{efficiency, gemm, kernels, machine, steps, today, transfer};
 use stepcast_study::predict::compare::Comparison;
 use stepcast_study::{Extent, Prepared, Progress, fuse as fusion};
 use stepcast_trace::{Options, usual_name};
@@ -191,10 +191,14 @@ pub(crate) fn fit(
             }
             "gemm" => Ok(gemm::run(&data, test, multiprocessors, date, &wanted)?),
             "kernels" => Ok(kernels::run(&data, test, date)?),
+            "machine" => {
+                let attention = machine::AttentionChoice::default();
+                Ok(machine::run(&data, test, device.as_deref(), attention, date, &wanted)?)
+            }
             "steps" => Ok(steps::run(&data, test, gemm, date, &wanted)?),
             "transfer" => Ok(transfer::run(&data, test, date)?),
             _ => {
-                let remedy = "use efficiency, gemm, kernels, steps or transfer";
+                let remedy = "use efficiency, gemm, kernels, machine, steps or transfer";
                 Err(Problem::input(format!("there is no fit of \"{what}\""), remedy).at_key("what"))
             }
         })?;

@@ -1,7 +1,7 @@
 //! Messages of the command line in the words of the page and of the API, which have fields in place of flags.
 
 /// What a message says, and what it says here. Longer texts come first.
-const WORDS: [(&str, &str); 24] = [
+const WORDS: [(&str, &str); 23] = [
     ("give the number: --batch 32", "enter the number of samples of one step"),
     ("--batch overrides it", "another batch can be entered"),
     ("a larger `--budget`", "a larger `methods.simulate.budget`"),

@@ -1,6 +1,6 @@
 //! Flags of `fit`.
 
-use clap::{Args, Subcommand, value_parser};
+use clap::{Args, Subcommand, ValueEnum, value_parser};
 use std::path::PathBuf;
 
 pub(super) const EXAMPLES: &str = "\
@@ -12,6 +12,7 @@ Examples:
   stepcast fit steps steps.jsonl.gz -o h200-steps.toml --gemm h200-gemm.toml
   stepcast fit efficiency steps.csv --device h200-sxm -o h200.toml   steps: model, batch, time_ms
   stepcast fit gemm gemm.csv -o gemm.toml --test other.csv   test on another file
+  stepcast fit machine machine.jsonl -o machine.toml      all that kit/machine.py measures of a GPU
   stepcast fit priors --left-out                          what published runs tell, and how well it carries over
 
 A column `set` splits a file into measurements to fit (fit) and to test with (held).
@@ -60,6 +61,20 @@ pub(crate) enum FitArtefact {
         #[command(flatten)]
         files: FitFiles,
     },
+    /// A whole machine: what transformers reach on its device, other networks, collectives
+    #[command(after_help = EXAMPLES)]
+    Machine {
+        #[command(flatten)]
+        files: FitFiles,
+
+        /// The device of the catalog that was measured [default: the one that the file names]
+        #[arg(long, value_name = "NAME")]
+        device: Option<String>,
+
+        /// Attention that jobs use: what PyTorch chooses, or flash attention
+        #[arg(long, value_enum, default_value = "default")]
+        attention: FitAttention,
+    },
     /// Times of whole training steps, layer by layer
     #[command(after_help = EXAMPLES)]
     Steps {
@@ -78,10 +93,19 @@ pub(crate) enum FitArtefact {
     },
 }
 
+/// Implementations of attention that the kit times.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum FitAttention {
+    /// What PyTorch chooses
+    Default,
+    /// Flash attention
+    Flash,
+}
+
 /// Files of a fit.
 #[derive(Debug, Args)]
 pub(crate) struct FitFiles {
-    /// Measurements: CSV, or JSON lines for steps; plain or compressed
+    /// Measurements: CSV, or JSON lines for steps and machines; plain or compressed
     pub(crate) data: PathBuf,
 
     /// The artefact to write

@@ -20,7 +20,7 @@ mod validate;
 
 pub(crate) use check::Check;
 pub(crate) use compare::Compare;
-pub(crate) use fit::{Fit, FitArtefact, FitFiles};
+pub(crate) use fit::{Fit, FitArtefact, FitAttention, FitFiles};
 pub(crate) use fuse::Fuse;
 pub(crate) use import::Import;
 pub(crate) use map::Map;

@@ -3,7 +3,7 @@
 use super::busy::busy;
 use super::{json, signal};
 use crate::Answer;
-use crate::args::{Fit, FitArtefact, FitFiles};
+use crate::args::{Fit, FitArtefact, FitAttention, FitFiles};
 use crate::render::fit as text;
 use crate::render::screen::Screen;
 use crate::render::table;
@@ -11,7 +11,8 @@ use indicatif::ProgressBar;
 use std::time::Duration;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Stopped;
-use stepcast_study::fit::{efficiency, gemm, kernels, steps, today, transfer};
+use stepcast_study::fit::machine::AttentionChoice;
+use stepcast_study::fit::{efficiency, gemm, kernels, machine, steps, today, transfer};
 use stepcast_validation::priors::refit;
 
 /// Said if Ctrl-C comes before a fit is done.
@@ -29,6 +30,7 @@ fn artefact(what: &FitArtefact, as_json: bool, screen: &Screen) -> anyhow::Resul
     let (FitArtefact::Efficiency { files, .. }
     | FitArtefact::Gemm { files, .. }
     | FitArtefact::Kernels { files }
+    | FitArtefact::Machine { files, .. }
     | FitArtefact::Steps { files, .. }
     | FitArtefact::Transfer { files }) = what;
     let FitFiles { data, output, test, force } = files;
@@ -45,6 +47,13 @@ fn artefact(what: &FitArtefact, as_json: bool, screen: &Screen) -> anyhow::Resul
             gemm::run(data, test, *multiprocessors, date, &signal::wanted)
         }
         FitArtefact::Kernels { .. } => Ok(kernels::run(data, test, date)?),
+        FitArtefact::Machine { device, attention, .. } => {
+            let attention = match attention {
+                FitAttention::Default => AttentionChoice::Default,
+                FitAttention::Flash => AttentionChoice::Flash,
+            };
+            machine::run(data, test, device.as_deref(), attention, date, &signal::wanted)
+        }
         FitArtefact::Steps { gemm, .. } => steps::run(data, test, gemm.as_deref(), date, &signal::wanted),
         FitArtefact::Transfer { .. } => Ok(transfer::run(data, test, date)?),
     });

@@ -8,9 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-const DATA: [&str; 4] = [
+const DATA: [&str; 5] = [
     "validation/gemm/h200.csv.gz",
     "validation/kit/kernels_h200.csv",
+    "validation/kit/machine_h200.jsonl.gz",
     "validation/kit/steps_h200_more.jsonl.gz",
     "validation/steps/steps_h200.jsonl.gz",
 ];
@@ -65,6 +66,7 @@ fn the_commands_lead_from_measurements_to_a_map() {
         assert!(fs::read_to_string(copy.path().join(map)).unwrap().contains("</svg>"), "{map}");
     }
     from_the_fit(&copy);
+    from_the_machine(&copy);
     named_where_they_do_not_belong(&copy);
 }
 
@@ -90,10 +92,32 @@ fn from_the_fit(copy: &Copy) {
     assert!((half / whole - 2.0).abs() < 1e-6, "{whole} {half}");
 }
 
+/// A measured machine names its device, is not assumed, and narrows the interval.
+fn from_the_machine(copy: &Copy) {
+    let asked = |more: &[&str]| -> Value {
+        let answer = copy.run(&[&["predict", "transformer.toml", "--json"], more].concat());
+        serde_json::from_str(&answer).unwrap()
+    };
+    let (measured, assumed) = (asked(&[]), asked(&["--set", "cluster.workers.device=h200-sxm"]));
+    let codes = |answer: &Value| -> Vec<String> {
+        let warnings = answer["prediction"]["warnings"].as_array().unwrap().iter();
+        warnings.map(|warning| warning["code"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(!codes(&measured).contains(&"assumed-efficiency".to_owned()), "{:?}", codes(&measured));
+    assert!(codes(&assumed).contains(&"assumed-efficiency".to_owned()), "{:?}", codes(&assumed));
+    assert_eq!(measured["scenario"]["cluster"]["workers"][0]["device"]["name"], "NVIDIA H200 SXM 141GB");
+    let width = |answer: &Value| answer["interval"]["model"].as_f64().unwrap();
+    assert!(width(&measured) < width(&assumed), "{} {}", width(&measured), width(&assumed));
+    let step = |answer: &Value| answer["prediction"]["iteration_s"].as_f64().unwrap();
+    assert!((step(&measured) / step(&assumed)).ln().abs() < 0.3, "{} {}", step(&measured), step(&assumed));
+}
+
 /// One error that says which artefact is wanted.
 fn named_where_they_do_not_belong(copy: &Copy) {
     for (scenario, change, wanted) in [
         ("sprint.toml", "cluster.workers.device.fitted=gemm.toml", "`stepcast fit steps`"),
+        ("transformer.toml", "cluster.workers.device.base=a100", "fit them again"),
+        ("transformer.toml", "strategy.plan.collectives=machine.toml", "[[times]]"),
         ("sprint.toml", "strategy.all-reduce.fitted=steps.toml", "`stepcast fit transfer`"),
         ("kernels-sprint.toml", "methods.oyama2016.kernels.fitted=gemm.toml", "`stepcast fit kernels`"),
         ("kernels-sprint.toml", "methods.oyama2016.kernels.sgemm.fitted=kernels.toml", "`stepcast fit gemm`"),

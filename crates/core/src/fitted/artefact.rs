@@ -6,6 +6,7 @@ use crate::files::Files;
 use crate::fitted::efficiency::EfficiencyModel;
 use crate::fitted::gemm::GemmModel;
 use crate::fitted::kernel::LinearKernel;
+use crate::fitted::machine::MachineModel;
 use crate::fitted::steps::StepModel;
 use crate::fitted::transfer::TransferModel;
 use serde::de::DeserializeOwned;
@@ -23,6 +24,8 @@ pub enum Kind {
     Gemm,
     /// Kernels whose time depends on the number of elements.
     Kernels,
+    /// A whole machine.
+    Machine,
     /// Whole training steps.
     Steps,
     /// Transfers by their size.
@@ -35,6 +38,7 @@ impl fmt::Display for Kind {
             Self::Efficiency => "efficiency",
             Self::Gemm => "gemm",
             Self::Kernels => "kernels",
+            Self::Machine => "machine",
             Self::Steps => "steps",
             Self::Transfer => "transfer",
         })
@@ -50,6 +54,8 @@ pub enum Artefact {
     Gemm(Box<GemmModel>),
     /// Kernels, by name.
     Kernels(BTreeMap<String, LinearKernel>),
+    /// A whole machine.
+    Machine(Box<MachineModel>),
     /// Whole training steps.
     Steps(Box<StepModel>),
     /// Transfers by their size.
@@ -84,6 +90,11 @@ impl Artefact {
                 }
                 Self::Kernels(kernels)
             }
+            Kind::Machine => {
+                let model: MachineModel = model(text)?;
+                model.check()?;
+                Self::Machine(Box::new(model))
+            }
             Kind::Steps => {
                 let model: StepModel = model(text)?;
                 model.check()?;
@@ -103,6 +114,7 @@ impl Artefact {
             Self::Efficiency(_) => Kind::Efficiency,
             Self::Gemm(_) => Kind::Gemm,
             Self::Kernels(_) => Kind::Kernels,
+            Self::Machine(_) => Kind::Machine,
             Self::Steps(_) => Kind::Steps,
             Self::Transfer(_) => Kind::Transfer,
         }

@@ -1,15 +1,16 @@
 //! Measured times of collectives, by kind, number of ranks and size, and the file that has them.
 
+use super::artefact::Artefact;
 use super::transfer::Measured;
 use crate::fault::Fault;
 use crate::files::Files;
 use crate::keys::{Given, unordered};
 use crate::quantity::{Bytes, Seconds};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A kind of communication.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Collective {
     /// Sums on every rank.
@@ -76,12 +77,16 @@ struct File {
     times: Vec<Entry>,
 }
 
-#[derive(Deserialize)]
+/// Measured times of one kind over a number of ranks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
-    collective: Collective,
-    ranks: u64,
-    measured: Vec<(Bytes, Seconds)>,
+pub struct Entry {
+    /// Its kind.
+    pub collective: Collective,
+    /// How many ranks; 2 for sends.
+    pub ranks: u64,
+    /// Sizes of the whole tensor, and times.
+    pub measured: Vec<(Bytes, Seconds)>,
 }
 
 impl Given<MeasuredCollectives> for String {
@@ -95,10 +100,19 @@ impl Given<MeasuredCollectives> for String {
                           `measured = [[\"1 MB\", \"9 ms\"], [\"64 MB\", \"500 ms\"]]`";
             Fault::new(format!("{self} has no measured collectives: {reason}"), remedy)
         };
-        let file: File =
-            crate::text::parse(&files.text(&self)?).map_err(|error| wrong(error.message().to_owned()))?;
+        let text = files.text(&self)?;
+        let times = match Artefact::from_toml(&text) {
+            Ok(Artefact::Machine(machine)) if machine.times.is_empty() => {
+                return Err(wrong("the machine was measured without them".to_owned()));
+            }
+            Ok(Artefact::Machine(machine)) => machine.times,
+            _ => {
+                let file: Result<File, _> = crate::text::parse(&text);
+                file.map_err(|error| wrong(error.message().to_owned()))?.times
+            }
+        };
         let mut curves = Curves::default();
-        for entry in file.times {
+        for entry in times {
             let times = Measured::new(&entry.measured).map_err(|error| wrong(error.to_string()))?;
             curves.add(entry.collective, entry.ranks, times);
         }

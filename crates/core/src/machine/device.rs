@@ -6,6 +6,7 @@ use crate::fault::{Fault, KeyPath};
 use crate::files::Files;
 use crate::fitted::artefact::{self, Artefact, Kind};
 use crate::fitted::efficiency::{EfficiencyModel, Shares};
+use crate::fitted::machine::MachineModel;
 use crate::fitted::steps::StepModel;
 use crate::keys::{Check, Given, NameOr, keys, plain, unordered};
 use crate::precision::Precision;
@@ -92,7 +93,9 @@ keys! {
         memory_efficiency: Uncertain<f64> => f64, optional("not measured"), Check::Positive("a share such as 0.5"), Resolved;
         /// Artefact beside the scenario, in place of efficiencies. That of [`stepcast fit steps`](fit.md) has layer times by
         /// batch and precision, for models, not profiles, and not for `zeng2023`, which keeps its own formulas; that of
-        /// [`stepcast fit efficiency`](fit.md) has shares of this device's rates, by precision.
+        /// [`stepcast fit efficiency`](fit.md) has shares of this device's rates, by precision; that of
+        /// [`stepcast fit machine`](fit.md) has what the parts of transformers reach, and names the device itself where there
+        /// is no `base`.
         #[serde(skip)]
         fitted: String => FittedDevice, optional("none"), Check::Any, Resolved;
         /// Where the figures come from.
@@ -112,13 +115,27 @@ impl Given<Device> for NameOr<DeviceSection> {
             Self::Name(id) => return catalog::device(&id),
             Self::Table(section) => *section,
         };
-        let base = section.base.take().map(|id| catalog::device(&id)).transpose();
-        let base = base.map_err(|fault| fault.below(KeyPath::of("base")))?;
+        let base = match (section.base.take(), &section.fitted) {
+            (Some(id), _) => Some(catalog::device(&id).map_err(|fault| fault.below(KeyPath::of("base")))?),
+            (None, Some(path)) => measured_on(path, files)?,
+            (None, None) => None,
+        };
         section.fill(base.as_ref(), files)
     }
 
     fn write(device: &Device) -> Self {
         Self::Table(Box::new(device.section()))
+    }
+}
+
+/// The device of the catalog on which the machine of an artefact was measured; none for artefacts of other kinds, and where
+/// the file cannot be read, which its own key reports.
+fn measured_on(path: &str, files: &dyn Files) -> Result<Option<Device>, Fault> {
+    match artefact::load(path, files) {
+        Ok(Artefact::Machine(model)) => {
+            catalog::device(&model.device).map(Some).map_err(|fault| fault.below(KeyPath::of("fitted")))
+        }
+        _ => Ok(None),
     }
 }
 
@@ -131,7 +148,11 @@ impl Given<FittedDevice> for String {
         let model = match artefact::load(&self, files)? {
             Artefact::Steps(model) => FittedModel::Steps(model.into()),
             Artefact::Efficiency(model) => FittedModel::Efficiency(Arc::new(model)),
-            other => return Err(artefact::unwanted(&self, other.kind(), &[Kind::Steps, Kind::Efficiency])),
+            Artefact::Machine(model) => FittedModel::Machine(model.into()),
+            other => {
+                let wanted = [Kind::Steps, Kind::Efficiency, Kind::Machine];
+                return Err(artefact::unwanted(&self, other.kind(), &wanted));
+            }
         };
         Ok(FittedDevice { path: self, model })
     }
@@ -157,6 +178,8 @@ pub enum FittedModel {
     Steps(Arc<StepModel>),
     /// Shares of the device's rates.
     Efficiency(Arc<EfficiencyModel>),
+    /// What parts of transformers reach, and step times if they were measured too.
+    Machine(Arc<MachineModel>),
 }
 
 impl Device {
@@ -165,14 +188,23 @@ impl Device {
         match &self.fitted.as_ref()?.model {
             FittedModel::Steps(model) => Some(model),
             FittedModel::Efficiency(_) => None,
+            FittedModel::Machine(model) => model.steps.as_ref(),
+        }
+    }
+
+    /// What was measured of it by the kit.
+    pub fn measured(&self) -> Option<&MachineModel> {
+        match &self.fitted.as_ref()?.model {
+            FittedModel::Machine(model) => Some(model),
+            FittedModel::Steps(_) | FittedModel::Efficiency(_) => None,
         }
     }
 
     /// Fitted shares of the device's rates.
     pub fn shares(&self, precision: Precision) -> Option<&Shares> {
         match &self.fitted.as_ref()?.model {
-            FittedModel::Steps(_) => None,
             FittedModel::Efficiency(model) => model.precision.get(&precision),
+            FittedModel::Steps(_) | FittedModel::Machine(_) => None,
         }
     }
 

@@ -6,6 +6,7 @@ mod fault;
 pub mod gemm;
 pub mod kernels;
 mod left_out;
+pub mod machine;
 mod measured;
 mod report;
 pub mod steps;

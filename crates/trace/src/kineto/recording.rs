@@ -340,8 +340,13 @@ impl Recording {
         }
         if let Some(name) = facts.collective {
             self.hold();
-            let message = Message { collective: Some(name), ..Message::default() };
-            self.collectives.push(Collective { span, thread, name, elements: None, element: 0, message });
+            // Of a sum, the range itself tells the size, with gloo nothing else does; of a gather it tells a part.
+            let is_sum = matches!(self.name(name), "all_reduce" | "allreduce");
+            let elements = details.shape.and_then(|shape| shape.product()).filter(|_| is_sum);
+            let element = details.types.as_deref().filter(|_| is_sum).map_or(0, element_bytes);
+            let bytes = elements.unwrap_or(0).saturating_mul(element.into());
+            let message = Message { collective: Some(name), bytes, ..Message::default() };
+            self.collectives.push(Collective { span, thread, name, elements, element, message });
         }
         if facts.has(Fact::RecordsCollective)
             && let Some(elements) = details.elements

@@ -229,11 +229,14 @@ fn a_job_without_a_device_is_its_operators() {
 {"ph":"X","cat":"cpu_op","name":"aten::addmm","pid":1,"tid":1,"ts":110,"dur":150,"args":{}},
 {"ph":"X","cat":"cpu_op","name":"autograd::engine::evaluate_function: AddmmBackward0","pid":1,"tid":2,"ts":300,"dur":100},
 {"ph":"X","cat":"cpu_op","name":"torch::autograd::AccumulateGrad","pid":1,"tid":2,"ts":400,"dur":10,"args":{"Input Dims":[[9,2]],"Input type":["float"]}},
-{"ph":"X","cat":"user_annotation","name":"gloo:all_reduce","pid":1,"tid":3,"ts":405,"dur":300,"args":{}},
+{"ph":"X","cat":"user_annotation","name":"gloo:all_reduce","pid":1,"tid":3,"ts":405,"dur":300,"args":{"Input Dims":[[18]],"Input type":["float"]}},
 {"ph":"X","cat":"cpu_op","name":"aten::add_","pid":1,"tid":1,"ts":705,"dur":95,"args":{}}]}"#;
     let imported = read_with(trace.as_bytes(), None).unwrap();
     assert_relative_eq!(figure(&imported, "exposed"), 295.0, epsilon = 1e-3);
     assert_relative_eq!(figure(&imported, "parameters"), 18.0);
+    // The range of a sum tells its size where nothing else does.
+    let buckets = imported.summary.tables.iter().find(|table| table.key == "buckets").unwrap();
+    assert_eq!(buckets.rows[0][1..3], [SummaryValue::Count(18), SummaryValue::Size(Bytes::new(72.0))]);
     let profile = profile(imported);
     assert_eq!(profile.batch, 4);
     let pass = Recorded::new(&profile).unwrap().mean(1.0);

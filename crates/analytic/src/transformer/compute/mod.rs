@@ -120,6 +120,7 @@ impl Parts {
         software: Software,
         constants: &Transformers,
     ) -> Self {
+        let constants = &device.measured().map_or(*constants, |own| own.measured(constants));
         let share = match device.generation {
             Some(Generation::Ampere) => constants.product_ampere,
             Some(Generation::Hopper) => constants.product_hopper,
@@ -145,6 +146,21 @@ impl Parts {
             software,
             constants: *constants,
         }
+    }
+
+    /// Start and tail of so many kernels.
+    pub fn starting(&self, kernels: f64) -> Seconds {
+        Seconds::new(self.constants.kernel * kernels)
+    }
+
+    /// Time of kernels such as norms, sums and activations that move so many bytes.
+    pub fn passing_of(&self, moved: Bytes, kernels: f64) -> Seconds {
+        moved / self.pass + self.starting(kernels)
+    }
+
+    /// Time of kernels such as long copies and losses that move so many bytes.
+    pub fn copying(&self, moved: Bytes, kernels: f64) -> Seconds {
+        moved / self.stream + self.starting(kernels)
     }
 
     /// The same device while it has rested before: at the clock that its power limit does not lower yet.
@@ -240,6 +256,11 @@ impl Parts {
         self.paced(all)
     }
 
+    /// Core attention of a layer alone.
+    pub fn core_attention(&self, shard: &Shard<'_>) -> Computed {
+        self.paced(self.attention(shard))
+    }
+
     /// The half of a layer with its experts, and a norm.
     pub fn expert_layer(&self, shard: &Shard<'_>) -> Computed {
         shard.experts.as_ref().map_or_else(Computed::default, |own| self.paced(self.experts(shard, own)))
@@ -275,10 +296,8 @@ impl Parts {
 
     /// Adds what every kernel takes to start and to end, and what this device is slower than others of its name.
     fn paced(&self, all: Computed) -> Computed {
-        let pace = |work: Work| {
-            let starts = Seconds::new(self.constants.kernel * work.kernels);
-            Work { device: (work.device + starts) * self.slowness, ..work }
-        };
+        let pace =
+            |work: Work| Work { device: (work.device + self.starting(work.kernels)) * self.slowness, ..work };
         Computed {
             forward: pace(all.forward),
             input: pace(all.input),

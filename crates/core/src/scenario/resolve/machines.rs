@@ -127,19 +127,25 @@ pub(super) fn fits(device: &Device, precision: Precision) -> Result<(), Fault> {
     let known = match model {
         FittedModel::Steps(model) => model.measured(precision).is_some(),
         FittedModel::Efficiency(model) => model.precision.contains_key(&precision),
+        FittedModel::Machine(_) => true,
     };
     if !known {
         let reason = format!("no steps in {precision} were fitted for this device");
         return wrong(reason, "use another `precision`, or fit steps measured in it");
     }
-    if let (Some(shares), FittedModel::Efficiency(fitted)) = (device.shares(precision), model) {
-        let same = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-6;
-        let peak = device.peak(precision).map_or(0.0, |peak| peak.get());
-        if !(same(shares.peak.get(), peak) && same(shares.memory_rate.get(), device.memory_rate.get())) {
-            let reason =
-                format!("these are shares of the rates of {}, and this device has others", fitted.device);
-            return wrong(reason, "use the device they were fitted for, or fit them again for this one");
+    let shares = match model {
+        FittedModel::Efficiency(fitted) => {
+            device.shares(precision).map(|own| (own.peak, own.memory_rate, precision, &fitted.device))
         }
+        FittedModel::Machine(own) => Some((own.peak, own.memory_rate, own.precision, &own.device)),
+        FittedModel::Steps(_) => None,
+    };
+    let Some((of_peak, of_memory, precision, name)) = shares else { return Ok(()) };
+    let same = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-6;
+    let peak = device.peak(precision).map_or(0.0, |peak| peak.get());
+    if !(same(of_peak.get(), peak) && same(of_memory.get(), device.memory_rate.get())) {
+        let reason = format!("these are shares of the rates of {name}, and this device has others");
+        return wrong(reason, "use the device they were fitted for, or fit them again for this one");
     }
     Ok(())
 }

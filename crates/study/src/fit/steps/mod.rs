@@ -3,7 +3,7 @@
 mod read;
 
 pub use super::left_out::{Fold, LeftOutErrors, LeftOutPrediction, predictions, summary};
-pub use read::{MeasuredSteps, read};
+pub use read::{MeasuredSteps, parse, read};
 
 use super::fault::unprintable;
 use super::report::{FitErrorRow, FitReport, source};
@@ -34,10 +34,7 @@ pub fn run(
     let products = products.as_ref();
     let held = test.map(read).transpose()?.unwrap_or_default();
     notes.extend(held.notes);
-    let ended = |error: FitError| match error {
-        FitError::Cancelled => Stopped::Cancelled,
-        error => fit_fault(data, &error).into(),
-    };
+    let ended = |error: FitError| stopped(data, &error);
     let model = PreparedSteps::new(&steps, Nominal::h200(), products).fit(|_| true, wanted).map_err(ended)?;
     let judge = |steps: &[MeasuredStep]| -> Vec<StepComparison> {
         steps.iter().filter_map(|step| StepComparison::new(&model, step)).collect()
@@ -95,6 +92,14 @@ pub fn several_models(data: &Path, steps: &[MeasuredStep]) -> Result<(), Fault> 
             Err(Fault::in_file(data.display().to_string(), reason, "measure steps of two models or more"))
         }
         _ => Ok(()),
+    }
+}
+
+/// Why a fit to the steps of `data` ended.
+pub fn stopped(data: &Path, error: &FitError) -> Stopped {
+    match error {
+        FitError::Cancelled => Stopped::Cancelled,
+        error => fit_fault(data, error).into(),
     }
 }
 

@@ -60,6 +60,11 @@ pub fn read(path: &Path) -> Result<MeasuredSteps, Fault> {
     let text = String::from_utf8(stepcast_trace::unpacked(path)?).map_err(|_| {
         Fault::in_file(&name, "it is not UTF-8 text", "give one JSON object for each measured step")
     })?;
+    parse(&name, &text)
+}
+
+/// Reads measured steps from the text of the file called `name`.
+pub fn parse(name: &str, text: &str) -> Result<MeasuredSteps, Fault> {
     let mut found = MeasuredSteps::default();
     let mut seen = BTreeSet::new();
     let mut unknown: BTreeMap<String, String> = BTreeMap::new();

@@ -4,6 +4,7 @@
 //! the change of the logarithm of the step with the logarithm of the group, by central differences (docs/priors.md,
 //! section 5). To that come what no figure explains, and what lies beyond the range of the published runs.
 
+use super::measured;
 use crate::predict::methods;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -78,7 +79,7 @@ pub(super) fn assumed(
     explained: bool,
 ) -> Result<Option<Assumed>, Fault> {
     let Some(twin) = closed_form(scenario, method) else { return Ok(None) };
-    let slopes = slopes(scenario, twin)?;
+    let slopes = measured::narrowed(scenario, slopes(scenario, twin)?);
     let groups = scenario.priors.groups.iter().zip(&slopes).map(|(group, slope)| group.spread * slope);
     let effects: Vec<(usize, f64)> =
         groups.enumerate().filter(|(_, effect)| effect.abs() > NOTICED).collect();
@@ -107,7 +108,7 @@ pub(super) fn assumed(
         bases.push(of);
     }
     if uses(Domain::Transformer) {
-        let of = residual.transformer;
+        let of = measured::residual(scenario).unwrap_or(residual.transformer);
         causes.push(Cause::Unexplained("this software on this device", of.cell.hypot(of.row)));
         bases.push(of);
     }
@@ -147,8 +148,10 @@ pub(super) fn assumed(
             Cause::Unexplained(name, _) => (*name).to_owned(),
         };
         let remedy = match cause {
-            Cause::Group(index, _) => scenario.priors.groups[*index].remedy.clone(),
-            Cause::Unexplained(..) => RUN_REMEDY.to_owned(),
+            Cause::Group(index, _) if !measured::is_measured(scenario, &scenario.priors.groups[*index]) => {
+                scenario.priors.groups[*index].remedy.clone()
+            }
+            Cause::Group(..) | Cause::Unexplained(..) => RUN_REMEDY.to_owned(),
         };
         let effect = cause.effect().abs();
         by_assumption.push(Assumption {
@@ -250,6 +253,7 @@ fn figures(
 ) -> Result<Vec<AssumedFigure>, Fault> {
     let group: &Group = &scenario.priors.groups[index];
     let now = step(scenario)?;
+    let (values, file) = measured::values(scenario, group);
     let mut figures = Vec::new();
     for constant in &group.constants {
         let priors = scenario.priors.with_moved(group.domain, &constant.name, SHIFT);
@@ -257,9 +261,9 @@ fn figures(
         if (then - now).abs() > NOTICED * SHIFT {
             figures.push(AssumedFigure {
                 name: constant.name.clone(),
-                value: scenario.priors.value(group.domain, &constant.name).unwrap_or(f64::NAN),
+                value: values.value(group.domain, &constant.name).unwrap_or(f64::NAN),
                 unit: constant.unit.clone(),
-                source: constant.source.clone(),
+                source: file.map_or_else(|| constant.source.clone(), |file| format!("measured: {file}")),
             });
         }
     }

@@ -12,8 +12,9 @@ use stepcast_core::machine::{Device, catalog};
 use stepcast_core::model::transformer::{Experts, Transformer};
 use stepcast_core::precision::Precision;
 use stepcast_core::prior::Priors;
-use stepcast_core::scenario::{Document, Scenario};
+use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Mask;
+use stepcast_study::fit::machine::Decoder;
 
 const ROWS: &[u8] = include_bytes!("../../../../../validation/transformer-steps/h200.csv.gz");
 
@@ -60,7 +61,6 @@ enum Architecture {
 
 impl Row {
     fn shape(&self) -> Transformer {
-        let heads = [self.heads, self.kv_heads];
         let experts = (self.experts > 0).then_some(Experts {
             count: self.experts,
             active: self.active,
@@ -69,20 +69,23 @@ impl Row {
             dense_layers: 0,
             router_bias: false,
         });
-        let base = match self.architecture {
-            Architecture::Gpt => {
-                Transformer::gpt(self.layers, self.hidden, self.heads, self.vocabulary, self.sequence)
-            }
-            Architecture::Llama => Transformer::llama(
-                self.layers,
-                self.hidden,
-                heads,
-                self.mlp_width,
-                self.vocabulary,
-                self.sequence,
-            ),
-        };
-        Transformer { experts, ..base }
+        Transformer { experts, ..self.decoder().shape() }
+    }
+
+    fn decoder(&self) -> Decoder {
+        Decoder {
+            gpt: matches!(self.architecture, Architecture::Gpt),
+            hidden: self.hidden,
+            heads: [self.heads, self.kv_heads],
+            mlp_width: self.mlp_width,
+            layers: self.layers,
+            sequence: self.sequence,
+            micro_batch: self.micro_batch,
+            vocabulary: self.vocabulary,
+            precision: self.precision,
+            recompute: self.recompute,
+            tensor: self.tensor,
+        }
     }
 
     fn name(&self) -> String {
@@ -96,34 +99,7 @@ impl Row {
 
     /// The scenario of names, with one device for each rank.
     fn scenario(&self) -> Result<Scenario, ValidationError> {
-        let shape = match self.architecture {
-            Architecture::Gpt => format!(
-                "mlp = \"gelu\"\nnorm = \"layer\"\nbias = true\npositions = {}\ntied = true\n",
-                self.sequence
-            ),
-            Architecture::Llama => String::new(),
-        };
-        let states = if self.precision.is_mixed() { "fp32" } else { "bf16" };
-        let again = if self.recompute { "recompute = [\"layer\"]\n" } else { "" };
-        let text = format!(
-            "[model.transformer]\nlayers = {}\nhidden = {}\nheads = {}\nkv-heads = {}\nmlp-width = {}\n\
-             vocabulary = {}\nsequence = {}\n{shape}[[cluster.workers]]\ncount = {}\ndevice = \"{DEVICE}\"\n\
-             [strategy]\nprecision = \"{}\"\n[strategy.plan]\ntensor = {}\nmicro-batch = {}\nglobal-batch = {}\n\
-             states = \"{states}\"\noverlap = \"fsdp2\"\n{again}",
-            self.layers,
-            self.hidden,
-            self.heads,
-            self.kv_heads,
-            self.mlp_width,
-            self.vocabulary,
-            self.sequence,
-            self.tensor,
-            self.precision,
-            self.tensor,
-            self.micro_batch,
-            self.micro_batch,
-        );
-        Ok(Document::new("row", text).scenario(&[])?)
+        Ok(self.decoder().scenario(DEVICE)?)
     }
 
     /// What is left out together: all rows of an architecture and width; experts of one width.

@@ -2,6 +2,8 @@
 //! published runs of several GPUs. Every figure is predicted by constants that were refitted without its model.
 
 mod h200;
+#[cfg(test)]
+mod kit_tests;
 mod published;
 
 use crate::coverage::Coverage;

@@ -1,0 +1,62 @@
+//! What a machine that the kit has measured (`stepcast fit machine`) leaves open, in place of what is assumed of machines.
+
+use std::borrow::Cow;
+use stepcast_core::fitted::machine::MachineModel;
+use stepcast_core::prior::{Domain, Group, Priors, Residual};
+use stepcast_core::scenario::Scenario;
+
+/// The measured devices of all workers; none if one of them was not measured.
+fn machines(scenario: &Scenario) -> Option<Vec<&MachineModel>> {
+    let groups = &scenario.cluster.groups;
+    groups
+        .iter()
+        .map(|group| group.device.measured())
+        .collect::<Option<Vec<_>>>()
+        .filter(|all| !all.is_empty())
+}
+
+/// How far the constants of a group are off where they were measured; the most of all devices.
+fn spread(scenario: &Scenario, group: &Group) -> Option<f64> {
+    if group.domain != Domain::Transformer {
+        return None;
+    }
+    let spreads = machines(scenario)?.into_iter().map(|own| own.uncertainty.groups.get(&group.name).copied());
+    spreads.collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::max)
+}
+
+/// Whether the constants of a group were measured.
+pub(super) fn is_measured(scenario: &Scenario, group: &Group) -> bool {
+    spread(scenario, group).is_some()
+}
+
+/// Slopes of a step with the groups of priors, smaller for those that were measured: as if these moved by their spread.
+pub(super) fn narrowed(scenario: &Scenario, slopes: Vec<f64>) -> Vec<f64> {
+    let narrow = |(group, slope): (&Group, f64)| match spread(scenario, group) {
+        Some(own) if group.spread > 0.0 => slope * own / group.spread,
+        _ => slope,
+    };
+    scenario.priors.groups.iter().zip(slopes).map(narrow).collect()
+}
+
+/// What no constant explains on measured devices; the most of all.
+pub(super) fn residual(scenario: &Scenario) -> Option<Residual> {
+    let worst = machines(scenario)?
+        .into_iter()
+        .map(|own| &own.uncertainty)
+        .reduce(|a, b| if b.residual > a.residual { b } else { a })?;
+    let assumed = scenario.priors.residual.transformer;
+    Some(Residual { cell: 0.0, row: worst.residual, families: worst.families, rows: worst.rows, ..assumed })
+}
+
+/// The priors with the values of a group as they hold on the workers, and the file that has them if they were measured.
+pub(super) fn values<'a>(scenario: &'a Scenario, group: &Group) -> (Cow<'a, Priors>, Option<&'a str>) {
+    let first = scenario.cluster.groups.first().and_then(|workers| workers.device.fitted.as_ref());
+    match (machines(scenario), first) {
+        (Some(own), Some(fitted)) if is_measured(scenario, group) => {
+            let mut priors = scenario.priors.as_ref().clone();
+            priors.transformer = own[0].measured(&priors.transformer);
+            (Cow::Owned(priors), Some(&fitted.path))
+        }
+        _ => (Cow::Borrowed(scenario.priors.as_ref()), None),
+    }
+}
