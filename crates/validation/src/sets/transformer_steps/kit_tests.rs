@@ -7,6 +7,7 @@ use stepcast_analytic::transformer::Transformer;
 use stepcast_core::fitted::artefact::Artefact;
 use stepcast_core::machine::{FittedDevice, FittedModel};
 use stepcast_core::method::Method as _;
+use stepcast_study::always;
 use stepcast_study::fit::FitReport;
 use stepcast_study::fit::machine::{AttentionChoice, run};
 use stepcast_study::predict::interval;
@@ -14,7 +15,7 @@ use stepcast_study::predict::interval;
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../validation/kit/machine_h200.jsonl.gz");
 
 fn fitted(attention: AttentionChoice) -> FitReport {
-    run(Path::new(FILE), None, None, attention, "2026-11-16".to_owned()).unwrap()
+    run(Path::new(FILE), None, None, attention, "2026-11-16".to_owned(), &always).unwrap()
 }
 
 #[test]
@@ -37,9 +38,8 @@ fn shapes_left_out_and_steps_of_another_session_are_predicted_with_narrower_inte
     let fitted =
         FittedDevice { path: "machine.toml".to_owned(), model: FittedModel::Machine(Arc::from(machine)) };
     let (mut errors, mut inside, mut narrower) = (Vec::new(), 0, 0);
-    let steps = h200::steps().unwrap();
-    for step in &steps {
-        let mut scenario = step.scenario.clone();
+    for case in h200::cases().unwrap() {
+        let Some(mut scenario) = case.step else { continue };
         let assumed = Transformer.predict(&scenario).unwrap();
         let before = interval::of(&scenario, &Transformer, &assumed).unwrap().unwrap();
         for group in &mut scenario.cluster.groups {
@@ -48,9 +48,9 @@ fn shapes_left_out_and_steps_of_another_session_are_predicted_with_narrower_inte
         let prediction = Transformer.predict(&scenario).unwrap();
         assert!(prediction.warnings.iter().all(|warning| warning.code != "assumed-efficiency"));
         let after = interval::of(&scenario, &Transformer, &prediction).unwrap().unwrap();
-        errors.push((prediction.iteration.get() / step.measured - 1.0).abs());
+        errors.push((prediction.iteration.get() / case.measured - 1.0).abs());
         let [least, most] = after.iteration_s.map(|time| time.get());
-        inside += usize::from((least..=most).contains(&step.measured));
+        inside += usize::from((least..=most).contains(&case.measured));
         narrower += usize::from(after.model < before.model);
     }
     errors.sort_unstable_by(f64::total_cmp);
