@@ -29,7 +29,6 @@ fn shapes_left_out_and_steps_of_another_session_are_predicted_with_narrower_inte
         ("steps", 0.045, 0.25),
     ] {
         let row = report.rows.iter().find(|row| row.what == what && row.set == "held").unwrap();
-        println!("{row:?}");
         assert!(row.quality.median < median && row.quality.worst < worst, "{row:?}");
     }
     let Ok(Artefact::Machine(machine)) = Artefact::from_toml(&report.artefact) else {
@@ -56,8 +55,6 @@ fn shapes_left_out_and_steps_of_another_session_are_predicted_with_narrower_inte
     errors.sort_unstable_by(f64::total_cmp);
     let mean = errors.iter().sum::<f64>() / errors.len() as f64;
     let count = errors.len();
-    println!("mean {mean:.4}, median {:.4}, worst {:.4}", errors[count / 2], errors[count - 1]);
-    println!("{inside} of {count} inside, {narrower} narrower");
     assert!(mean < 0.055 && errors[count - 1] < 0.30, "{mean} {}", errors[count - 1]);
     assert!(inside * 100 >= 85 * count, "{inside} of {count}");
     assert!(narrower * 100 >= 95 * count, "{narrower} of {count}");
