@@ -86,14 +86,16 @@ def published():
             sharding='zero-3', states='bf16' if pure else 'fp32', overlap='fsdp2', micro_batch=r['MicroBatchSize'],
             global_batch=r['GlobalBatchSize'], _precision='bf16', **again)
     for r in table('torchtitan_llama3.csv'):
-        if r['float8'] != 'no':
-            continue
-        sequence = int(r['seq_len'].split()[0])
-        batch = int(r['local_batch']) * 8
+        sequence, context = int(r['seq_len'].split()[0]), int(r['cp'])
+        batch = int(r['local_batch']) * 8 // context
+        again = 'layer' if r['activation_checkpointing'] == 'full' else 'operators'
+        extra = {'float8': 'true'} if r['float8'] != 'no' else {}
+        if context > 1:
+            extra['context'] = context
         add('torchtitan', r['source'], 'llama3-8b', 32, 4096, 32, 128256, sequence, 'h100-sxm5|memory-rate=2.4 TB/s|power=500 W', r['num_gpus'],
             ('nvlink4', 'infiniband-ndr', 8), batch * sequence / (8 * float(r['tokens_per_sec_per_gpu'])), sharding='zero-3',
-            states='fp32', overlap='torchtitan', micro_batch=r['local_batch'], global_batch=batch, recompute='operators',
-            _precision='bf16', _compiled=str(r['torch_compile'] == 'yes').lower())
+            states='fp32', overlap='torchtitan', micro_batch=r['local_batch'], global_batch=batch, recompute=again,
+            _precision='bf16', _compiled=str(r['torch_compile'] == 'yes').lower(), **extra)
     # The source's guide to these runs turns every overlap off.
     for r in table('simumax_b200_megatron_measured.csv'):
         d, mb, m = int(r['dp']), int(r['micro_batch_size']), int(r['micro_batch_count'])

@@ -59,6 +59,12 @@ pub fn planned(scenario: &Scenario) -> Result<(Shape, &Plan), Fault> {
         let remedy = "add `[strategy.plan]`, such as `tensor = 8`";
         Fault::in_key("strategy.plan", "there is no plan that splits a transformer", remedy)
     })?;
+    let lacks = scenario.cluster.groups.iter().find(|group| plan.float8 && group.device.float8.is_none());
+    if let Some(group) = lacks {
+        let reason = format!("no 8-bit floating-point rate of the {} is known", group.device.name);
+        let remedy = "leave `float8` out, or give the device its `float8` rate";
+        return Err(Fault::in_key("strategy.plan.float8", reason, remedy));
+    }
     let shape = scenario.transformer_of_plan()?;
     let below = |fault: Fault| fault.below(KeyPath::of("strategy.plan"));
     plan.divide(&shape, scenario.cluster.workers()).map_err(below)?;

@@ -68,6 +68,9 @@ keys! {
         /// Peak BF16 rate of the tensor units, dense.
         #[serde(skip_serializing_if = "Option::is_none")]
         bf16: FlopsPerSec => FlopsPerSec, optional("none"), Check::Positive("a rate such as \"312 TFLOP/s\""), Resolved;
+        /// Peak 8-bit floating-point rate of the tensor units, dense.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        float8: FlopsPerSec => FlopsPerSec, optional("none"), Check::Positive("a rate such as \"1979 TFLOP/s\""), Resolved;
         /// Device memory.
         memory: Bytes => Bytes, required, Check::Positive("a size such as \"16 GB\""), Resolved;
         /// Peak rate of the device memory.

@@ -148,6 +148,8 @@ constants! {
         product_blackwell,
         /// The same on other devices.
         product_other,
+        /// Rate of products in 8-bit floating point, as a share of what that peak would give at the share of other products.
+        float8,
         /// Exponent of the power limit.
         power,
         /// Rate of a device that does not rest against one that has rested before.

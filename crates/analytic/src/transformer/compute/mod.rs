@@ -71,6 +71,8 @@ pub struct Software {
     pub fused: bool,
     /// Whether a compiler issues kernels, with less time of the host.
     pub compiled: bool,
+    /// Whether the layers' products are computed in 8-bit floating point.
+    pub float8: bool,
 }
 
 impl Software {
@@ -81,6 +83,7 @@ impl Software {
             precision: strategy.precision,
             fused: strategy.compiled || written,
             compiled: strategy.compiled,
+            float8: plan.float8,
         }
     }
 }
@@ -101,6 +104,8 @@ pub struct Parts {
     pass: BytesPerSec,
     /// Rate of memory that an update reaches.
     update: BytesPerSec,
+    /// How much faster products are in 8-bit floating point; none if they are not computed in it.
+    float8: Option<f64>,
     /// Multiprocessors.
     multiprocessors: f64,
     /// Peak rate of a multiprocessor against that of an H200's, which computes as many exponentials in a cycle.
@@ -140,6 +145,7 @@ impl Parts {
             stream: device.memory_rate * constants.memory,
             pass: device.memory_rate * pass,
             update: device.memory_rate * (constants.update * speed),
+            float8: device.float8.filter(|_| software.float8).map(|rate| rate / peak * constants.float8),
             multiprocessors: device.multiprocessors(),
             pace: peak.get() / device.multiprocessors() / REFERENCE,
             slowness: 1.0 / speed,
@@ -238,12 +244,10 @@ impl Parts {
     /// One layer.
     pub fn layer(&self, shard: &Shard<'_>) -> Computed {
         let own =
-            self.matrices(&shard.attention_products()).and(self.attention(shard)).and(self.between(shard));
+            self.linear(&shard.attention_products()).and(self.attention(shard)).and(self.between(shard));
         let mlp = match &shard.experts {
             Some(experts) => self.experts(shard, experts),
-            None => {
-                self.matrices(&shard.mlp_products()).and(self.activation(shard, shard.tokens * shard.mlp))
-            }
+            None => self.linear(&shard.mlp_products()).and(self.activation(shard, shard.tokens * shard.mlp)),
         };
         let mut all = own.and(mlp);
         let between =
@@ -275,6 +279,30 @@ impl Parts {
     /// The embedding.
     pub fn embedding(&self, shard: &Shard<'_>, vocabulary: f64) -> Computed {
         self.paced(self.lookup(shard, vocabulary))
+    }
+
+    /// Products of a layer. In 8-bit floating point, the input, the weights and the gradient of the output are cast: each is
+    /// read for its largest value, read again and written.
+    fn linear(&self, products: &[Product]) -> Computed {
+        let mut sum = self.matrices(products);
+        let Some(faster) = self.float8 else { return sum };
+        let quicker = |work: Work| Work { device: work.device * (1.0 / faster), ..work };
+        sum = Computed {
+            forward: quicker(sum.forward),
+            input: quicker(sum.input),
+            weight: quicker(sum.weight),
+            ..sum
+        };
+        for product in products.iter().filter(|product| product.count > 0.0) {
+            let cast = |numbers: f64| Work {
+                device: self.passing(pointwise::CAST_TO_FLOAT8 * numbers * product.count),
+                kernels: 2.0,
+            };
+            let Product { rows, columns, depth, .. } = *product;
+            sum.forward = sum.forward.and(cast(rows * depth)).and(cast(depth * columns));
+            sum.input = sum.input.and(cast(rows * columns));
+        }
+        sum
     }
 
     /// Forward and both gradients of products with weights. Under automatic mixed precision, weights are cast before the

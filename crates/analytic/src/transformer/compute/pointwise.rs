@@ -10,6 +10,9 @@ use stepcast_core::model::transformer::Mlp;
 /// Bytes moved to cast a number from 32 to 16 bits or back.
 pub(super) const CAST: f64 = 6.0;
 
+/// Bytes moved to cast a number of 16 bits to 8: read for the largest value of its tensor, read again, and written.
+pub(super) const CAST_TO_FLOAT8: f64 = 5.0;
+
 /// Passes of a norm, in units of r: input and output; backward, gradient and input for its input and for its weights,
 /// and the result.
 const NORM: [f64; 2] = [2.0, 5.0];

@@ -103,6 +103,9 @@ keys! {
         host_memory: BytesPerSec => BytesPerSec, default(HOST_MEMORY), Check::Positive("a rate such as \"100 GB/s\""), Resolved;
         /// How attention is computed: `"flash"` or `"unfused"`.
         attention: Attention => Attention, default(Attention::Flash), Check::Any, Resolved;
+        /// Whether the layers' products are computed in 8-bit floating point, as torchtitan's `float8` does; the output layer's is
+        /// not.
+        float8: bool => bool, default(false), Check::Any, Resolved;
         /// Whether dropout keeps masks.
         dropout: bool => bool, default(false), Check::Any, Resolved;
         /// Number formats of weights, gradients and optimiser: `"megatron-bf16"`, `"megatron-fp16"`, `"mixed-fp16"`,

@@ -83,6 +83,12 @@ impl Keys {
         }
     }
 
+    /// The words of a list.
+    pub(super) fn words(&mut self, key: &str) -> Vec<String> {
+        let entries = self.take(key).and_then(|value| value.as_array().cloned()).unwrap_or_default();
+        entries.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
     /// Whether a switch is given that has no value.
     pub(super) fn switch(&mut self, key: &str) -> bool {
         self.left.remove(key).is_some_and(|value| value != Value::Bool(false))

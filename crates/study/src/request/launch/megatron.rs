@@ -183,6 +183,7 @@ fn formats(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     };
     launched.plan.states = Some(states);
     launched.precision = Some(precision);
+    launched.plan.float8 = keys.word("--fp8-format").map(|_| true);
     // Both are usual there.
     let [hidden, attention] = ["--hidden-dropout", "--attention-dropout"].map(|flag| keys.real(flag));
     let dropout = hidden?.unwrap_or(0.1) > 0.0 || attention?.unwrap_or(0.1) > 0.0;

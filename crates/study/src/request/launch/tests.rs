@@ -52,6 +52,7 @@ fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
         Framework::Fsdp => (OverlapPreset::Fsdp2, States::Fp32, ContextExchange::Ring),
     };
     let base = Plan { overlap, states, context_exchange: exchange, global_batch: Some(BATCH), ..plain() };
+    let with_float8 = matches!(framework, Framework::Megatron | Framework::Torchtitan);
     let mut all = Vec::new();
     for (tensor, context, pipeline) in [1, 2, 4]
         .into_iter()
@@ -89,6 +90,7 @@ fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
                             sharding_group,
                             micro_batch,
                             recompute: vec![recompute],
+                            float8: with_float8 && micro_batch == 2,
                             expert: shape.experts.map_or(1, |_| 2),
                             ..base.clone()
                         });

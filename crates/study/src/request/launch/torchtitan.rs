@@ -8,13 +8,16 @@ use stepcast_core::strategy::{ContextExchange, OverlapPreset, Recompute, Schedul
 
 /// Keys that say nothing about the time of a step.
 const WITHOUT_EFFECT: &str = "\
-    job. profiling. metrics. optimizer. lr_scheduler. checkpoint. comm. validation. experimental. debug. \
+    job. profiling. metrics. optimizer. lr_scheduler. checkpoint. comm. validation. experimental. debug. float8. \
     fault_tolerance. model.hf_assets_path model.tokenizer_path model.print_after_conversion training.dataset \
     training.max_norm training.seed training.gc_freq training.deterministic training.mixed_precision_reduce \
     training.mixed_precision_param training.debug_moe_force_load_balance parallelism.disable_loss_parallel \
     activation_checkpoint.debug activation_checkpoint.determinism_check \
     activation_checkpoint.preserve_rng_state activation_checkpoint.early_stop activation_checkpoint.per_op \
     compile.components compile.backend";
+
+/// The converter that computes products in 8-bit floating point.
+const FLOAT8: &str = "float8";
 
 /// Schedules with one stage on each rank have no chunks.
 const SCHEDULES: [(&str, ScheduleKind); 6] = [
@@ -50,7 +53,11 @@ pub(super) fn read(mut keys: Keys, layers: Option<u64>) -> Result<Launched, Faul
     let layers = layers.or_else(|| zoo::find(launched.zoo.as_deref()?).map(|shape| shape.layers));
     launched.sequence = keys.number("training.seq_len")?;
     launched.steps = keys.number("training.steps")?;
+    let (float8, others): (Vec<String>, Vec<String>) =
+        keys.words("model.converters").into_iter().partition(|converter| converter == FLOAT8);
+    launched.unknown.extend(others.iter().map(|other| format!("model.converters = [\"{other}\"]")));
     let plan = &mut launched.plan;
+    plan.float8 = (!float8.is_empty()).then_some(true);
     plan.overlap = Some(OverlapPreset::Torchtitan);
     plan.states = Some(match keys.word("training.dtype").as_deref() {
         Some("bfloat16") => States::Bf16,

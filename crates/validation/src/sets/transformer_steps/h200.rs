@@ -153,7 +153,7 @@ impl Alone {
     fn times(&self, priors: &Priors) -> Result<[f64; 2], ValidationError> {
         let Self { row, device, scenario } = self;
         let peak = device.peak(row.precision).unwrap_or_else(|| device.fp32_peak());
-        let software = Software { precision: row.precision, fused: false, compiled: false };
+        let software = Software { precision: row.precision, fused: false, compiled: false, float8: false };
         let parts = Parts::new(device, peak, 1.0, software, &priors.transformer).rested();
         let shape = row.shape();
         let damaged = || ValidationError::Data("a shard has no plan".to_owned());

@@ -92,6 +92,7 @@ pub(super) fn flags(launch: &Launch<'_>) -> Result<String, Fault> {
         States::MegatronFp16 => push(true, "--fp16".to_owned()),
         _ => push(true, "--bf16".to_owned()),
     }
+    push(plan.float8, "--fp8-format hybrid".to_owned());
     Ok(unsaid(shape) + &flags.join(" \\\n  ") + "\n")
 }
 

@@ -88,6 +88,9 @@ impl Launch<'_> {
         if !self.plan.offload.is_empty() && framework != Framework::Deepspeed {
             return Err(cannot("its configuration here", "offloading", "strategy.plan.offload=[]"));
         }
+        if self.plan.float8 && matches!(framework, Framework::Deepspeed | Framework::Fsdp) {
+            return Err(cannot("its configuration here", "products in float8", "strategy.plan.float8=false"));
+        }
         match framework {
             Framework::Megatron => megatron::flags(self),
             Framework::Torchtitan => torchtitan::file(self),

@@ -50,7 +50,7 @@ pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
         }
     };
     let local = plan.micro_batch * if plan.pipeline > 1 { launch.micro_batches } else { 1 };
-    let mut text = model(launch.name);
+    let mut text = model(launch.name, plan.float8);
     text.push_str(&format!(
         "[training]\nlocal_batch_size = {local}\nglobal_batch_size = {}\nseq_len = {}\n\n[parallelism]\n\
          data_parallel_replicate_degree = {replicate}\ndata_parallel_shard_degree = {shard}\n\
@@ -113,11 +113,14 @@ fn degrees(launch: &Launch<'_>) -> Result<[u64; 2], Fault> {
 }
 
 /// The model, if torchtitan has one of this name.
-fn model(name: &str) -> String {
+fn model(name: &str, float8: bool) -> String {
     let known = ["llama3", "qwen3"].iter().find_map(|family| {
         let size = name.strip_prefix(family)?.strip_prefix('-')?;
-        zoo::find(name)
-            .map(|_| format!("[model]\nname = \"{family}\"\nflavor = \"{}\"\n\n", size.to_uppercase()))
+        zoo::find(name).map(|_| format!("name = \"{family}\"\nflavor = \"{}\"\n", size.to_uppercase()))
     });
-    known.unwrap_or_default()
+    let mut table = known.unwrap_or_default();
+    if float8 {
+        table.push_str("converters = [\"float8\"]\n");
+    }
+    if table.is_empty() { table } else { format!("[model]\n{table}\n") }
 }
