@@ -168,8 +168,20 @@ fn interrupted_search(arguments: &[&str], is_right: fn(&Output) -> bool) -> Outp
 #[cfg(unix)]
 #[test]
 fn an_interrupted_search_prints_what_it_has_found() {
-    let small =
-        ["--set", "model.zoo=alexnet", "--set", "methods.simulate.steps=50", "--vary", "batch=1..5000"];
+    let small = [
+        "--set",
+        "model.zoo=alexnet",
+        "--set",
+        "methods.simulate.steps=50",
+        "--vary",
+        "batch=1..64",
+        "--vary",
+        "workers.count=1..64",
+        "--vary",
+        "servers.count=1..16",
+        "--budget",
+        "100000",
+    ];
     let found = interrupted_search(&small, |output| !output.stdout.is_empty());
     assert_eq!(found.status.code(), Some(130));
     let words = String::from_utf8(found.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");

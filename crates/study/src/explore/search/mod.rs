@@ -139,7 +139,8 @@ pub fn search(
     };
     Constraint::check_all(&goal.constraints)?;
     let mut goal = goal.clone();
-    if !goal.constraints.iter().any(Constraint::is_of_memory) {
+    let implied = !goal.constraints.iter().any(Constraint::is_of_memory);
+    if implied {
         goal.constraints.push(Constraint::memory());
     }
     let goal = &goal;
@@ -163,6 +164,9 @@ pub fn search(
         SearchStrategy::Heuristic => heuristic::search(variants, choice, goal, (budget, effort.seed), watch),
     };
     let mut report = report::report(variants, goal, how, points, found, ended)?;
+    if implied && report.constraints.last().is_some_and(|memory| memory.excluded == 0) {
+        report.constraints.pop();
+    }
     // Who has interrupted the search does not wait for intervals.
     if wanted().is_continue() {
         let digits: Vec<Vec<u64>> = report.best.iter().map(|entry| digits(variants, entry.index)).collect();
