@@ -177,19 +177,19 @@ fn what_is_emitted_for_accelerate_is_read_alike() {
 fn a_script_with_strange_flags_names_them() {
     let script = "#SBATCH --nodes=2 --gpus-per-node=8\nARGS=(--num-layers 32 --hidden-size 4096 \
                   --num-attention-heads 32 --seq-length 2048 --micro-batch-size 1 --global-batch-size 64 \
-                  --train-iters 1000 --tensor-model-parallel-size 4 --lr 1e-4 --fp8-format hybrid --bf16)\n\
+                  --train-iters 1000 --tensor-model-parallel-size 4 --lr 1e-4 --fp8-format hybrid --fp8-margin 2 --bf16)\n\
                   srun python pretrain_gpt.py ${ARGS[@]}";
     let request = request(script, &["cluster.machine=dgx-h100"]).unwrap();
     let read = request.scenario().unwrap();
     assert_eq!(read.cluster.workers(), 16);
     assert_eq!(read.data.unwrap().samples, 64_000);
     let plan = read.strategy.plan.unwrap();
-    assert!(plan.dropout && !plan.overlaps().gradients && plan.tensor == 4);
+    assert!(plan.dropout && plan.float8 && !plan.overlaps().gradients && plan.tensor == 4);
     let shape = read.source.transformer().unwrap();
     // 50257 tokens in whole multiples of 128 for each of four ranks.
     assert_eq!((shape.vocabulary, shape.mlp_width, shape.positions), (50_688, 16_384, 2048));
     let notes = request.take_notes().join("\n");
-    assert!(notes.contains("left out: --fp8-format.") && notes.contains("vocabulary"), "{notes}");
+    assert!(notes.contains("left out: --fp8-margin.") && notes.contains("vocabulary"), "{notes}");
 }
 
 #[test]
