@@ -80,12 +80,13 @@ proptest! {
         let device = if by_parts { &["cluster.workers.0.device=h100-sxm5", "model.sequence=128"][..] } else { &[] };
         let Some(scenario) = scenario(model, &plan, device) else { return Err(TestCaseError::reject("no plan")) };
         let [closed, simulated] = steps(&scenario);
-        // The closed form knows what hides beside a pass that waits for its host, and then lets the host run ahead of all
-        // passes; in the engine, what is sent for one pass does not hide beside another.
+        // The closed form lets the host run ahead of all passes and of what is sent for them; in the engine, what is sent for
+        // one pass does not hide beside the host's wait for another. At worst host and device take turns, which is no more than
+        // twice the longer of both.
         let own = scenario.strategy.plan.as_ref().unwrap();
         let each = !own.offload.is_empty()
             || matches!(own.sharding, Sharding::Zero2 | Sharding::Zero3 | Sharding::Hsdp);
-        let most = if by_parts && own.pipeline == 1 && each { 0.1 } else { 1e-9 };
+        let most = if by_parts && own.pipeline == 1 && each { 1.0 } else { 1e-9 };
         let longer = simulated / closed - 1.0;
         prop_assert!(longer > -1e-9 && longer < most, "{model}\n{plan}\n{simulated} {closed}");
     }
