@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -85,9 +86,9 @@ def speed_of(step_s: Callable[[float], float], measured_s: float) -> float:
     """
     low, high = 0.01, 100.0
     while high / low > 1.001:
-        middle = (low * high) ** 0.5
+        middle = math.sqrt(low * high)
         low, high = (middle, high) if step_s(middle) > measured_s else (low, middle)
-    return (low * high) ** 0.5
+    return math.sqrt(low * high)
 
 
 def _world() -> int:
