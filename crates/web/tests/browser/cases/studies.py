@@ -155,18 +155,6 @@ def test_the_best_plan_is_found_and_used(page):
     assert abs(float(shown.split()[0]) * unit / step - 1) < 1e-3, (shown, step)
 
 
-def test_a_long_study_can_be_cancelled(page):
-    page.click("#tab-search")
-    page.fill("#search-vary input >> nth=0", "workers.0.count=1..200")
-    page.fill("#search-vary input >> nth=2", "batch=1..2000")
-    page.click("#search-form [type=submit]")
-    page.wait_for_selector("#progress:visible")
-    page.wait_for_function("() => /of .* configurations/.test(document.querySelector('#progress-text').textContent)", timeout=60_000)
-    page.click("#cancel")
-    assert state(page) in ["none", "stale"], state(page)
-    assert page.locator("#progress").is_hidden()
-
-
 def test_studies_of_a_link_are_asked_again(page):
     page.click("#tab-sweep")
     page.fill("#sweep-vary input >> nth=0", "workers.0.count=1,2")
