@@ -84,7 +84,7 @@ fn bad_measurements_are_refused() {
     assert!(matches!(fit(&negative, None, &always), Err(GemmError::BadTime { .. })));
 }
 
-/// However often the fit asks, it ends when it is told to for the first time, wherever that is.
+/// A fit ends at the first check of its cancellation that says so, whichever check that is.
 #[test]
 fn what_is_no_longer_wanted_ends() {
     let samples: Vec<MeasuredProduct> = recording().into_iter().step_by(20).collect();

@@ -77,7 +77,7 @@ impl Progress<'_> {
 /// Receives the progress.
 pub type Tell<'a> = dyn FnMut(Progress<'_>) + 'a;
 
-/// Whether the search is still wanted, and who is told how far it is.
+/// The cancellation of a search, and the callback that gets its progress.
 struct Follower<'a, 'b> {
     wanted: &'a Wanted<'b>,
     tell: &'a mut Tell<'b>,
