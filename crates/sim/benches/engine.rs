@@ -7,8 +7,8 @@ use divan::counter::ItemsCount;
 use stepcast_core::quantity::{BytesPerSec, Seconds};
 use stepcast_core::scenario::Document;
 use stepcast_sim::{
-    Blind, Coordination, Discipline, LaneSpec, Limits, OpSpec, Parsing, PoolSpec, Program, Replay,
-    ReplayWorker, Requeue, Station, StepGraph, StepWork, StreamOrder, Streams, TransferOrder, Transport, run,
+    Blind, Coordination, Discipline, LaneSpec, Limits, LinkSharing, OpSpec, Parsing, PoolSpec, Program,
+    Replay, ReplayWorker, Requeue, Station, StepGraph, StepWork, StreamOrder, Streams, TransferOrder, run,
     synthesise,
 };
 
@@ -96,7 +96,7 @@ fn inception_v3_for_2_to_10_workers(bencher: Bencher<'_, '_>) {
             copies: 1.0,
             startup: Seconds::ZERO,
             parsing: Parsing::default(),
-            transport: Transport::Shared {
+            sharing: LinkSharing::Shared {
                 streams: Streams { window: 28e6, requeue: Requeue::OnSelection, order: StreamOrder::Fifo },
                 unevenness: 0.0,
             },

@@ -1,8 +1,8 @@
 //! The formulas of one GPU against the vectors of their slow twin in research/priors.
 
-use super::Priors;
 use super::device::{self, Reach, Settings, Sheet};
 use super::work::{StepWork, Work};
+use super::{Domain, Priors, SHIFT};
 use crate::machine::{Generation, catalog};
 use crate::model::zoo;
 use crate::precision::Precision;
@@ -107,7 +107,7 @@ fn steps_are_those_of_the_slow_twin() {
         };
         let (got, want) = (step(&priors).get(), row.number("predicted_s"));
         assert!((got / want - 1.0).abs() < 1e-5, "{}: {got} s, slow twin {want} s", row.0["id"]);
-        let spread = priors.one_gpu_spread(step, row.is("real")).total();
+        let spread = priors.one_gpu_spread(step, row.is("real"));
         let want = row.number("sd_ln");
         assert!((spread / want - 1.0).abs() < 2e-3, "{}: spread {spread}, slow twin {want}", row.0["id"]);
     }
@@ -185,7 +185,9 @@ fn layers_add_up_and_depend_on_all_groups() {
     let times = device::layers(&model, &device, settings, 64, &priors.one_gpu);
     let sum = times.layers.iter().map(|own| own.forward + own.backward).sum::<Seconds>() + times.update;
     assert!((sum / step(&priors) - 1.0).abs() < 1e-12);
-    let spread = priors.one_gpu_spread(step, false);
-    assert_eq!(spread.groups.len(), 5);
-    assert!(spread.groups.iter().all(|(_, own)| *own > 1e-3), "{spread:?}");
+    let groups = priors.groups.iter().enumerate().filter(|(_, group)| group.domain == Domain::OneGpu);
+    let slopes: Vec<f64> =
+        groups.map(|(index, _)| (step(&priors.moved(index, SHIFT)) / step(&priors)).ln() / SHIFT).collect();
+    assert_eq!(slopes.len(), 5);
+    assert!(slopes.iter().all(|slope| slope.abs() > 1e-3), "{slopes:?}");
 }

@@ -15,7 +15,7 @@ pub mod work;
 
 pub use constants::{AllReduce, OneGpu, Servers, Transformers};
 pub use file::{Constant, Range, Residual};
-pub use spread::Spread;
+pub use spread::{REPEATS, SHIFT, doublings_outside};
 
 use crate::machine::CatalogError;
 use file::{PriorsFile, Section};

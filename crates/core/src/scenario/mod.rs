@@ -32,7 +32,7 @@ pub use oyama2016::{
 };
 pub use planning::{Energy, EnergySection, Failures, FailuresSection, Planning, PlanningSection};
 pub use sections::{ClusterSection, MethodsSection, ModelSection};
-pub use simulate::{Simulate, SimulateSection, TransferOrder, Transport};
+pub use simulate::{SharingRule, Simulate, SimulateSection, TransferOrder};
 pub use training::{DataSection, DataSet, Input, InputKind, InputSection, Price, PriceSection};
 pub use uncertain::UncertainInput;
 pub use zeng2023::{Zeng2023, Zeng2023Section};

@@ -10,7 +10,7 @@ use crate::quantity::{Bytes, BytesPerSec, Seconds};
     Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Transport {
+pub enum SharingRule {
     /// Unequal shares, others in every step, as connections of real networks have them.
     #[default]
     Uneven,
@@ -39,7 +39,7 @@ pub enum TransferOrder {
     Random,
 }
 
-plain!(Transport, "`\"uneven\"`, `\"fair\"` or `\"tcp\"`");
+plain!(SharingRule, "`\"uneven\"`, `\"fair\"` or `\"tcp\"`");
 plain!(TransferOrder, "string");
 
 /// Default number of bytes after which a stream is preempted (Li 2020, section 3.2.2).
@@ -84,7 +84,7 @@ keys! {
         order: TransferOrder => TransferOrder, default(TransferOrder::default()), Check::Any, Resolved;
         /// How transfers share links: `"uneven"`, in shares that differ between workers and change with every step;
         /// `"fair"`, equally at all times; `"tcp"`, as TCP connections find their rates (one server, ports of one rate).
-        transport: Transport => Transport, default(Transport::default()), Check::Any, Resolved;
+        transport: SharingRule => SharingRule, default(SharingRule::default()), Check::Any, Resolved;
         /// Spread of the shares of links, standard deviation against the mean; only for `"uneven"`. TCP connections of a
         /// testbed had 0.26 to 0.39.
         unevenness: f64 => f64, default(0.3), Check::NotNegative("a share such as 0.3"), Resolved;

@@ -6,8 +6,8 @@ use super::schedule::Slot;
 use super::state::Engine;
 use super::stations::pools::Rule;
 
-/// Flows whose new rates take as long as an event.
-const FLOWS_OF_AN_EVENT: u64 = 4;
+/// Flows and ports that are looked at in the time of an event.
+const LOOKS_OF_AN_EVENT: u64 = 4;
 
 impl<O: Observer> Engine<'_, O> {
     /// The start-up of a lane's chunk is over, or the chunk itself; or a cycle of its rendezvous begins.
@@ -129,7 +129,7 @@ impl<O: Observer> Engine<'_, O> {
     /// All rates of flows are new.
     fn links_settled(&mut self) {
         let links = &self.stations.links;
-        let effort = links.flows() as u64 / FLOWS_OF_AN_EVENT;
+        let effort = links.looked() / LOOKS_OF_AN_EVENT;
         if O::LEVELS {
             for port in 0..links.ports() {
                 let (share, flows) = links.load(port);

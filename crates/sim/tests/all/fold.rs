@@ -6,8 +6,8 @@ use stepcast_core::pass::{Layer, Pass};
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 use stepcast_sim::{
-    AllReduce, Bucket, Coordination, Interference, Limits, Messages, Observer, Outcome, Parsing, Program,
-    Replay, ReplayWorker, Requeue, StepRecord, Steps, StreamOrder, Streams, TransferOrder, Transport, run,
+    AllReduce, Bucket, Coordination, Interference, Limits, LinkSharing, Messages, Observer, Outcome, Parsing,
+    Program, Replay, ReplayWorker, Requeue, StepRecord, Steps, StreamOrder, Streams, TransferOrder, run,
 };
 
 /// Keeps all steps, and has every worker simulated.
@@ -102,7 +102,7 @@ proptest! {
             copies: 1.0,
             startup: Seconds::new(startup),
             parsing: Parsing::default(),
-            transport: Transport::Shared { streams, unevenness },
+            sharing: LinkSharing::Shared { streams, unevenness },
             header: 0.0,
             order: TransferOrder::Recorded,
             coordination,

@@ -4,8 +4,8 @@ use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 use stepcast_core::scenario::Document;
 use stepcast_sim::{
-    Coordination, End, Limits, ParseLane, Parsing, Replay, ReplayWorker, Requeue, Steps, StreamOrder,
-    Streams, TcpSpec, TransferOrder, Transport, Window, run, synthesise,
+    Coordination, End, Limits, LinkSharing, ParseLane, Parsing, Replay, ReplayWorker, Requeue, Steps,
+    StreamOrder, Streams, TcpSpec, TransferOrder, Window, run, synthesise,
 };
 
 /// Two layers: parameters come down (2 MB and 6 MB), forward and backward take 10 ms each, gradients go up, the server
@@ -44,12 +44,12 @@ fn profile() -> Profile {
 
 const RATE: f64 = 100e6;
 
-fn fair(window: f64) -> Transport {
+fn fair(window: f64) -> LinkSharing {
     let streams = Streams { window, requeue: Requeue::OnSelection, order: StreamOrder::Fifo };
-    Transport::Shared { streams, unevenness: 0.0 }
+    LinkSharing::Shared { streams, unevenness: 0.0 }
 }
 
-fn replay(profile: &Profile, workers: usize, transport: Transport) -> Replay<'_> {
+fn replay(profile: &Profile, workers: usize, sharing: LinkSharing) -> Replay<'_> {
     let port = BytesPerSec::new(RATE);
     Replay {
         profile,
@@ -62,7 +62,7 @@ fn replay(profile: &Profile, workers: usize, transport: Transport) -> Replay<'_>
         copies: 1.0,
         startup: Seconds::ZERO,
         parsing: Parsing::default(),
-        transport,
+        sharing,
         header: 0.0,
         order: TransferOrder::Recorded,
         coordination: Coordination::Async,
@@ -147,8 +147,8 @@ fn two_servers_carry_twice_as_much() {
     assert!(split < 0.85 * one && split > 0.7 * one, "{split} {one}");
 }
 
-fn tcp() -> Transport {
-    Transport::Tcp(TcpSpec::linux(RATE, 0.05))
+fn tcp() -> LinkSharing {
+    LinkSharing::Tcp(TcpSpec::linux(RATE, 0.05))
 }
 
 #[test]

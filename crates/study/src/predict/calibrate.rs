@@ -4,14 +4,14 @@
 //! slopes of that run. Runs are taken in one after the other (the update of a Kalman filter), and one more unknown,
 //! the deviation of this software on this cluster, is common to all of them. One run helps, none is needed.
 
-use super::interval::assumed::{REPEATS, closed_form, slopes};
+use super::interval::assumed::{closed_form, slopes};
 use super::methods;
 use crate::request::Request;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
 use stepcast_core::fault::Fault;
-use stepcast_core::prior::{Priors, Residual};
+use stepcast_core::prior::{Priors, REPEATS, Residual};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::{Override, Scenario};
 use stepcast_core::strategy::Architecture;

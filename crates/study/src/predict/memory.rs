@@ -18,13 +18,19 @@ pub(crate) fn needed(scenario: &Scenario, batch: u32) -> Bytes {
     }
 }
 
-/// Whether every group's batch fits into its devices; what a plan needs is known only when it is predicted.
-pub(crate) fn fits(scenario: &Scenario) -> bool {
+/// The part of its memory that the fullest device needs; what a plan needs is known only when it is predicted.
+pub(crate) fn fullest(scenario: &Scenario) -> f64 {
     if scenario.strategy.plan.is_some() {
-        return true;
+        return 0.0;
     }
-    let mut groups = scenario.cluster.groups.iter().enumerate();
-    groups.all(|(index, group)| needed(scenario, scenario.batch(index)) <= group.device.memory)
+    let groups = scenario.cluster.groups.iter().enumerate();
+    let parts = groups.map(|(index, group)| needed(scenario, scenario.batch(index)) / group.device.memory);
+    parts.fold(0.0, f64::max)
+}
+
+/// Whether every group's batch fits into its devices.
+pub(crate) fn fits(scenario: &Scenario) -> bool {
+    fullest(scenario) <= 1.0
 }
 
 /// The largest batch that fits into the smallest device, 0 if none does; `None` if activations are unknown.

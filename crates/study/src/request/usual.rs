@@ -4,7 +4,7 @@ use super::{Folder, Request};
 use crate::predict::MethodChoice;
 use std::path::Path;
 use stepcast_core::fault::Fault;
-use stepcast_core::machine::catalog;
+use stepcast_core::machine::{Machine, Transport, catalog};
 use stepcast_core::model::transformer;
 use stepcast_core::prediction::Verdict;
 use stepcast_core::scenario::{Document, ModelSection, Override, ScenarioFile};
@@ -15,8 +15,8 @@ use stepcast_core::strategy::{
 /// Keys of a plan that say nothing about how the model is split.
 const BATCHES: [&str; 2] = ["strategy.plan.global-batch", "strategy.plan.micro-batch"];
 
-/// Keys that say how machines are connected.
-const NETWORK: [&str; 4] = ["cluster.network", "cluster.machine", "cluster.nodes", "strategy.all-reduce"];
+/// Keys that say which workers share a machine.
+const LAYOUT: [&str; 3] = ["cluster.machine", "cluster.nodes", "strategy.all-reduce"];
 
 /// Whether a name is that of a transformer of the zoo, or of a `config.json` of Hugging Face.
 pub fn is_transformer(model: &str) -> bool {
@@ -37,11 +37,21 @@ pub struct Links {
     pub between: Option<(String, u32)>,
 }
 
+/// The first machine of the catalog with this device.
+fn machine_with(device: &str) -> Option<&'static Machine> {
+    let device = catalog::device(device).ok()?;
+    catalog::machines().ok()?.values().find(|machine| machine.device().is_ok_and(|own| own == device))
+}
+
+/// Whether devices of a machine are built for machines of several: what joins them is not a slot.
+fn joins_devices(machine: &Machine) -> bool {
+    let within = catalog::network(&machine.within);
+    machine.gpus > 1 && within.is_ok_and(|within| within.transport != Transport::Pcie)
+}
+
 /// The links of the first machine of the catalog with this device; of others nothing is known.
 pub fn links(device: &str, each: u32) -> Option<Links> {
-    let device = catalog::device(device).ok()?;
-    let mut machines = catalog::machines().ok()?.values();
-    let machine = machines.find(|machine| each > 1 && machine.device().is_ok_and(|own| own == device))?;
+    let machine = machine_with(device).filter(|_| each > 1)?;
     let whole = machine.gpus == each;
     Some(Links {
         within: machine.within.clone(),
@@ -49,27 +59,64 @@ pub fn links(device: &str, each: u32) -> Option<Links> {
     })
 }
 
+/// What is assumed of the machines of several workers where nothing says which of them share one: changes to the scenario,
+/// and a note.
+fn assumed_machines(plain: &Request, overrides: &[Override]) -> Option<(Vec<String>, String)> {
+    let given = |key: &str| overrides.iter().rfind(|change| change.key().starts_with(key));
+    let workers = plain.scenario().ok()?.cluster.workers();
+    if workers < 2 || LAYOUT.iter().any(|key| given(key).is_some()) {
+        return None;
+    }
+    let network = given("cluster.network");
+    let device = given("cluster.workers.device").and_then(|change| change.value().as_str());
+    let machine = device.and_then(machine_with).filter(|machine| joins_devices(machine));
+    // A network joins several machines: so few workers would not need it if they shared one.
+    let Some(machine) = machine.filter(|own| network.is_none() || workers > u64::from(own.gpus)) else {
+        let on = &plain.scenario().ok()?.cluster.network.name;
+        let note = format!(
+            "No machine is given: each of the {workers} workers is one of its own on {on}. `--workers 1x{workers}` puts \
+             them into one; `--network` gives another network."
+        );
+        return Some((Vec::new(), note));
+    };
+    let each = workers.min(machine.gpus.into());
+    let mut changes =
+        vec![format!("cluster.nodes.workers={each}"), format!("cluster.nodes.network={}", machine.within)];
+    if network.is_none() {
+        changes.push(format!("cluster.network={}", machine.network));
+        changes.push(format!("cluster.nodes.ports={}", machine.ports));
+    }
+    let taken = match workers.div_ceil(each) {
+        1 => format!("are taken as one {}", machine.name),
+        several => format!("are taken as {several} machines with the {each} of a {}", machine.name),
+    };
+    let note = format!(
+        "No machine is given: the {workers} workers {taken}. `--workers {workers}x1` makes each a machine of its own, \
+         `--machine` names another."
+    );
+    Some((changes, note))
+}
+
 impl Request {
     /// The scenario of a model of the zoo, an ONNX file or a `config.json`, trained by all-reduce. A transformer gets the
     /// first of the usual plans that fits into memory, and a note says so.
-    pub fn of_model(model: &str, overrides: Vec<Override>) -> Result<Self, Fault> {
-        let request = |plan: Option<PlanSection>| -> Result<Self, Fault> {
+    pub fn of_model(model: &str, mut overrides: Vec<Override>) -> Result<Self, Fault> {
+        let request = |plan: Option<PlanSection>, overrides: &[Override]| -> Result<Self, Fault> {
             let files = Folder::new(Path::new("").to_owned());
-            Ok(Self { unwritten: true, ..Self::new(document(model, plan)?, files, overrides.clone()) })
+            Ok(Self { unwritten: true, ..Self::new(document(model, plan)?, files, overrides.to_vec()) })
         };
-        let plain = request(None)?;
-        let network = overrides.iter().any(|change| NETWORK.iter().any(|key| change.key().starts_with(key)));
-        let unknown_network = |request: &Self| {
-            let scenario =
-                request.scenario().ok().filter(|scenario| !network && scenario.cluster.workers() > 1)?;
-            let (workers, network) = (scenario.cluster.workers(), &scenario.cluster.network.name);
-            request.files.note(format!(
-                "No network is given: each of the {workers} workers is a machine of its own on {network}. `--network` gives \
-                 another; `--workers 1x{workers}` puts them into one machine."
-            ));
-            Some(())
-        };
-        unknown_network(&plain);
+        let mut plain = request(None, &overrides)?;
+        let (assumed, note) = assumed_machines(&plain, &overrides).unzip();
+        let assumed = assumed.unwrap_or_default();
+        if !assumed.is_empty() {
+            let assumed: Result<Vec<Override>, Fault> =
+                assumed.iter().map(|change| Override::parse(change)).collect();
+            overrides.splice(0..0, assumed?);
+            plain = request(None, &overrides)?;
+        }
+        if let Some(note) = &note {
+            plain.files.note(note.clone());
+        }
         let divides =
             |change: &Override| change.key().starts_with("strategy.plan") && !BATCHES.contains(&change.key());
         if !is_transformer(model) || overrides.iter().any(divides) {
@@ -80,7 +127,7 @@ impl Request {
         let node = u64::from(scenario.cluster.workers_per_node()).min(workers);
         let mut chosen = None;
         for (plan, words) in usual_plans(workers, node) {
-            let planned = request(Some(plan))?;
+            let planned = request(Some(plan), &overrides)?;
             let Some(fits) = planned.fits() else { continue };
             chosen = Some((planned, words, fits));
             if fits {
@@ -89,7 +136,9 @@ impl Request {
         }
         let Some((planned, words, fits)) = chosen else { return Ok(plain) };
         let why = if fits { "this is the first usual plan that fits" } else { "but no usual plan fits" };
-        unknown_network(&planned);
+        if let Some(note) = note {
+            planned.files.note(note);
+        }
         planned.files.note(format!("No plan is given: {words}; {why}. `[strategy.plan]` gives another."));
         Ok(planned)
     }
@@ -192,14 +241,31 @@ mod tests {
     }
 
     #[test]
-    fn an_assumed_network_is_noted() {
+    fn assumed_machines_are_noted() {
         let notes = |changes: &[&str]| request("resnet50", changes).take_notes().join("\n");
         let four = "cluster.workers.count=4";
-        assert!(
-            notes(&[four]).contains("each of the 4 workers is a machine of its own on 10 Gigabit Ethernet")
-        );
-        for known in ["cluster.network=100gbe", "cluster.nodes.workers=4", "cluster.workers.count=1"] {
+        assert!(notes(&[four]).contains("each of the 4 workers is one of its own on 10 Gigabit Ethernet"));
+        for known in ["cluster.nodes.workers=4", "cluster.workers.count=1"] {
             assert_eq!(notes(&[four, known]), "", "{known}");
         }
+    }
+
+    #[test]
+    fn devices_of_whole_machines_share_them() {
+        let cluster = |changes: &[&str]| request("llama3-8b", changes).scenario().unwrap().cluster;
+        let h100 = "cluster.workers.device=h100";
+        let one = cluster(&[h100, "cluster.workers.count=8"]);
+        assert_eq!(one.workers_per_node(), 8);
+        let several = cluster(&[h100, "cluster.workers.count=512"]);
+        assert_eq!(several.workers_per_node(), 8);
+        assert_eq!(several.network, catalog::network("infiniband-ndr").unwrap());
+        let roce = [h100, "cluster.workers.count=512", "cluster.network=roce-100g"];
+        assert_eq!(cluster(&roce).network, catalog::network("roce-100g").unwrap());
+        assert_eq!(cluster(&roce).workers_per_node(), 8);
+        // A network between so few workers says that each is a machine.
+        let apart = cluster(&[h100, "cluster.workers.count=4", "cluster.network=100gbe"]);
+        assert_eq!(apart.workers_per_node(), 1);
+        let cards = cluster(&["cluster.workers.device=rtx-4090", "cluster.workers.count=8"]);
+        assert_eq!(cards.workers_per_node(), 1);
     }
 }

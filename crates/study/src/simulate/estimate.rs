@@ -25,6 +25,9 @@ const EDGE: f64 = 0.1;
 /// Share of the throughput that rounding may cost.
 const ROUNDING: f64 = 1e-6;
 
+/// Half-width of a throughput that was seen once, as a share of it: nothing shows how much it varies.
+const SEEN_ONCE: f64 = 0.5;
+
 /// Cycles from which on the first one, which may be shorter, is left out.
 const CYCLES: usize = 4;
 
@@ -59,7 +62,7 @@ impl Estimate {
     /// A warning about a throughput that still changed when runs ended.
     pub(super) fn warning(&self) -> Option<Warning> {
         let message = format!(
-            "the throughput still changed when the budget was spent (±{:.0} %): use a larger `--budget`",
+            "the budget was spent before the throughput was steady (±{:.0} %): use a larger `--budget`",
             100.0 * self.half_width / self.throughput
         );
         (!self.is_steady).then_some(Warning { code: NOT_STEADY, message })
@@ -116,9 +119,12 @@ impl<'a> Estimator<'a> {
         let mean = SeriesMean::of(&series);
         let steps = parts.iter().map(|part| part.steps).sum::<f64>().max(1.0);
         let drift = (mean.drift / mean.mean).abs();
-        let is_steady = parts.iter().all(|part| part.is_typical) && !(mean.drifts && drift > self.precision);
+        let sampled = Some(mean.half_width / mean.mean).filter(|share| share.is_finite());
+        let is_steady = sampled.is_some()
+            && parts.iter().all(|part| part.is_typical)
+            && !(mean.drifts && drift > self.precision);
         let wide = if is_steady { 0.0 } else { drift };
-        let half_width = (mean.half_width / mean.mean).max(wide) + EDGE / steps + ROUNDING;
+        let half_width = sampled.unwrap_or(SEEN_ONCE).max(wide) + EDGE / steps + ROUNDING;
         Estimate {
             throughput,
             half_width: throughput * half_width,

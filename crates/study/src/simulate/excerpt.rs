@@ -7,7 +7,7 @@ use super::measure::go_on;
 use super::{all_reduce, is_sprint, parameter_server, waits};
 use std::borrow::Cow;
 use stepcast_core::method::{Stopped, Wanted};
-use stepcast_core::scenario::{Scenario, Transport};
+use stepcast_core::scenario::{Scenario, SharingRule};
 use stepcast_core::strategy::Synchronisation;
 use stepcast_sim::{ChunkRecord, End, Limits, Observer, Program, Run, StepRecord};
 
@@ -61,8 +61,8 @@ impl Observer for Recent {
 fn typical(scenario: &Scenario) -> Scenario {
     let mut typical = scenario.with_typical_step();
     typical.simulate.jitter = 0.0;
-    if typical.simulate.transport == Transport::Uneven {
-        typical.simulate.transport = Transport::Fair;
+    if typical.simulate.transport == SharingRule::Uneven {
+        typical.simulate.transport = SharingRule::Fair;
     }
     typical
 }

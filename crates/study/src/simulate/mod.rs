@@ -31,7 +31,7 @@ use stepcast_core::method::{Method, Stopped, Wanted, Watch, unwatched};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::Operation;
 use stepcast_core::quantity::BitsPerSec;
-use stepcast_core::scenario::{Scenario, Transport};
+use stepcast_core::scenario::{Scenario, SharingRule};
 use stepcast_core::strategy::{Architecture, Synchronisation};
 use stepcast_sim::ProgramError;
 use stepcast_trace::timeline::{About, FORMAT};
@@ -80,7 +80,7 @@ impl Method for Simulate {
                 "there is nothing to simulate with a worker that is alone",
                 "use `--method layerwise`",
             ),
-            _ if scenario.simulate.transport == Transport::Tcp && !ports_are_alike(scenario) => refuse(
+            _ if scenario.simulate.transport == SharingRule::Tcp && !ports_are_alike(scenario) => refuse(
                 "methods.simulate.transport",
                 "TCP is modelled for one server and ports of one rate that nothing shares",
                 "use `transport = \"fair\"`, or one server, no `bandwidth` of its own for any group, and no `nodes`",

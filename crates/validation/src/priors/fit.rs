@@ -5,10 +5,8 @@ use crate::ValidationError;
 use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use stepcast_core::prior::{Domain, Priors, constants};
+use stepcast_core::prior::{Domain, Priors, SHIFT, constants};
 
-/// Step of the forward differences of the logarithms.
-const SHIFT: f64 = 0.02;
 /// Most iterations.
 const ITERATIONS: usize = 20;
 /// Iterations on derivatives that are taken once; only the weights of residuals change between them.

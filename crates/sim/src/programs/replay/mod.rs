@@ -46,7 +46,7 @@ pub struct Parsing {
 
 /// How transfers share the network.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Transport {
+pub enum LinkSharing {
     /// Links are shared at all times, and streams share a connection (Li 2020, section 3). The shares of workers differ by
     /// `unevenness`, their standard deviation against the mean, and change with every step; 0 is exactly fair.
     Shared {
@@ -94,7 +94,7 @@ pub struct Replay<'a> {
     /// Cost of parsing a transfer.
     pub parsing: Parsing,
     /// How transfers share the network.
-    pub transport: Transport,
+    pub sharing: LinkSharing,
     /// Bytes that a transfer carries beside its payload.
     pub header: f64,
     /// Order of downlink transfers.
@@ -123,9 +123,11 @@ impl Replay<'_> {
         let mut program = Program::new(graph, steps);
         program.coordination = self.coordination;
         program.silent_when_local = (0..lanes.count()).map(|lane| lane > lanes.parser()).collect();
-        match self.transport {
-            Transport::Shared { streams, .. } => self.connect_by_links(&mut program, lanes, &kinds, streams),
-            Transport::Tcp(spec) => self.connect_by_tcp(&mut program, lanes, &kinds, spec),
+        match self.sharing {
+            LinkSharing::Shared { streams, .. } => {
+                self.connect_by_links(&mut program, lanes, &kinds, streams)
+            }
+            LinkSharing::Tcp(spec) => self.connect_by_tcp(&mut program, lanes, &kinds, spec),
         }
         Ok(program)
     }
@@ -134,7 +136,7 @@ impl Replay<'_> {
     /// that a share does not stand for a step.
     fn shares(&self) -> Vec<f64> {
         let recorded = self.profile.steps.len();
-        let Transport::Shared { unevenness, .. } = self.transport else { return vec![1.0; recorded] };
+        let LinkSharing::Shared { unevenness, .. } = self.sharing else { return vec![1.0; recorded] };
         if unevenness <= 0.0 || recorded == 0 {
             return vec![1.0; recorded];
         }

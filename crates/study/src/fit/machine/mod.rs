@@ -23,7 +23,7 @@ use stepcast_core::fitted::machine::{MachineModel, REACHED, Reached, Uncertainty
 use stepcast_core::fitted::steps::{Nominal, StepModel};
 use stepcast_core::machine::{Device, Generation, catalog};
 use stepcast_core::method::{Stopped, Wanted};
-use stepcast_core::prior::{Priors, Transformers};
+use stepcast_core::prior::{Priors, REPEATS, Transformers};
 use stepcast_fit::artefact::FitErrors;
 use stepcast_fit::machine::to_toml;
 use stepcast_fit::steps::PreparedSteps;
@@ -47,8 +47,6 @@ const NOISE: f64 = 0.04;
 const OUTLIER: f64 = 0.08;
 /// No kind of measurement weighs more than so many times the mean.
 const MOST_WEIGHT: f64 = 2.0;
-/// Runs of one machine differ by this at another time: standard deviation of the logarithm.
-const REPEATS: f64 = 0.02;
 /// Median of the absolute value of a standard normal variable.
 const MEDIAN_OF_NORMAL: f64 = 0.6745;
 /// Constants of attention, of which there are two sets: PyTorch's choice, and flash attention.

@@ -20,8 +20,8 @@ pub struct Change {
     pub scenario: Scenario,
 }
 
-/// The changes that can be made to a scenario. Those whose batches do not fit into the memory of the devices are left
-/// out. What can be done without buying anything comes first.
+/// The changes that can be made to a scenario, but for those that need more memory than now and more than there is.
+/// What can be done without buying anything comes first.
 pub fn all(scenario: &Scenario) -> Vec<Change> {
     if let Some(plan) = &scenario.strategy.plan {
         let changes = plan::changes(scenario, plan).into_iter();
@@ -38,7 +38,8 @@ pub fn all(scenario: &Scenario) -> Vec<Change> {
     if (0..scenario.cluster.groups.len()).any(|group| scenario.batch(group) > 1) {
         add("½ batch".to_owned(), with_batch(scenario, |batch| (batch / 2).max(1)));
     }
-    changes.retain(|change| memory::fits(&change.scenario));
+    let fullest = memory::fullest(scenario).max(1.0);
+    changes.retain(|change| memory::fullest(&change.scenario) <= fullest);
     changes
 }
 

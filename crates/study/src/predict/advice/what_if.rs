@@ -162,6 +162,9 @@ mod tests {
         let large = what_if(&text(200));
         assert!(of(&large, "2× batch").is_none(), "{large:?}");
         assert!(of(&large, "½ batch").is_some());
+        // What does not fit now may have been estimated too high: only what needs more is left out.
+        let full = what_if(&text(300));
+        assert!(of(&full, "2× batch").is_none() && of(&full, "2× bandwidth").is_some(), "{full:?}");
     }
 
     #[test]

@@ -12,19 +12,13 @@ use std::sync::Arc;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
-use stepcast_core::prior::{Domain, Group, Residual};
+use stepcast_core::prior::{Domain, Group, REPEATS, Residual, SHIFT, doublings_outside};
 use stepcast_core::scenario::{InputKind, Scenario};
 use stepcast_core::strategy::Architecture;
 use stepcast_stats::student_t_95;
 
-/// Half of the distance of the two predictions of a central difference, as a logarithm.
-const SHIFT: f64 = 0.02;
-
 /// Effects below this are rounding errors: standard deviation of the logarithm of a step.
 const NOTICED: f64 = 1e-3;
-
-/// Repeats of one run differ by this: standard deviation of the logarithm.
-pub(in crate::predict) const REPEATS: f64 = 0.02;
 
 /// A figure behind an assumption.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
@@ -98,11 +92,7 @@ pub(super) fn assumed(
     if uses(Domain::OneGpu) {
         let by_computing = slope(twin, &|shift| slowed(scenario, shift))?.abs();
         let of = residual.one_gpu;
-        let input = match scenario.input.data {
-            InputKind::Real => of.input,
-            InputKind::Synthetic => 0.0,
-        };
-        let unexplained = [of.row, of.software, input].iter().fold(0.0, |sum: f64, sd| sum.hypot(*sd));
+        let unexplained = of.of_one_gpu(scenario.input.data == InputKind::Real);
         causes.push(Cause::Unexplained("software and runs of one GPU", by_computing * unexplained));
         causes.push(Cause::Unexplained(BEYOND_DEVICES, by_computing * beyond_devices(scenario)));
         bases.push(of);
@@ -270,11 +260,6 @@ fn figures(
     Ok(figures)
 }
 
-/// Doublings by which `value` lies outside `ends`.
-fn doublings(value: f64, [least, most]: [f64; 2]) -> f64 {
-    (value / most).log2().max((least / value).log2()).max(0.0)
-}
-
 fn beyond_devices(scenario: &Scenario) -> f64 {
     let groups = scenario.cluster.groups.iter().enumerate();
     let beyond = groups.map(|(index, group)| {
@@ -289,9 +274,9 @@ fn beyond_clusters(scenario: &Scenario) -> f64 {
     let workers = scenario.cluster.workers() as f64;
     let gbps = scenario.cluster.network.bandwidth.get() / 1e9;
     let beyond = [
-        doublings(workers, range.gpus),
-        doublings(gradients, range.gradient_mb),
-        doublings(gbps, range.gbps),
+        doublings_outside(workers, range.gpus),
+        doublings_outside(gradients, range.gradient_mb),
+        doublings_outside(gbps, range.gbps),
     ];
     range.per_doubling * beyond.iter().fold(0.0, |sum: f64, doublings| sum.hypot(*doublings))
 }

@@ -221,7 +221,7 @@ fn lock_step(scenario: &Scenario, simulation: &Simulation) -> Option<Warning> {
     let busiest = simulation.usage.first()?;
     let asynchronous =
         matches!(scenario.strategy.synchronisation, Synchronisation::Async | Synchronisation::Ssp(1..));
-    let fair = scenario.simulate.transport == scenario::Transport::Fair;
+    let fair = scenario.simulate.transport == scenario::SharingRule::Fair;
     (asynchronous && fair && scenario.cluster.workers() > 1 && busiest.share < LOCK_STEP).then(|| Warning {
         code: "lock-step",
         message: format!(

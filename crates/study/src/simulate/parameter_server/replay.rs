@@ -11,8 +11,8 @@ use stepcast_core::scenario::{self, Scenario};
 use stepcast_core::speed::Speed;
 use stepcast_core::strategy::Synchronisation;
 use stepcast_sim::{
-    Coordination, ParseLane, Parsing, Replay, ReplayWorker, Requeue, StreamOrder, Streams, TcpSpec,
-    TransferOrder, Transport,
+    Coordination, LinkSharing, ParseLane, Parsing, Replay, ReplayWorker, Requeue, StreamOrder, Streams,
+    TcpSpec, TransferOrder,
 };
 
 /// Computing time of a group against the profile's: by batch and speed, or by what the device makes of the model, copies
@@ -131,20 +131,20 @@ pub(super) fn replay<'a>(scenario: &Scenario, profile: &'a Profile) -> Replay<'a
             fixed: options.parse_fixed,
             lane: if options.parse_while_computing { ParseLane::Shared } else { ParseLane::Beside },
         },
-        transport: match options.transport {
-            scenario::Transport::Uneven | scenario::Transport::Fair => Transport::Shared {
+        sharing: match options.transport {
+            scenario::SharingRule::Uneven | scenario::SharingRule::Fair => LinkSharing::Shared {
                 streams: Streams {
                     window: options.window.map_or(f64::INFINITY, |window| window.get()),
                     requeue: Requeue::OnSelection,
                     order: StreamOrder::Fifo,
                 },
                 unevenness: match options.transport {
-                    scenario::Transport::Uneven => options.unevenness,
+                    scenario::SharingRule::Uneven => options.unevenness,
                     _ => 0.0,
                 },
             },
-            scenario::Transport::Tcp => {
-                Transport::Tcp(TcpSpec::linux(server_port.get(), options.queue.get()))
+            scenario::SharingRule::Tcp => {
+                LinkSharing::Tcp(TcpSpec::linux(server_port.get(), options.queue.get()))
             }
         },
         header: 0.0,

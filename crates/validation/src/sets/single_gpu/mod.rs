@@ -265,8 +265,8 @@ fn prediction(
     let settings = settings(run);
     let sheet = Sheet::of(&device, run.precision);
     let step = |priors: &Priors| Reach::new(&sheet, settings, &priors.one_gpu).step(work, run.batch);
-    let mut spread = priors.one_gpu_spread(step, run.real);
-    spread.extrapolation = priors.one_gpu_extrapolation(run.batch, device.fp32_peak());
+    let within = priors.one_gpu_spread(step, run.real);
+    let spread = within.hypot(priors.one_gpu_extrapolation(run.batch, device.fp32_peak()));
     let measured: Seconds = SamplesPerSec::new(run.throughput).time_for(f64::from(run.batch));
     Ok(RunPrediction {
         id: run.id.clone(),
@@ -277,7 +277,7 @@ fn prediction(
         batch: run.batch,
         predicted: step(priors).get(),
         measured: measured.get(),
-        half_width: quantile * spread.total(),
+        half_width: quantile * spread,
     })
 }
 

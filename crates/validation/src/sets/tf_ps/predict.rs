@@ -10,8 +10,8 @@ use stepcast_analytic::{cynthia2019, lin2018};
 use stepcast_core::fault::Fault;
 use stepcast_core::profile::Resource;
 use stepcast_sim::{
-    Coordination, Limits, ParseLane, Parsing, Program, Replay, ReplayWorker, Steps, TransferOrder, Transport,
-    Window, run,
+    Coordination, Limits, LinkSharing, ParseLane, Parsing, Program, Replay, ReplayWorker, Steps,
+    TransferOrder, Window, run,
 };
 use stepcast_stats::{mean, quantile, spread_of_logarithms};
 
@@ -88,7 +88,7 @@ fn program(recorded: &Recorded, testbed: &Testbed, workers: u32) -> Result<Progr
             fixed: testbed.parse_fixed,
             lane: ParseLane::Beside,
         },
-        transport: Transport::Tcp(testbed.network(configuration)),
+        sharing: LinkSharing::Tcp(testbed.network(configuration)),
         header: HEADER,
         order: TransferOrder::Recorded,
         coordination: Coordination::Async,

@@ -2,8 +2,9 @@
 //! capacity, and a flow could be faster only if another that is no faster for its weight became slower.
 //!
 //! Rates are found by progressive filling: raise all flows together, each in proportion to its weight, until a port is
-//! full, fix its flows, go on with the rest. O(flows · ports) for each change of the set of flows. Reproduces the sharing rule of Li 2020 for two
-//! servers wherever that rule is defined, and covers the case that it leaves open, and more servers (errata 3.4).
+//! full, fix its flows, go on with the rest. O(flows + ports²) for each change of the set of flows. Reproduces the sharing
+//! rule of Li 2020 for two servers wherever that rule is defined, and covers the case that it leaves open, and more
+//! servers (errata 3.4).
 
 use super::pool::Demand;
 use crate::engine::lane::Station;
@@ -51,8 +52,24 @@ struct Filling {
     ports: Vec<Port>,
     /// Ports that open flows cross.
     crossed: Vec<u32>,
-    open: Vec<(u32, Route, Demand)>,
+    open: Vec<OpenFlow>,
+    /// Of flow `i` of `open` on port `k` of its route, at `i · MAX_PORTS + k`: the next flow on that port, in the same terms.
+    next_on_port: Vec<u32>,
+    /// Ports that are full in this round.
+    full: Vec<u32>,
     rates: Vec<f64>,
+}
+
+/// The end of a list of flows.
+const NONE: u32 = u32::MAX;
+
+/// A flow whose rate is to be found.
+#[derive(Debug, Clone, Copy)]
+struct OpenFlow {
+    index: u32,
+    route: Route,
+    demand: Demand,
+    fixed: bool,
 }
 
 /// A port while rates are found.
@@ -63,60 +80,128 @@ struct Port {
     weight: f64,
     flows: u32,
     full: bool,
+    /// The first of the open flows, as in `next_on_port`.
+    first: u32,
+}
+
+impl Port {
+    /// The rate that it can give its open flows, for each unit of their weight.
+    fn level(&self) -> f64 {
+        self.left / self.weight
+    }
+
+    fn is_full(&self, lowest: f64) -> bool {
+        self.level() <= lowest * (1.0 + 1e-12)
+    }
+
+    /// Takes out a flow whose rate is `level` for each unit of its weight.
+    fn fix(&mut self, level: f64, load: f64) {
+        self.left -= level * load;
+        self.weight -= load;
+        self.flows -= 1;
+    }
+}
+
+/// What a flow takes of a port.
+fn load(shared: &[bool], port: u32, demand: Demand) -> f64 {
+    if shared[port as usize] { demand.total() } else { demand.weight }
 }
 
 impl Filling {
     /// Finds the rate of every flow and gives it to `assign`. A flow that stands for several counts as all of them on
-    /// ports that are `shared`.
+    /// ports that are `shared`. Returns how often flows and ports were looked at.
     fn fill(
         &mut self,
         capacities: &[f64],
         shared: &[bool],
         flows: impl Iterator<Item = (Route, Demand)>,
         mut assign: impl FnMut(usize, f64),
-    ) {
+    ) -> u64 {
         self.ports.resize(capacities.len(), Port::default());
         self.crossed.clear();
         self.open.clear();
-        let load = |port: usize, demand: Demand| if shared[port] { demand.total() } else { demand.weight };
-        for (flow, (route, demand)) in flows.enumerate() {
-            self.open.push((flow as u32, route, demand));
+        for (index, (route, demand)) in flows.enumerate() {
+            self.open.push(OpenFlow { index: index as u32, route, demand, fixed: false });
             for &index in route.ports() {
                 let port = &mut self.ports[index as usize];
                 if port.flows == 0 {
                     *port = Port { left: capacities[index as usize], ..Port::default() };
                     self.crossed.push(index);
                 }
-                port.weight += load(index as usize, demand);
+                port.weight += load(shared, index, demand);
                 port.flows += 1;
             }
         }
-        while !self.open.is_empty() {
-            let Self { ports, crossed, open, .. } = self;
-            crossed.retain(|&port| ports[port as usize].flows > 0);
-            let level = |port: &Port| port.left / port.weight;
-            let levels = crossed.iter().map(|&port| level(&ports[port as usize]));
-            let lowest = levels.fold(f64::INFINITY, f64::min).max(0.0);
-            // A port is full if it cannot give its flows more than the lowest level.
-            for &port in crossed.iter() {
-                let port = &mut ports[port as usize];
-                port.full = level(port) <= lowest * (1.0 + 1e-12);
-            }
-            open.retain(|&(flow, route, demand)| {
-                if !route.ports().iter().any(|&port| ports[port as usize].full) {
-                    return true;
-                }
-                assign(flow as usize, lowest * demand.weight);
-                for &index in route.ports() {
-                    let port = &mut ports[index as usize];
-                    let load = load(index as usize, demand);
-                    port.left -= lowest * load;
-                    port.weight -= load;
-                    port.flows -= 1;
-                }
-                false
-            });
+        let all = self.open.len() as u64;
+        self.fill_first_ports(shared, &mut assign);
+        if self.open.is_empty() { all } else { all + self.fill_other_ports(shared, &mut assign) }
+    }
+
+    fn lowest_level(&self) -> f64 {
+        let levels = self.crossed.iter().map(|&port| self.ports[port as usize].level());
+        levels.fold(f64::INFINITY, f64::min).max(0.0)
+    }
+
+    /// The first round: all flows are looked at one after the other, since mostly all cross a full port.
+    fn fill_first_ports(&mut self, shared: &[bool], assign: &mut impl FnMut(usize, f64)) {
+        let lowest = self.lowest_level();
+        let Self { ports, crossed, open, .. } = self;
+        for &port in crossed.iter() {
+            let port = &mut ports[port as usize];
+            port.full = port.is_full(lowest);
         }
+        open.retain(|flow| {
+            if !flow.route.ports().iter().any(|&port| ports[port as usize].full) {
+                return true;
+            }
+            assign(flow.index as usize, lowest * flow.demand.weight);
+            for &port in flow.route.ports() {
+                ports[port as usize].fix(lowest, load(shared, port, flow.demand));
+            }
+            false
+        });
+    }
+
+    /// The other rounds: each looks only at the flows of the ports that are full in it.
+    fn fill_other_ports(&mut self, shared: &[bool], assign: &mut impl FnMut(usize, f64)) -> u64 {
+        for &port in &self.crossed {
+            self.ports[port as usize].first = NONE;
+        }
+        self.next_on_port.resize(self.open.len() * MAX_PORTS, NONE);
+        for (place, flow) in self.open.iter().enumerate().rev() {
+            for (which, &port) in flow.route.ports().iter().enumerate() {
+                let entry = place * MAX_PORTS + which;
+                self.next_on_port[entry] = self.ports[port as usize].first;
+                self.ports[port as usize].first = entry as u32;
+            }
+        }
+        let (mut left, mut looked) = (self.open.len(), self.open.len() as u64);
+        while left > 0 {
+            let ports = &self.ports;
+            self.crossed.retain(|&port| ports[port as usize].flows > 0);
+            let lowest = self.lowest_level();
+            let Self { ports, crossed, open, next_on_port, full, .. } = self;
+            full.clear();
+            full.extend(crossed.iter().filter(|&&port| ports[port as usize].is_full(lowest)));
+            looked += crossed.len() as u64;
+            for &port in full.iter() {
+                let mut entry = ports[port as usize].first;
+                while entry != NONE {
+                    let flow = &mut open[entry as usize / MAX_PORTS];
+                    if !flow.fixed {
+                        flow.fixed = true;
+                        left -= 1;
+                        assign(flow.index as usize, lowest * flow.demand.weight);
+                        for &port in flow.route.ports() {
+                            ports[port as usize].fix(lowest, load(shared, port, flow.demand));
+                        }
+                    }
+                    looked += 1;
+                    entry = next_on_port[entry as usize];
+                }
+            }
+        }
+        looked
     }
 }
 
@@ -144,6 +229,8 @@ pub(crate) struct Links {
     carried: Vec<f64>,
     /// Whether flows have begun or ended since rates were last found.
     changed: bool,
+    /// How often flows and ports were looked at when rates were last found.
+    looked: u64,
 }
 
 impl Links {
@@ -167,9 +254,9 @@ impl Links {
         self.capacities.len() as u32
     }
 
-    /// Number of flows under way.
-    pub(crate) fn flows(&self) -> usize {
-        self.flows.len()
+    /// How often flows and ports were looked at when rates were last found.
+    pub(crate) fn looked(&self) -> u64 {
+        self.looked
     }
 
     /// Share of each port's capacity that was used in `time`.
@@ -210,7 +297,7 @@ impl Links {
         let mut rates = std::mem::take(&mut filling.rates);
         rates.resize(flows.len(), 0.0);
         let demands = flows.iter().map(|flow| (flow.route, flow.demand));
-        filling.fill(capacities, shared, demands, |flow, rate| rates[flow] = rate);
+        self.looked = filling.fill(capacities, shared, demands, |flow, rate| rates[flow] = rate);
         for (flow, rate) in flows.iter_mut().zip(&rates) {
             flow.rate = *rate;
         }

@@ -37,7 +37,7 @@ proptest! {
     #[test]
     fn rates_are_max_min_fair(
         capacities in prop::collection::vec(0.1..10.0f64, 10),
-        pairs in prop::collection::vec((0u32..8, 0u32..2), 1..30),
+        pairs in prop::collection::vec((0u32..8, 0u32..2), 1..60),
     ) {
         let routes = routes(&pairs);
         let rates = max_min(&capacities, &routes);
