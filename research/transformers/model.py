@@ -47,7 +47,7 @@ def layer(T,s,h,a,g,e,f,t,gated,norm,rope,bias,amp,p,d,flash=True,causal=True,dr
     hf=2*(2*r + (6 if amp else 0)) + 2*(2*r+2)
     hb=2*(5*r + (6 if amp else 0)) + 2*3*r + (2*2 if bias else 0) + (2*6 if amp else 0)
     kf=4+(2 if amp else 0); kb=10+(4 if amp else 0)
-    if dropout: hf+=2*5; hb+=2*5; kf+=2;kb+=2
+    if dropout: hf+=2*p.get('dropout',5); hb+=2*5; kf+=2;kb+=2
     qf=0;qb=0
     if rope and not compiled: qf=20; qb=20; kf+=6;kb+=10
     elif rope: qf=4;qb=4;kf+=2;kb+=2
