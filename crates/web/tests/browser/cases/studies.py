@@ -155,6 +155,23 @@ def test_the_best_plan_is_found_and_used(page):
     assert abs(float(shown.split()[0]) * unit / step - 1) < 1e-3, (shown, step)
 
 
+def test_a_long_study_can_be_cancelled(page):
+    # Each of these points is a simulation of some ten thousand transfers: no machine ends all of them within minutes.
+    start(page, "async", 'synchronisation = "async"')
+    page.click("#tab-sweep")
+    page.fill("#sweep-vary input >> nth=0", "workers.0.count=20..219")
+    page.fill("#sweep-vary input >> nth=1", "batch=1..450")
+    page.click("#sweep-form [type=submit]")
+    page.wait_for_function("() => document.querySelector('#progress-text').textContent.includes('of 90,000 points')", timeout=60_000)
+    page.click("#cancel")
+    assert state(page) in ["none", "stale"], state(page)
+    assert page.locator("#progress").is_hidden()
+    # The server has stopped too, and takes the next one.
+    page.fill("#sweep-vary input >> nth=0", "workers.0.count=1,2")
+    page.fill("#sweep-vary input >> nth=1", "batch=32")
+    run(page, "sweep")
+
+
 def test_studies_of_a_link_are_asked_again(page):
     page.click("#tab-sweep")
     page.fill("#sweep-vary input >> nth=0", "workers.0.count=1,2")
