@@ -115,3 +115,25 @@ impl Swept {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_point_is_the_fastest_that_fits() {
+        let mut swept = Swept::new(&[Axis::parse("batch=16,32,64,128").unwrap()]).unwrap();
+        let point = |rate, fits| Some(Point { throughput: SamplesPerSec::new(rate), fits });
+        for (index, rate) in [10.0, 20.0, 20.0, 40.0].into_iter().enumerate() {
+            swept.note(index, point(rate, rate < 30.0));
+        }
+        assert_eq!(swept.best(), Some(1));
+        assert!(swept.svg("x").contains("best: 32") && swept.svg("x").contains("does not fit into memory"));
+        swept.note(1, None);
+        assert_eq!(swept.best(), Some(2));
+        for index in 0..4 {
+            swept.note(index, point(10.0, false));
+        }
+        assert_eq!(swept.best(), None);
+    }
+}
