@@ -1,8 +1,7 @@
-//! Says which folders are part of the program.
+//! Says which folder is part of the program.
 
 #![allow(clippy::print_stdout, reason = "it is how cargo is told")]
 
 fn main() {
     println!("cargo::rerun-if-changed=assets");
-    println!("cargo::rerun-if-changed=../../examples");
 }

@@ -71,7 +71,8 @@ class Sweep:
 
     def to_svg(self) -> str | None:
         """The plot over one or two varied keys, if there are no more."""
-        return self._asked.to_svg([row.get("throughput_samples_per_s") for row in self.rows()])
+        rate = "throughput_samples_per_s"
+        return self._asked.to_svg([(row[rate], row["fits"]) if rate in row else None for row in self.rows()])
 
     def _repr_html_(self) -> str:
         return html.page(f"Sweep of {self._asked.name}", html.table(list(self.rows())), self.to_svg())

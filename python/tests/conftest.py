@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
+EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.toml") if path.name != "Cargo.toml")
 
 QUICK = {"methods.simulate.runs": 2, "methods.simulate.steps": 20, "methods.simulate.warm-up": 2}
 """Simulations that are long enough to be one."""

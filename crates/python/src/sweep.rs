@@ -10,7 +10,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use stepcast_core::quantity::SamplesPerSec;
-use stepcast_report::adapters::Swept;
+use stepcast_report::adapters::{Point, Swept};
 use stepcast_study::MethodChoice;
 use stepcast_study::Request;
 use stepcast_study::explore::sweep::{Agreement, Axis, Format, Output, Variants, fingerprint, rows};
@@ -156,12 +156,14 @@ impl Sweep {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// The plot of all points from their throughput, in order; `None` if these axes cannot be plotted.
-    fn to_svg(&self, throughput: Vec<Option<f64>>) -> Option<String> {
+    /// The plot of all points, in order, from their throughput and whether they fit into memory; `None` if these axes cannot
+    /// be plotted.
+    fn to_svg(&self, points: Vec<Option<(f64, bool)>>) -> Option<String> {
         self.with(|variants| {
             let mut swept = Swept::new(variants.axes())?;
-            for (index, rate) in throughput.into_iter().enumerate() {
-                swept.note(index, rate.map(SamplesPerSec::new));
+            for (index, point) in points.into_iter().enumerate() {
+                let drawn = |(rate, fits)| Point { throughput: SamplesPerSec::new(rate), fits };
+                swept.note(index, point.map(drawn));
             }
             Some(swept.svg(variants.first().name()))
         })

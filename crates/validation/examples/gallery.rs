@@ -42,8 +42,12 @@ fn breakdown() -> Result<String, Box<dyn Error>> {
 }
 
 fn staleness() -> Result<String, Box<dyn Error>> {
-    let scenario = quick_start(&["strategy.synchronisation=async", "cluster.network=100gbe"])?;
-    let drawn = adapters::staleness(&predicted(&scenario)?, scenario.name());
+    let changes =
+        ["strategy.synchronisation=async", "cluster.network=100gbe", "cluster.servers.software=none"];
+    let scenario = quick_start(&changes)?;
+    let simulate = methods::named("simulate").map_err(|why| why.reason)?;
+    let prediction = simulate.predict(&scenario).map_err(|why| why.reason)?;
+    let drawn = adapters::staleness(&prediction, scenario.name());
     Ok(drawn.ok_or("the prediction has no simulation")?.svg())
 }
 

@@ -5,8 +5,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use stepcast_report::table::{Column, Table};
-
-const BOUNDS: &str = include_str!("../../../validation/bounds.toml");
+use stepcast_validation_data::BOUNDS;
 
 /// The table of the file that bounds the coverage of intervals.
 pub(crate) const COVERAGE: &str = "coverage";

@@ -2,6 +2,9 @@
 
 export const $ = (id) => document.getElementById(id);
 
+// "1 worker", "3 workers".
+export const several = (number, what) => `${number.toLocaleString("en")} ${what}${number === 1 ? "" : "s"}`;
+
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {

@@ -1,7 +1,7 @@
 // The forecast of one method: figures, plots and tables, as the server renders them. The headline comes first, then the
 // scaling curve, then what would help.
 
-import { $, insert, make, save } from "./dom.js";
+import { $, insert, make, save, several } from "./dom.js";
 import { blob, stream } from "./api.js";
 import { state } from "./state.js";
 import { answer } from "./runs.js";
@@ -34,7 +34,7 @@ export async function run(body, job) {
   await stream("predict", body, job.signal, (event) => {
     if (event.event === "progress") {
       const rate = event.throughput_samples_per_s.toPrecision(4);
-      job.progress(event.done / event.of, `${event.workers} workers: ${rate} samples/s`);
+      job.progress(event.done / event.of, `${several(event.workers, "worker")}: ${rate} samples/s`);
     } else if (event.event === "part") job.part(event);
     else if (event.event === "answer") last = event;
   });
@@ -49,7 +49,7 @@ export function draw({ data, body, complete, question }) {
   const change = (edits) => use(body.scenario, edits);
   if (complete) {
     apply.offer(apply.table($("answer"), "What would help"), data.apply.what_if, change, data.forecast.advice.what_if.map((row) => row.change));
-    apply.offer(apply.table($("answer"), "Scaling"), data.apply.scaling, change, data.forecast.scaling.map((row) => `${row.workers} workers`));
+    apply.offer(apply.table($("answer"), "Scaling"), data.apply.scaling, change, data.forecast.scaling.map((row) => several(row.workers, "worker")));
   }
   baseline.show({ data, body, question });
 }

@@ -1,6 +1,6 @@
 // Methods side by side; rows appear as methods answer.
 
-import { $, insert, make } from "./dom.js";
+import { $, insert, make, several } from "./dom.js";
 import { stream } from "./api.js";
 import { state } from "./state.js";
 
@@ -42,5 +42,5 @@ export function draw({ data }) {
 }
 
 export function summary({ data }) {
-  return `${data.methods.length} methods answered.`;
+  return `${several(data.methods.length, "method")} answered.`;
 }

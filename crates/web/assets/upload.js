@@ -1,6 +1,6 @@
 // Uploads of recordings and models. A batch that a recording does not contain is asked for where it is missing.
 
-import { $, make } from "./dom.js";
+import { $, make, several } from "./dom.js";
 import { upload } from "./api.js";
 
 const largest = 64 * 2 ** 20;
@@ -20,7 +20,7 @@ function askForBatch(file, problem) {
 }
 
 function describe(file, { overview, file: name }) {
-  const what = overview?.steps ? `${overview.steps} steps of ${overview.batch} samples` : overview?.layers ? `${overview.layers} layers` : "a fitted artefact";
+  const what = overview?.steps ? `${several(overview.steps, "step")} of ${several(overview.batch, "sample")}` : overview?.layers ? several(overview.layers, "layer") : "a fitted artefact";
   const notes = (overview?.notes ?? []).slice(0, 4).map((note) => make("li", {}, note));
   const called = name && file.name.replace(/\.\w+(\.gz)?$/, "") + name.slice(name.lastIndexOf("."));
   const link = name ? [make("a", { href: `/api/v1/uploads/${name}`, download: called }, "Download it as a file")] : [];

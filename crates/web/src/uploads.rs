@@ -17,6 +17,7 @@ use stepcast_core::files::Files;
 use stepcast_core::fitted::artefact::Artefact;
 use stepcast_core::model::ModelFile;
 use stepcast_core::profile::Profile;
+use stepcast_examples::ONE_WORKER;
 use stepcast_trace::{Content, Format, Imported, Options, Overview, Progress, parse_profile, print_profile};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -32,9 +33,6 @@ const LARGEST_ARTEFACT: usize = 16 << 20;
 
 /// Most bytes of uploads that lie on the disk at once, while they are received and imported.
 const MOST_ON_DISK: u64 = 4 * LARGEST;
-
-/// The profile that `examples/profile.toml` names.
-const EXAMPLE: (&str, &str) = ("one-worker.json", include_str!("../../../examples/one-worker.json"));
 
 /// A file that a scenario can name.
 #[derive(Clone)]
@@ -202,7 +200,7 @@ impl Uploads {
             }
             Some(Kept::Onnx(bytes)) => text.extend_from_slice(&bytes),
             Some(Kept::Artefact(artefact)) => text.extend_from_slice(artefact.as_bytes()),
-            None if name == EXAMPLE.0 => text.extend_from_slice(EXAMPLE.1.as_bytes()),
+            None if name == ONE_WORKER.0 => text.extend_from_slice(ONE_WORKER.1.as_bytes()),
             None => {
                 let reason = "there is no such upload, or it was forgotten";
                 return Err(Problem::new(StatusCode::NOT_FOUND, "not-found", reason, "upload it again"));
@@ -252,7 +250,7 @@ impl Files for Uploads {
     fn profile(&self, path: &str) -> Result<Profile, Fault> {
         match self.find(path) {
             Some(Kept::Profile(profile)) => Ok(Profile::clone(&profile)),
-            _ if path == EXAMPLE.0 => parse_profile(EXAMPLE.1.as_bytes(), EXAMPLE.0)
+            _ if path == ONE_WORKER.0 => parse_profile(ONE_WORKER.1.as_bytes(), ONE_WORKER.0)
                 .map_err(|error| Fault::new(error.reason, error.remedy)),
             _ => Err(absent("profile", path)),
         }

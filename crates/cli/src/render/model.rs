@@ -23,10 +23,10 @@ pub(crate) fn show(entry: &Entry, model: &Model, layers: bool, screen: &Screen) 
     let place = all.len() - usize::from(layers);
     all.splice(place..place, transformer::zoo::find(entry.name).as_ref().map(parts));
     let sections: Vec<String> = all.iter().map(|table| table::section(table, screen)).collect();
+    let title = screen.paragraph(0, &format!("{}{names}: {}", entry.name, entry.description));
     format!(
-        "{}{names}: {}\n{}{}",
-        screen.strong(entry.name),
-        entry.description,
+        "{}{}{}",
+        title.replacen(entry.name, &screen.strong(entry.name), 1),
         screen.paragraph(0, &format!("Source: {}.", entry.source)),
         sections.join("\n")
     )

@@ -2,13 +2,13 @@
 
 use super::screen::Screen;
 use super::{blocks, table};
-use stepcast_report::format::{count, name};
+use stepcast_report::format::{name, several};
 use stepcast_report::tables::plan as tables;
 use stepcast_study::explore::plan::PlanReport;
 
 /// The whole answer, its last line ended.
 pub(crate) fn render(report: &PlanReport, screen: &Screen) -> String {
-    let title = format!("{} split over {} workers", name(&report.model), count(report.best.workers));
+    let title = format!("{} split over {}", name(&report.model), several(report.best.workers, "worker"));
     let mut sections =
         vec![format!("{}\n{}", screen.strong(&title), screen.paragraph(0, &tables::summary(report)))];
     sections.push(table::section(&tables::best(report), screen));

@@ -5,15 +5,12 @@ use super::steps::StepModel;
 use crate::machine::{Device, catalog};
 use std::sync::LazyLock;
 
-/// Devices of the catalog with the text of their fit.
-const FITS: [(&str, &str); 1] = [("h200-sxm", include_str!("../../../../catalog/fitted/h200-sxm.toml"))];
-
 static FITTED: LazyLock<Vec<(Device, StepModel)>> = LazyLock::new(|| {
     let read = |(id, text): (&str, &str)| match Artefact::from_toml(text) {
         Ok(Artefact::Steps(model)) => Some((catalog::device(id).ok()?, *model)),
         _ => None,
     };
-    FITS.into_iter().filter_map(read).collect()
+    stepcast_catalog::FITTED.into_iter().filter_map(read).collect()
 });
 
 /// The fitted steps of a device, if it is one of the catalog and as the catalog has it.
@@ -28,7 +25,7 @@ mod tests {
 
     #[test]
     fn every_shipped_fit_is_read_and_belongs_to_the_device_of_the_catalog() {
-        for (id, _) in FITS {
+        for (id, _) in stepcast_catalog::FITTED {
             let device = catalog::device(id).unwrap();
             assert!(steps(&device).is_some(), "{id}");
             let slower = Device { memory_rate: device.memory_rate * 0.5, ..device };

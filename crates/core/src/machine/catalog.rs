@@ -32,16 +32,16 @@ impl From<CatalogError> for Fault {
 }
 
 static DEVICES: LazyLock<Result<Entries<Device>, CatalogError>> =
-    LazyLock::new(|| read("devices.toml", include_str!("../../../../catalog/devices.toml")));
+    LazyLock::new(|| read("devices.toml", stepcast_catalog::DEVICES));
 
 static NETWORKS: LazyLock<Result<Entries<Network>, CatalogError>> =
-    LazyLock::new(|| read("networks.toml", include_str!("../../../../catalog/networks.toml")));
+    LazyLock::new(|| read("networks.toml", stepcast_catalog::NETWORKS));
 
 static MACHINES: LazyLock<Result<Entries<Machine>, CatalogError>> =
-    LazyLock::new(|| read("machines.toml", include_str!("../../../../catalog/machines.toml")));
+    LazyLock::new(|| read("machines.toml", stepcast_catalog::MACHINES));
 
 static ALIASES: LazyLock<Result<Aliases, CatalogError>> =
-    LazyLock::new(|| read("aliases.toml", include_str!("../../../../catalog/aliases.toml")));
+    LazyLock::new(|| read("aliases.toml", stepcast_catalog::ALIASES));
 
 /// Short names, and the names of the entries that they stand for.
 #[derive(Debug, Deserialize)]

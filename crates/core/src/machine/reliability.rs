@@ -36,7 +36,7 @@ pub struct Reliability {
 }
 
 static SHIPPED: LazyLock<Result<Reliability, CatalogError>> =
-    LazyLock::new(|| read("reliability.toml", include_str!("../../../../catalog/reliability.toml")));
+    LazyLock::new(|| read("reliability.toml", stepcast_catalog::RELIABILITY));
 
 impl Reliability {
     /// The built-in figures.

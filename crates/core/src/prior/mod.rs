@@ -39,7 +39,7 @@ pub fn constants(domain: Domain) -> Result<Vec<(String, Constant)>, CatalogError
 }
 
 fn file() -> Result<PriorsFile, CatalogError> {
-    let text = include_str!("../../../../catalog/priors.toml");
+    let text = stepcast_catalog::PRIORS;
     toml::from_str(text)
         .map_err(|error: toml::de::Error| CatalogError { file: "priors.toml", reason: error.to_string() })
 }

@@ -12,4 +12,4 @@ pub use fusion::fusion;
 pub use layout::{pipeline, rank_grid, role_name, stage_memory};
 pub use recording::gantt;
 pub use search::{choice, pareto};
-pub use sweep::{MOST_ACROSS, MOST_CELLS, Swept};
+pub use sweep::{MOST_ACROSS, MOST_CELLS, Point, Swept};

@@ -17,7 +17,16 @@ pub struct Swept {
     first: (String, Vec<String>),
     second: Option<(String, Vec<String>)>,
     grid: Grid,
-    throughput: Vec<Option<SamplesPerSec>>,
+    points: Vec<Option<Point>>,
+}
+
+/// What is drawn of a point.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Samples per second of the whole cluster.
+    pub throughput: SamplesPerSec,
+    /// Whether it fits into the memory of every device.
+    pub fits: bool,
 }
 
 impl Swept {
@@ -35,37 +44,51 @@ impl Swept {
         let points = usize::try_from(grid.points()).ok()?;
         let key =
             |axis: &Axis| (axis.key.clone(), (0..axis.values.len()).map(|place| axis.value(place)).collect());
-        Some(Self { first: key(first), second: second.map(key), grid, throughput: vec![None; points] })
+        Some(Self { first: key(first), second: second.map(key), grid, points: vec![None; points] })
     }
 
-    /// Keeps the throughput of a row.
+    /// Keeps a row.
     pub fn see(&mut self, row: &SweepRow) {
         if let Ok(index) = usize::try_from(row.index) {
-            self.note(index, row.answer.as_ref().ok().map(|figures| figures.throughput));
+            let point = row
+                .answer
+                .as_ref()
+                .ok()
+                .map(|point| Point { throughput: point.throughput, fits: point.fits });
+            self.note(index, point);
         }
     }
 
-    /// Keeps the throughput of the point `index`; none where it was refused.
-    pub fn note(&mut self, index: usize, throughput: Option<SamplesPerSec>) {
-        if let Some(place) = self.throughput.get_mut(index) {
-            *place = throughput;
+    /// Keeps the point `index`; none where it was refused.
+    pub fn note(&mut self, index: usize, point: Option<Point>) {
+        if let Some(place) = self.points.get_mut(index) {
+            *place = point;
         }
+    }
+
+    /// The fastest point that fits; of equal ones, the first.
+    fn best(&self) -> Option<usize> {
+        let fitting = self.points.iter().enumerate().filter_map(|(place, point)| {
+            let point = (*point)?;
+            point.fits.then_some((place, point.throughput))
+        });
+        fitting.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(place, _)| place)
     }
 
     /// The drawing: a line or bars over one key, a heat map over two.
     pub fn svg(&self, name: &str) -> String {
         let title = format!("Throughput of {name}");
         let quantity = "throughput".to_owned();
-        let known = self.throughput.iter().enumerate().filter_map(|(place, rate)| Some((place, (*rate)?)));
-        // Of equal values, the first.
-        let best =
-            known.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(place, _)| place);
+        let best = self.best();
+        let throughput = |place: usize| self.points[place].map(|point| point.throughput);
+        let too_large = |place: usize| self.points[place].is_some_and(|point| !point.fits);
         let first = &self.first;
         match &self.second {
             None => {
                 let (key, values) = first;
-                let points = values.iter().cloned().zip(self.throughput.iter().copied()).collect();
-                Varied { title, key: key.clone(), quantity, points, best }.svg()
+                let points = values.iter().cloned().zip((0..).map(throughput)).collect();
+                let too_large = (0..values.len()).map(too_large).collect();
+                Varied { title, key: key.clone(), quantity, points, too_large, best }.svg()
             }
             Some(second) => {
                 // The longer axis goes across, where there is more room.
@@ -83,11 +106,34 @@ impl Swept {
                     quantity,
                     across: across.clone(),
                     upwards: upwards.clone(),
-                    figures: order.iter().map(|&place| self.throughput[place]).collect(),
+                    figures: order.iter().map(|&place| throughput(place)).collect(),
+                    too_large: order.iter().map(|&place| too_large(place)).collect(),
                     best: best.and_then(|best| order.iter().position(|&place| place == best)),
                 }
                 .svg()
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_point_is_the_fastest_that_fits() {
+        let mut swept = Swept::new(&[Axis::parse("batch=16,32,64,128").unwrap()]).unwrap();
+        let point = |rate, fits| Some(Point { throughput: SamplesPerSec::new(rate), fits });
+        for (index, rate) in [10.0, 20.0, 20.0, 40.0].into_iter().enumerate() {
+            swept.note(index, point(rate, rate < 30.0));
+        }
+        assert_eq!(swept.best(), Some(1));
+        assert!(swept.svg("x").contains("best: 32") && swept.svg("x").contains("does not fit into memory"));
+        swept.note(1, None);
+        assert_eq!(swept.best(), Some(2));
+        for index in 0..4 {
+            swept.note(index, point(10.0, false));
+        }
+        assert_eq!(swept.best(), None);
     }
 }

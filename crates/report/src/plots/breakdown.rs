@@ -7,6 +7,7 @@ use crate::draw::scale::drawable;
 use crate::draw::svg::Svg;
 use crate::draw::unit::Unit;
 use crate::draw::{WIDTH, height, nothing, pattern};
+use crate::format::several;
 use stepcast_core::quantity::Seconds;
 
 const HEIGHT: f64 = 300.0;
@@ -79,7 +80,11 @@ impl Breakdown {
                 let (lower, upper) = (frame.y(below), frame.y(below + time.get()));
                 below += time.get();
                 let series = names.iter().position(|known| known == name).map_or(0, |place| colours[place]);
-                let words = format!("{} workers, {name}: {}", column.workers, Unit::Time.write(time.get()));
+                let words = format!(
+                    "{}, {name}: {}",
+                    several(column.workers, "worker"),
+                    Unit::Time.write(time.get())
+                );
                 svg.titled(&words, |svg| {
                     svg.rect([x, upper, wide, lower - upper], "", &pattern::fill(series));
                 });

@@ -7,6 +7,7 @@ use crate::draw::svg::{Shape, Svg};
 use crate::draw::text::width;
 use crate::draw::unit::Unit;
 use crate::draw::{WIDTH, nothing};
+use crate::format::several;
 use stepcast_core::quantity::Seconds;
 
 const HEIGHT: f64 = 320.0;
@@ -111,7 +112,8 @@ impl Pareto {
         let ends = front.first().zip(front.last()).map_or(String::new(), |(fastest, cheapest)| {
             format!(" The fastest takes {}, the cheapest {}.", figures(fastest), figures(cheapest))
         });
-        format!("Time against cost of training; {} configurations form the front.{ends}", front.len())
+        let front = several(front.len() as u64, "configuration");
+        format!("Time against cost of training; on the front: {front}.{ends}")
     }
 }
 

@@ -6,6 +6,7 @@ use crate::draw::style::SERIES;
 use crate::draw::svg::{Svg, series};
 use crate::draw::text::width;
 use crate::draw::{WIDTH, nothing};
+use crate::format::several;
 
 /// The largest and the smallest tile.
 const TILE: (f64, f64) = (22.0, 4.0);
@@ -118,8 +119,9 @@ impl RankGrid {
     }
 
     fn description(&self) -> String {
-        let tiles: usize = self.blocks.iter().map(Vec::len).sum();
-        format!("A grid of {tiles} ranks in {} blocks. {}.", self.blocks.len(), self.note)
+        let ranks: usize = self.blocks.iter().map(Vec::len).sum();
+        let blocks = several(self.blocks.len() as u64, "block");
+        format!("A grid of {} in {blocks}. {}.", several(ranks as u64, "rank"), self.note)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::draw::svg::{Shape, Svg};
 use crate::draw::text::width;
 use crate::draw::unit::Unit;
 use crate::draw::{WIDTH, height, nothing};
+use crate::format::several;
 use stepcast_core::quantity::SamplesPerSec;
 
 const HEIGHT: f64 = 300.0;
@@ -89,8 +90,11 @@ impl ScalingCurve {
         self.rules(&mut svg, &frame, across);
         curves(&mut svg, &frame, &points);
         for point in measured {
-            let words =
-                format!("{} workers, measured: {}", point.workers, Unit::Rate.write(point.throughput.get()));
+            let words = format!(
+                "{}, measured: {}",
+                several(point.workers.into(), "worker"),
+                Unit::Rate.write(point.throughput.get())
+            );
             let place = (frame.x(point.workers.into()), frame.y(point.throughput.get()));
             svg.titled(&words, |svg| svg.marker(place, Shape::Cross, 1));
         }
@@ -130,9 +134,9 @@ impl ScalingCurve {
     fn description(&self, points: &[&Point]) -> String {
         let ends = points.first().zip(points.last()).map_or(String::new(), |(first, last)| {
             format!(
-                " {} with {} workers, {} with {}.",
+                " {} with {}, {} with {}.",
                 Unit::Rate.write(first.throughput.get()),
-                first.workers,
+                several(first.workers.into(), "worker"),
                 Unit::Rate.write(last.throughput.get()),
                 last.workers
             )
@@ -217,7 +221,11 @@ fn curves(svg: &mut Svg, frame: &Frame, points: &[&Point]) {
         points.iter().map(|point| (x(point), frame.y(point.throughput.get()))).collect();
     svg.polyline(&predicted, "s0 stroke");
     for (point, place) in points.iter().zip(predicted).filter(|_| points.len() <= MARKED) {
-        let words = format!("{} workers: {}", point.workers, Unit::Rate.write(point.throughput.get()));
+        let words = format!(
+            "{}: {}",
+            several(point.workers.into(), "worker"),
+            Unit::Rate.write(point.throughput.get())
+        );
         svg.titled(&words, |svg| svg.marker(place, Shape::Circle, 0));
     }
 }

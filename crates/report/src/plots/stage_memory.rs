@@ -6,6 +6,7 @@ use crate::draw::scale::drawable;
 use crate::draw::svg::Svg;
 use crate::draw::unit::Unit;
 use crate::draw::{WIDTH, height, nothing, pattern};
+use crate::format::several;
 use stepcast_core::quantity::Bytes;
 
 const HEIGHT: f64 = 280.0;
@@ -89,8 +90,8 @@ impl StageMemory {
         let limit = limit.map_or(String::new(), |limit| format!(" of {}", Unit::Bytes.write(limit)));
         let fullest = Unit::Bytes.write(fullest);
         format!(
-            "Stacked bars for {} stages; a rank of the fullest holds {fullest}{limit}.",
-            self.stages.len()
+            "Stacked bars for {}; a rank of the fullest holds {fullest}{limit}.",
+            several(self.stages.len() as u64, "stage")
         )
     }
 }

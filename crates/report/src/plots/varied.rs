@@ -2,10 +2,12 @@
 
 use crate::draw::frame::{Axis, BELOW, Frame, Spacing};
 use crate::draw::head::{Head, Mark};
+use crate::draw::pattern::define_hatch;
 use crate::draw::scale::{drawable, extent};
 use crate::draw::svg::{Shape, Svg};
 use crate::draw::unit::Figure;
 use crate::draw::{WIDTH, nothing};
+use crate::format::several;
 
 const HEIGHT: f64 = 300.0;
 /// Numbers that differ by a larger factor have a logarithmic axis.
@@ -16,6 +18,9 @@ const GROWING: f64 = 1.5;
 const BAR: (f64, f64) = (0.72, 56.0);
 /// With more points than this, only the line is drawn.
 const MARKED: usize = 120;
+
+/// What is said of points that do not fit.
+pub(super) const TOO_LARGE: &str = "does not fit into memory";
 
 /// A figure over the values of one key.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +33,8 @@ pub struct Varied<Q> {
     pub quantity: String,
     /// Values of the key as they are written, each with its figure, where there is one.
     pub points: Vec<(String, Option<Q>)>,
+    /// Which of them do not fit into memory; all fit beyond its end.
+    pub too_large: Vec<bool>,
     /// The index of the best one.
     pub best: Option<usize>,
 }
@@ -45,10 +52,16 @@ impl<Q: Figure> Varied<Q> {
             missing => format!("No prediction for {missing} of {} values", figures.len()),
         };
         let best = self.best.filter(|&best| figures.get(best).is_some_and(Option::is_some));
-        let legend =
-            best.map(|best| (Mark::Point(Shape::Diamond, 1), format!("best: {}", self.points[best].0)));
-        let head = Head { title: self.title.clone(), note, legend: legend.into_iter().collect() };
         let numbers = self.numbers();
+        let mut legend = Vec::new();
+        if let Some(best) = best {
+            legend.push((Mark::Point(Shape::Diamond, 1), format!("best: {}", self.points[best].0)));
+        }
+        if (0..figures.len()).any(|place| figures[place].is_some() && self.is_too_large(place)) {
+            let mark = if numbers.is_some() { Mark::Point(Shape::Cross, 0) } else { Mark::Hatched };
+            legend.push((mark, TOO_LARGE.to_owned()));
+        }
+        let head = Head { title: self.title.clone(), note, legend };
         let across = match &numbers {
             Some(numbers) => {
                 let (low, high) = extent(numbers.iter().copied()).unwrap_or((0.0, 1.0));
@@ -66,8 +79,10 @@ impl<Q: Figure> Varied<Q> {
         };
         let upwards = Axis::of(&self.quantity, (0.0, high), Spacing::Linear, &Q::UNIT, 6);
         let frame = Frame::new(across, upwards, WIDTH, head.height(WIDTH) + 8.0, HEIGHT);
-        let description = format!("{} over {} values of {}.", self.quantity, self.points.len(), self.key);
+        let description =
+            format!("{} over {} of {}.", self.quantity, several(self.points.len() as u64, "value"), self.key);
         let mut svg = Svg::new(WIDTH, frame.floor() + BELOW, &self.title, &description);
+        define_hatch(&mut svg);
         head.draw(&mut svg, WIDTH);
         frame.draw(&mut svg);
         match numbers {
@@ -84,8 +99,13 @@ impl<Q: Figure> Varied<Q> {
         numbers.windows(2).all(|pair| pair[0] < pair[1]).then_some(numbers)
     }
 
+    fn is_too_large(&self, place: usize) -> bool {
+        self.too_large.get(place).is_some_and(|too_large| *too_large)
+    }
+
     fn tooltip(&self, place: usize, figure: f64) -> String {
-        format!("{} = {}: {}", self.key, self.points[place].0, Q::UNIT.write(figure))
+        let memory = if self.is_too_large(place) { format!(", {TOO_LARGE}") } else { String::new() };
+        format!("{} = {}: {}{memory}", self.key, self.points[place].0, Q::UNIT.write(figure))
     }
 
     fn line(
@@ -113,7 +133,11 @@ impl<Q: Figure> Varied<Q> {
             let Some(figure) = figure.filter(|_| is_best || alone || figures.len() <= MARKED) else {
                 continue;
             };
-            let (shape, series) = if is_best { (Shape::Diamond, 1) } else { (Shape::Circle, 0) };
+            let (shape, series) = match (is_best, self.is_too_large(index)) {
+                (true, _) => (Shape::Diamond, 1),
+                (false, true) => (Shape::Cross, 0),
+                (false, false) => (Shape::Circle, 0),
+            };
             svg.titled(&self.tooltip(index, figure), |svg| svg.marker(place(index, figure), shape, series));
         }
     }
@@ -125,7 +149,11 @@ impl<Q: Figure> Varied<Q> {
             let Some(figure) = *figure else { continue };
             let (middle, y) = (frame.left + (index as f64 + 0.5) * room, frame.y(figure));
             svg.titled(&self.tooltip(index, figure), |svg| {
-                svg.rect([middle - wide / 2.0, y, wide, frame.floor() - y], "s0 fill", "");
+                let bar = [middle - wide / 2.0, y, wide, frame.floor() - y];
+                svg.rect(bar, "s0 fill", "");
+                if self.is_too_large(index) {
+                    svg.rect(bar, "", "url(#hatch)");
+                }
             });
             if best == Some(index) {
                 svg.marker((middle, y), Shape::Diamond, 1);

@@ -1,6 +1,7 @@
 //! Two keys varied against each other: a figure for every pair of values, as colours.
 
 use super::heat_map::{HeatMap, Values};
+use super::varied::TOO_LARGE;
 use crate::draw::head::{Head, Mark};
 use crate::draw::nothing;
 use crate::draw::pattern::define_hatch;
@@ -24,6 +25,8 @@ pub struct VariedPair<Q> {
     pub upwards: (String, Vec<String>),
     /// Column by column, from bottom to top.
     pub figures: Vec<Option<Q>>,
+    /// Which of them do not fit into memory; all fit beyond its end.
+    pub too_large: Vec<bool>,
     /// The index of the best one.
     pub best: Option<usize>,
 }
@@ -46,6 +49,11 @@ impl<Q: Figure> VariedPair<Q> {
             let names = (&self.across.1[best / rows], &self.upwards.1[best % rows]);
             legend.push((Mark::Framed, format!("best: {} and {}", names.0, names.1)));
         }
+        let too_large =
+            values.iter().zip(&self.too_large).any(|(value, too_large)| value.is_some() && *too_large);
+        if too_large {
+            legend.push((Mark::Hatched, TOO_LARGE.to_owned()));
+        }
         if missing > 0 {
             legend.push((Mark::Missing, "no prediction".to_owned()));
         }
@@ -60,7 +68,7 @@ impl<Q: Figure> VariedPair<Q> {
             across: Values { title: &self.across.0, names: self.across.1.clone() },
             upwards: Values { title: &self.upwards.0, names: self.upwards.1.clone() },
             values,
-            hatched: Vec::new(),
+            hatched: self.too_large.clone(),
             framed: best,
             unit: Q::UNIT,
         };

@@ -1,6 +1,6 @@
 //! The best plan of a transformer: its figures, its training, the front, and what every property costs.
 
-use crate::format::{count, duration, grouped, money, percent, percent_with_decimal};
+use crate::format::{count, duration, grouped, money, percent, percent_with_decimal, several};
 use crate::table::{Column, Table};
 use stepcast_core::prediction::Verdict;
 use stepcast_study::explore::plan::{Aim, Entry, FamilyReport, PlanReport, Training};
@@ -42,7 +42,7 @@ pub fn best(report: &PlanReport) -> Table {
     let mut table = Table::of_figures("Best plan");
     let best = &report.best;
     let mut row = |name: &str, value: String, more: String| table.row([name.to_owned(), value, more]);
-    let machines = format!("{} workers on {} machines", count(best.workers), count(best.nodes));
+    let machines = format!("{} on {}", several(best.workers, "worker"), several(best.nodes, "machine"));
     row("step time", best.step.human(), machines);
     let split = report.prediction.transformer.as_ref();
     let used = split.map_or(String::new(), |split| {
@@ -69,24 +69,24 @@ pub fn training(training: &Training, currency: &str) -> Table {
     let mut table = Table::of_figures("Training");
     let mut row = |name: &str, value: String, more: String| table.row([name.to_owned(), value, more]);
     let steps = format!(
-        "{} steps; {} without interruptions",
-        count(training.steps as u64),
+        "{}; {} without interruptions",
+        several(training.steps as u64, "step"),
         duration(training.without_interruptions)
     );
     row("time", duration(training.time), steps);
-    let range = training
-        .interruptions_range
-        .map_or(String::new(), |[low, high]| format!(" ({low:.1} to {high:.1} by the source of their rate)"));
+    let tenths = |number: f64| format!("{number:.1}");
+    let range = training.interruptions_range.and_then(|ends| range(ends.map(tenths)));
+    let range = range.map_or(String::new(), |range| format!(" ({range} by the source of their rate)"));
     let lost = match training.between_interruptions {
         Some(between) => {
-            let number = training.interruptions;
-            format!("{number:.1} interruptions{range}, one in {}", duration(between))
+            let number = tenths(training.interruptions);
+            let plural = if number == "1.0" { "" } else { "s" };
+            format!("{number} interruption{plural}{range}, one in {}", duration(between))
         }
         None => "no interruptions".to_owned(),
     };
-    let goodput = training.goodput_range.map_or(String::new(), |[low, high]| {
-        format!("{} to {}; ", percent_with_decimal(low), percent_with_decimal(high))
-    });
+    let goodput = training.goodput_range.and_then(|ends| self::range(ends.map(percent_with_decimal)));
+    let goodput = goodput.map_or(String::new(), |range| format!("{range}; "));
     row("goodput", percent_with_decimal(training.goodput), goodput + &lost);
     if let Some(slow) = training.slow_machines {
         row("slow machines", format!("{:.1} %", 100.0 * (slow - 1.0)), "longer steps on average".to_owned());
@@ -106,7 +106,7 @@ pub fn training(training: &Training, currency: &str) -> Table {
         let suffice = training.spares_suffice.map_or(String::new(), |share| {
             format!("{} now suffice for {} of the time", training.spares, percent(share))
         });
-        row("spares", format!("{spares} machines"), format!("suffice for 99 % of the time; {suffice}"));
+        row("spares", several(spares.into(), "machine"), format!("suffice for 99 % of the time; {suffice}"));
     }
     if let Some(cost) = training.cost {
         row("cost", format!("{} {currency}", money(cost)), "all machines, spares included".to_owned());
@@ -119,6 +119,11 @@ pub fn training(training: &Training, currency: &str) -> Table {
         row("energy", grouped(format!("{:.0} MWh", energy.kwh / 1000.0)), more);
     }
     table
+}
+
+/// "97.1 % to 98.4 %"; none if both ends read the same.
+fn range([low, high]: [String; 2]) -> Option<String> {
+    (low != high).then(|| format!("{low} to {high}"))
 }
 
 /// The rows of [`front`], thinned out evenly where there are many.

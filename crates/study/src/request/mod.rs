@@ -23,9 +23,6 @@ use stepcast_core::strategy::{Architecture, StrategySection, Synchronisation};
 /// Larger files of JSON are no configurations.
 const MAX_CONFIG: u64 = 1 << 20;
 
-/// The default scenario.
-const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
-
 /// The name of the built-in scenario.
 pub const QUICK_START_NAME: &str = "quickstart.toml (built in)";
 
@@ -132,7 +129,7 @@ impl Request {
     /// The built-in scenario.
     pub fn quick_start(overrides: Vec<Override>) -> Self {
         let folder = Folder::new(Path::new("").to_owned());
-        Self::new(Document::new(QUICK_START_NAME, QUICK_START), folder, overrides)
+        Self::new(Document::new(QUICK_START_NAME, stepcast_examples::QUICK_START), folder, overrides)
     }
 
     /// The scenario, profile, model or launch file at `path`, told apart by their content. Files that a scenario names are relative to its folder.

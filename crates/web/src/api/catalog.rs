@@ -3,18 +3,13 @@
 use crate::problem::Problem;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use include_dir::{Dir, include_dir};
 use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::machine::catalog;
 use stepcast_core::model::zoo;
 use stepcast_core::scenario::documentation;
+use stepcast_examples::SCENARIOS;
 use stepcast_study::predict::methods as study;
-
-static EXAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../examples");
-
-/// The example that is shown first.
-const FIRST: &str = "quickstart";
 
 /// A scenario to start from.
 #[derive(Serialize, JsonSchema)]
@@ -37,19 +32,15 @@ pub(crate) struct Model {
 }
 
 pub(super) async fn examples() -> Response {
-    let mut examples: Vec<Example> = EXAMPLES.files().filter_map(example).collect();
-    examples.sort_by_key(|example| (example.name != FIRST, example.name));
-    Json(examples).into_response()
+    Json(SCENARIOS.iter().map(example).collect::<Vec<_>>()).into_response()
 }
 
-fn example(file: &'static include_dir::File<'static>) -> Option<Example> {
-    let name = file.path().to_str()?.strip_suffix(".toml")?;
-    let scenario = file.contents_utf8()?;
+fn example(&(name, scenario): &(&'static str, &'static str)) -> Example {
     let comments = scenario.lines().map_while(|line| line.strip_prefix("# "));
     let words: Vec<&str> = comments.flat_map(str::split_whitespace).collect();
     let words = words.join(" ");
     let question = words.split_once("? ").map_or(words.as_str(), |(question, _)| question);
-    Some(Example { name, question: format!("{}?", question.trim_end_matches('?')), scenario })
+    Example { name, question: format!("{}?", question.trim_end_matches('?')), scenario }
 }
 
 /// Every key of a scenario, with its documentation and possible values for the form.
@@ -82,9 +73,7 @@ mod tests {
 
     #[test]
     fn every_example_has_a_question() {
-        let examples: Vec<Example> = EXAMPLES.files().filter_map(example).collect();
-        assert!(examples.len() >= 10);
-        for example in examples {
+        for example in SCENARIOS.iter().map(example) {
             assert!(example.question.len() > 20 && !example.question.contains('\n'), "{}", example.question);
         }
     }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use stepcast_core::machine::{Cluster, WorkerGroup};
 use stepcast_core::scenario::Scenario;
 use stepcast_report::condition_map;
-use stepcast_report::format::name;
+use stepcast_report::format::{self, name};
 use stepcast_report::tables::map as tables;
 use stepcast_study::Prepared;
 use stepcast_study::explore::map::{Cell, Extent, Map};
@@ -69,7 +69,11 @@ impl Study for Body {
                 let Cell { nodes, batch, .. } = map.cells[place];
                 let to = on(&scenario, nodes.saturating_mul(map.workers_per_node), batch);
                 let edits = edits(job.shared, &self.asked, &from, &to.to_file());
-                shown.offer(place as u64, format!("{nodes} nodes, batch {batch}"), edits);
+                shown.offer(
+                    place as u64,
+                    format!("{}, batch {batch}", format::several(u64::from(nodes), "node")),
+                    edits,
+                );
             }
             Ok(shown)
         })?;

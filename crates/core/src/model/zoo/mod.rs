@@ -10,7 +10,9 @@ mod alexnet;
 mod bert;
 mod cifar;
 mod convnext;
+mod deepspeech;
 mod densenet;
+mod dlrm;
 mod efficientnet;
 mod googlenet;
 mod gpt2;
@@ -22,6 +24,7 @@ mod regnet;
 mod resnet;
 mod ssd;
 mod swin;
+mod transformer_xl;
 mod unet;
 mod vgg;
 mod vit;
@@ -97,8 +100,11 @@ const FAMILIES: &[&[Entry]] = &[
     yolo::ENTRIES,
     unet::ENTRIES,
     ncf::ENTRIES,
+    dlrm::ENTRIES,
+    deepspeech::ENTRIES,
     bert::ENTRIES,
     gpt2::ENTRIES,
+    transformer_xl::ENTRIES,
     cifar::ENTRIES,
     zeng2023::ENTRIES,
 ];

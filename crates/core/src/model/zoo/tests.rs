@@ -36,6 +36,16 @@ const PARAMETERS: &[(&str, u64, usize)] = &[
     ("yolov3", 61_949_149, 222),
     ("unet", 31_037_698, 64),
     ("ncf", 31_832_577, 12),
+    // 540,201,232 of them in the tables.
+    ("dlrm", 540_677_217, 40),
+    // As the program printed them for its defaults of July 2017 (issue 114 of its repository).
+    ("deepspeech2-lstm", 11_376_368, 33),
+    // Pretrained with its momentum: 291 MiB (issue 242 there).
+    ("deepspeech2", 38_067_968, 39),
+    // As logs of run_wt103_base.sh print them.
+    ("transformer-xl", 151_107_538, 182),
+    // 277 million in table 2 of the paper.
+    ("transformer-xl-enwik8", 277_231_820, 268),
     ("googlenet", 6_624_904, 173),
     ("inception-v3", 23_834_568, 284),
     ("densenet121", 7_978_856, 364),

@@ -167,19 +167,21 @@ proptest! {
                 (first..).zip(rates).map(|(number, rate)| (number.to_string(), rate)).collect()
             }),
         ],
+        too_large in vec(proptest::bool::ANY, 0..40),
         best in proptest::option::of(0..40_usize),
     ) {
-        check::sound(&Varied { title, key, quantity: "throughput".to_owned(), points, best }.svg());
+        check::sound(&Varied { title, key, quantity: "throughput".to_owned(), points, too_large, best }.svg());
     }
 
     #[test]
     fn pairs_of_varied_keys_are_sound(
         title in name(), keys in (name(), name()), across in vec(name(), 0..20), upwards in vec(name(), 0..20),
-        figures in vec(proptest::option::of(rate()), 0..400), best in proptest::option::of(0..400_usize),
+        figures in vec(proptest::option::of(rate()), 0..400), too_large in vec(proptest::bool::ANY, 0..500),
+        best in proptest::option::of(0..400_usize),
     ) {
         check::sound(&VariedPair {
             title, quantity: "throughput".to_owned(),
-            across: (keys.0, across), upwards: (keys.1, upwards), figures, best,
+            across: (keys.0, across), upwards: (keys.1, upwards), figures, too_large, best,
         }.svg());
     }
 }

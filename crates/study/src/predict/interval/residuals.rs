@@ -17,8 +17,6 @@ use stepcast_core::quantity::BitsPerSec;
 use stepcast_core::strategy::Architecture;
 use stepcast_stats::student_t_95;
 
-const TABLE: &str = include_str!("../../../../../validation/errors.csv");
-
 /// Fewest groups from which a variance is estimated.
 const FEWEST: usize = 3;
 
@@ -112,7 +110,9 @@ fn row(cases: &[&Case]) -> Residuals {
 
 /// The rows of `validation/errors.csv`. A damaged file counts as empty; a test rules that out.
 pub fn committed() -> Vec<Residuals> {
-    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(TABLE.as_bytes());
+    let mut reader = csv::ReaderBuilder::new()
+        .comment(Some(b'#'))
+        .from_reader(stepcast_validation_data::ERRORS.as_bytes());
     reader.deserialize().filter_map(Result::ok).collect()
 }
 

@@ -5,8 +5,7 @@ use crate::embedded::rows;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-
-const THROUGHPUT: &str = include_str!("../../../../../validation/hkbu/throughput.csv");
+use stepcast_validation_data::hkbu::THROUGHPUT;
 
 /// How gradients are exchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

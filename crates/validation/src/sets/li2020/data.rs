@@ -4,8 +4,7 @@ use crate::ValidationError;
 use crate::embedded::{Fraction, json};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-
-const TRACES: &str = include_str!("../../../../../validation/li2020/traces.json");
+use stepcast_validation_data::li2020::TRACES;
 
 /// `[li2020]` of `validation/bounds.toml`.
 #[derive(Debug, Deserialize)]

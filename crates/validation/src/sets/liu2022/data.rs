@@ -3,11 +3,7 @@
 use crate::ValidationError;
 use crate::embedded::{Fraction, json, rows};
 use serde::Deserialize;
-
-const FUSION: &str = include_str!("../../../../../validation/liu2022/fusion.json");
-const MODELS: &str = include_str!("../../../../../validation/liu2022/models.csv");
-const CALIBRATION: &str = include_str!("../../../../../validation/liu2022/calibration.csv");
-const TABLES: &str = include_str!("../../../../../validation/liu2022/tables2-3.csv");
+use stepcast_validation_data::liu2022::{CALIBRATION, FUSION, MODELS, TABLES};
 
 /// `[liu2022]` of `validation/bounds.toml`.
 #[derive(Debug, Deserialize)]

@@ -7,10 +7,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use stepcast_analytic::oyama2016::Threads;
 use stepcast_core::quantity::Seconds;
-
-const MODEL: &str = include_str!("../../../../../validation/oyama2016/model.json");
-const EQ_8: &str = include_str!("../../../../../validation/oyama2016/eq8.csv");
-const TABLE_10: &str = include_str!("../../../../../validation/oyama2016/table10.csv");
+use stepcast_validation_data::oyama2016::{EQ_8, MODEL, TABLE_10};
 
 /// `[oyama2016]` of `validation/bounds.toml`.
 #[derive(Debug, Deserialize)]

@@ -9,10 +9,9 @@ use serde::Deserialize;
 use stepcast_core::model::zoo;
 use stepcast_core::quantity::{Bytes, SamplesPerSec, Seconds};
 use stepcast_study::predict::interval::Case;
+use stepcast_validation_data::cakelab::RUNS;
 
 const NAME: &str = "cakelab";
-
-const RUNS: &str = include_str!("../../../../../validation/cakelab/runs.csv");
 
 /// Bytes of a parameter.
 const ELEMENT: f64 = 4.0;

@@ -13,10 +13,9 @@ use stepcast_core::scenario::{ClusterSection, ModelSection, Scenario, ScenarioFi
 use stepcast_core::strategy::Architecture;
 use stepcast_core::strategy::StrategySection;
 use stepcast_study::predict::interval::{Case, Regime};
+use stepcast_validation_data::tf_k80::THROUGHPUT;
 
 const NAME: &str = "tf-k80";
-
-const THROUGHPUT: &str = include_str!("../../../../../validation/tf-k80/throughput.csv");
 
 /// GPUs of a machine, and samples of each.
 const GPUS: u32 = 8;

@@ -9,10 +9,9 @@ use stepcast_core::model::zoo;
 use stepcast_core::quantity::{Bytes, BytesPerSec, SamplesPerSec, Seconds};
 use stepcast_report::format::several;
 use stepcast_study::predict::interval::Case;
+use stepcast_validation_data::tf_saturation::THROUGHPUT;
 
 const NAME: &str = "tf-saturation";
-
-const THROUGHPUT: &str = include_str!("../../../../../validation/tf-saturation/throughput.csv");
 
 /// Samples of a step.
 const BATCH: u32 = 32;

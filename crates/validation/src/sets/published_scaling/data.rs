@@ -3,8 +3,7 @@
 use crate::ValidationError;
 use crate::embedded::packed_rows;
 use serde::Deserialize;
-
-const RUNS: &[u8] = include_bytes!("../../../../../validation/published-scaling/runs.csv.gz");
+use stepcast_validation_data::published_scaling::RUNS;
 
 /// One published run of several workers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -7,9 +7,7 @@ use serde::Deserialize;
 use std::io::Read;
 use stepcast_core::precision::Precision;
 use stepcast_core::strategy::Optimiser;
-
-/// Written by research/priors/ship_single_gpu.py; every run names repository, file and commit.
-const RUNS: &[u8] = include_bytes!("../../../../../validation/single-gpu/runs.csv.gz");
+use stepcast_validation_data::single_gpu::RUNS;
 
 /// A published run.
 #[derive(Debug, Deserialize)]

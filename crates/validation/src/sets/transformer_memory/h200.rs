@@ -10,8 +10,7 @@ use stepcast_analytic::transformer::memory::Held;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::strategy::{Implementation, Recompute, States};
 use stepcast_stats::mean;
-
-const ROWS: &str = include_str!("../../../../../validation/transformer-memory/h200.csv");
+use stepcast_validation_data::transformer_memory::H200 as ROWS;
 
 /// A measured peak, or what a shard keeps.
 #[derive(Debug, Deserialize)]

@@ -10,8 +10,7 @@ use stepcast_analytic::transformer::memory::{Allowance, Held};
 use stepcast_core::model::transformer::{Transformer, zoo};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{Implementation, Recompute, Sharding, States};
-
-const ROWS: &str = include_str!("../../../../../validation/transformer-memory/published.csv");
+use stepcast_validation_data::transformer_memory::PUBLISHED as ROWS;
 
 const GIB: f64 = (1_u64 << 30) as f64;
 

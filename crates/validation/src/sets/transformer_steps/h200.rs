@@ -15,8 +15,7 @@ use stepcast_core::prior::Priors;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Mask;
 use stepcast_study::fit::machine::Decoder;
-
-const ROWS: &[u8] = include_bytes!("../../../../../validation/transformer-steps/h200.csv.gz");
+use stepcast_validation_data::transformer_steps::H200 as ROWS;
 
 const DEVICE: &str = "h200-sxm";
 

@@ -6,8 +6,7 @@ use crate::embedded::packed_rows;
 use serde::Deserialize;
 use std::fmt::Write as _;
 use stepcast_core::scenario::{Document, Scenario};
-
-const ROWS: &[u8] = include_bytes!("../../../../../validation/transformer-steps/published.csv.gz");
+use stepcast_validation_data::transformer_steps::PUBLISHED as ROWS;
 
 /// Devices of a node.
 const NODE: u64 = 8;

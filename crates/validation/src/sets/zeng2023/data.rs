@@ -4,10 +4,7 @@ use crate::ValidationError;
 use crate::embedded::rows;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-
-const TABLE1: &str = include_str!("../../../../../validation/zeng2023/table1.csv");
-const TABLES2_7: &str = include_str!("../../../../../validation/zeng2023/tables2-7.csv");
-const WORKBOOK: &str = include_str!("../../../../../validation/zeng2023/workbook.csv");
+use stepcast_validation_data::zeng2023::{TABLE1, TABLES2_7, WORKBOOK};
 
 /// Machines of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

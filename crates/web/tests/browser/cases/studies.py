@@ -155,6 +155,24 @@ def test_the_best_plan_is_found_and_used(page):
     assert abs(float(shown.split()[0]) * unit / step - 1) < 1e-3, (shown, step)
 
 
+def test_a_long_study_can_be_cancelled(page):
+    # Each of these points is a simulation of 64 workers with 161 transfers in a step: no machine ends all of them within
+    # minutes. They are too many for a plot.
+    start(page, "async", 'synchronisation = "async"')
+    page.click("#tab-sweep")
+    page.fill("#sweep-vary input >> nth=0", "workers.0.count=64")
+    page.fill("#sweep-vary input >> nth=1", "batch=1..20000")
+    page.click("#sweep-form [type=submit]")
+    page.wait_for_function("() => document.querySelector('#progress-text').textContent.includes('of 20,000 points')", timeout=60_000)
+    page.click("#cancel")
+    assert state(page) in ["none", "stale"], state(page)
+    assert page.locator("#progress").is_hidden()
+    # The server has stopped too, and takes the next one.
+    page.fill("#sweep-vary input >> nth=0", "workers.0.count=1,2")
+    page.fill("#sweep-vary input >> nth=1", "batch=32")
+    run(page, "sweep")
+
+
 def test_studies_of_a_link_are_asked_again(page):
     page.click("#tab-sweep")
     page.fill("#sweep-vary input >> nth=0", "workers.0.count=1,2")
