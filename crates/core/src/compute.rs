@@ -13,11 +13,11 @@ use crate::model::Model;
 use crate::precision::Precision;
 use crate::prediction::Warning;
 use crate::prior::device::{self, Settings};
+use crate::prior::work::StepWork;
 use crate::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use crate::scenario::Scenario;
 use crate::speed::{BYTES_PER_WEIGHT, Speed};
 use crate::strategy::Optimiser;
-use std::collections::BTreeMap;
 
 /// Share of the peak rate that is assumed without a measurement.
 pub const ASSUMED_EFFICIENCY: f64 = 0.5;
@@ -45,10 +45,10 @@ impl Speed {
         }
         let at = Point { batch: scenario.batch(index), precision: scenario.strategy.precision };
         let prior = prior_of(scenario, group);
-        let slowness = calibration(scenario, index, prior).unwrap_or(1.0) / group.speed;
-        if let Some(model) = prior {
+        let slowness = calibration(scenario, index, prior.map(|(_, work)| work)).unwrap_or(1.0) / group.speed;
+        if let Some((model, work)) = prior {
             let settings = Settings::of(&scenario.strategy, at.precision);
-            let times = device::layers(model, &group.device, settings, at.batch, &scenario.priors.one_gpu);
+            let times = device::layers(work, &group.device, settings, at.batch, &scenario.priors.one_gpu);
             return Self::Layers(with_parameters(model, times, slowness));
         }
         let [per_flop, per_weight] = rates(group, at);
@@ -90,16 +90,17 @@ fn rates(group: &WorkerGroup, at: Point) -> [Seconds; 2] {
     [Seconds::new(f64::from(at.batch)) / rate.get(), Bytes::new(BYTES_PER_WEIGHT) / memory]
 }
 
-/// The model, if the layers of a worker of the group are assumed to take what published runs tell.
-fn prior_of<'a>(scenario: &'a Scenario, group: &WorkerGroup) -> Option<&'a Model> {
+/// The model and its work, if the layers of a worker of the group are assumed to take what published runs tell.
+fn prior_of<'a>(scenario: &'a Scenario, group: &WorkerGroup) -> Option<(&'a Model, &'a StepWork)> {
     let assumed = efficiency(group, scenario.strategy.precision).is_none();
     let model = scenario.workload.graph.as_deref()?;
-    (assumed && group.device.kind == DeviceKind::Gpu).then_some(model)
+    let work = scenario.workload.step.as_ref()?;
+    (assumed && group.device.kind == DeviceKind::Gpu).then_some((model, work))
 }
 
 /// How many times longer than assumed the measured step of a worker takes; none without a measurement. Assumed is what
-/// priors say of the layers of `prior`, or what fixed shares of the rates give.
-fn calibration(scenario: &Scenario, index: usize, prior: Option<&Model>) -> Option<f64> {
+/// priors say of the work of `prior`, or what fixed shares of the rates give.
+fn calibration(scenario: &Scenario, index: usize, prior: Option<&StepWork>) -> Option<f64> {
     let group = &scenario.cluster.groups[index];
     let at = Point {
         batch: group.measured_batch.unwrap_or_else(|| scenario.batch(index)),
@@ -108,9 +109,9 @@ fn calibration(scenario: &Scenario, index: usize, prior: Option<&Model>) -> Opti
     let samples = f64::from(at.batch);
     let measured = group.step_time.or(group.throughput.map(|throughput| throughput.time_for(samples)))?;
     let assumed = match prior {
-        Some(model) => {
+        Some(work) => {
             let settings = Settings::of(&scenario.strategy, at.precision);
-            device::step(model, &group.device, settings, at.batch, &scenario.priors.one_gpu)
+            device::step(work, &group.device, settings, at.batch, &scenario.priors.one_gpu)
         }
         None => {
             let [per_flop, per_weight] = rates(group, at);
@@ -153,9 +154,9 @@ pub fn step_fit<'a>(scenario: &Scenario, group: &'a WorkerGroup) -> Option<&'a S
 /// Times of the layers with parameters, `slowness` times as long. The times of layers without parameters are added to
 /// the next layer with parameters, as in a [`Workload`](crate::workload::Workload). The update is added to the backward
 /// pass in proportion to the parameters of each layer.
-fn with_parameters(model: &Model, times: StepLayers, slowness: f64) -> BTreeMap<String, LayerTimes> {
+fn with_parameters(model: &Model, times: StepLayers, slowness: f64) -> Vec<LayerTimes> {
     let StepLayers { layers: times, update } = times;
-    let mut layers: Vec<(String, LayerTimes)> = Vec::new();
+    let mut layers: Vec<LayerTimes> = Vec::new();
     let mut rest = LayerTimes::default();
     for (layer, own) in model.layers().iter().zip(times) {
         rest.forward += own.forward;
@@ -163,18 +164,18 @@ fn with_parameters(model: &Model, times: StepLayers, slowness: f64) -> BTreeMap<
         let parameters = layer.cost.weights + layer.cost.biases;
         if parameters > 0 {
             rest.backward += update * (parameters as f64 / model.parameters() as f64);
-            layers.push((layer.name.clone(), std::mem::take(&mut rest)));
+            layers.push(std::mem::take(&mut rest));
         }
     }
-    if let Some((_, last)) = layers.last_mut() {
+    if let Some(last) = layers.last_mut() {
         last.forward += rest.forward;
         last.backward += rest.backward;
     }
-    for (_, times) in &mut layers {
+    for times in &mut layers {
         times.forward = times.forward * slowness;
         times.backward = times.backward * slowness;
     }
-    layers.into_iter().collect()
+    layers
 }
 
 /// Time that copying a batch to the device adds to the layers; nothing where their times come from whole steps, whether

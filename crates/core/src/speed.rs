@@ -3,7 +3,6 @@
 use crate::fitted::steps::LayerTimes;
 use crate::quantity::Seconds;
 use crate::workload::LayerWork;
-use std::collections::BTreeMap;
 
 /// Bytes that move per weight and step: it is read forward and backward, its gradient written; the update reads
 /// weight, gradient and momentum and writes weight and momentum. Eight accesses of four bytes.
@@ -28,8 +27,8 @@ pub enum Speed {
         /// A weight, once a step.
         per_weight: Seconds,
     },
-    /// What every layer with parameters takes it, by name.
-    Layers(BTreeMap<String, LayerTimes>),
+    /// What every layer with parameters takes it, in the order of the workload.
+    Layers(Vec<LayerTimes>),
 }
 
 impl Speed {
@@ -39,7 +38,7 @@ impl Speed {
             Self::Rates { per_flop, per_weight } => {
                 *per_flop * layer.forward.get() + *per_weight * (layer.parameters as f64 * FORWARD_ACCESSES)
             }
-            Self::Layers(layers) => layers.get(&layer.name).map_or(Seconds::ZERO, |times| times.forward),
+            Self::Layers(layers) => layers.get(layer.place).map_or(Seconds::ZERO, |times| times.forward),
         }
     }
 
@@ -50,7 +49,7 @@ impl Speed {
                 *per_flop * (layer.forward.get() * BACKWARD_PER_FORWARD)
                     + *per_weight * (layer.parameters as f64 * (1.0 - FORWARD_ACCESSES))
             }
-            Self::Layers(layers) => layers.get(&layer.name).map_or(Seconds::ZERO, |times| times.backward),
+            Self::Layers(layers) => layers.get(layer.place).map_or(Seconds::ZERO, |times| times.backward),
         }
     }
 }

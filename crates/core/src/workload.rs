@@ -1,6 +1,7 @@
 //! Work and traffic of a model: the numbers on which every method is based.
 
 use crate::model::{self, Counting, Model};
+use crate::prior::work::StepWork;
 use crate::profile::{Profile, Resource};
 use crate::quantity::{Bytes, Flops};
 use std::sync::Arc;
@@ -21,6 +22,8 @@ const ELEMENT: f64 = 4.0;
 /// that each entry ends with gradients to send.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayerWork {
+    /// Its place among these entries.
+    pub place: usize,
     /// The layer that has the gradients.
     pub name: String,
     /// Forward operations of one sample.
@@ -73,6 +76,8 @@ pub struct Workload {
     pub layers: Vec<LayerWork>,
     /// All layers with their shapes; none for a profile.
     pub graph: Option<Arc<Model>>,
+    /// What a step does for each sample, counted once from the graph; none for a profile.
+    pub step: Option<StepWork>,
 }
 
 impl Workload {
@@ -93,7 +98,8 @@ impl Workload {
                 let tensor =
                     |gradient: model::Gradient| Tensor { name: gradient.name, elements: gradient.elements };
                 let tensors = gradients.split_off(own).into_iter().map(tensor).collect();
-                layers.push(LayerWork { name: layer.name.clone(), forward, parameters, tensors });
+                let place = layers.len();
+                layers.push(LayerWork { place, name: layer.name.clone(), forward, parameters, tensors });
                 forward = Flops::ZERO;
             }
         }
@@ -109,6 +115,7 @@ impl Workload {
             activations: model.activation_bytes(),
             layers,
             graph: Some(Arc::new(model.clone())),
+            step: Some(StepWork::of(model)),
         }
     }
 
@@ -116,10 +123,10 @@ impl Workload {
     pub fn of_profile(profile: &Profile) -> Self {
         let downlinks =
             profile.operations.iter().filter(|op| op.resource == Resource::Downlink && op.bytes > 0);
-        let layers = downlinks.map(|op| {
+        let layers = downlinks.enumerate().map(|(place, op)| {
             let elements = op.bytes.div_ceil(ELEMENT as u64);
             let tensors = vec![Tensor { name: op.name.clone(), elements }];
-            LayerWork { name: op.name.clone(), forward: Flops::ZERO, parameters: elements, tensors }
+            LayerWork { place, name: op.name.clone(), forward: Flops::ZERO, parameters: elements, tensors }
         });
         let layers: Vec<LayerWork> = layers.collect();
         let parameters = layers.iter().map(|layer| layer.parameters).sum();
@@ -133,6 +140,7 @@ impl Workload {
             activations: Bytes::ZERO,
             layers,
             graph: None,
+            step: None,
         }
     }
 

@@ -1,10 +1,11 @@
 //! Kernels whose time is linear in the elements they touch: t = α·elements + β (Oyama 2016, eq. 5).
 
 use crate::artefact::{self, FitErrors, Provenance};
-use crate::{FitError, Quality, nnls};
+use crate::{FitError, Quality, nnls_while};
 use std::collections::BTreeMap;
 use stepcast_core::fitted::artefact::Kind;
 use stepcast_core::fitted::kernel::LinearKernel;
+use stepcast_core::method::Wanted;
 use stepcast_core::quantity::Seconds;
 
 const FORMULA: &str = "time = per_element * elements + start";
@@ -22,11 +23,11 @@ pub struct KernelRun {
     pub time: Seconds,
 }
 
-/// Fits the coefficients to relative errors.
-pub fn fit(runs: &[KernelRun]) -> Result<LinearKernel, FitError> {
+/// Fits the coefficients to relative errors, as long as that is wanted.
+pub fn fit(runs: &[KernelRun], wanted: &Wanted<'_>) -> Result<LinearKernel, FitError> {
     let rows: Vec<Vec<f64>> =
         runs.iter().map(|run| vec![run.elements / run.time.get(), run.time.get().recip()]).collect();
-    let fit = nnls(&rows, &vec![1.0; runs.len()])?;
+    let fit = nnls_while(&rows, &vec![1.0; runs.len()], wanted)?;
     let extreme = |pick: fn(f64, f64) -> f64| runs.iter().map(|run| run.elements).reduce(pick);
     Ok(LinearKernel {
         per_element: Seconds::new(fit.coefficients[0]),
@@ -54,12 +55,14 @@ pub fn to_toml(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ops::ControlFlow;
+    use stepcast_core::method::always;
 
     #[test]
     fn a_line_is_found_again() {
         let line = |elements: f64| KernelRun { elements, time: Seconds::new(2e-9 * elements + 5e-6) };
         let runs: Vec<KernelRun> = [1e3, 1e4, 1e5, 1e6].map(line).into();
-        let kernel = fit(&runs).unwrap();
+        let kernel = fit(&runs, &always).unwrap();
         assert!((kernel.per_element.get() / 2e-9 - 1.0).abs() < 1e-9, "{kernel:?}");
         assert!((kernel.start.get() / 5e-6 - 1.0).abs() < 1e-9, "{kernel:?}");
         assert!(!kernel.time(1e7).1);
@@ -70,6 +73,12 @@ mod tests {
     fn one_size_cannot_tell_two_coefficients() {
         let same = [KernelRun { elements: 8.0, time: Seconds::new(1.0) }; 4];
         let expected = FitError::Collinear { rank: 1, columns: 2, undetermined: vec![0, 1] };
-        assert_eq!(fit(&same), Err(expected));
+        assert_eq!(fit(&same, &always), Err(expected));
+    }
+
+    #[test]
+    fn what_is_no_longer_wanted_ends() {
+        let same = [KernelRun { elements: 8.0, time: Seconds::new(1.0) }; 4];
+        assert_eq!(fit(&same, &|| ControlFlow::Break(())), Err(FitError::Cancelled));
     }
 }

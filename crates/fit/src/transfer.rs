@@ -1,9 +1,10 @@
 //! Times of transfers by their size: a line, or a logarithm up to a threshold and a line from there.
 
 use crate::artefact::{self, FitErrors, Provenance};
-use crate::{FitError, Quality, nnls};
+use crate::{FitError, Quality, nnls_while};
 use stepcast_core::fitted::artefact::Kind;
 use stepcast_core::fitted::transfer::{LogLinear, TransferCurve, TransferModel};
+use stepcast_core::method::Wanted;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 
 const FORMULA: &str = "line: time = startup + size / bandwidth; log-linear (Liu 2022, eq. 18): \
@@ -22,22 +23,49 @@ pub const COEFFICIENTS: [&str; 2] = ["bandwidth", "startup"];
 /// One measured transfer.
 pub type Transfer = (Bytes, Seconds);
 
-/// The curve with the smaller median error; the line where no bend can be determined.
-pub fn fit(measured: &[Transfer]) -> Result<TransferCurve, FitError> {
-    let line = line(measured)?;
-    let bent =
-        measured.iter().filter_map(|(size, _)| LogLinear::fit(*size, measured)).map(TransferCurve::LogLinear);
+/// Work of a fit, in transfers that are looked at: so many bends are tried that all together take no more.
+const MOST_WORK: usize = 50_000_000;
+
+/// Bends that are tried however many transfers there are.
+const FEWEST_BENDS: usize = 16;
+
+/// The curve with the smaller median error; the line where no bend can be determined. Bends are tried at every measured
+/// size, or at as many of them as time allows. The fit goes on as long as it is wanted.
+pub fn fit(measured: &[Transfer], wanted: &Wanted<'_>) -> Result<TransferCurve, FitError> {
+    let mut best = line(measured, wanted)?;
     let error =
         |curve: &TransferCurve| quality(curve, measured).map_or(f64::INFINITY, |quality| quality.median);
-    let best = bent.min_by(|a, b| error(a).total_cmp(&error(b)));
-    Ok(best.filter(|bent| error(bent) < error(&line)).unwrap_or(line))
+    let mut least = error(&best);
+    for bend in bends(measured) {
+        if wanted().is_break() {
+            return Err(FitError::Cancelled);
+        }
+        let Some(bent) = LogLinear::fit(bend, measured).map(TransferCurve::LogLinear) else { continue };
+        let own = error(&bent);
+        if own < least {
+            (best, least) = (bent, own);
+        }
+    }
+    Ok(best)
+}
+
+/// Sizes at which bends are tried: all in the order in which they were measured or, of too many, some from the smallest
+/// to the largest.
+fn bends(measured: &[Transfer]) -> Vec<Bytes> {
+    let mut sizes: Vec<Bytes> = measured.iter().map(|(size, _)| *size).collect();
+    let most = (MOST_WORK / measured.len().max(1)).max(FEWEST_BENDS);
+    if sizes.len() <= most {
+        return sizes;
+    }
+    sizes.sort_by(|a, b| a.get().total_cmp(&b.get()));
+    (0..most).map(|place| sizes[place * (sizes.len() - 1) / (most - 1)]).collect()
 }
 
 /// α and β by relative errors.
-pub fn line(measured: &[Transfer]) -> Result<TransferCurve, FitError> {
+pub fn line(measured: &[Transfer], wanted: &Wanted<'_>) -> Result<TransferCurve, FitError> {
     let row = |(size, time): &Transfer| vec![size.get() / time.get(), time.get().recip()];
     let rows: Vec<Vec<f64>> = measured.iter().map(row).collect();
-    let fit = nnls(&rows, &vec![1.0; measured.len()])?;
+    let fit = nnls_while(&rows, &vec![1.0; measured.len()], wanted)?;
     if fit.coefficients[0] <= 0.0 {
         return Err(FitError::Collinear { rank: 1, columns: 2, undetermined: vec![0] });
     }
@@ -63,6 +91,8 @@ pub fn to_toml(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ops::ControlFlow;
+    use stepcast_core::method::always;
 
     fn sizes() -> impl Iterator<Item = Bytes> {
         (6..28).map(|power| Bytes::new(f64::from(power).exp2()))
@@ -72,12 +102,12 @@ mod tests {
     fn lines_and_bends_are_found_again() {
         let truth = TransferCurve::Line { startup: Seconds::new(3e-5), bandwidth: BytesPerSec::new(1e9) };
         let measured: Vec<Transfer> = sizes().map(|size| (size, truth.time(size))).collect();
-        assert!(quality(&fit(&measured).unwrap(), &measured).unwrap().worst < 1e-6);
+        assert!(quality(&fit(&measured, &always).unwrap(), &measured).unwrap().worst < 1e-6);
         let threshold = Bytes::new(65536.0);
         let truth =
             LogLinear::continuous(threshold, Seconds::new(4e-6), BytesPerSec::new(2e9), Seconds::new(5e-5));
         let measured: Vec<Transfer> = sizes().map(|size| (size, truth.time(size))).collect();
-        let found = fit(&measured).unwrap();
+        let found = fit(&measured, &always).unwrap();
         assert!(matches!(found, TransferCurve::LogLinear(_)), "{found:?}");
         assert!(quality(&found, &measured).unwrap().worst < 1e-6);
     }
@@ -85,6 +115,26 @@ mod tests {
     #[test]
     fn one_size_tells_no_line() {
         let same = [(Bytes::new(8.0), Seconds::new(1.0)); 3];
-        assert!(matches!(fit(&same), Err(FitError::Collinear { .. })));
+        assert!(matches!(fit(&same, &always), Err(FitError::Collinear { .. })));
+    }
+
+    /// A hundred thousand sizes would take ten thousand million looks at a transfer.
+    #[test]
+    fn the_work_of_a_fit_is_bounded() {
+        let many = |count: u32| -> Vec<Transfer> {
+            let time = |size: f64| Seconds::new(1e-5 + 1e-9 * size);
+            (1..=count).map(|size| (Bytes::new(f64::from(size)), time(f64::from(size)))).collect()
+        };
+        assert_eq!(bends(&many(1000)).len(), 1000);
+        for count in [100_000, 400_000] {
+            let measured = many(count);
+            let tried = bends(&measured);
+            assert!(tried.len() * measured.len() <= MOST_WORK.max(FEWEST_BENDS * measured.len()));
+            assert_eq!(
+                (tried.first(), tried.last()),
+                (Some(&measured[0].0), measured.last().map(|last| &last.0))
+            );
+        }
+        assert_eq!(fit(&many(10), &|| ControlFlow::Break(())), Err(FitError::Cancelled));
     }
 }

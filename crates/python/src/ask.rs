@@ -187,16 +187,16 @@ pub(crate) fn fit(
                 let device = device.as_deref().ok_or_else(|| {
                     Problem::input("the device is missing", "name one of the catalog").at_key("device")
                 })?;
-                Ok(efficiency::run(&data, test, device, date)?)
+                Ok(efficiency::run(&data, test, device, date, &wanted)?)
             }
             "gemm" => Ok(gemm::run(&data, test, multiprocessors, date, &wanted)?),
-            "kernels" => Ok(kernels::run(&data, test, date)?),
+            "kernels" => Ok(kernels::run(&data, test, date, &wanted)?),
             "machine" => {
                 let attention = machine::AttentionChoice::default();
                 Ok(machine::run(&data, test, device.as_deref(), attention, date, &wanted)?)
             }
             "steps" => Ok(steps::run(&data, test, gemm, date, &wanted)?),
-            "transfer" => Ok(transfer::run(&data, test, date)?),
+            "transfer" => Ok(transfer::run(&data, test, date, &wanted)?),
             _ => {
                 let remedy = "use efficiency, gemm, kernels, machine, steps or transfer";
                 Err(Problem::input(format!("there is no fit of \"{what}\""), remedy).at_key("what"))
@@ -254,15 +254,15 @@ pub(crate) fn validate(
         Some(name) => {
             let set =
                 stepcast_validation::find(name).map_err(|fault| Problem::from(fault).in_argument("set"))?;
-            Content::Validation(Box::new(interruptible(py, move |_| {
+            Content::Validation(Box::new(interruptible(py, move |stop| {
                 let options =
                     stepcast_validation::Options { data: data.as_deref(), held_out, gemm: gemm.as_deref() };
-                Ok(on_pool(None, || set.run(&options, &|_, _| ()))?)
+                Ok(on_pool(None, || set.run(&options, &|_| until(stop)))?)
             })?))
         }
-        None => Content::Overview(interruptible(py, move |_| {
+        None => Content::Overview(interruptible(py, move |stop| {
             let folder = data.as_deref().unwrap_or(Path::new("validation"));
-            Ok(on_pool(None, || stepcast_validation::overview::run(folder, &|_, _| ()))?)
+            Ok(on_pool(None, || stepcast_validation::overview::run(folder, &|_| until(stop)))?)
         })?),
     };
     Ok(Answer { content, name: set.unwrap_or("all sets").to_owned() })

@@ -37,7 +37,7 @@ pub use model::{print_model, write_model};
 pub use onnx::{lean_onnx, read_onnx};
 pub use options::{Options, UNKNOWN_BATCH};
 pub use overview::{ContentFigures, Overview, ResourceUsage, StepFigures};
-pub use source::{MAX_UNPACKED, Progress, Watch, head, unpacked};
+pub use source::{MAX_UNPACKED, Progress, Watch, head, unpacked, unpacked_while};
 pub use summary::{Summary, SummaryFigure, SummaryTable, SummaryValue};
 pub use tensorflow::read_run_metadata;
 pub use write::write_text;

@@ -30,9 +30,11 @@ pub use errors::Errors;
 pub use exact::ExactCheck;
 pub use plot::predicted_measured;
 pub use report::{Evidence, Measured, Report, Section};
-pub use set::{Options, Progress, Set, Source, find};
+pub use set::{Options, Progress, Reached, Set, Source, find};
 
 use stepcast_core::fault::Fault;
+use stepcast_core::method::Stopped;
+use stepcast_fit::FitError;
 
 /// Why a validation could not run.
 #[derive(Debug, thiserror::Error)]
@@ -42,8 +44,29 @@ pub enum ValidationError {
     Data(String),
     /// A fit did not succeed.
     #[error("calibration: {0}")]
-    Fit(#[from] stepcast_fit::FitError),
+    Fit(FitError),
+    /// It is no longer wanted.
+    #[error("it was cancelled before it was done")]
+    Cancelled,
     /// Measured runs cannot be read, or a scenario made from them is rejected.
     #[error("{0}")]
     Fault(#[from] Fault),
+}
+
+impl From<FitError> for ValidationError {
+    fn from(error: FitError) -> Self {
+        match error {
+            FitError::Cancelled => Self::Cancelled,
+            error => Self::Fit(error),
+        }
+    }
+}
+
+impl From<Stopped> for ValidationError {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Cancelled => Self::Cancelled,
+            Stopped::Fault(fault) => Self::Fault(fault),
+        }
+    }
 }

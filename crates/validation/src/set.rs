@@ -1,12 +1,46 @@
 //! What every validation set has in common.
 
 use crate::{Report, ValidationError, sets};
+use std::ops::ControlFlow;
 use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::suggest;
 
-/// Called with the number of points that are done and the number of all points.
-pub type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
+/// How far a set is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reached {
+    /// Work goes on; said at least every 50 ms of it.
+    Working,
+    /// So many of its points are done.
+    Points {
+        /// Those that are done.
+        done: usize,
+        /// All of them.
+        of: usize,
+    },
+}
+
+/// Follows a set and may cancel it.
+pub type Progress<'a> = dyn Fn(Reached) -> ControlFlow<()> + Sync + 'a;
+
+/// Says how far a set is; an error if it is no longer wanted.
+pub(crate) fn told(progress: &Progress<'_>, reached: Reached) -> Result<(), ValidationError> {
+    match progress(reached) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(ValidationError::Cancelled),
+    }
+}
+
+/// Goes on if the set is still wanted.
+pub(crate) fn look(progress: &Progress<'_>) -> Result<(), ValidationError> {
+    told(progress, Reached::Working)
+}
+
+/// Follows a set to its end.
+#[cfg(test)]
+pub(crate) fn unwatched(_: Reached) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
 
 /// Where the data of a set are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

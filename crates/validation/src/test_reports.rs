@@ -1,5 +1,6 @@
 //! Reports of sets on the committed data, for tests: each set runs once, however many tests look at its report.
 
+use crate::set::unwatched;
 use crate::{Options, Report, Source, sets};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ pub(crate) fn report(name: &str) -> &'static Report {
             Source::Embedded => None,
             Source::Folder(path) | Source::File(path) => Some(folder().join(path)),
         };
-        set.run(&Options { data: data.as_deref(), ..Options::default() }, &|_, _| ()).unwrap()
+        set.run(&Options { data: data.as_deref(), ..Options::default() }, &unwatched).unwrap()
     })
 }
 

@@ -21,20 +21,20 @@ fn data() -> PathBuf {
 
 #[test]
 fn models_that_were_left_out_are_predicted_within_bounds() {
-    let found = predict(&data(), None).unwrap();
+    let found = predict(&data(), None, &always).unwrap();
     assert_eq!(found.rows.len(), 38);
     assert!(found.holds(), "{:#?}", found.models);
 }
 
 fn products() -> GemmModel {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../validation/gemm/h200.csv.gz");
-    stepcast_fit::gemm::fit(&gemm::read(&path).unwrap().fit, Some(132), &always).unwrap()
+    stepcast_fit::gemm::fit(&gemm::read(&path, &always).unwrap().fit, Some(132), &always).unwrap()
 }
 
 #[test]
 fn the_same_holds_with_fitted_products() {
-    let (steps, products) = (read(&data()).unwrap().steps, products());
-    let found = predict(&data(), None).unwrap();
+    let (steps, products) = (read(&data(), &always).unwrap().steps, products());
+    let found = predict(&data(), None, &always).unwrap();
     let rows = summary(&predictions(&steps, Fold::Model, Some(&products), &always).unwrap());
     for row in rows.iter().filter(|row| is_bounded(row)) {
         assert!(found.keeps(row), "{row:?}");
@@ -54,7 +54,7 @@ fn an_artefact_read_again_predicts_the_same_and_is_written_the_same() {
         Artefact::Steps(model) => *model,
         other => unreachable!("{other:?}"),
     };
-    let steps = read(&data()).unwrap().steps;
+    let steps = read(&data(), &always).unwrap().steps;
     let fitted = PreparedSteps::new(&steps, Nominal::h200(), None).fit(|_| true, &always).unwrap();
     for step in &steps {
         let [a, b] = [&fitted, &again].map(|m| m.predict(&step.model, step.precision, step.batch).unwrap());
@@ -65,7 +65,7 @@ fn an_artefact_read_again_predicts_the_same_and_is_written_the_same() {
 /// Small batches take at least the time of the host, and no time falls when the batch grows.
 #[test]
 fn times_never_fall_with_the_batch_and_have_a_floor() {
-    let (steps, products) = (read(&data()).unwrap().steps, products());
+    let (steps, products) = (read(&data(), &always).unwrap().steps, products());
     for products in [None, Some(&products)] {
         let fitted = PreparedSteps::new(&steps, Nominal::h200(), products).fit(|_| true, &always).unwrap();
         never_fall(&fitted);

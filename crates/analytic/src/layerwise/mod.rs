@@ -142,16 +142,20 @@ struct Shard {
 fn shards(scenario: &Scenario) -> Vec<Shard> {
     let layers = scenario.workload.layers.len();
     let servers = scenario.cluster.servers;
-    let whole = |keep: &dyn Fn(usize) -> bool, share: f64| Shard {
-        layers: (0..layers).rev().filter(|&layer| keep(layer)).map(|layer| (layer, share)).collect(),
-    };
     match servers.placement {
         // All servers hold the same shares, so one represents all.
-        Placement::Even => vec![whole(&|_| true, 1.0 / f64::from(servers.count))],
+        Placement::Even => {
+            let share = 1.0 / f64::from(servers.count);
+            vec![Shard { layers: (0..layers).rev().map(|layer| (layer, share)).collect() }]
+        }
         Placement::Greedy => {
             let assignment = placement::greedy(&scenario.workload.layers, servers.count);
-            let used = assignment.iter().max().map_or(0, |server| server + 1);
-            (0..used).map(|server| whole(&|layer| assignment[layer] == server, 1.0)).collect()
+            let used = assignment.iter().max().map_or(0, |server| *server as usize + 1);
+            let mut shards: Vec<Shard> = (0..used).map(|_| Shard { layers: Vec::new() }).collect();
+            for (layer, server) in assignment.iter().enumerate().rev() {
+                shards[*server as usize].layers.push((layer, 1.0));
+            }
+            shards
         }
     }
 }

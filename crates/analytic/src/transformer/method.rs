@@ -4,6 +4,7 @@ use super::compute::{Compute, Parts, Software};
 use super::flops::{self, Work};
 use super::memory::{Allowance, RankMemory};
 use super::placement::Links;
+use super::schedules;
 use super::stages::Run;
 use super::step::{StageStep, Step};
 use crate::collectives::reached_rate;
@@ -67,7 +68,12 @@ pub fn planned(scenario: &Scenario) -> Result<(Shape, &Plan), Fault> {
     }
     let shape = scenario.transformer_of_plan()?;
     let below = |fault: Fault| fault.below(KeyPath::of("strategy.plan"));
-    plan.divide(&shape, scenario.cluster.workers()).map_err(below)?;
+    let division = plan.divide(&shape, scenario.cluster.workers()).map_err(below)?;
+    if schedules::is_too_large(plan.pipeline, plan.virtual_stages, division.micro_batches) {
+        let reason = format!("a schedule of {} stages has too many operations", plan.pipeline);
+        let remedy = "use fewer stages, such as `pipeline = 8`";
+        return Err(Fault::in_key("strategy.plan.pipeline", reason, remedy));
+    }
     Ok((shape, plan))
 }
 

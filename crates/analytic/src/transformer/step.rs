@@ -294,8 +294,12 @@ impl Run<'_> {
             send,
             sends: self.plan.stage_sends(),
         };
-        let timeline = schedules::execute(kind, &sizes, &schedules::orders(kind, &sizes), &times)?;
-        Ok(timeline.last_end)
+        let ends = schedules::ends_of_any(&sizes, |micro_batches| {
+            let sizes = Sizes { micro_batches, ..sizes };
+            let timeline = schedules::execute(kind, &sizes, &schedules::orders(kind, &sizes), &times)?;
+            Ok(timeline.last_end.into_iter().map(Seconds::get).collect())
+        })?;
+        Ok(ends.into_iter().map(Seconds::new).collect())
     }
 
     /// Gradients, update and weights of a stage.

@@ -13,6 +13,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::method::Stopped;
 use stepcast_study::fit::machine::AttentionChoice;
 use stepcast_study::fit::{efficiency, gemm, kernels, machine, steps, today, transfer};
+use stepcast_validation::ValidationError;
 use stepcast_validation::priors::refit;
 
 /// Said if Ctrl-C comes before a fit is done.
@@ -42,11 +43,11 @@ fn artefact(what: &FitArtefact, as_json: bool, screen: &Screen) -> anyhow::Resul
     let (test, date) = (test.as_deref(), today());
     signal::listen(STOPPED);
     let fitted = busy("fitting", || match what {
-        FitArtefact::Efficiency { device, .. } => Ok(efficiency::run(data, test, device, date)?),
+        FitArtefact::Efficiency { device, .. } => efficiency::run(data, test, device, date, &signal::wanted),
         FitArtefact::Gemm { multiprocessors, .. } => {
             gemm::run(data, test, *multiprocessors, date, &signal::wanted)
         }
-        FitArtefact::Kernels { .. } => Ok(kernels::run(data, test, date)?),
+        FitArtefact::Kernels { .. } => kernels::run(data, test, date, &signal::wanted),
         FitArtefact::Machine { device, attention, .. } => {
             let attention = match attention {
                 FitAttention::Default => AttentionChoice::Default,
@@ -55,7 +56,7 @@ fn artefact(what: &FitArtefact, as_json: bool, screen: &Screen) -> anyhow::Resul
             machine::run(data, test, device.as_deref(), attention, date, &signal::wanted)
         }
         FitArtefact::Steps { gemm, .. } => steps::run(data, test, gemm.as_deref(), date, &signal::wanted),
-        FitArtefact::Transfer { .. } => Ok(transfer::run(data, test, date)?),
+        FitArtefact::Transfer { .. } => transfer::run(data, test, date, &signal::wanted),
     });
     let fitted = match fitted {
         Ok(fitted) => fitted,
@@ -74,8 +75,13 @@ fn artefact(what: &FitArtefact, as_json: bool, screen: &Screen) -> anyhow::Resul
 fn priors(left_out: bool, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     let spinner = ProgressBar::new_spinner();
     spinner.enable_steady_tick(Duration::from_millis(100));
-    let refits = refit(left_out, &|what| spinner.set_message(format!("fitting {what}")))?;
+    signal::listen(STOPPED);
+    let refits = refit(left_out, &|what| spinner.set_message(format!("fitting {what}")), &signal::wanted);
     spinner.finish_and_clear();
+    let refits = match refits {
+        Err(ValidationError::Cancelled) => return Ok(signal::stopped(STOPPED)),
+        refits => refits?,
+    };
     if as_json {
         return json(&refits);
     }

@@ -1,6 +1,6 @@
 //! `stepcast validate`: published figures are recomputed, measured runs are predicted, bounds are checked.
 
-use super::{json, plot};
+use super::{json, plot, signal};
 use crate::args::Validate;
 use crate::render::{Screen, validation as render};
 use crate::{Answer, End};
@@ -8,7 +8,7 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use stepcast_core::fault::{Fault, KeyPath};
-use stepcast_validation::{Options, Progress, ValidationError, find, overview, predicted_measured};
+use stepcast_validation::{Options, Progress, Reached, ValidationError, find, overview, predicted_measured};
 
 /// Folder of the measurements that are not in the binary, unless `--data` names another one.
 const DATA: &str = "validation";
@@ -19,7 +19,10 @@ pub(super) fn run(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::R
     let set = find(name)?;
     let options =
         Options { data: flags.data.as_deref(), held_out: flags.held_out, gemm: flags.gemm.as_deref() };
-    let report = with_progress(|progress| set.run(&options, progress))?.map_err(failed)?;
+    let report = match with_progress(|progress| set.run(&options, progress))? {
+        Err(ValidationError::Cancelled) => return Ok(signal::stopped(STOPPED)),
+        outcome => outcome.map_err(failed)?,
+    };
     let note = draw(flags, || report.plot(), screen)?;
     let text = if as_json { json(&report)?.text } else { render::report(&report, screen) + &note };
     Ok(Answer { text, end: end(report.holds) })
@@ -35,7 +38,10 @@ fn failed(error: ValidationError) -> anyhow::Error {
 /// Every set whose data are available, in one table.
 fn all(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     let folder = flags.data.as_deref().unwrap_or(Path::new(DATA));
-    let overview = with_progress(|progress| overview::run(folder, progress))?.map_err(failed)?;
+    let overview = match with_progress(|progress| overview::run(folder, progress))? {
+        Err(ValidationError::Cancelled) => return Ok(signal::stopped(STOPPED)),
+        outcome => outcome.map_err(failed)?,
+    };
     if let Some(path) = &flags.markdown {
         write(path, "--markdown", &overview.markdown())?;
     }
@@ -69,7 +75,7 @@ fn end(holds: bool) -> End {
 }
 
 fn write(path: &Path, flag: &str, text: &str) -> Result<(), Fault> {
-    stepcast_trace::write_text(path, text)
+    signal::whole(|| stepcast_trace::write_text(path, text))
         .map_err(|error| Fault::new(error.reason, error.remedy).at(format!("{flag} {}", path.display())))
 }
 
@@ -79,12 +85,19 @@ fn with_progress<T>(run: impl FnOnce(&Progress<'_>) -> T) -> anyhow::Result<T> {
         ProgressStyle::with_template("{pos} of {len} points {wide_bar} {eta} left")
             .context("progress bar")?,
     );
-    let outcome = run(&|done, all| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
+    signal::listen(STOPPED);
+    let outcome = run(&|reached| {
+        if let Reached::Points { done, of } = reached {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+        }
+        signal::wanted()
     });
     bar.finish_and_clear();
     Ok(outcome)
 }
 
 const FAILED: &str = "the validation could not run";
+
+/// Said if Ctrl-C comes before all points are done.
+const STOPPED: &str = "Stopped before the validation was done; nothing was written.";

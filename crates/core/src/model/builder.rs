@@ -3,7 +3,7 @@
 use super::cost::Cost;
 use super::infer::infer;
 use super::op::{Activation, Conv2d, Norm, Op, Padding, Pool};
-use super::shape::{Misfit, Shape, ShapeError};
+use super::shape::{MOST_DIMENSIONS, Misfit, Shape, ShapeError};
 use super::{Adjustment, Layer, LayerId, Model, Published, memory};
 use std::collections::HashSet;
 
@@ -176,9 +176,10 @@ impl Builder {
 /// A shape given by the user.
 fn given(dims: &[u64]) -> Result<Shape, Misfit> {
     Shape::new(dims).ok_or_else(|| {
-        let text = dims.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-        let reason = format!("[{text}] is not the shape of a tensor");
-        let remedy = "give at least one dimension, each at least 1, their product below 2^64";
+        let text = dims.iter().take(MOST_DIMENSIONS).map(u64::to_string).collect::<Vec<_>>().join(", ");
+        let more = if dims.len() > MOST_DIMENSIONS { ", …" } else { "" };
+        let reason = format!("[{text}{more}] is not the shape of a tensor");
+        let remedy = "give 1 to 64 dimensions, each at least 1, their product below 2^64";
         Misfit::of("shape", reason, remedy)
     })
 }

@@ -96,6 +96,8 @@ fn kept(model: &Model, ops: &[StepOp], format: Format) -> Vec<f64> {
     let mut kept = vec![0.0; layers.len()];
     // Outputs that their own layer does not keep, and that a product has kept.
     let mut shared = vec![false; layers.len()];
+    let origins = origins(layers);
+    let normalised = normalised(layers);
     for op in ops {
         let Some(place) = op.place() else { continue };
         let layer = &layers[place];
@@ -104,13 +106,13 @@ fn kept(model: &Model, ops: &[StepOp], format: Format) -> Vec<f64> {
         kept[place] = match op.class {
             Class::Stem => input * (format.element + if format.mixed { WIDE } else { 0.0 }),
             _ if matches!(layer.op, Op::Conv2d(_)) => {
-                let from = source(layers, layer);
+                let from = source(layers, &origins, layer);
                 let unkept =
                     from.is_some_and(|(_, op)| matches!(op, Op::Normalise(_) | Op::Add | Op::Multiply));
                 input * once(&mut shared, from.filter(|_| unkept)) * format.element
             }
             Class::Linear => {
-                let from = source(layers, layer);
+                let from = source(layers, &origins, layer);
                 let normal = from.filter(|(_, op)| matches!(op, Op::Normalise(_)));
                 // In mixed precision, every product casts its own input.
                 let cast =
@@ -131,7 +133,7 @@ fn kept(model: &Model, ops: &[StepOp], format: Format) -> Vec<f64> {
                 ) => (input + output) * format.element,
                 Op::Pool { kind: Pool::Max, .. } => output * (format.element + PLACE),
                 Op::Activate(_) | Op::Pool { .. } | Op::AdaptivePool { .. } => output * format.element,
-                Op::Concat if normalised(layers, place) => 0.0,
+                Op::Concat if normalised[place] => 0.0,
                 Op::Concat => output * format.element,
                 Op::Dropout => output * MASK,
                 Op::Counted(_) => input * format.element,
@@ -142,16 +144,24 @@ fn kept(model: &Model, ops: &[StepOp], format: Format) -> Vec<f64> {
     kept
 }
 
-/// The layer that computes the first input of `layer`, past those that only reshape.
-fn source<'a>(layers: &'a [Layer], layer: &Layer) -> Option<(LayerId, &'a Op)> {
-    let mut id = *layer.inputs.first()?;
-    loop {
-        let from = &layers[id as usize];
-        match from.op {
-            Op::Flatten | Op::ToSequence | Op::SelectToken { .. } => id = *from.inputs.first()?,
-            _ => return Some((id, &from.op)),
-        }
+/// By layer: the one that computes its output, past those that only reshape; none for a reshape of nothing.
+fn origins(layers: &[Layer]) -> Vec<Option<LayerId>> {
+    let mut origins: Vec<Option<LayerId>> = Vec::with_capacity(layers.len());
+    for (id, layer) in layers.iter().enumerate() {
+        origins.push(match layer.op {
+            Op::Flatten | Op::ToSequence | Op::SelectToken { .. } => {
+                layer.inputs.first().and_then(|from| origins[*from as usize])
+            }
+            _ => LayerId::try_from(id).ok(),
+        });
     }
+    origins
+}
+
+/// The layer that computes the first input of `layer`, past those that only reshape.
+fn source<'a>(layers: &'a [Layer], origins: &[Option<LayerId>], layer: &Layer) -> Option<(LayerId, &'a Op)> {
+    let id = origins[*layer.inputs.first()? as usize]?;
+    Some((id, &layers[id as usize].op))
 }
 
 /// One if the output of the layer is kept here for the first time, else zero.
@@ -162,10 +172,15 @@ fn once(shared: &mut [bool], from: Option<(LayerId, &Op)>) -> f64 {
     }
 }
 
-/// Whether a batch normalisation, which keeps its input, reads the layer at `place`.
-fn normalised(layers: &[Layer], place: usize) -> bool {
-    let reads = |layer: &&Layer| layer.inputs.iter().any(|id| *id as usize == place);
-    layers[place..].iter().filter(reads).any(|layer| matches!(layer.op, Op::Normalise(_)))
+/// By layer: whether a normalisation, which keeps its input, reads it.
+fn normalised(layers: &[Layer]) -> Vec<bool> {
+    let mut read = vec![false; layers.len()];
+    for layer in layers.iter().filter(|layer| matches!(layer.op, Op::Normalise(_))) {
+        for id in &layer.inputs {
+            read[*id as usize] = true;
+        }
+    }
+    read
 }
 
 #[cfg(test)]

@@ -2,16 +2,23 @@
 
 use std::fmt;
 
+/// Dimensions that a tensor may have, as in PyTorch: every layer keeps those of its output.
+pub(super) const MOST_DIMENSIONS: usize = 64;
+
 /// Dimensions of a tensor for one sample: `[channels, height, width]`, `[tokens, width]` or `[features]`.
 ///
-/// No dimension is zero and the number of elements fits into 64 bits, so [`elements`](Self::elements) is exact.
+/// There are at most [`MOST_DIMENSIONS`], none is zero, and the number of elements fits into 64 bits, so
+/// [`elements`](Self::elements) is exact.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Shape(Vec<u64>);
 
 impl Shape {
-    /// A shape with these dimensions; none if it has no dimensions, a zero dimension, or too many elements.
+    /// A shape with these dimensions; none if it has no dimensions, too many, a zero dimension, or too many elements.
     pub fn new(dims: impl Into<Vec<u64>>) -> Option<Self> {
         let dims = dims.into();
+        if dims.len() > MOST_DIMENSIONS {
+            return None;
+        }
         let elements = dims.iter().try_fold(1_u64, |product, &dim| product.checked_mul(dim))?;
         (!dims.is_empty() && elements > 0).then_some(Self(dims))
     }

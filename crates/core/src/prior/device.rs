@@ -8,7 +8,6 @@ use super::constants::OneGpu;
 use super::work::{StepWork, Work};
 use crate::fitted::steps::{LayerTimes, StepLayers};
 use crate::machine::{Device, Generation};
-use crate::model::Model;
 use crate::precision::Precision;
 use crate::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
 use crate::strategy::{Optimiser, Strategy};
@@ -194,14 +193,20 @@ impl Reach {
     }
 }
 
-/// Times of the layers of a step of `model` on `device`.
-pub fn layers(model: &Model, device: &Device, settings: Settings, batch: u32, priors: &OneGpu) -> StepLayers {
-    reach(device, settings, priors).layers(&StepWork::of(model), batch)
+/// Times of the layers of a step with this `work` on `device`.
+pub fn layers(
+    work: &StepWork,
+    device: &Device,
+    settings: Settings,
+    batch: u32,
+    priors: &OneGpu,
+) -> StepLayers {
+    reach(device, settings, priors).layers(work, batch)
 }
 
-/// Time of a step of `model` on `device`.
-pub fn step(model: &Model, device: &Device, settings: Settings, batch: u32, priors: &OneGpu) -> Seconds {
-    reach(device, settings, priors).step(&StepWork::of(model), batch)
+/// Time of a step with this `work` on `device`.
+pub fn step(work: &StepWork, device: &Device, settings: Settings, batch: u32, priors: &OneGpu) -> Seconds {
+    reach(device, settings, priors).step(work, batch)
 }
 
 fn reach(device: &Device, settings: Settings, priors: &OneGpu) -> Reach {

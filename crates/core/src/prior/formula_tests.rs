@@ -181,8 +181,9 @@ fn layers_add_up_and_depend_on_all_groups() {
         compiled: false,
         channels_last: false,
     };
-    let step = |priors: &Priors| device::step(&model, &device, settings, 64, &priors.one_gpu);
-    let times = device::layers(&model, &device, settings, 64, &priors.one_gpu);
+    let work = StepWork::of(&model);
+    let step = |priors: &Priors| device::step(&work, &device, settings, 64, &priors.one_gpu);
+    let times = device::layers(&work, &device, settings, 64, &priors.one_gpu);
     let sum = times.layers.iter().map(|own| own.forward + own.backward).sum::<Seconds>() + times.update;
     assert!((sum / step(&priors) - 1.0).abs() < 1e-12);
     let groups = priors.groups.iter().enumerate().filter(|(_, group)| group.domain == Domain::OneGpu);

@@ -17,6 +17,9 @@ use stepcast_core::scenario::{Scenario, ScenarioFile};
 /// Largest batch by default.
 const USUAL_BATCHES: u32 = 64;
 
+/// Cells of a map, at most: more would fill the memory before anybody looks at them.
+const MOST_CELLS: usize = 1 << 20;
+
 /// Largest number of nodes by default.
 const USUAL_NODES: u32 = 64;
 
@@ -153,7 +156,14 @@ impl Map {
             let reason = "not even a batch of 1 fits into the device's memory";
             return refuse("cluster.workers", reason, "use a larger device, or name `--batches`");
         }
-        let all = nodes.len() * batches.len();
+        let all = nodes.len().saturating_mul(batches.len());
+        if all > MOST_CELLS {
+            let (nodes, batches) = (nodes.len(), batches.len());
+            let reason = format!("{nodes} numbers of nodes with {batches} batches are {all} cells");
+            let remedy =
+                format!("name fewer, at most {MOST_CELLS} cells: --nodes 1,2,4,8 --batches 16,32,64");
+            return Err(Fault::new(reason, remedy));
+        }
         let mut cells = Vec::with_capacity(all);
         let mut warnings: Vec<Warning> = Vec::new();
         for &count in &nodes {
@@ -276,6 +286,14 @@ mod tests {
         });
         assert_eq!(stopped.unwrap_err().reason, "the map was stopped");
         assert_eq!(seen, [(0, 64), (1, 64), (2, 64), (3, 64)]);
+    }
+
+    #[test]
+    fn a_map_of_too_many_cells_is_refused_before_it_begins() {
+        let numbers = Some((1..=4096).collect());
+        let extent = Extent { nodes: numbers.clone(), batches: numbers, minibatch: None };
+        let refused = Map::watched(&scenario(&[]), &Oyama2016, extent, &mut |_, _| unreachable!());
+        assert!(refused.unwrap_err().reason.contains("16777216 cells"));
     }
 
     #[test]

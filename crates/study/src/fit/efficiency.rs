@@ -1,6 +1,6 @@
 //! Measured steps to shares of a device's rates: the file of [`steps`], or columns model, batch and a time.
 
-use super::fault::{undetermined, unprintable};
+use super::fault::{stopped, unprintable};
 use super::measured::{MeasurementFile, MeasurementRow};
 use super::report::{FitErrorRow, FitReport, source};
 use super::{gemm, steps};
@@ -12,6 +12,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::fitted::efficiency::{EfficiencyModel, Shares};
 use stepcast_core::machine::catalog;
 use stepcast_core::machine::{Device, DeviceKind};
+use stepcast_core::method::{Stopped, Wanted};
 use stepcast_core::model::{Counting, Model, zoo};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::{Bytes, Seconds};
@@ -50,12 +51,18 @@ struct Work {
 
 /// Fits the steps of `data` measured on the device called `name`; those of `test`, if given, are tested with instead of
 /// its held rows.
-pub fn run(data: &Path, test: Option<&Path>, name: &str, date: String) -> Result<FitReport, Fault> {
+pub fn run(
+    data: &Path,
+    test: Option<&Path>,
+    name: &str,
+    date: String,
+    wanted: &Wanted<'_>,
+) -> Result<FitReport, Stopped> {
     let device = catalog::device(name)
         .map_err(|fault| Fault::in_file(format!("--device {name}"), fault.reason, fault.remedy))?;
-    let Steps { fit, mut held, mut notes } = read(data)?;
+    let Steps { fit, mut held, mut notes } = read(data, wanted)?;
     if let Some(test) = test {
-        let other = read(test)?;
+        let other = read(test, wanted)?;
         held = other.fit.into_iter().chain(other.held).collect();
         notes.extend(other.notes);
     }
@@ -67,13 +74,12 @@ pub fn run(data: &Path, test: Option<&Path>, name: &str, date: String) -> Result
             own.map(|step| work(data, name, &device, step)).collect()
         };
         let (fit, held) = (of(&fit)?, of(&held)?);
-        let fit_fault =
-            |error: FitError| undetermined(data, &format!("{precision} steps"), &error, &COEFFICIENTS);
+        let fit_fault = |error: FitError| stopped(data, &format!("{precision} steps"), &error, &COEFFICIENTS);
         let two = |works: &[Work]| works.iter().map(|work| work.two).collect::<Vec<_>>();
-        let shares = TwoShares::fit(&two(&fit)).map_err(fit_fault)?;
+        let shares = TwoShares::fit(&two(&fit), wanted).map_err(fit_fault)?;
         let pairs: Vec<(Seconds, Seconds)> =
             fit.iter().map(|work| (work.zeng2023, work.two.measured)).collect();
-        let zeng2023 = one_share(&pairs).map_err(fit_fault)?;
+        let zeng2023 = one_share(&pairs, wanted).map_err(fit_fault)?;
         let by_two = |works: &[Work]| shares.quality(&two(works));
         let by_one = |works: &[Work]| {
             Quality::from_pairs(works.iter().map(|work| (work.zeng2023 / zeng2023, work.two.measured)))
@@ -89,7 +95,7 @@ pub fn run(data: &Path, test: Option<&Path>, name: &str, date: String) -> Result
             let reason =
                 format!("steps in {precision} would reach {share:.0} % of the peak rate of the {name}");
             let remedy = "say in a column `precision` in which number format each step was measured, and name its device";
-            return Err(Fault::in_file(data.display().to_string(), reason, remedy));
+            return Err(Fault::in_file(data.display().to_string(), reason, remedy).into());
         }
         notes.push(format!(
             "{precision}: {:.1} % of {} and {:.1} % of the memory's {}; {:.1} % of the rate of Zeng 2023.",
@@ -133,12 +139,12 @@ fn work(data: &Path, name: &str, device: &Device, step: &Measured) -> Result<Wor
 }
 
 /// Lines of JSON begin with a brace, a line of titles does not.
-fn read(path: &Path) -> Result<Steps, Fault> {
-    let bytes = stepcast_trace::unpacked(path)?;
+fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Steps, Stopped> {
+    let bytes = stepcast_trace::unpacked_while(path, wanted)?;
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
-        return table(path);
+        return table(path, wanted);
     }
-    let steps::MeasuredSteps { steps, notes } = steps::read(path)?;
+    let steps::MeasuredSteps { steps, notes } = steps::read(path, wanted)?;
     let measured = |step: stepcast_fit::steps::MeasuredStep| Measured {
         model: step.model,
         precision: step.precision,
@@ -148,20 +154,21 @@ fn read(path: &Path) -> Result<Steps, Fault> {
     Ok(Steps { fit: steps.into_iter().map(measured).collect(), held: Vec::new(), notes })
 }
 
-fn table(path: &Path) -> Result<Steps, Fault> {
-    let file = MeasurementFile::read(path)?;
+fn table(path: &Path, wanted: &Wanted<'_>) -> Result<Steps, Stopped> {
+    let file = MeasurementFile::read(path, wanted)?;
     let (model, batch) = (file.column("model")?, file.column("batch")?);
     let (times, set) = (file.time_column()?, file.optional_column("set"));
     let dtype = file.optional_column("dtype").or_else(|| file.optional_column("precision"));
     let mut steps = Steps::default();
     let mut seen = BTreeSet::new();
-    for row in file.rows() {
+    for row in file.rows(wanted) {
+        let row = row?;
         let precision = dtype.map(|dtype| gemm::precision(row, dtype)).transpose()?.unwrap_or_default();
         let network = network(row, model)?;
         let step = Measured { model: network, precision, batch: row.count(batch)?, time: row.time(times)? };
         let held = row.is_held(set)?;
         if !seen.insert((held, step.model.name.clone(), step.precision, step.batch)) {
-            return Err(row.duplicate(&format!("{} with batch {}", step.model.name, step.batch)));
+            return Err(row.duplicate(&format!("{} with batch {}", step.model.name, step.batch)).into());
         }
         if held { steps.held.push(step) } else { steps.fit.push(step) }
     }

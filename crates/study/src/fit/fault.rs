@@ -2,11 +2,13 @@
 
 use std::path::Path;
 use stepcast_core::fault::Fault;
+use stepcast_core::method::Stopped;
 use stepcast_fit::FitError;
 
-/// Measurements that do not determine the coefficients called `names`.
-pub(super) fn undetermined(path: &Path, what: &str, error: &FitError, names: &[&str]) -> Fault {
+/// A fit that is no longer wanted, or measurements that do not determine the coefficients called `names`.
+pub(super) fn stopped(path: &Path, what: &str, error: &FitError, names: &[&str]) -> Stopped {
     let (reason, remedy) = match error {
+        FitError::Cancelled => return Stopped::Cancelled,
         FitError::TooFew { rows, .. } => (
             format!("{what} has {rows} measurements, too few to determine {}", names.join(" and ")),
             format!("measure at least {} different sizes", names.len() + 1),
@@ -19,12 +21,11 @@ pub(super) fn undetermined(path: &Path, what: &str, error: &FitError, names: &[&
                 "measure sizes that differ by a factor of ten or more".to_owned(),
             )
         }
-        FitError::Cancelled => (error.to_string(), "run it again".to_owned()),
         FitError::BadRow { row } => {
             (format!("measurement {row} of {what} is not finite"), "check its numbers".to_owned())
         }
     };
-    Fault::in_file(path.display().to_string(), reason, remedy)
+    Fault::in_file(path.display().to_string(), reason, remedy).into()
 }
 
 /// The artefact cannot be printed: an error of this program.

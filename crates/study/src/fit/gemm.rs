@@ -35,21 +35,22 @@ pub struct Products {
 }
 
 /// Reads measured products.
-pub fn read(path: &Path) -> Result<Products, Fault> {
-    let file = MeasurementFile::read(path)?;
+pub fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Products, Stopped> {
+    let file = MeasurementFile::read(path, wanted)?;
     let [dtype, trans] = [file.column("dtype")?, file.column("trans")?];
     let sizes = [file.column("m")?, file.column("n")?, file.column("k")?];
     let (times, set) = (file.time_column()?, file.optional_column("set"));
     let mut products = Products::default();
     let mut seen = BTreeSet::new();
-    for row in file.rows() {
+    for row in file.rows(wanted) {
+        let row = row?;
         let variant =
             Variant { precision: precision(row, dtype)?, transposition: transposition(row, trans)? };
         let [m, n, k] = [row.count(sizes[0])?, row.count(sizes[1])?, row.count(sizes[2])?];
         let shape = Shape { m, n, k };
         let held = row.is_held(set)?;
         if !seen.insert((held, variant, shape)) {
-            return Err(row.duplicate(&format!("{variant} {shape}")));
+            return Err(row.duplicate(&format!("{variant} {shape}")).into());
         }
         let sample = MeasuredProduct { variant, shape, time: row.time(times)? };
         if held { products.held.push(sample) } else { products.fit.push(sample) }
@@ -77,9 +78,9 @@ pub fn run(
     date: String,
     wanted: &Wanted<'_>,
 ) -> Result<FitReport, Stopped> {
-    let Products { fit, mut held } = read(data)?;
+    let Products { fit, mut held } = read(data, wanted)?;
     if let Some(test) = test {
-        let other = read(test)?;
+        let other = read(test, wanted)?;
         held = [other.fit, other.held].concat();
     }
     let model = fit_products(&fit, multiprocessors, wanted).map_err(|error| ended(data, &error))?;

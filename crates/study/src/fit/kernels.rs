@@ -1,12 +1,12 @@
 //! Measured kernels: columns kernel, elements and a time.
 
-use super::fault::{undetermined, unprintable};
+use super::fault::{stopped, unprintable};
 use super::measured::MeasurementFile;
 use super::report::{FitErrorRow, FitReport, source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use stepcast_core::fault::Fault;
 use stepcast_core::fitted::kernel::LinearKernel;
+use stepcast_core::method::{Stopped, Wanted};
 use stepcast_fit::artefact::FitErrors;
 use stepcast_fit::kernels::{COEFFICIENTS, KernelRun, fit as fit_kernel, quality, to_toml};
 
@@ -16,17 +16,18 @@ struct Runs {
     held: Vec<KernelRun>,
 }
 
-fn read(path: &Path) -> Result<BTreeMap<String, Runs>, Fault> {
-    let file = MeasurementFile::read(path)?;
+fn read(path: &Path, wanted: &Wanted<'_>) -> Result<BTreeMap<String, Runs>, Stopped> {
+    let file = MeasurementFile::read(path, wanted)?;
     let (kernel, elements) = (file.column("kernel")?, file.column("elements")?);
     let (times, set) = (file.time_column()?, file.optional_column("set"));
     let mut kernels: BTreeMap<String, Runs> = BTreeMap::new();
     let mut seen = BTreeSet::new();
-    for row in file.rows() {
+    for row in file.rows(wanted) {
+        let row = row?;
         let run = KernelRun { elements: row.amount(elements)?, time: row.time(times)? };
         let held = row.is_held(set)?;
         if !seen.insert((held, row.text(kernel).to_owned(), run.elements.to_bits())) {
-            return Err(row.duplicate(&format!("{} of {} elements", row.text(kernel), run.elements)));
+            return Err(row.duplicate(&format!("{} of {} elements", row.text(kernel), run.elements)).into());
         }
         let runs = kernels.entry(row.text(kernel).to_owned()).or_default();
         if held { runs.held.push(run) } else { runs.fit.push(run) }
@@ -35,14 +36,19 @@ fn read(path: &Path) -> Result<BTreeMap<String, Runs>, Fault> {
 }
 
 /// Fits the kernels of `data`; the runs of `test`, if given, are tested with instead of its held rows.
-pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<FitReport, Fault> {
-    let kernels = read(data)?;
-    let mut tests = test.map(read).transpose()?;
+pub fn run(
+    data: &Path,
+    test: Option<&Path>,
+    date: String,
+    wanted: &Wanted<'_>,
+) -> Result<FitReport, Stopped> {
+    let kernels = read(data, wanted)?;
+    let mut tests = test.map(|test| read(test, wanted)).transpose()?;
     let (mut fitted, mut errors) = (BTreeMap::new(), BTreeMap::new());
     let mut measurements = 0;
     for (name, Runs { fit, held }) in kernels {
-        let kernel = fit_kernel(&fit)
-            .map_err(|error| undetermined(data, &format!("kernel {name}"), &error, &COEFFICIENTS))?;
+        let kernel = fit_kernel(&fit, wanted)
+            .map_err(|error| stopped(data, &format!("kernel {name}"), &error, &COEFFICIENTS))?;
         let held = match &mut tests {
             Some(tests) => tests.remove(&name).map(|runs| [runs.fit, runs.held].concat()).unwrap_or_default(),
             None => held,

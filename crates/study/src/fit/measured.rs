@@ -5,8 +5,12 @@
 
 use std::path::Path;
 use stepcast_core::fault::Fault;
+use stepcast_core::method::{Stopped, Wanted};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::suggest;
+
+/// Rows between two looks at whether a file is still wanted: some milliseconds of work.
+pub(super) const OFTEN: usize = 4096;
 
 const UNITS: [(&str, f64); 4] = [("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)];
 /// Names of columns of times, the better estimate first.
@@ -35,9 +39,10 @@ pub(super) struct TimeColumn {
 }
 
 impl MeasurementFile {
-    pub(super) fn read(path: &Path) -> Result<Self, Fault> {
+    /// Reads a file, as long as it is wanted.
+    pub(super) fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Self, Stopped> {
         let name = path.display().to_string();
-        let bytes = stepcast_trace::unpacked(path)?;
+        let bytes = stepcast_trace::unpacked_while(path, wanted)?;
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes.as_slice());
         let bad = |error: csv::Error| {
             let line = error.position().map_or(1, csv::Position::line);
@@ -53,19 +58,31 @@ impl MeasurementFile {
         let titles = reader.headers().map_err(bad)?.iter().map(str::to_owned).collect();
         let mut rows = Vec::new();
         for record in reader.records() {
+            if rows.len() % OFTEN == 0 && wanted().is_break() {
+                return Err(Stopped::Cancelled);
+            }
             let record = record.map_err(bad)?;
             let line = record.position().map_or(0, csv::Position::line);
             rows.push((line, record.iter().map(str::to_owned).collect()));
         }
         if rows.is_empty() {
             let remedy = "give a CSV file with a line of titles and a line for each measurement";
-            return Err(Fault::in_file(name, "it holds no measurements", remedy));
+            return Err(Fault::in_file(name, "it holds no measurements", remedy).into());
         }
         Ok(Self { name, titles, rows })
     }
 
-    pub(super) fn rows(&self) -> impl Iterator<Item = MeasurementRow<'_>> {
-        self.rows.iter().map(|(number, cells)| MeasurementRow { file: self, number: *number, cells })
+    /// The rows, as long as they are wanted.
+    pub(super) fn rows<'a>(
+        &'a self,
+        wanted: &'a Wanted<'_>,
+    ) -> impl Iterator<Item = Result<MeasurementRow<'a>, Stopped>> {
+        self.rows.iter().enumerate().map(move |(place, (number, cells))| {
+            match place % OFTEN == 0 && wanted().is_break() {
+                true => Err(Stopped::Cancelled),
+                false => Ok(MeasurementRow { file: self, number: *number, cells }),
+            }
+        })
     }
 
     /// The place of a column that must be there.

@@ -1,12 +1,13 @@
 //! Measured transfers: columns bytes and a time.
 
-use super::fault::{undetermined, unprintable};
+use super::fault::{stopped, unprintable};
 use super::measured::MeasurementFile;
 use super::report::{FitErrorRow, FitReport, source};
 use std::collections::BTreeSet;
 use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::{TransferCurve, TransferModel};
+use stepcast_core::method::{Stopped, Wanted};
 use stepcast_core::quantity::Bytes;
 use stepcast_fit::artefact::FitErrors;
 use stepcast_fit::transfer::{COEFFICIENTS, Transfer, fit as fit_curve, quality, to_toml};
@@ -17,17 +18,18 @@ struct Transfers {
     held: Vec<Transfer>,
 }
 
-fn read(path: &Path) -> Result<Transfers, Fault> {
-    let file = MeasurementFile::read(path)?;
+fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Transfers, Stopped> {
+    let file = MeasurementFile::read(path, wanted)?;
     let bytes = file.column("bytes")?;
     let (times, set) = (file.time_column()?, file.optional_column("set"));
     let mut transfers = Transfers::default();
     let mut seen = BTreeSet::new();
-    for row in file.rows() {
+    for row in file.rows(wanted) {
+        let row = row?;
         let transfer = (Bytes::new(row.amount(bytes)?), row.time(times)?);
         let held = row.is_held(set)?;
         if !seen.insert((held, transfer.0.get().to_bits())) {
-            return Err(row.duplicate(&format!("a transfer of {} bytes", transfer.0.get())));
+            return Err(row.duplicate(&format!("a transfer of {} bytes", transfer.0.get())).into());
         }
         if held { transfers.held.push(transfer) } else { transfers.fit.push(transfer) }
     }
@@ -35,14 +37,19 @@ fn read(path: &Path) -> Result<Transfers, Fault> {
 }
 
 /// Fits the transfers of `data`; those of `test`, if given, are tested with instead of its held rows.
-pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<FitReport, Fault> {
-    let Transfers { fit, mut held } = read(data)?;
+pub fn run(
+    data: &Path,
+    test: Option<&Path>,
+    date: String,
+    wanted: &Wanted<'_>,
+) -> Result<FitReport, Stopped> {
+    let Transfers { fit, mut held } = read(data, wanted)?;
     if let Some(test) = test {
-        let other = read(test)?;
+        let other = read(test, wanted)?;
         held = [other.fit, other.held].concat();
     }
-    let fit_fault = |error| undetermined(data, "the transfer", &error, &COEFFICIENTS);
-    let curve = fit_curve(&fit).map_err(fit_fault)?;
+    let fit_fault = |error| stopped(data, "the transfer", &error, &COEFFICIENTS);
+    let curve = fit_curve(&fit, wanted).map_err(fit_fault)?;
     let extreme = |pick: fn(Bytes, Bytes) -> Bytes| fit.iter().map(|(size, _)| *size).reduce(pick);
     let (least, most) = (extreme(Bytes::min), extreme(Bytes::max));
     let (Some(on_fit), Some(least), Some(most)) = (quality(&curve, &fit), least, most) else {
@@ -50,7 +57,8 @@ pub fn run(data: &Path, test: Option<&Path>, date: String) -> Result<FitReport, 
             data.display().to_string(),
             "it holds no transfers to fit",
             "add fit rows",
-        ));
+        )
+        .into());
     };
     let errors = FitErrors { fit: on_fit, held: quality(&curve, &held) };
     let outside = held.iter().filter(|(size, _)| *size < least || *size > most).count();

@@ -1,6 +1,7 @@
 //! A forecast: the prediction with the scenario, its reasons and the scaling curve.
 
 use crate::predict::advice::{self, Advice};
+use crate::predict::allowance::Granted;
 use crate::predict::interval::{Interval, Intervals};
 use crate::predict::scaling::{self, ScalingPoint};
 use crate::predict::slack;
@@ -83,10 +84,14 @@ impl Forecast {
     ) -> Result<Self, Stopped> {
         let given = scenario;
         let mut prediction = method.predict_watched(&budget::headline(given), watch)?;
-        slack::fill(scenario, method, &mut prediction)?;
+        let intervals = Intervals::new(scenario, method);
+        let granted = Granted::of(scenario, method, &intervals, workers.len());
+        prediction.warnings.extend(granted.warning());
+        if granted.slack {
+            slack::fill(scenario, method, &mut prediction)?;
+        }
         let found = training::warnings(scenario, &prediction);
         prediction.warnings.extend(found);
-        let intervals = Intervals::new(scenario, method);
         let interval =
             intervals.interval(scenario, &prediction, &Scenario::clone, true)?.map(|(interval, warnings)| {
                 prediction.warnings.extend(warnings);
@@ -95,7 +100,9 @@ impl Forecast {
         let mut forecast = Self {
             scenario: given.to_file(),
             interval,
-            advice: advice::explain(scenario, method, &prediction, &|| watch(Progress::Working)),
+            advice: advice::explain(scenario, method, &prediction, granted.balance, &|| {
+                watch(Progress::Working)
+            }),
             scaling: Vec::new(),
             saturates_at: None,
             worth,
@@ -103,13 +110,18 @@ impl Forecast {
             prediction,
         };
         part(&forecast);
-        if scenario.strategy.architecture != Architecture::StandAlone {
+        if scenario.strategy.architecture != Architecture::StandAlone && granted.scaling {
             let brief = budget::scaling(given, workers.len());
-            forecast.scaling = scaling::scaling(&brief, method, &intervals, workers, &forecast.prediction)?;
+            let intervals = granted.intervals.then_some(&intervals);
+            forecast.scaling = scaling::scaling(&brief, method, intervals, workers, &forecast.prediction)?;
         }
-        forecast.saturates_at = scaling::saturation(scenario, method, &forecast.scaling, worth);
+        if granted.saturation {
+            forecast.saturates_at = scaling::saturation(scenario, method, &forecast.scaling, worth);
+        }
         part(&forecast);
-        forecast.advice.try_changes(scenario, method, &forecast.prediction);
+        if granted.what_if {
+            forecast.advice.try_changes(scenario, method, &forecast.prediction);
+        }
         Ok(forecast)
     }
 }

@@ -43,11 +43,11 @@ pub struct ScalingPoint {
 }
 
 /// Predicts the scenario for every number of workers, groups keeping their proportions; `own` is the prediction of its
-/// own number. Numbers for which the budget of a simulation is too small are left out.
+/// own number, `intervals` tell their errors. Numbers for which the budget of a simulation is too small are left out.
 pub(crate) fn scaling(
     scenario: &Scenario,
     method: &dyn Method,
-    intervals: &Intervals<'_>,
+    intervals: Option<&Intervals<'_>>,
     workers: &[u32],
     own: &Prediction,
 ) -> Result<Vec<ScalingPoint>, Fault> {
@@ -61,7 +61,10 @@ pub(crate) fn scaling(
                 predicted => predicted?,
             },
         };
-        let interval = intervals.interval(&asked, &prediction, &resized, false)?;
+        let interval = match intervals {
+            Some(intervals) => intervals.interval(&asked, &prediction, &resized, false)?,
+            None => None,
+        };
         Ok(Some(ScalingPoint {
             workers,
             iteration: prediction.iteration,
@@ -113,10 +116,20 @@ pub(crate) fn saturation(
             let asked = scenario.on(scenario.cluster.resized(workers));
             Some((workers, method.predict(&asked).ok()?.throughput.get()))
         };
-        let farther = std::iter::successors(Some(EVERY), |workers| Some(workers + workers / 16));
-        tried.extend((1..EVERY).chain(farther.take_while(|workers| *workers <= FARTHEST)).filter_map(rate));
+        tried.extend(sizes().filter_map(rate));
     }
     enough(&mut tried, worth)
+}
+
+/// Numbers of workers that are tried.
+fn sizes() -> impl Iterator<Item = u32> {
+    let farther = std::iter::successors(Some(EVERY), |workers| Some(workers + workers / 16));
+    (1..EVERY).chain(farther.take_while(|workers| *workers <= FARTHEST))
+}
+
+/// How many they are.
+pub(crate) fn tried() -> u64 {
+    sizes().count() as u64
 }
 
 /// The smallest number beyond which no larger number gains `worth`, if twice as many were tried.

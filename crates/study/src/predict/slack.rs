@@ -13,6 +13,12 @@ const MAX_GROUPS: usize = 64;
 /// Halvings of the search interval.
 const HALVINGS: usize = 20;
 
+/// Predictions that the search takes, as many groups as `scenario` has.
+pub(crate) fn predictions(scenario: &Scenario) -> u64 {
+    let groups = scenario.cluster.groups.len();
+    if groups > MAX_GROUPS { 0 } else { ((groups + 1) * HALVINGS) as u64 }
+}
+
 /// Fills in the slack of every group for which the method has not computed it.
 pub(crate) fn fill(
     scenario: &Scenario,

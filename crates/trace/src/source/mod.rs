@@ -12,7 +12,7 @@ mod walk;
 mod xz;
 
 pub(crate) use bounded::{Excess, Limits, Reading};
-pub use content::{MAX_UNPACKED, head, unpacked};
+pub use content::{MAX_UNPACKED, head, unpacked, unpacked_while};
 pub(crate) use memory::Memory;
 pub(crate) use stream::Source;
 pub use stream::{Progress, Watch};

@@ -3,6 +3,7 @@
 mod text;
 
 use crate::coverage::{self, Coverage};
+use crate::set::look;
 use crate::{
     CoverageBound, Errors, Evidence, Measured, Options, Progress, Report, Set, Source, ValidationError,
     bounds, sets,
@@ -117,6 +118,7 @@ fn run_set(set: &dyn Set, folder: &Path, progress: &Progress<'_>) -> Result<Outc
     if let Some(path) = data.as_deref().filter(|path| !path.exists()) {
         return Ok(Outcome::Skipped(skipped_row(set, path)));
     }
+    look(progress)?;
     let options = Options { data: data.as_deref(), ..Options::default() };
     set.run(&options, progress).map(Outcome::Ran)
 }

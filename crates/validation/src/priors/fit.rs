@@ -1,7 +1,8 @@
 //! Levenberg-Marquardt on the logarithms of constants, with soft-L1 residuals and normal priors.
 
 use super::Observation;
-use crate::ValidationError;
+use crate::set::look;
+use crate::{Progress, ValidationError};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +46,7 @@ impl Refit {
     pub(super) fn run(
         &self,
         observations: &[&Observation],
+        progress: &Progress<'_>,
     ) -> Result<(Vec<FittedConstant>, Priors), ValidationError> {
         let shipped = Priors::shipped().map_err(|error| ValidationError::Data(error.to_string()))?;
         let mut known = constants(self.domain).map_err(|error| ValidationError::Data(error.to_string()))?;
@@ -58,7 +60,12 @@ impl Refit {
             })
         };
         let residuals = |priors: &Priors| -> Result<Vec<f64>, ValidationError> {
-            runs.par_iter().map(|run| Ok((run.measured - (run.predict)(priors)?) / self.spread)).collect()
+            runs.par_iter()
+                .map(|run| {
+                    look(progress)?;
+                    Ok((run.measured - (run.predict)(priors)?) / self.spread)
+                })
+                .collect()
         };
         // Distance of each constant from its prior, in units of the prior's spread.
         let from_prior = |shifts: &[f64]| -> Vec<f64> {
@@ -138,12 +145,21 @@ impl Refit {
     /// The logarithm of every step as constants predict it that were refitted without the runs of its source.
     ///
     /// Derivatives are taken once, at the shipped constants: `run` without a source is the slow twin.
-    pub(crate) fn without_each_source(&self, runs: &[Observation]) -> Result<Vec<f64>, ValidationError> {
+    pub(crate) fn without_each_source(
+        &self,
+        runs: &[Observation],
+        progress: &Progress<'_>,
+    ) -> Result<Vec<f64>, ValidationError> {
         let shipped = Priors::shipped().map_err(|error| ValidationError::Data(error.to_string()))?;
         let mut known = constants(self.domain).map_err(|error| ValidationError::Data(error.to_string()))?;
         known.retain(|(_, constant)| constant.rows > 0);
         let predict = |priors: &Priors| -> Result<Vec<f64>, ValidationError> {
-            runs.par_iter().map(|run| (run.predict)(priors)).collect()
+            runs.par_iter()
+                .map(|run| {
+                    look(progress)?;
+                    (run.predict)(priors)
+                })
+                .collect()
         };
         let now = predict(&shipped)?;
         let slopes: Vec<Vec<f64>> = known
@@ -165,6 +181,7 @@ impl Refit {
         let sources: BTreeSet<&str> = runs.iter().map(|run| run.source.as_str()).collect();
         let mut predicted = now.clone();
         for source in sources {
+            look(progress)?;
             let others: Vec<usize> =
                 (0..runs.len()).filter(|&run| runs[run].is_fitted && runs[run].source != source).collect();
             let weights = self.weights(&others.iter().map(|&run| &runs[run]).collect::<Vec<_>>());
@@ -260,6 +277,7 @@ fn solve(matrix: &[f64], right: &[f64]) -> Option<Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::set::unwatched;
 
     #[test]
     fn systems_are_solved() {
@@ -303,9 +321,9 @@ mod tests {
     #[test]
     fn a_source_is_predicted_by_the_others() {
         let runs = observations([0.04, -0.03]);
-        let quick = REFIT.without_each_source(&runs).unwrap();
+        let quick = REFIT.without_each_source(&runs, &unwatched).unwrap();
         let others: Vec<&Observation> = runs.iter().filter(|run| run.source != "source 1").collect();
-        let (_, slow) = REFIT.run(&others).unwrap();
+        let (_, slow) = REFIT.run(&others, &unwatched).unwrap();
         for (run, quick) in runs.iter().zip(quick).filter(|(run, _)| run.source == "source 1") {
             let slow = (run.predict)(&slow).unwrap();
             assert!((quick - slow).abs() < 2e-3 && (quick - run.measured).abs() < 4e-3, "{quick} {slow}");
@@ -317,7 +335,7 @@ mod tests {
     fn constants_are_found_again() {
         let (moved, observations) = (moved([0.2, -0.1]), observations([0.2, -0.1]));
         let refit = REFIT;
-        let (constants, priors) = refit.run(&observations.iter().collect::<Vec<_>>()).unwrap();
+        let (constants, priors) = refit.run(&observations.iter().collect::<Vec<_>>(), &unwatched).unwrap();
         let found = |name: &str| constants.iter().find(|constant| constant.name == name).unwrap();
         let rdma = found("rdma");
         assert!(

@@ -10,10 +10,12 @@ mod tables;
 pub use fit::{FittedConstant, Refit};
 pub use tables::tables;
 
-use crate::ValidationError;
+use crate::set::look;
 use crate::sets::{published_scaling, single_gpu, transformer_steps};
+use crate::{Progress, Reached, ValidationError};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use stepcast_core::method::Wanted;
 use stepcast_core::prior::{Domain, Priors};
 
 /// Predicts the logarithm of a step by given priors.
@@ -71,8 +73,14 @@ impl DomainRefit {
 pub(crate) const TRANSFORMER: Refit =
     Refit { domain: Domain::Transformer, spread: 0.05, most_of_family: 60.0 };
 
-/// Refits all domains; `left_out` refits without each source in turn as well. `progress` hears of each fit.
-pub fn refit(left_out: bool, progress: &dyn Fn(&str)) -> Result<Vec<DomainRefit>, ValidationError> {
+/// Refits all domains, as long as that is wanted; `left_out` refits without each source in turn as well. `hear` hears of
+/// each fit.
+pub fn refit(
+    left_out: bool,
+    hear: &dyn Fn(&str),
+    wanted: &Wanted<'_>,
+) -> Result<Vec<DomainRefit>, ValidationError> {
+    let progress = |_: Reached| wanted();
     let (all_reduce, servers) = published_scaling::observations()?;
     let domains = [
         ("all-reduce", Refit { domain: Domain::AllReduce, spread: 0.12, most_of_family: 40.0 }, all_reduce),
@@ -86,7 +94,7 @@ pub fn refit(left_out: bool, progress: &dyn Fn(&str)) -> Result<Vec<DomainRefit>
     ];
     domains
         .into_iter()
-        .map(|(of, refit, observations)| one_domain(of, &refit, &observations, left_out, progress))
+        .map(|(of, refit, observations)| one_domain(of, &refit, &observations, left_out, hear, &progress))
         .collect()
 }
 
@@ -95,24 +103,26 @@ fn one_domain(
     refit: &Refit,
     observations: &[Observation],
     left_out: bool,
-    progress: &dyn Fn(&str),
+    hear: &dyn Fn(&str),
+    progress: &Progress<'_>,
 ) -> Result<DomainRefit, ValidationError> {
     let shipped = Priors::shipped().map_err(|error| ValidationError::Data(error.to_string()))?;
-    progress(of);
+    hear(of);
     let everything: Vec<&Observation> = observations.iter().collect();
-    let (constants, fitted) = refit.run(&everything)?;
+    let (constants, fitted) = refit.run(&everything, progress)?;
     let mut errors: BTreeMap<&str, (usize, [f64; 3])> = BTreeMap::new();
     let mut without: BTreeMap<&str, Priors> = BTreeMap::new();
     if left_out {
         let sources: std::collections::BTreeSet<&str> =
             observations.iter().map(|run| run.source.as_str()).collect();
         for source in sources {
-            progress(&format!("{of} without {source}"));
+            hear(&format!("{of} without {source}"));
             let others: Vec<&Observation> = observations.iter().filter(|run| run.source != source).collect();
-            without.insert(source, refit.run(&others)?.1);
+            without.insert(source, refit.run(&others, progress)?.1);
         }
     }
     for run in observations {
+        look(progress)?;
         let error = |priors: &Priors| -> Result<f64, ValidationError> {
             Ok((run.measured - (run.predict)(priors)?).abs())
         };

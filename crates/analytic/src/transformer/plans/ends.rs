@@ -132,6 +132,22 @@ impl Pipeline<'_> {
             scratch.ends[0] = sum * m as f64;
             return Some(());
         }
+        let sizes = self.sizes();
+        if !schedules::is_long(&sizes) {
+            return self.worked_off(scratch);
+        }
+        let ends = schedules::ends_of_any(&sizes, |m| {
+            let some = Self { micro_batches: m as usize, ..*self };
+            some.worked_off(scratch).map(|()| scratch.ends.clone()).ok_or(())
+        });
+        scratch.ends = ends.ok()?;
+        Some(())
+    }
+
+    /// The same, with every micro-batch worked off, or skipped once the schedule repeats itself.
+    fn worked_off(&self, scratch: &mut Scratch) -> Option<()> {
+        let (p, m) = (self.stages, self.micro_batches);
+        scratch.clear(p);
         // Recurrences know neither receives that are posted late nor a slow host.
         if matches!(self.sends, Sends::OnDemand | Sends::Planned) || self.issue > 0.0 {
             return self.executed(scratch);
@@ -146,6 +162,16 @@ impl Pipeline<'_> {
             _ => return self.executed(scratch),
         }
         Some(())
+    }
+
+    fn sizes(&self) -> Sizes {
+        let narrow = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        Sizes {
+            stages: narrow(self.stages),
+            micro_batches: narrow(self.micro_batches),
+            chunks: narrow(self.chunks),
+            group: None,
+        }
     }
 
     /// What a sender is busy with after an operation.
@@ -324,13 +350,7 @@ impl Pipeline<'_> {
     /// Any schedule, by running the orders of all stages.
     fn executed(&self, scratch: &mut Scratch) -> Option<()> {
         let seconds = |times: &[f64]| times.iter().map(|&time| Seconds::new(time)).collect::<Vec<_>>();
-        let narrow = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let sizes = Sizes {
-            stages: narrow(self.stages),
-            micro_batches: narrow(self.micro_batches),
-            chunks: narrow(self.chunks),
-            group: None,
-        };
+        let sizes = self.sizes();
         let times = Times {
             forward: &seconds(self.forward),
             backward: &seconds(self.backward),

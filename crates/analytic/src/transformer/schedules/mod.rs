@@ -9,6 +9,7 @@ pub mod closed;
 mod execute;
 mod gpipe;
 mod interleaved;
+mod long;
 mod looped_bfs;
 mod one_f_one_b;
 mod receives;
@@ -17,6 +18,7 @@ mod zb_h1;
 mod zbv;
 
 pub use execute::{Deadlock, Timeline, Times, execute};
+pub use long::{ends_of_any, is_long, is_too_large};
 pub use stepcast_core::strategy::Sends;
 
 use stepcast_core::strategy::ScheduleKind;

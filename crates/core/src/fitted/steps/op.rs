@@ -56,14 +56,15 @@ impl StepOp {
         // The decoders measured so far come from a library that implements GELU as separate operations.
         let decoder =
             model.layers().iter().any(|layer| matches!(layer.op, Op::Attention { causal: true, .. }));
-        let mut ops: Vec<Self> = Vec::new();
+        let mut ops: Vec<Self> = Vec::with_capacity(model.layers().len() + 1);
+        let mut first = true;
         for (place, layer) in model.layers().iter().enumerate() {
             let Some(mut class) = class(model, layer) else { continue };
             if decoder && layer.op == Op::Activate(Activation::Gelu) {
                 class = Class::UnfusedGelu;
             }
-            let first = !ops.iter().any(|op| op.class.convolves());
             ops.push(Self::layer(model, layer, place, class, first));
+            first &= !class.convolves();
         }
         if let Some(last) = model.layers().last() {
             ops.push(Self::loss(last.output.elements() as f64));

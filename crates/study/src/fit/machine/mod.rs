@@ -71,7 +71,7 @@ pub fn run(
     date: String,
     wanted: &Wanted<'_>,
 ) -> Result<FitReport, Stopped> {
-    let rows = read::read(data)?;
+    let rows = read::read(data, wanted)?;
     let name = data.display().to_string();
     let lacking = |what: &str| {
         let remedy = "measure the machine with `python3 kit/machine.py -o machine.jsonl`";
@@ -100,7 +100,7 @@ pub fn run(
     let chosen = reached(solution, attention);
     let (held, mut notes) = match test {
         Some(path) => {
-            let tested = on.figures(&read::read(path)?)?;
+            let tested = on.figures(&read::read(path, wanted)?)?;
             let predicted = on.predicted(&tested, &chosen, &reached(solution, AttentionChoice::Flash));
             let held = tested.into_iter().zip(predicted);
             (
@@ -310,7 +310,7 @@ fn networks(
         return Ok(None);
     }
     let steps::MeasuredSteps { steps: measured, notes: about } =
-        steps::parse(&data.display().to_string(), lines)?;
+        steps::parse(&data.display().to_string(), lines, wanted)?;
     notes.extend(about);
     steps::several_models(data, &measured)?;
     let prepared = PreparedSteps::new(&measured, Nominal::h200(), None);

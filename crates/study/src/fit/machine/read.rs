@@ -1,8 +1,10 @@
 //! The file of `kit/machine.py`: one JSON object a line.
 
+use super::super::measured::OFTEN;
 use serde::Deserialize;
 use std::path::Path;
 use stepcast_core::fault::Fault;
+use stepcast_core::method::{Stopped, Wanted};
 use stepcast_core::precision::Precision;
 
 /// What PyTorch tells of the device, and what it runs.
@@ -168,14 +170,17 @@ pub(super) struct Rows {
     pub(super) networks: String,
 }
 
-/// Reads a file, plain or compressed.
-pub(super) fn read(path: &Path) -> Result<Rows, Fault> {
+/// Reads a file, plain or compressed, as long as it is wanted.
+pub(super) fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Rows, Stopped> {
     let name = path.display().to_string();
-    let text = String::from_utf8(stepcast_trace::unpacked(path)?).map_err(|_| {
+    let text = String::from_utf8(stepcast_trace::unpacked_while(path, wanted)?).map_err(|_| {
         Fault::in_file(&name, "it is not UTF-8 text", "give the file that kit/machine.py wrote")
     })?;
     let mut rows = Rows::default();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        if number % OFTEN == 0 && wanted().is_break() {
+            return Err(Stopped::Cancelled);
+        }
         let place = format!("{name}:{}", number + 1);
         let wrong = |reason: String| {
             Fault::in_file(&place, reason, "give the lines that kit/machine.py writes (docs/kit.md)")
@@ -196,7 +201,7 @@ pub(super) fn read(path: &Path) -> Result<Rows, Fault> {
             Line::Machine(_) | Line::Network | Line::Other => Vec::new(),
         };
         if times.iter().any(|time| !(time.is_finite() && *time > 0.0)) {
-            return Err(wrong("a time is missing or not above zero".to_owned()));
+            return Err(wrong("a time is missing or not above zero".to_owned()).into());
         }
         match read {
             Line::Machine(row) => rows.described = Some(row),

@@ -28,11 +28,11 @@ pub fn run(
     date: String,
     wanted: &Wanted<'_>,
 ) -> Result<FitReport, Stopped> {
-    let MeasuredSteps { steps, mut notes } = read(data)?;
+    let MeasuredSteps { steps, mut notes } = read(data, wanted)?;
     several_models(data, &steps)?;
     let products = gemm.map(|path| products(path, &steps)).transpose()?;
     let products = products.as_ref();
-    let held = test.map(read).transpose()?.unwrap_or_default();
+    let held = test.map(|test| read(test, wanted)).transpose()?.unwrap_or_default();
     notes.extend(held.notes);
     let ended = |error: FitError| stopped(data, &error);
     let model = PreparedSteps::new(&steps, Nominal::h200(), products).fit(|_| true, wanted).map_err(ended)?;

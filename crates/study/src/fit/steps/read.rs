@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use stepcast_core::fault::Fault;
+use stepcast_core::method::{Stopped, Wanted};
 use stepcast_core::model::{Model, zoo};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
@@ -54,21 +55,24 @@ struct Gradient {
     ready_ms: f64,
 }
 
-/// Reads measured steps.
-pub fn read(path: &Path) -> Result<MeasuredSteps, Fault> {
+/// Reads measured steps, as long as they are wanted.
+pub fn read(path: &Path, wanted: &Wanted<'_>) -> Result<MeasuredSteps, Stopped> {
     let name = path.display().to_string();
-    let text = String::from_utf8(stepcast_trace::unpacked(path)?).map_err(|_| {
+    let text = String::from_utf8(stepcast_trace::unpacked_while(path, wanted)?).map_err(|_| {
         Fault::in_file(&name, "it is not UTF-8 text", "give one JSON object for each measured step")
     })?;
-    parse(&name, &text)
+    parse(&name, &text, wanted)
 }
 
 /// Reads measured steps from the text of the file called `name`.
-pub fn parse(name: &str, text: &str) -> Result<MeasuredSteps, Fault> {
+pub fn parse(name: &str, text: &str, wanted: &Wanted<'_>) -> Result<MeasuredSteps, Stopped> {
     let mut found = MeasuredSteps::default();
     let mut seen = BTreeSet::new();
     let mut unknown: BTreeMap<String, String> = BTreeMap::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        if wanted().is_break() {
+            return Err(Stopped::Cancelled);
+        }
         let place = format!("{name}:{}", number + 1);
         let line: Line = serde_json::from_str(line).map_err(|error| unreadable(&place, &error))?;
         let model = match model(&line) {
@@ -82,7 +86,7 @@ pub fn parse(name: &str, text: &str) -> Result<MeasuredSteps, Fault> {
         if !seen.insert((step.model.name.clone(), step.precision, step.batch)) {
             let reason =
                 format!("{} {} with batch {} was measured before", line.model, step.precision, step.batch);
-            return Err(Fault::in_file(place, reason, "keep one line of each"));
+            return Err(Fault::in_file(place, reason, "keep one line of each").into());
         }
         found.steps.push(step);
     }
@@ -93,7 +97,7 @@ pub fn parse(name: &str, text: &str) -> Result<MeasuredSteps, Fault> {
             None => "it holds no measured steps".to_owned(),
         };
         let remedy = "give one JSON object for each step; docs/fit.md describes it";
-        return Err(Fault::in_file(name, reason, remedy));
+        return Err(Fault::in_file(name, reason, remedy).into());
     }
     Ok(found)
 }

@@ -121,20 +121,21 @@ fn layer(operation: &str, gradients: &[Gradient]) -> String {
 
 /// The simulated step whose duration is closest to the predicted one.
 fn typical(excerpt: &Excerpt, predicted: Seconds) -> Option<&StepRecord> {
-    let mut works = vec![false; excerpt.program.lane_of.len()];
+    // By worker: the ends of its chunks, and the latest beginning until then.
+    let mut worked: Vec<Vec<(f64, f64)>> = vec![Vec::new(); excerpt.program.lane_of.len()];
     for chunk in &excerpt.chunks {
-        works[chunk.worker as usize] = true;
+        let own = &mut worked[chunk.worker as usize];
+        let latest = own.last().map_or(chunk.since, |(_, latest)| latest.max(chunk.since));
+        own.push((chunk.until, latest));
     }
     // Another worker may stand for this one, in some steps or in all.
-    let simulated = |step: &StepRecord| {
-        let chunks = excerpt.chunks.iter().filter(|chunk| chunk.worker == step.worker);
-        chunks.into_iter().any(|chunk| chunk.since >= step.since && chunk.until <= step.until)
+    let simulated = |step: &&StepRecord| {
+        let own = &worked[step.worker as usize];
+        let ended = own.partition_point(|(until, _)| *until <= step.until);
+        ended.checked_sub(1).is_some_and(|last| own[last].1 >= step.since)
     };
     let distance = |step: &StepRecord| ((step.until - step.since) - predicted.get()).abs();
-    let mut steps: Vec<&StepRecord> =
-        excerpt.steps.iter().filter(|step| works[step.worker as usize]).collect();
-    steps.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
-    steps.into_iter().find(|step| simulated(step))
+    excerpt.steps.iter().filter(simulated).min_by(|a, b| distance(a).total_cmp(&distance(b)))
 }
 
 /// Indices for tracing an excerpt backwards.
@@ -146,6 +147,12 @@ struct Walk<'a> {
     names: Vec<&'a str>,
     /// By lane: whether several workers use it.
     shared: Vec<bool>,
+    /// By lane: its chunks.
+    on_lane: Vec<Vec<u32>>,
+    /// By operation: its chunks.
+    of_op: Vec<Vec<u32>>,
+    /// All chunks, by operation, then by worker, then in order.
+    owned: Vec<u32>,
 }
 
 impl<'a> Walk<'a> {
@@ -165,7 +172,19 @@ impl<'a> Walk<'a> {
                 users[lane as usize] += 1;
             }
         }
-        Self { recording, before, names, shared: users.iter().map(|&users| users > 1).collect() }
+        let mut on_lane = vec![Vec::new(); program.lanes.len()];
+        let mut of_op = vec![Vec::new(); program.graph.len()];
+        for (index, chunk) in (0_u32..).zip(&recording.chunks) {
+            on_lane[chunk.lane as usize].push(index);
+            of_op[chunk.op as usize].push(index);
+        }
+        let mut owned: Vec<u32> = (0..recording.chunks.len() as u32).collect();
+        owned.sort_unstable_by_key(|&index| {
+            let chunk = &recording.chunks[index as usize];
+            (chunk.op, chunk.worker, index)
+        });
+        let shared = users.iter().map(|&users| users > 1).collect();
+        Self { recording, before, names, shared, on_lane, of_op, owned }
     }
 
     /// Traces the path from the end of the step to its beginning.
@@ -190,11 +209,7 @@ impl<'a> Walk<'a> {
             links.push(Link { resource, operation, time: (now - since).max(0.0) });
             now = since;
             waits_for = operation;
-            next = self
-                .ended_by(chunk.since + same)
-                .rev()
-                .filter(|&before| before < index)
-                .find(|&before| self.led_to(&chunks[before], chunk));
+            next = self.led_to(chunk, self.ended_by(chunk.since + same).end.min(index));
         }
         if now > step.since + same {
             links.push(Link { resource: WAITING, operation: waits_for, time: now - step.since });
@@ -207,12 +222,31 @@ impl<'a> Walk<'a> {
         0..self.recording.chunks.partition_point(|chunk| chunk.until <= moment)
     }
 
-    /// Whether `after` may have waited for `before`.
-    fn led_to(&self, before: &ChunkRecord, after: &ChunkRecord) -> bool {
-        let waited_for = before.op == after.op || self.before[after.op as usize].contains(&before.op);
-        before.lane == after.lane
-            || (before.worker == after.worker && waited_for)
-            || (self.shared[after.lane as usize] && waited_for)
+    /// The last of the first `count` chunks for which `after` may have waited: one on its lane, or one of its operation or
+    /// of those before it, by the same worker or, on a lane that workers share, by any.
+    fn led_to(&self, after: &ChunkRecord, count: usize) -> Option<usize> {
+        let last_of = |chunks: &[u32]| {
+            let before = chunks.partition_point(|&index| (index as usize) < count);
+            before.checked_sub(1).map(|last| chunks[last] as usize)
+        };
+        let shared = self.shared[after.lane as usize];
+        let of = |op: u32| match shared {
+            true => last_of(&self.of_op[op as usize]),
+            false => self.last_of_worker(op, after.worker, count),
+        };
+        let waited_for = self.before[after.op as usize].iter().copied().chain([after.op]);
+        waited_for.filter_map(of).chain(last_of(&self.on_lane[after.lane as usize])).max()
+    }
+
+    /// The last of the first `count` chunks that belongs to an operation of a worker.
+    fn last_of_worker(&self, op: u32, worker: u32, count: usize) -> Option<usize> {
+        let chunks = &self.recording.chunks;
+        let before = self.owned.partition_point(|&index| {
+            let chunk = &chunks[index as usize];
+            (chunk.op, chunk.worker, index as usize) < (op, worker, count)
+        });
+        let last = self.owned[before.checked_sub(1)?] as usize;
+        (chunks[last].op == op && chunks[last].worker == worker).then_some(last)
     }
 }
 
@@ -231,6 +265,32 @@ mod tests {
 
     fn of<'a>(shares: &'a [Share], name: &str) -> &'a Share {
         shares.iter().find(|share| share.name.contains(name)).unwrap_or_else(|| panic!("{name}: {shares:?}"))
+    }
+
+    /// Slow twin: every chunk before, the last one first.
+    fn scanned(walk: &Walk<'_>, after: &ChunkRecord, count: usize) -> Option<usize> {
+        (0..count).rev().find(|&index| {
+            let before = &walk.recording.chunks[index];
+            let waited_for = before.op == after.op || walk.before[after.op as usize].contains(&before.op);
+            before.lane == after.lane
+                || (waited_for && (before.worker == after.worker || walk.shared[after.lane as usize]))
+        })
+    }
+
+    #[test]
+    fn what_an_operation_waited_for_is_found_without_a_scan() {
+        for text in [
+            "model.zoo = \"alexnet\"\nstrategy.synchronisation = \"async\"\ncluster.servers.count = 2",
+            "model.zoo = \"alexnet\"\nstrategy.architecture = \"all-reduce\"",
+        ] {
+            let scenario = Document::new("test", text).scenario(&[]).unwrap();
+            let excerpt = excerpt(&scenario, false, 100_000, &always).unwrap().unwrap();
+            let walk = Walk::new(&excerpt);
+            for (index, chunk) in excerpt.chunks.iter().enumerate().rev().take(300) {
+                let count = walk.ended_by(chunk.since).end.min(index);
+                assert_eq!(walk.led_to(chunk, count), scanned(&walk, chunk, count), "{text}: {chunk:?}");
+            }
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub use critical_path::{CriticalPath, Share};
 pub(crate) use faster::{with_bandwidth, with_startup};
 pub use what_if::WhatIf;
 
+use super::allowance::BALANCE;
 use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::method::{Method, Wanted};
@@ -41,11 +42,12 @@ pub struct Advice {
     pub what_if: Vec<WhatIf>,
 }
 
-/// Explains a prediction; changes are yet to be tried.
+/// Explains a prediction; changes are yet to be tried. The rate that balances it is found if `balanced`.
 pub(crate) fn explain(
     scenario: &Scenario,
     method: &dyn Method,
     prediction: &Prediction,
+    balanced: bool,
     wanted: &Wanted<'_>,
 ) -> Advice {
     let alone = Alone::of(scenario, prediction);
@@ -54,7 +56,7 @@ pub(crate) fn explain(
         sentence: [sentence(scenario, prediction)].into_iter().chain(slower).collect::<Vec<_>>().join(" "),
         what_if: Vec::new(),
         alone,
-        balanced_bandwidth: balanced_bandwidth(scenario, method),
+        balanced_bandwidth: balanced.then(|| balanced_bandwidth(scenario, method)).flatten(),
         critical_path: CriticalPath::of(scenario, prediction, wanted),
     }
 }
@@ -135,7 +137,7 @@ fn balanced_bandwidth(scenario: &Scenario, method: &dyn Method) -> Option<BitsPe
     if compute_bound(low)? || !compute_bound(high)? {
         return None;
     }
-    for _ in 0..40 {
+    for _ in 2..BALANCE {
         let middle = 0.5 * (low + high);
         if compute_bound(middle)? { high = middle } else { low = middle }
     }

@@ -82,6 +82,11 @@ impl<'a> Intervals<'a> {
         Self { method, varied: inputs::varied(scenario), table: committed() }
     }
 
+    /// Predictions that an interval takes: both sides of everything that is assumed or uncertain.
+    pub(crate) fn predictions(&self, scenario: &Scenario) -> u64 {
+        2 * (scenario.priors.groups.len() + 1 + self.varied.len()) as u64
+    }
+
     /// The interval of the prediction of `asked`, which is the scenario after `change`, and its warnings; `explained` if
     /// it names every assumed figure.
     pub(crate) fn interval(

@@ -30,8 +30,8 @@ impl Set for DdpGloo {
         Source::File("ddp-gloo/ddp_gloo.jsonl")
     }
 
-    fn run(&self, options: &Options<'_>, _: &Progress<'_>) -> Result<Report, ValidationError> {
-        let predictions = predictions::predict(options.data_of(self)?)?;
+    fn run(&self, options: &Options<'_>, progress: &Progress<'_>) -> Result<Report, ValidationError> {
+        let predictions = predictions::predict(options.data_of(self)?, progress)?;
         let evidence = Evidence::Measured(Measured {
             cases: predictions.cases(),
             other_cases: Vec::new(),
@@ -48,6 +48,7 @@ impl Set for DdpGloo {
 mod tests {
     use super::predictions::predict;
     use crate::ValidationError;
+    use crate::set::unwatched;
     use crate::test_reports::{figures, report};
 
     #[test]
@@ -67,7 +68,7 @@ mod tests {
         let refused = |text: &str| {
             let path = folder.join("jobs.jsonl");
             std::fs::write(&path, text).unwrap();
-            match predict(&path).unwrap_err() {
+            match predict(&path, &unwatched).unwrap_err() {
                 ValidationError::Fault(fault) => format!("{}: {}", fault.origin(), fault.reason),
                 other => unreachable!("{other}"),
             }

@@ -4,7 +4,7 @@ use super::NAME;
 use super::data::{self, Data};
 use super::prepared::PreparedJob;
 use super::testbed::{Parameters, Testbed};
-use crate::{ErrorBounds, Errors, ValidationError, bounds};
+use crate::{ErrorBounds, Errors, Progress, ValidationError, bounds};
 use rayon::prelude::*;
 use serde::Serialize;
 use serde_with::serde_as;
@@ -104,7 +104,7 @@ impl JobPredictions {
 }
 
 /// Predicts every job of the file at `path`.
-pub(super) fn predict(path: &Path) -> Result<JobPredictions, ValidationError> {
+pub(super) fn predict(path: &Path, progress: &Progress<'_>) -> Result<JobPredictions, ValidationError> {
     let bounds = bounds::of(NAME)?;
     let data = Data::read(path)?;
     let testbed = Testbed::measure(&data);
@@ -122,13 +122,14 @@ pub(super) fn predict(path: &Path) -> Result<JobPredictions, ValidationError> {
         .into_par_iter()
         .map(|left_out| match left_out {
             // With a single model there is nothing else to fit on.
-            Some(_) if models.len() == 1 => Parameters::fit(&all()),
-            Some(model) => {
-                Parameters::fit(&cases.iter().filter(|case| case.job.model != *model).collect::<Vec<_>>())
-            }
-            None => Parameters::fit(&all()),
+            Some(_) if models.len() == 1 => Parameters::fit(&all(), progress),
+            Some(model) => Parameters::fit(
+                &cases.iter().filter(|case| case.job.model != *model).collect::<Vec<_>>(),
+                progress,
+            ),
+            None => Parameters::fit(&all(), progress),
         })
-        .collect();
+        .collect::<Result<_, ValidationError>>()?;
     let parameters = fits[models.len()];
     let without =
         |model: &str| models.iter().position(|other| *other == model).map_or(parameters, |index| fits[index]);

@@ -2,6 +2,8 @@
 
 use super::data::{Data, Place, ProfileRow};
 use super::prepared::PreparedJob;
+use crate::set::look;
+use crate::{Progress, Reached, ValidationError};
 use serde::Serialize;
 use serde_with::serde_as;
 use stepcast_core::fitted::transfer::Curve;
@@ -114,8 +116,12 @@ fn host(profiles: &[ProfileRow]) -> Vec<f64> {
 impl Parameters {
     /// The parameters with the least sum of squared logarithmic errors on `cases`. Where all ranks have several cores, the
     /// core time per byte cannot be determined and is zero.
-    pub(super) fn fit(cases: &[&PreparedJob]) -> Self {
+    pub(super) fn fit(cases: &[&PreparedJob], progress: &Progress<'_>) -> Result<Self, ValidationError> {
         let loss = |core_per_byte: f64, slowness: f64| -> f64 {
+            // What is no longer wanted ends at once, with losses that nobody looks at.
+            if progress(Reached::Working).is_break() {
+                return f64::INFINITY;
+            }
             let parameters = Self { core_per_byte: Seconds::new(core_per_byte), slowness };
             cases.iter().map(|case| (case.predict(&parameters) / case.measured()).ln().powi(2)).sum()
         };
@@ -123,7 +129,8 @@ impl Parameters {
             golden_section(|log: f64| loss(core, log.exp()), SLOWNESS.0.ln(), SLOWNESS.1.ln(), 14).exp()
         };
         if !cases.iter().any(|case| case.job.place.cores == 1) {
-            return Self { core_per_byte: Seconds::ZERO, slowness: slowness(0.0) };
+            let fitted = Self { core_per_byte: Seconds::ZERO, slowness: slowness(0.0) };
+            return look(progress).map(|()| fitted);
         }
         let grid: Vec<f64> =
             (0..=CORE_STEPS).map(|step| CORE_MOST * f64::from(step) / f64::from(CORE_STEPS)).collect();
@@ -131,7 +138,8 @@ impl Parameters {
         let best = (0..grid.len()).min_by(|&a, &b| losses[a].total_cmp(&losses[b])).unwrap_or(0);
         let (low, high) = (grid[best.saturating_sub(1)], grid[(best + 1).min(grid.len() - 1)]);
         let core = golden_section(|core| loss(core, slowness(core)), low, high, 10);
-        Self { core_per_byte: Seconds::new(core), slowness: slowness(core) }
+        let fitted = Self { core_per_byte: Seconds::new(core), slowness: slowness(core) };
+        look(progress).map(|()| fitted)
     }
 }
 

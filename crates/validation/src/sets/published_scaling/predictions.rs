@@ -2,7 +2,8 @@
 
 use super::data::{self, Place, Run};
 use super::scenario::scenario;
-use crate::{BoundCheck, CoverageBound, Progress, ValidationError};
+use crate::set::told;
+use crate::{BoundCheck, CoverageBound, Progress, Reached, ValidationError};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -156,7 +157,7 @@ pub(super) fn predict(bounds: &Bounds, progress: &Progress<'_>) -> Result<Predic
     let done = AtomicUsize::new(0);
     let predicted = |run: &Run| {
         let predicted = Predicted::new(run);
-        progress(done.fetch_add(1, Ordering::Relaxed) + 1, all.len());
+        told(progress, Reached::Points { done: done.fetch_add(1, Ordering::Relaxed) + 1, of: all.len() })?;
         predicted
     };
     let runs: Vec<Predicted> = all.par_iter().map(predicted).collect::<Result<_, _>>()?;

@@ -5,20 +5,20 @@ mod tables;
 pub use tables::left_out_table;
 
 use crate::{
-    ErrorBounds, Evidence, Measured, Options, Progress, Report, Set, Source, ValidationError, bounds,
+    ErrorBounds, Evidence, Measured, Options, Progress, Reached, Report, Set, Source, ValidationError, bounds,
 };
 use serde::Serialize;
 use serde_with::serde_as;
 use std::path::Path;
-use stepcast_core::method::always;
+use stepcast_core::method::Wanted;
 use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::strategy::Architecture;
 use stepcast_fit::steps::{StepGroup, StepPart};
 use stepcast_study::fit::steps::{
-    Fold, LeftOutErrors, LeftOutPrediction, MeasuredSteps, fit_fault, predictions, products, read,
-    several_models, summary,
+    Fold, LeftOutErrors, LeftOutPrediction, MeasuredSteps, predictions, products, read, several_models,
+    stopped, summary,
 };
 use stepcast_study::predict::interval::{Case, FITTED_STEPS, Limit, Machines, Pace, Regime};
 
@@ -39,8 +39,8 @@ impl Set for StepTimes {
         Source::File("steps/steps_h200.jsonl.gz")
     }
 
-    fn run(&self, options: &Options<'_>, _: &Progress<'_>) -> Result<Report, ValidationError> {
-        let predictions = predict(options.data_of(self)?, options.gemm)?;
+    fn run(&self, options: &Options<'_>, progress: &Progress<'_>) -> Result<Report, ValidationError> {
+        let predictions = predict(options.data_of(self)?, options.gemm, &|| progress(Reached::Working))?;
         let evidence = Evidence::Measured(Measured {
             cases: predictions.cases(),
             other_cases: Vec::new(),
@@ -139,14 +139,18 @@ impl StepPredictions {
 }
 
 /// Predicts every step of the file at `path` by a fit of the other models' steps; `gemm` is an artefact of fitted matrix
-/// products.
-pub fn predict(path: &Path, gemm: Option<&Path>) -> Result<StepPredictions, ValidationError> {
+/// products. It goes on as long as it is wanted.
+pub fn predict(
+    path: &Path,
+    gemm: Option<&Path>,
+    wanted: &Wanted<'_>,
+) -> Result<StepPredictions, ValidationError> {
     let bounds = bounds::of(NAME)?;
-    let MeasuredSteps { steps, notes } = read(path)?;
+    let MeasuredSteps { steps, notes } = read(path, wanted)?;
     several_models(path, &steps)?;
     let products = gemm.map(|gemm| products(gemm, &steps)).transpose()?;
     let fold =
-        |fold| predictions(&steps, fold, products.as_ref(), &always).map_err(|error| fit_fault(path, &error));
+        |fold| predictions(&steps, fold, products.as_ref(), wanted).map_err(|error| stopped(path, &error));
     let models = fold(Fold::Model)?;
     let families = summary(&fold(Fold::Family)?);
     let rows = models.iter().map(step_prediction).collect();

@@ -5,10 +5,10 @@ use super::data::Recorded;
 use super::predict::{RUNS, throughputs};
 use super::predictions::{JUDGED_FROM, RunPrediction};
 use super::testbed::Testbed;
+use crate::ValidationError;
 use rayon::prelude::*;
 use serde::Serialize;
 use serde_with::serde_as;
-use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_stats::mean;
 
@@ -58,13 +58,13 @@ pub(super) fn predict(
     rows: &mut [RunPrediction],
     recorded: &[Recorded],
     testbed: &Testbed,
-    done: &(dyn Fn() + Sync),
-) -> Result<Vec<Choice>, Fault> {
+    done: &(dyn Fn() -> Result<(), ValidationError> + Sync),
+) -> Result<Vec<Choice>, ValidationError> {
     let throughput = |row: &RunPrediction, testbed: &Testbed, runs: u64| {
         let own = recorded.iter().find(|recorded| recorded.configuration.name == row.configuration);
         let rates = own.map(|recorded| throughputs(recorded, testbed, row.workers, runs)).transpose();
-        done();
-        rates.map(|rates| rates.map_or(f64::NAN, |rates| mean(&rates)))
+        done()?;
+        Ok::<f64, ValidationError>(rates?.map_or(f64::NAN, |rates| mean(&rates)))
     };
     let judged: Vec<&RunPrediction> = rows.iter().filter(|row| row.workers >= JUDGED_FROM).collect();
     let mut scored: Vec<(Testbed, Vec<f64>)> = Vec::new();
@@ -73,7 +73,7 @@ pub(super) fn predict(
             let predicted = throughput(row, &candidate, SEARCH_RUNS)?;
             Ok((predicted / row.measured - 1.0).abs())
         });
-        let errors = errors.collect::<Result<_, Fault>>()?;
+        let errors = errors.collect::<Result<_, ValidationError>>()?;
         scored.push((candidate, errors));
     }
     let error_on_others = |errors: &[f64], left_out: &str| {
@@ -99,7 +99,7 @@ pub(super) fn predict(
         if let Some((_, best)) = chosen.iter().find(|(name, _)| *name == row.configuration) {
             row.held_out = Some(throughput(row, best, RUNS)?);
         }
-        Ok::<(), Fault>(())
+        Ok::<(), ValidationError>(())
     })?;
     Ok(choices)
 }

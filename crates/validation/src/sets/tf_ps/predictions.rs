@@ -4,13 +4,13 @@ use super::data::{self, Measurement, Recorded};
 use super::held_out::{self, Choice};
 use super::testbed::Testbed;
 use super::{NAME, cases, predict};
-use crate::{ErrorBounds, Errors, Progress, ValidationError, bounds};
+use crate::set::told;
+use crate::{ErrorBounds, Errors, Progress, Reached, ValidationError, bounds};
 use rayon::prelude::*;
 use serde::Serialize;
 use serde_with::serde_as;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{BitsPerSec, InBaseUnits};
 
 /// Runs with fewer workers than this are not judged: profiles were taken of them.
@@ -118,17 +118,18 @@ pub(super) fn predict(
     let judged = points.iter().filter(|(_, measurement)| measurement.workers >= JUDGED_FROM).count();
     let all = points.len() + if held_out { held_out::rounds() * judged } else { 0 };
     let count = AtomicUsize::new(0);
-    progress(0, all);
-    let done = || progress(count.fetch_add(1, Ordering::Relaxed) + 1, all);
+    told(progress, Reached::Points { done: 0, of: all })?;
+    let done =
+        || told(progress, Reached::Points { done: count.fetch_add(1, Ordering::Relaxed) + 1, of: all });
     let mut rows = points
         .par_iter()
         .map(|(recorded, measurement)| {
             let row =
                 predict::prediction(recorded, &testbed, measurement.workers, measurement.examples_per_s);
-            done();
-            row
+            done()?;
+            Ok(row?)
         })
-        .collect::<Result<Vec<RunPrediction>, Fault>>()?;
+        .collect::<Result<Vec<RunPrediction>, ValidationError>>()?;
     cases::widen(&mut rows);
     let choices = match held_out {
         true => held_out::predict(&mut rows, &recorded, &testbed, &done)?,

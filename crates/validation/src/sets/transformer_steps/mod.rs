@@ -9,6 +9,7 @@ mod published;
 use crate::coverage::Coverage;
 use crate::families::{Families, Figure, Unit};
 use crate::priors::{LogStep, Observation, TRANSFORMER};
+use crate::set::look;
 use crate::{BoundCheck, CoverageBound, Options, Progress, Report, Set, ValidationError, bounds};
 use indexmap::IndexMap;
 use rayon::prelude::*;
@@ -39,8 +40,8 @@ impl Set for TransformerSteps {
         NAME
     }
 
-    fn run(&self, _: &Options<'_>, _: &Progress<'_>) -> Result<Report, ValidationError> {
-        let found = Found::new()?;
+    fn run(&self, _: &Options<'_>, progress: &Progress<'_>) -> Result<Report, ValidationError> {
+        let found = Found::new(progress)?;
         let families = found.families(&found.left_out)?;
         let fitted = found.families(&found.fitted)?;
         let more = vec![
@@ -121,16 +122,22 @@ struct Found {
 }
 
 impl Found {
-    fn new() -> Result<Self, ValidationError> {
+    fn new(progress: &Progress<'_>) -> Result<Self, ValidationError> {
         let mut cases = cases()?;
         let shipped = Priors::shipped().map_err(|error| ValidationError::Data(error.to_string()))?;
         let steps: Vec<Option<Scenario>> = cases.iter_mut().map(|case| case.step.take()).collect();
-        let half_widths = steps.par_iter().map(|step| half_width(step.as_ref())).collect::<Result<_, _>>()?;
+        let half_widths = steps
+            .par_iter()
+            .map(|step| {
+                look(progress)?;
+                half_width(step.as_ref())
+            })
+            .collect::<Result<_, _>>()?;
         let names = cases.iter().map(|case| (case.family, case.name.clone())).collect();
         let measured = cases.iter().map(|case| case.measured).collect();
         let observations: Vec<Observation> = cases.into_iter().map(Case::observation).collect();
         let fitted = observations.par_iter().map(|run| (run.predict)(&shipped)).collect::<Result<_, _>>()?;
-        let left_out = TRANSFORMER.without_each_source(&observations)?;
+        let left_out = TRANSFORMER.without_each_source(&observations, progress)?;
         Ok(Self { cases: names, measured, fitted, left_out, half_widths })
     }
 
@@ -212,11 +219,12 @@ fn half_width(step: Option<&Scenario>) -> Result<Option<f64>, ValidationError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::set::unwatched;
 
     /// Errors with the model left out of the fit, and the coverage of intervals, within their bounds.
     #[test]
     fn bounds_are_kept() {
-        let found = Found::new().unwrap();
+        let found = Found::new(&unwatched).unwrap();
         let families = found.families(&found.left_out).unwrap();
         let mut checks = families.checks();
         checks.push(found.check());

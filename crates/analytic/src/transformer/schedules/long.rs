@@ -1,0 +1,120 @@
+//! Schedules of more micro-batches than can be worked off one by one.
+//!
+//! Between its first and its last micro-batches a schedule repeats itself, shifted by a constant (a max-plus linear system that
+//! has reached its period; Baccelli 1992, theorem 3.109). Two lengths that differ by whole periods therefore tell all longer
+//! ones.
+
+use super::Sizes;
+
+/// Operations of all stages that are worked off one by one: about a millisecond, and a forecast works off hundreds.
+const MOST_OPERATIONS: u64 = 1 << 16;
+
+/// Operations that are worked off where stages are so many that the schedule repeats itself only later.
+const MOST_OF_MANY_STAGES: u64 = 128 * MOST_OPERATIONS;
+
+/// Forward, backward and gradients of weights.
+const KINDS: u64 = 3;
+
+/// Rounds through all stages after which a schedule repeats itself, and as many again to see by how much it shifts.
+const ROUNDS: u64 = 4;
+
+/// Micro-batches that are worked off one by one.
+fn most(stages: u64, chunks: u64) -> u64 {
+    let each = KINDS.saturating_mul(stages).saturating_mul(chunks).max(1);
+    (MOST_OPERATIONS / each).max(ROUNDS.saturating_mul(stages))
+}
+
+/// Whether the stages of a schedule are too many to work it off.
+pub fn is_too_large(stages: u64, chunks: u64, micro_batches: u64) -> bool {
+    let worked_off = micro_batches.min(most(stages, chunks));
+    let operations = worked_off.saturating_mul(KINDS).saturating_mul(stages).saturating_mul(chunks);
+    operations > MOST_OF_MANY_STAGES
+}
+
+/// Whether a schedule has more micro-batches than are worked off one by one.
+pub fn is_long(sizes: &Sizes) -> bool {
+    u64::from(sizes.micro_batches) > most(u64::from(sizes.stages), u64::from(sizes.chunks))
+}
+
+/// The ends of all stages of a schedule, where `ends` works off one of a given number of micro-batches.
+pub fn ends_of_any<E>(sizes: &Sizes, ends: impl FnMut(u32) -> Result<Vec<f64>, E>) -> Result<Vec<f64>, E> {
+    let most = most(u64::from(sizes.stages), u64::from(sizes.chunks));
+    ends_by(sizes, u32::try_from(most).unwrap_or(u32::MAX), ends)
+}
+
+fn ends_by<E>(
+    sizes: &Sizes,
+    most: u32,
+    mut ends: impl FnMut(u32) -> Result<Vec<f64>, E>,
+) -> Result<Vec<f64>, E> {
+    let (m, p) = (sizes.micro_batches, sizes.stages.max(1));
+    if m <= most {
+        return ends(m);
+    }
+    // Groups of micro-batches stay whole if both differ from m by multiples of p.
+    let long = most - (most + p - m % p) % p;
+    let short = long - long / 2 / p * p;
+    let (longer, shorter) = (ends(long)?, ends(short)?);
+    let more = f64::from(m - long) / f64::from(long - short).max(1.0);
+    Ok(longer.iter().zip(&shorter).map(|(longer, shorter)| longer + more * (longer - shorter)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Deadlock, Sends, Times, execute, has_chunks, is_split, orders};
+    use super::*;
+    use stepcast_core::quantity::Seconds;
+    use stepcast_core::strategy::ScheduleKind::{self, *};
+
+    const KINDS: [ScheduleKind; 7] =
+        [Gpipe, OneFOneB, Interleaved, ZbH1, LoopedBfs, InterleavedZeroBubble, Zbv];
+
+    fn worked_off(kind: ScheduleKind, sizes: &Sizes, m: u32) -> Result<Vec<f64>, Deadlock> {
+        let sizes = Sizes { micro_batches: m, ..*sizes };
+        let places = (sizes.stages * sizes.chunks) as usize;
+        let times = |from: f64| -> Vec<Seconds> {
+            (0..places).map(|place| Seconds::new(from + 0.25 * (place % 3) as f64)).collect()
+        };
+        let weight = if is_split(kind) { times(1.0) } else { vec![Seconds::ZERO; places] };
+        let times = Times {
+            forward: &times(1.0),
+            backward: &times(1.5),
+            weight: &weight,
+            ahead: &[],
+            each: &[],
+            issue: Seconds::ZERO,
+            send: Seconds::new(0.125),
+            sends: Sends::Asynchronous,
+        };
+        let timeline = execute(kind, &sizes, &orders(kind, &sizes), &times)?;
+        Ok(timeline.last_end.into_iter().map(Seconds::get).collect())
+    }
+
+    #[test]
+    fn long_schedules_are_as_if_worked_off() {
+        for kind in KINDS {
+            let chunks = if has_chunks(kind) { 2 } else { 1 };
+            let sizes = Sizes { stages: 4, micro_batches: 240, chunks, group: None };
+            let whole = worked_off(kind, &sizes, 240).unwrap();
+            let quick = ends_by(&sizes, 101, |m| worked_off(kind, &sizes, m)).unwrap();
+            for (whole, quick) in whole.iter().zip(&quick) {
+                assert!((quick / whole - 1.0).abs() < 1e-9, "{kind}: {quick} for {whole}");
+            }
+        }
+    }
+
+    /// A thousand million micro-batches are worked off as two schedules of some thousand.
+    #[test]
+    fn the_work_is_bounded() {
+        let mut worked = Vec::new();
+        let sizes = Sizes { stages: 8, micro_batches: 1_000_000_000, chunks: 2, group: None };
+        let ends = ends_of_any::<()>(&sizes, |m| {
+            worked.push(u64::from(m) * 8 * 2 * 3);
+            Ok(vec![f64::from(m) + 7.0; 8])
+        });
+        assert!(worked.iter().all(|operations| *operations <= MOST_OPERATIONS), "{worked:?}");
+        assert!((ends.unwrap()[0] / 1_000_000_007.0 - 1.0).abs() < 1e-12);
+        assert!(is_too_large(10_000, 1, 10_000) && !is_too_large(10_000, 1, 1));
+        assert!(!is_too_large(128, 12, u64::MAX) && is_too_large(1 << 40, 1 << 40, u64::MAX));
+    }
+}
