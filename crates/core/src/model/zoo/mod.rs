@@ -22,6 +22,7 @@ mod regnet;
 mod resnet;
 mod ssd;
 mod swin;
+mod t5;
 mod unet;
 mod vgg;
 mod vit;
@@ -99,6 +100,7 @@ const FAMILIES: &[&[Entry]] = &[
     ncf::ENTRIES,
     bert::ENTRIES,
     gpt2::ENTRIES,
+    t5::ENTRIES,
     cifar::ENTRIES,
     zeng2023::ENTRIES,
 ];
