@@ -60,11 +60,8 @@ pub fn planned(scenario: &Scenario) -> Result<(Shape, &Plan), Fault> {
         let remedy = "add `[strategy.plan]`, such as `tensor = 8`";
         Fault::in_key("strategy.plan", "there is no plan that splits a transformer", remedy)
     })?;
-    let lacks = scenario.cluster.groups.iter().find(|group| plan.float8 && group.device.float8.is_none());
-    if let Some(group) = lacks {
-        let reason = format!("no 8-bit floating-point rate of the {} is known", group.device.name);
-        let remedy = "leave `float8` out, or give the device its `float8` rate";
-        return Err(Fault::in_key("strategy.plan.float8", reason, remedy));
+    if plan.float8 {
+        scenario.cluster.groups.iter().try_for_each(|group| computes_float8(scenario, group))?;
     }
     let shape = scenario.transformer_of_plan()?;
     let below = |fault: Fault| fault.below(KeyPath::of("strategy.plan"));
@@ -75,6 +72,23 @@ pub fn planned(scenario: &Scenario) -> Result<(Shape, &Plan), Fault> {
         return Err(Fault::in_key("strategy.plan.pipeline", reason, remedy));
     }
     Ok((shape, plan))
+}
+
+/// Whether a group's products in 8-bit floating point are known to be faster than its others.
+fn computes_float8(scenario: &Scenario, group: &WorkerGroup) -> Result<(), Fault> {
+    let name = &group.device.name;
+    let wrong = |reason, remedy| Err(Fault::in_key("strategy.plan.float8", reason, remedy));
+    match group.device.float8 {
+        None => wrong(
+            format!("no 8-bit floating-point rate of the {name} is known"),
+            "leave `float8` out, or give the device its `float8` rate",
+        ),
+        Some(_) if !compute::is_by_parts(scenario, group) => wrong(
+            format!("the {name} computes all operations at one given rate, whatever their precision"),
+            "leave `float8` out, or remove what sets the rate, such as the device's `efficiency`",
+        ),
+        Some(_) => Ok(()),
+    }
 }
 
 /// The plan on all workers of the scenario.

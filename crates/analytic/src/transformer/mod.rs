@@ -5,9 +5,9 @@
 //! - [`traffic`]: collectives by group (tensor, context, pipeline, data, expert), with their bytes;
 //! - [`placement`]: which ranks of a group share a node, and the time of its collectives on both levels;
 //! - [`memory`]: what a rank holds, part by part, and which of it is divided by what;
-//! - [`units`]: sharded units one after the other;
+//! - [`units`]: sharded units one after the other, and what shows of equal ones;
 //! - [`schedules`]: the order of operations of every pipeline stage, and its execution;
-//! - [`stages`] and [`step`]: the closed form of a step, of which [`Transformer`] makes predictions;
+//! - [`spent`], [`stages`] and [`step`]: the closed form of a step, of which [`Transformer`] makes predictions;
 //! - [`plans`]: the same for many plans, a few hundred nanoseconds each.
 //!
 //! Counts are whole numbers and exact. Symbols in formulas: s tokens of a sequence, b sequences of a micro-batch, h
@@ -23,6 +23,8 @@ mod offload;
 pub mod placement;
 pub mod plans;
 pub mod schedules;
+mod shards;
+pub mod spent;
 pub mod stages;
 pub mod step;
 pub mod traffic;

@@ -3,11 +3,12 @@
 use super::compute::{Compute, Computed, Shard};
 use super::flops::{self, LayerFlops, Work};
 use super::placement::{Group, Links, Route, Seats};
+use super::spent::{Pass, Spent, uncovered};
 use super::traffic::{self, Message, Phase};
 use super::{Split, compute, schedules};
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::quantity::{Bytes, Flops, FlopsPerSec, Seconds};
-use stepcast_core::strategy::{Attention, Division, Mask, Overlaps, Plan, Recompute, Sharding};
+use stepcast_core::strategy::{Attention, Division, Mask, Overlaps, Plan, Recompute};
 
 /// A plan on machines: all that times depend on.
 #[derive(Debug, Clone, Copy)]
@@ -28,120 +29,6 @@ pub struct Run<'a> {
     pub fused: bool,
     /// Bytes of a weight as it is gathered.
     pub weight_width: u64,
-}
-
-/// Time by what it is spent on.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Spent {
-    /// Computing.
-    pub compute: Seconds,
-    /// Computing again.
-    pub recompute: Seconds,
-    /// Waiting for tensor parallelism.
-    pub tensor: Seconds,
-    /// Waiting for context parallelism.
-    pub context: Seconds,
-    /// Waiting for expert parallelism.
-    pub expert: Seconds,
-    /// Waiting for sharded weights and for gradients that are reduced with every micro-batch.
-    pub sharded: Seconds,
-    /// Waiting for transfers to and from the host's memory.
-    pub offload: Seconds,
-    /// What the host needs to issue all of it, beside the rest.
-    pub host: Seconds,
-}
-
-impl Spent {
-    /// All that the device does.
-    pub(super) fn on_device(&self) -> Seconds {
-        let links = self.tensor + self.context + self.expert + self.sharded + self.offload;
-        self.compute + self.recompute + links
-    }
-
-    /// The time that all of it takes: the larger of device and host.
-    pub fn total(&self) -> Seconds {
-        self.on_device().max(self.host)
-    }
-
-    /// What the device waits for the host.
-    pub fn starved(&self) -> Seconds {
-        (self.host - self.on_device()).max(Seconds::ZERO)
-    }
-
-    /// The sum with `count` times another.
-    #[must_use]
-    pub fn plus(&self, other: &Self, count: f64) -> Self {
-        Self {
-            compute: self.compute + other.compute * count,
-            recompute: self.recompute + other.recompute * count,
-            tensor: self.tensor + other.tensor * count,
-            context: self.context + other.context * count,
-            expert: self.expert + other.expert * count,
-            sharded: self.sharded + other.sharded * count,
-            offload: self.offload + other.offload * count,
-            host: self.host + other.host * count,
-        }
-    }
-}
-
-/// A micro-batch on a layer or on a virtual stage.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Pass {
-    /// Forward.
-    pub forward: Spent,
-    /// Backward; with a split backward, the gradients of inputs.
-    pub backward: Spent,
-    /// With a split backward, the gradients of weights.
-    pub weight: Spent,
-}
-
-impl Pass {
-    /// The sum with `count` times another.
-    #[must_use]
-    pub fn plus(&self, other: &Self, count: f64) -> Self {
-        Self {
-            forward: self.forward.plus(&other.forward, count),
-            backward: self.backward.plus(&other.backward, count),
-            weight: self.weight.plus(&other.weight, count),
-        }
-    }
-
-    /// The same where passes follow each other without waiting for other stages: the host runs ahead in one and is
-    /// caught up with in another, so that only their sums count.
-    #[must_use]
-    pub fn running_ahead(&self) -> Self {
-        let all = self.forward.plus(&self.backward, 1.0).plus(&self.weight, 1.0);
-        let stretch = all.total() / all.on_device().max(Seconds::new(f64::MIN_POSITIVE));
-        let even = |spent: &Spent| Spent { host: spent.on_device() * stretch, ..*spent };
-        Self { forward: even(&self.forward), backward: even(&self.backward), weight: even(&self.weight) }
-    }
-}
-
-/// What of `sent` is left after `beside` has covered it.
-fn uncovered(sent: Seconds, beside: Seconds, overlapped: bool) -> Seconds {
-    if overlapped { (sent - beside).max(Seconds::ZERO) } else { sent }
-}
-
-/// What the forward and the backward pass of `layers` layers, which compute for `passes`, wait for if each layer gathers
-/// weights and reduces gradients.
-pub(super) fn exposed_shards(
-    [gather, reduce]: [Seconds; 2],
-    layers: u64,
-    passes: [Seconds; 2],
-    prefetch: bool,
-) -> [Seconds; 2] {
-    if layers == 0 || gather + reduce <= Seconds::ZERO {
-        return [Seconds::ZERO; 2];
-    }
-    let n = layers as f64;
-    if !prefetch {
-        return [gather * n, (gather + reduce) * n];
-    }
-    let [forward, backward] = passes.map(|pass| pass / n);
-    [
-        gather + uncovered(gather, forward, true) * (n - 1.0),
-        uncovered(gather + reduce, backward, true) * (n - 1.0) + reduce,
-    ]
 }
 
 impl Run<'_> {
@@ -390,74 +277,5 @@ impl Run<'_> {
         let split = self.split();
         let tokens = self.shape.sequence * self.plan.micro_batch / split.context;
         traffic::vocabulary(self.shape, &split, tokens)
-    }
-
-    /// What a micro-batch waits for if weights or gradients are sharded, on a virtual stage of `layers` that compute
-    /// `pass` and hold `parameters` together.
-    ///
-    /// With fetching ahead, the gather of a layer runs beside the computing of the one before, and the reduction of its
-    /// gradients beside the backward pass of the next: exposed are the first gather, the last reduction, and what does
-    /// not fit.
-    pub fn sharded_stage(&self, layers: u64, parameters: u64, pass: &Pass) -> [Seconds; 2] {
-        let passes = [pass.forward.total(), pass.backward.total() + pass.weight.total()];
-        let prefetch = self.overlaps().prefetch;
-        exposed_shards(self.sharded_layer(layers, parameters), layers, passes, prefetch)
-    }
-
-    /// Gather of the weights and reduction of the gradients of one layer, for every micro-batch.
-    pub(super) fn sharded_layer(&self, layers: u64, parameters: u64) -> [Seconds; 2] {
-        let plan = self.plan;
-        let (gathers, reduces) = match plan.sharding {
-            Sharding::None | Sharding::Zero1 | Sharding::Keep => return [Seconds::ZERO; 2],
-            Sharding::Zero2 => (false, true),
-            Sharding::Zero3 | Sharding::Hsdp => (true, true),
-        };
-        let [mut gather, mut reduce] = [Seconds::ZERO; 2];
-        let reduction = self.reduction();
-        let unit = parameters / layers.max(1);
-        for message in traffic::data_step(reduction, unit, 1, self.widths()) {
-            let one = Message { count: 1, ..message };
-            match message.collective {
-                traffic::Collective::AllGather if gathers => gather += self.time(&one, self.sharding_seats()),
-                traffic::Collective::AllGather => {}
-                traffic::Collective::AllReduce => reduce += self.time(&one, self.copies_seats()),
-                _ if reduces => reduce += self.time(&one, self.sharding_seats()),
-                _ => {}
-            }
-        }
-        [gather, reduce]
-    }
-
-    /// The ranks that reduce the gradients of dense parameters.
-    pub fn reduction(&self) -> traffic::Reduction {
-        let replicas = self.split().replicas();
-        let ranks = self.plan.sharding_group.unwrap_or(replicas);
-        traffic::Reduction { sharding: self.plan.sharding, ranks, copies: replicas / ranks }
-    }
-
-    /// Bytes of gradients and weights as they are sent.
-    pub fn widths(&self) -> traffic::Widths {
-        let [_, gradient, _] = self.plan.states.bytes();
-        traffic::Widths { gradient, weight: self.weight_width }
-    }
-
-    /// Where the ranks of one sharding group are.
-    pub fn sharding_seats(&self) -> Seats {
-        let all = self.seats(Group::DataContext);
-        match self.plan.sharding_group {
-            Some(group) => {
-                let per_node = all.per_node.min(group);
-                Seats { size: group, per_node, nodes: group.div_ceil(per_node) }
-            }
-            None => all,
-        }
-    }
-
-    /// Where the ranks with the same shard of different groups are.
-    pub fn copies_seats(&self) -> Seats {
-        let all = self.seats(Group::DataContext);
-        let size = self.reduction().copies;
-        let per_node = (all.per_node / self.sharding_seats().per_node).clamp(1, size.max(1));
-        Seats { size, per_node, nodes: size.div_ceil(per_node) }
     }
 }

@@ -6,7 +6,8 @@
 use super::memory::{Held, StageLayers};
 use super::placement::{Group, Seats};
 use super::schedules::{self, Deadlock, Sends, Sizes, Times};
-use super::stages::{Pass, Run, Spent};
+use super::spent::{Pass, Spent};
+use super::stages::Run;
 use super::traffic::{self, Collective, Message, Reduction};
 use super::{Split, kinds, offload};
 use stepcast_core::quantity::{Bytes, Seconds};
@@ -185,6 +186,7 @@ impl Run<'_> {
     pub fn places(&self) -> Vec<Pass> {
         let (shape, split) = (self.shape, self.split());
         let count = split.pipeline * split.chunks;
+        let alone = count == 1;
         let recompute = self.plan.recomputation();
         let kinds = recompute.halves().map(|what| {
             let of = |with_experts, window| self.layer(with_experts, window, what);
@@ -213,12 +215,11 @@ impl Run<'_> {
                     sharded += (dense + expert) * count;
                 }
             }
-            let [forward, backward] = self.sharded_stage(layers, sharded, &pass);
+            let [forward, backward] = self.sharded_stage(layers, sharded, pass.beside(alone));
             pass.forward.sharded += forward;
             pass.backward.sharded += backward;
             let sent = [activations, self.offloaded_gradients(parameters)];
-            let passes = [pass.forward.total(), pass.backward.total() + pass.weight.total()];
-            let [forward, backward] = offload::exposed(sent, passes, self.overlaps().prefetch);
+            let [forward, backward] = offload::exposed(sent, pass.beside(alone), self.overlaps().prefetch);
             pass.forward.offload += forward;
             pass.backward.offload += backward;
             if place == 0 {
@@ -227,7 +228,7 @@ impl Run<'_> {
             if place + 1 == count {
                 pass = pass.plus(&self.head(), 1.0);
             }
-            if count == 1 {
+            if alone {
                 pass.backward.host += self.compute.outside() / self.division.micro_batches as f64;
                 pass = pass.running_ahead();
             }
@@ -304,9 +305,8 @@ impl Run<'_> {
 
     /// Gradients, update and weights of a stage.
     fn tail(&self, held: &Held<'_>, index: u64, stage: &StageStep) -> Tail {
-        let Pass { forward, backward, weight } = stage.pass;
         let layers = stage.layers.dense + stage.layers.expert;
-        let passes = [forward.total(), backward.total() + weight.total()];
+        let passes = stage.pass.beside(false);
         let starved = match self.plan.pipeline {
             1 => stage.starved() * self.division.micro_batches as f64,
             _ => Seconds::ZERO,

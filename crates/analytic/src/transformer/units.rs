@@ -4,6 +4,7 @@
 //! computes, its gradients are reduced after it went backward. Collectives either block, or weights are gathered one unit
 //! ahead, beside the computing of the unit before, and reductions run behind the backward pass.
 
+use super::spent::uncovered;
 use stepcast_core::quantity::Seconds;
 
 /// A part of the model whose weights are gathered together.
@@ -75,6 +76,34 @@ impl Clock {
     }
 }
 
+/// What the forward and the backward pass of `count` equal units wait for, which compute for `passes`: the closed form of
+/// [`passes`].
+///
+/// With fetching ahead, exposed are the first gather, the last reduction, and what does not fit. A gather goes before the
+/// reduction of the unit that computes meanwhile, so that the first one backward and the last reduction but one have the
+/// link for themselves. The weights with which the backward pass begins were fetched before it.
+pub(super) fn exposed(
+    [gather, reduce]: [Seconds; 2],
+    count: u64,
+    passes: [Seconds; 2],
+    ahead: bool,
+) -> [Seconds; 2] {
+    if count == 0 || gather + reduce <= Seconds::ZERO {
+        return [Seconds::ZERO; 2];
+    }
+    let n = count as f64;
+    if !ahead {
+        return [gather * n, (gather + reduce) * n];
+    }
+    let [forward, backward] = passes.map(|pass| pass / n);
+    let behind = |sent: Seconds| uncovered(sent, backward, true);
+    let back = match count {
+        1 => Seconds::ZERO,
+        _ => behind(gather) + behind(gather + reduce) * (n - 2.0) + behind(reduce),
+    };
+    [gather + uncovered(gather, forward, true) * (n - 1.0), back + reduce]
+}
+
 /// Ends of the forward and of the backward pass with its last reduction.
 pub fn passes(units: &[Unit], exchange: &Exchange) -> [Seconds; 2] {
     let mut clock = Clock::default();
@@ -124,15 +153,24 @@ mod tests {
             prop_assert!(overlapped.get() >= computing.max(sent));
         }
 
-        /// Equal units: all gathers but the first are hidden as far as computing lasts.
+        /// Equal units, of which the last has its weights when the backward pass begins.
         #[test]
-        fn equal_units_have_a_closed_form(forward in 0_u32..50, gather in 0_u32..50, count in 1_usize..9) {
-            let units = vec![unit([forward, 0, gather, 0]); count];
-            let [end, _] = passes(&units, &OVERLAPPED);
-            let n = f64::from(u32::try_from(count).unwrap());
-            let (forward, gather) = (f64::from(forward), f64::from(gather));
-            let exposed = gather + (gather - forward).max(0.0) * (n - 1.0);
-            prop_assert!((end.get() - n * forward - exposed).abs() < 1e-9);
+        fn equal_units_have_a_closed_form(times in any::<[u8; 4]>(), count in 1_u32..9, ahead in any::<bool>()) {
+            let [forward, backward, gather, reduce] = times.map(u32::from);
+            let mut units = vec![unit([forward, backward, gather, reduce]); count as usize];
+            let exchange = if ahead { OVERLAPPED } else { BLOCKING };
+            let [there, _] = passes(&units, &exchange);
+            if ahead {
+                units.last_mut().unwrap().gather = Seconds::ZERO;
+            }
+            let [_, back] = passes(&units, &Exchange { forward: false, ..exchange });
+            let n = f64::from(count);
+            let (unit, computing) = (unit([forward, backward, gather, reduce]), [forward, backward].map(f64::from));
+            let computing = computing.map(|time| Seconds::new(time * n));
+            let shown = exposed([unit.gather, unit.reduce], u64::from(count), computing, ahead);
+            prop_assert!((there - computing[0] - shown[0]).get().abs() < 1e-9);
+            // The backward pass here begins after a forward pass without gathers.
+            prop_assert!((back - computing[0] - computing[1] - shown[1]).get().abs() < 1e-9);
         }
     }
 }

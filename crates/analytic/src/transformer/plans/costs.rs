@@ -2,9 +2,10 @@
 
 use super::layout::{Alike, Class, Layout};
 use super::{Choice, TimesOf};
-use crate::transformer::stages::{Pass, Run, Spent, exposed_shards};
+use crate::transformer::spent::{Pass, Spent};
+use crate::transformer::stages::Run;
 use crate::transformer::step::Once;
-use crate::transformer::{kinds, offload};
+use crate::transformer::{kinds, offload, units};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::strategy::Recompute;
 
@@ -52,6 +53,13 @@ impl Passes {
         self.0.map(Lanes::total)
     }
 
+    /// The forward pass and both halves of the backward pass, as what is sent beside them sees them ([`Pass::beside`]).
+    pub(super) fn beside(&self, ahead: bool) -> [Seconds; 2] {
+        let time = |lanes: Lanes| if ahead { lanes.device } else { lanes.total() };
+        let [forward, backward, weight] = self.0.map(time);
+        [Seconds::new(forward), Seconds::new(backward + weight)]
+    }
+
     /// What the device waits for the host.
     pub(super) fn starved(&self) -> f64 {
         self.0.iter().map(|lanes| lanes.starved()).sum()
@@ -61,8 +69,8 @@ impl Passes {
     fn running_ahead(&self) -> Self {
         let sum = |of: fn(&Lanes) -> f64| self.0.iter().map(of).sum::<f64>();
         let (device, host) = (sum(|lanes| lanes.device), sum(|lanes| lanes.host));
-        let stretch = device.max(host) / device.max(f64::MIN_POSITIVE);
-        Self(self.0.map(|lanes| Lanes { host: lanes.device * stretch, ..lanes }))
+        let share = host / device.max(f64::MIN_POSITIVE);
+        Self(self.0.map(|lanes| Lanes { host: lanes.device * share, ..lanes }))
     }
 }
 
@@ -148,24 +156,21 @@ impl LayerCosts {
         gradients: Seconds,
         micro_batches: u64,
     ) -> Passes {
+        let alone = class.first && class.last;
         let mut sum = Passes::default();
         for (passes, count) in class.each(&self.kinds) {
             sum.add(passes, count);
         }
         if shards[0] + shards[1] > Seconds::ZERO {
-            let [forward, backward, weight] = sum.times();
-            let passes = [Seconds::new(forward), Seconds::new(backward + weight)];
-            let [forward, backward] = exposed_shards(shards, class.count(), passes, self.prefetch);
+            let [forward, backward] = units::exposed(shards, class.count(), sum.beside(alone), self.prefetch);
             sum.0[0].device += forward.get();
             sum.0[1].device += backward.get();
         }
         let kept = self.offloaded.iter().flat_map(|times| class.each(times));
         let activations: f64 = kept.map(|(time, count)| time * count).sum();
         if activations > 0.0 || gradients > Seconds::ZERO {
-            let [forward, backward, weight] = sum.times();
-            let passes = [Seconds::new(forward), Seconds::new(backward + weight)];
             let sent = [Seconds::new(activations), gradients];
-            let [forward, backward] = offload::exposed(sent, passes, self.prefetch);
+            let [forward, backward] = offload::exposed(sent, sum.beside(alone), self.prefetch);
             sum.0[0].device += forward.get();
             sum.0[1].device += backward.get();
         }
@@ -174,7 +179,7 @@ impl LayerCosts {
                 sum.add(more, 1.0);
             }
         }
-        if class.first && class.last {
+        if alone {
             sum.0[1].host += self.outside / micro_batches as f64;
             sum = sum.running_ahead();
         }

@@ -286,7 +286,7 @@ impl<'a> Table<'a> {
         for (index, alike) in self.layouts.values[found.layout].alike.iter().enumerate() {
             let sum = self.sum(alike);
             let [forward, backward, weight] = sum.times();
-            let tail = once[index].exposed(&overlaps, alike.layers, in_seconds(&sum), starved(choice, &sum));
+            let tail = once[index].exposed(&overlaps, alike.layers, sum.beside(false), starved(choice, &sum));
             let tail = tail.total().get();
             if index == 0 {
                 first_tail = tail;
@@ -337,19 +337,13 @@ impl<'a> Table<'a> {
         let mut most = 0.0_f64;
         for (alike, once) in layout.alike.iter().zip(&self.states.values[found.states].once) {
             let sum = self.sum(alike);
-            let tail = once.exposed(&overlaps, alike.layers, in_seconds(&sum), starved(choice, &sum));
+            let tail = once.exposed(&overlaps, alike.layers, sum.beside(false), starved(choice, &sum));
             let tail = tail.total().get();
             let ends = &self.scratch.ends[alike.first..alike.first + alike.count];
             most = ends.iter().fold(most, |most, end| most.max(end + tail));
         }
         Some(Seconds::new(most))
     }
-}
-
-/// The forward pass, and both halves of the backward pass.
-fn in_seconds(passes: &Passes) -> [Seconds; 2] {
-    let [forward, backward, weight] = passes.times();
-    [Seconds::new(forward), Seconds::new(backward + weight)]
 }
 
 /// What a device that is alone in its pipeline waits for its host in a step.

@@ -155,4 +155,7 @@ fn float8_needs_a_rate() {
                 sharding = \"zero-3\"\nfloat8 = true\n";
     let fault = Transformer.applies(&Document::new("test", text).scenario(&[]).unwrap()).unwrap_err();
     assert!(fault.reason.contains("no 8-bit floating-point rate of the NVIDIA A100"), "{fault:?}");
+    let text = text.replace("\"a100-sxm4-80gb\"", "{ base = \"h100-sxm5\", efficiency = 0.5 }");
+    let fault = Transformer.applies(&Document::new("test", &text).scenario(&[]).unwrap()).unwrap_err();
+    assert!(fault.reason.contains("at one given rate"), "{fault:?}");
 }

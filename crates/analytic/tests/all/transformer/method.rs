@@ -241,9 +241,10 @@ fn choices() -> impl Strategy<Value = Vec<String>> {
             model,
             (sp, flash, micro, device),
         )| {
-            let chunks = match schedule {
-                "gpipe" | "1f1b" | "zb-h1" => 1,
-                _ => 2,
+            let (schedule, chunks) = match schedule {
+                "gpipe" | "1f1b" | "zb-h1" => (schedule, 1),
+                _ if pipeline == 1 => ("1f1b", 1),
+                _ => (schedule, 2),
             };
             vec![
                 "cluster.workers.count=128".to_owned(),

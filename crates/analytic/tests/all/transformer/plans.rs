@@ -53,6 +53,9 @@ fn choice(scenario: &Scenario, workers: u64, at: &[usize; 11]) -> Option<Choice>
         _ if has_chunks(schedule) => pick(&divisors(shape.layers / pipeline), at[4]),
         _ => 1,
     };
+    if pipeline == 1 && chunks > 1 {
+        return None;
+    }
     let micro_batch = pick(&[1, 2], at[5]);
     let micro_batches = match schedule {
         ScheduleKind::Interleaved | ScheduleKind::InterleavedZeroBubble => {

@@ -5,7 +5,7 @@
 //! its parameters exactly, and by the way in which parallelism divides them. [`Transformer::layout`] lays it out as a
 //! [`Model`](super::Model), so that every method for data-parallel training takes it like any other network.
 //!
-//! Encoders with cross-attention (T5) and patches of images (ViT) have no words here; the layered zoo has ViT.
+//! Encoders with cross-attention (T5) and patches of images (ViT) have no words here; the layered zoo has both.
 
 pub mod hugging_face;
 mod layout;

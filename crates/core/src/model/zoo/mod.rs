@@ -24,6 +24,7 @@ mod regnet;
 mod resnet;
 mod ssd;
 mod swin;
+mod t5;
 mod transformer_xl;
 mod unet;
 mod vgg;
@@ -105,6 +106,7 @@ const FAMILIES: &[&[Entry]] = &[
     bert::ENTRIES,
     gpt2::ENTRIES,
     transformer_xl::ENTRIES,
+    t5::ENTRIES,
     cifar::ENTRIES,
     zeng2023::ENTRIES,
 ];

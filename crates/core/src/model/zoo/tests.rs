@@ -58,6 +58,16 @@ const PARAMETERS: &[(&str, u64, usize)] = &[
     ("bert-base-mlm", 109_514_298, 202),
     ("gpt2", 124_439_808, 148),
     ("gpt2-medium", 354_823_168, 292),
+    ("t5-small", 60_506_624, 131),
+    ("t5-base", 222_903_552, 257),
+    ("t5-large", 737_668_096, 509),
+    ("t5-3b", 2_851_598_336, 509),
+    ("t5-11b", 11_307_321_344, 509),
+    ("t5-v1.1-small", 76_961_152, 190),
+    ("t5-v1.1-base", 247_577_856, 282),
+    ("t5-v1.1-large", 783_150_080, 558),
+    ("t5-v1.1-xl", 2_849_757_184, 558),
+    ("t5-v1.1-xxl", 11_135_332_352, 558),
     ("resnet32", 464_154, 95),
     ("resnet56", 853_018, 167),
     ("cifar-alexnet", 1_756_619, 10),
@@ -113,6 +123,20 @@ fn multiply_adds_are_those_published() {
     for &(name, giga, tolerance) in GIGA_MULTIPLY_ADDS {
         let counted = build(name).unwrap().forward(Counting::default()).get() / 2e9;
         assert!((counted - giga).abs() <= tolerance, "{name}: {counted} instead of {giga}");
+    }
+}
+
+/// The products of both stacks of T5, and its pairs of queries and keys.
+#[test]
+fn t5_computes_both_stacks() {
+    let (width, inner, mlp, depth, vocabulary) = (768, 768, 3072, 12, 32_128);
+    for (sequence, target) in [(512, 114), (1024, 228)] {
+        let encoder = sequence * (4 * width * inner + 2 * width * mlp) + 2 * sequence * sequence * inner;
+        let own = target * (6 * width * inner + 2 * width * mlp) + target * (target + 1) * inner;
+        let cross = 2 * sequence * width * inner + 2 * target * sequence * inner;
+        let products = depth * (encoder + own + cross) + target * width * vocabulary;
+        let model = build_for("t5-base", Some(sequence)).unwrap();
+        assert_eq!(model.forward(Counting::default()).get() as u64, 2 * products);
     }
 }
 

@@ -66,6 +66,11 @@ impl Plan {
             let remedy = "use `schedule = \"interleaved\"`, or `virtual-stages = 1`";
             return Err(Fault::in_key("virtual-stages", reason, remedy));
         }
+        if v > 1 && p == 1 {
+            let reason = format!("a single stage has no bubble that {v} chunks could fill");
+            let remedy = "use `pipeline = 2` or more, or one chunk and `schedule = \"1f1b\"`";
+            return Err(Fault::in_key("virtual-stages", reason, remedy));
+        }
         let places = p.saturating_mul(v);
         if let Some(given) = &self.stage_layers {
             if given.len() as u64 != places {
@@ -79,7 +84,7 @@ impl Plan {
             }
         } else if !layers.is_multiple_of(places) {
             let what = if v > 1 { "virtual stages" } else { "stages" };
-            let fits = |p: &u64| layers.is_multiple_of(p.saturating_mul(v));
+            let fits = |p: &u64| layers.is_multiple_of(p.saturating_mul(v)) && (*p > 1 || v == 1);
             let reason = format!("{places} {what} do not divide {layers} layers");
             let list = choices((1..=layers).filter(fits));
             let remedy = format!("use {list}, or give the layers of every stage in `stage-layers`");
@@ -103,7 +108,12 @@ impl Plan {
         let (c, sequence) = (self.context, shape.sequence);
         if !sequence.is_multiple_of(c) {
             let reason = format!("{c} context-parallel ranks do not divide {sequence} tokens");
-            return Err(Fault::in_key("context", reason, "use a divisor of the sequence"));
+            let divisors = choices(divisors(sequence));
+            return Err(Fault::in_key(
+                "context",
+                reason,
+                format!("use a divisor of the sequence: {divisors}"),
+            ));
         }
         let heads = shape.heads / self.tensor;
         if self.context_exchange == ContextExchange::AllToAll && !heads.is_multiple_of(c) {
@@ -171,7 +181,8 @@ impl Plan {
             (Sharding::Hsdp, Some(group)) if !replicas.is_multiple_of(group) => {
                 let reason =
                     format!("groups of {group} do not divide {replicas} ranks with the same weights");
-                Err(Fault::in_key("sharding-group", reason, "use a divisor of them"))
+                let divisors = choices(divisors(replicas));
+                Err(Fault::in_key("sharding-group", reason, format!("use a divisor of them: {divisors}")))
             }
             (Sharding::Hsdp, Some(_)) | (_, None) => Ok(()),
             (sharding, Some(_)) => {
@@ -220,6 +231,11 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// The divisors of a number that are small enough to be of use.
+fn divisors(number: u64) -> impl Iterator<Item = u64> {
+    (1..=number.min(1024)).filter(move |divisor| number.is_multiple_of(*divisor))
 }
 
 /// "1, 2, 4 or 8".

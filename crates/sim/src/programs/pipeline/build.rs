@@ -25,6 +25,8 @@ struct Stage {
     last: Vec<OpId>,
     /// Gradients that are under way.
     gradients: Vec<OpId>,
+    /// The last pass that the host has issued.
+    issued: Option<OpId>,
 }
 
 /// What a pass of a virtual stage hands to its neighbour, by phase, place and micro-batch; none before it is added.
@@ -121,6 +123,10 @@ fn pass(
     if task.phase != Phase::Forward && !order[state.done + 1..].iter().any(same) {
         state.gradients.extend(hidden_gradients(list, pipeline, stage, task, &after));
     }
+    let issue_after = match pipeline.stages() {
+        1 => state.issued.into_iter().collect(),
+        _ => after.clone(),
+    };
     let mut begin = after;
     if list.exists(Amount::Recompute(*task)) {
         let name = list.name('R', task);
@@ -130,16 +136,19 @@ fn pass(
     let name = list.name(task.phase.letter(), task);
     let role = mark(Role::Pass(task.phase));
     let mut last = list.add(name, Pipeline::computing(stage), begin, role, Amount::Compute(*task));
-    if list.exists(Amount::Host(*task)) {
-        let name = list.name('H', task);
-        last = list.add(name, pipeline.waiting(), vec![last], mark(Role::Host), Amount::Host(*task));
-    }
     for (index, kind) in Traffic::OF_A_PASS.into_iter().enumerate() {
         let amount = Amount::Exposed(*task, index);
         let sent = list.transfer(named(kind), (stage, kind), &[last], traffic(kind, true), amount);
         last = sent.unwrap_or(last);
     }
     ended.push(last);
+    if list.exists(Amount::Host(*task)) {
+        let name = list.name('H', task);
+        let role = mark(Role::Host { last });
+        let issued = list.add(name, pipeline.waiting(), issue_after, role, Amount::Host(*task));
+        state.issued = Some(issued);
+        ended.push(issued);
+    }
     ended
 }
 

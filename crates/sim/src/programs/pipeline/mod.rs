@@ -6,7 +6,9 @@
 //! all stages. Replicas meet where they exchange something.
 //!
 //! A pass computes; traffic that the framework hides begins with it, traffic that it waits for follows one after the
-//! other. The next pass of the stage begins when all of it has ended. Where links are apart, traffic takes its own time
+//! other. The host issues its kernels meanwhile. The next pass of the stage begins when all of it has ended. A host whose
+//! device is alone in its pipeline issues pass after pass and runs ahead of it; where stages wait for each other, it
+//! begins to issue a pass with the pass. Where links are apart, traffic takes its own time
 //! whatever else is under way: the step is then that of `analytic::transformer::step`, to rounding. Where they are shared,
 //! kinds of traffic of one stage and level of the network divide its rate, and computing beside them may be slower.
 
@@ -16,6 +18,7 @@ mod list;
 
 pub use build::Built;
 
+use crate::graph::OpId;
 use crate::program::{LaneSpread, Program, ProgramError};
 
 /// What a stage computes for a micro-batch.
@@ -111,7 +114,7 @@ pub struct Cost {
     pub recompute: f64,
     /// Computing.
     pub compute: f64,
-    /// Waiting for the host to issue it.
+    /// Of the host, to issue it.
     pub host: f64,
     /// By kind of a pass: traffic that follows.
     pub exposed: [f64; Traffic::OF_A_PASS.len()],
@@ -120,9 +123,9 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// From its beginning to its end, if all that is hidden fits.
+    /// From its beginning to its end, if all that is hidden fits: the larger of device and host.
     pub fn total(&self) -> f64 {
-        self.recompute + self.compute + self.host + self.exposed.iter().sum::<f64>()
+        (self.recompute + self.compute + self.exposed.iter().sum::<f64>()).max(self.host)
     }
 }
 
@@ -214,8 +217,11 @@ pub enum Role {
     },
     /// The update of the weights.
     Update,
-    /// A wait for the host, which issues the pass.
-    Host,
+    /// The host issues a pass.
+    Host {
+        /// What ends the pass on its device.
+        last: OpId,
+    },
     /// A wait for other replicas or for a first bucket.
     Wait,
 }

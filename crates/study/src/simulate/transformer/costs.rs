@@ -5,7 +5,8 @@
 //! sent beside computing, less what is exposed.
 
 use stepcast_analytic::transformer::schedules::{self, Sizes};
-use stepcast_analytic::transformer::stages::{Pass, Run, Spent};
+use stepcast_analytic::transformer::spent::{Pass, Spent};
+use stepcast_analytic::transformer::stages::Run;
 use stepcast_analytic::transformer::step::{StageStep, Tail};
 use stepcast_analytic::transformer::{planned, run};
 use stepcast_core::fault::Fault;
@@ -64,7 +65,7 @@ fn cost(exposed: &Spent, all: &Spent) -> Cost {
     let mut cost = Cost {
         recompute: exposed.recompute.get(),
         compute: exposed.compute.get(),
-        host: exposed.starved().get(),
+        host: exposed.host.get(),
         exposed: kinds(exposed).map(Seconds::get),
         hidden: [0.0; Traffic::OF_A_PASS.len()],
     };
@@ -75,15 +76,17 @@ fn cost(exposed: &Spent, all: &Spent) -> Cost {
 }
 
 /// The passes of a virtual stage. With a split backward, sharded weights, gradients and what the host's memory holds
-/// travel beside both parts of it.
+/// travel beside both parts of it. The weights with which the backward pass begins may take longer than all of it: they
+/// were fetched before.
 fn passes(exposed: &Pass, all: &Pass) -> [Cost; Phase::COUNT] {
     let forward = cost(&exposed.forward, &all.forward);
     let mut backward = cost(&exposed.backward, &all.backward);
     let mut weight = cost(&exposed.weight, &all.weight);
     let (first, second) = (backward.total(), weight.total());
     for kind in [Traffic::Sharded as usize, Traffic::Offload as usize] {
+        let all = backward.hidden[kind].min(first + second);
+        backward.hidden[kind] = all;
         if second > 0.0 {
-            let all = backward.hidden[kind];
             backward.hidden[kind] = all * first / (first + second);
             weight.hidden[kind] += all - backward.hidden[kind];
         }

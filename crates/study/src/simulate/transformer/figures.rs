@@ -53,6 +53,8 @@ impl StageTimes {
 pub(super) struct Stages<'a> {
     marks: &'a [Mark],
     steps: Steps,
+    /// By operation: when it ended in the step under way, if it has.
+    done: Vec<Option<f64>>,
     /// The step under way, with ends in simulated time.
     now: Vec<StageTimes>,
     sum: Vec<StageTimes>,
@@ -62,7 +64,14 @@ pub(super) struct Stages<'a> {
 impl<'a> Stages<'a> {
     pub(super) fn new(marks: &'a [Mark], stages: usize) -> Self {
         let nothing = vec![StageTimes::default(); stages];
-        Self { marks, steps: Steps::default(), now: nothing.clone(), sum: nothing, counted: 0 }
+        Self {
+            marks,
+            steps: Steps::default(),
+            done: vec![None; marks.len()],
+            now: nothing.clone(),
+            sum: nothing,
+            counted: 0,
+        }
     }
 
     /// The mean over all steps.
@@ -87,6 +96,7 @@ impl Observer for Stages<'_> {
         if worker > 0 {
             return;
         }
+        self.done[op as usize] = Some(until);
         let mark = &self.marks[op as usize];
         let stage = &mut self.now[mark.stage as usize];
         let time = until - since;
@@ -103,9 +113,11 @@ impl Observer for Stages<'_> {
                 stage.update += time;
                 false
             }
-            Role::Host => {
-                stage.host += time;
-                true
+            Role::Host { last } => {
+                // The device waits if it has done all of the pass that was issued.
+                let waited = self.done[last as usize].map(|done| until - done);
+                stage.host += waited.unwrap_or(0.0);
+                waited.is_some()
             }
             Role::Traffic { kind, exposed } => {
                 let of_pass = mark.micro_batch.is_some();
@@ -134,6 +146,7 @@ impl Observer for Stages<'_> {
             sum.add(now, 1.0);
             *now = StageTimes::default();
         }
+        self.done.fill(None);
         self.counted += 1;
     }
 }

@@ -1,0 +1,185 @@
+//! Activations and working sets as papers count them (Korthikanti 2022), and what Megatron-LM needs beside them.
+
+use super::{Held, RankMemory, StageLayers, WORKSPACES};
+use crate::transformer::Split;
+use crate::transformer::schedules::in_flight;
+use stepcast_core::model::transformer::Mlp;
+use stepcast_core::quantity::Bytes;
+use stepcast_core::strategy::{Attention, Recompute, ScheduleKind};
+
+/// Units whose weights are gathered at once beside the one in use (FSDP's prefetch).
+const PREFETCH: u64 = 1;
+
+impl Held<'_> {
+    /// All that papers count, whenever it is held.
+    pub(super) fn textbook(&self, stage: u64) -> RankMemory {
+        let states = self.states_of(stage);
+        let (first, last) = (stage == 0, self.is_last(stage));
+        let kept_by =
+            |what: Recompute| [false, true].map(|with_experts| self.layer_activations(with_experts, what));
+        let what = kept_by(self.recompute.what);
+        let nothing = if self.recompute.layers.is_some() { kept_by(Recompute::None) } else { what };
+        let of = |layers: StageLayers, [dense, expert]: [Bytes; 2]| {
+            dense * layers.dense as f64 + expert * layers.expert as f64
+        };
+        let [mut kept, mut recomputed, mut largest] = [Bytes::ZERO; 3];
+        for [some, others] in self.chunks(stage) {
+            let whole = of(others, nothing);
+            kept += of(some, what) + whole;
+            for (layers, [dense, expert]) in [(some, what), (others, nothing)] {
+                largest = largest.max(if layers.dense > 0 { dense } else { Bytes::ZERO });
+                largest = largest.max(if layers.expert > 0 { expert } else { Bytes::ZERO });
+            }
+            // Layers that keep everything go backward first and are free by then.
+            recomputed = recomputed.max(self.largest(some) - whole);
+        }
+        let sharded = self.sharding.stage() == 3;
+        RankMemory {
+            activations: self.on_device(kept * (states.in_flight as f64 / self.split.chunks as f64), largest),
+            recomputed: match self.recompute.what {
+                Recompute::Layer | Recompute::Operators => recomputed,
+                Recompute::None | Recompute::Attention => Bytes::ZERO,
+            },
+            embedding: if first { self.embedding() } else { Bytes::ZERO },
+            head: if last { self.head() } else { Bytes::ZERO },
+            unsharded: if sharded { self.unsharded(self.layers(stage)) } else { Bytes::ZERO },
+            ..states
+        }
+    }
+
+    /// Of all that layers keep, what is on the device: with offloading, that of a layer in use and of one under way.
+    pub(super) fn on_device(&self, kept: Bytes, of_one: Bytes) -> Bytes {
+        if self.offload.activations { kept.min(of_one * 2.0) } else { kept }
+    }
+
+    /// The textbook's count with what is needed for a while: beside the logits when the loss is computed, or, when they
+    /// are gone, beside the layer that goes backward.
+    pub(super) fn megatron(&self, stage: u64) -> RankMemory {
+        let rank = self.textbook(stage);
+        let loss = Bytes::new(self.logits_meanwhile(self.is_last(stage)));
+        let layer = self.layer_gradients(self.layers(stage));
+        if rank.head + loss >= layer {
+            RankMemory { temporary: WORKSPACES + loss, ..rank }
+        } else {
+            RankMemory { head: Bytes::ZERO, temporary: WORKSPACES + layer, ..rank }
+        }
+    }
+
+    /// Gradients of the inner activations of an MLP, before its saved ones are free: of its output and of its inputs.
+    pub(super) fn layer_gradients(&self, layers: StageLayers) -> Bytes {
+        let shape = self.shape;
+        let inputs = if shape.mlp == Mlp::Swiglu { 2 } else { 1 };
+        let of = |tokens: f64, width: u64| tokens * (2 * (1 + inputs) * width) as f64;
+        let t = self.split.tensor as f64;
+        let dense = of(self.tokens() / t, shape.mlp_width);
+        let expert = shape.experts.map_or(0.0, |experts| {
+            of(self.tokens() / self.split.token_ranks() as f64, experts.active * experts.width)
+                + of(self.tokens() / t, experts.shared_width)
+        });
+        let dense = if layers.dense > 0 { dense } else { 0.0 };
+        Bytes::new(if layers.expert > 0 { dense.max(expert) } else { dense })
+    }
+
+    /// What the loss of one micro-batch needs beside what is kept of its logits.
+    pub(super) fn logits_meanwhile(&self, last: bool) -> f64 {
+        let [_, meanwhile] = self.logit;
+        let bytes = (meanwhile * self.shape.vocabulary) as f64 / self.split.tensor as f64;
+        if last { self.tokens() * bytes } else { 0.0 }
+    }
+
+    /// Activations that one layer keeps for one micro-batch.
+    pub fn layer_activations(&self, with_experts: bool, recompute: Recompute) -> Bytes {
+        let shape = self.shape;
+        let (t, repeated) = (self.split.tensor as f64, self.split.token_ranks() as f64);
+        let h = shape.hidden;
+        if recompute == Recompute::Layer {
+            return Bytes::new(self.tokens() * (2 * h) as f64 / repeated);
+        }
+        // Inputs of two norms, of queries, keys and values, and of the MLP; masks.
+        let every = 8 * h + if self.dropout { 2 * h } else { 0 };
+        let (key, value) = shape.widths();
+        let kv_heads = if shape.mla.is_some() { shape.heads } else { shape.kv_heads };
+        let heads = 2 * shape.heads * (key + value) + 2 * (key + value) * kv_heads.max(self.split.tensor);
+        let core = match (self.attention, recompute) {
+            (Attention::Flash, _) => 4 * shape.heads,
+            (Attention::Unfused, Recompute::Attention) => 0,
+            (Attention::Unfused, _) => {
+                let scores = if self.dropout { 5 } else { 2 };
+                scores * shape.heads * shape.sequence
+            }
+        };
+        if recompute == Recompute::Operators {
+            // Inputs of the layer and of its last norm; queries, values, attention and one matrix of the MLP.
+            let heads = 2 * shape.heads * (key + value) + 2 * value * kv_heads.max(self.split.tensor);
+            let width = shape
+                .experts
+                .filter(|_| with_experts)
+                .map_or(shape.mlp_width, |experts| experts.active * experts.width + experts.shared_width);
+            let divided = heads + core + 2 * width;
+            return Bytes::new(self.tokens() * ((4 * h) as f64 / repeated + divided as f64 / t));
+        }
+        let mlp = |width: u64| match shape.mlp {
+            Mlp::Gelu => 4 * width,
+            Mlp::Swiglu => 6 * width,
+        };
+        let (divided, routed) = match shape.experts.filter(|_| with_experts) {
+            Some(experts) => {
+                let routed = experts.active * (4 * h + mlp(experts.width)) + 8 * experts.count;
+                (heads + core + mlp(experts.shared_width), routed)
+            }
+            None => (heads + core + mlp(shape.mlp_width), 0),
+        };
+        Bytes::new(self.tokens() * ((every + routed) as f64 / repeated + divided as f64 / t))
+    }
+
+    /// Full set of the largest layer of a stage.
+    pub(super) fn largest(&self, layers: StageLayers) -> Bytes {
+        let full = |with_experts: bool, count: u64| match count {
+            0 => Bytes::ZERO,
+            _ => self.layer_activations(with_experts, Recompute::None),
+        };
+        full(false, layers.dense).max(full(true, layers.expert))
+    }
+
+    /// Token ids of 8 bytes, and a dropout mask, for every micro-batch whose first chunk is in flight.
+    pub(super) fn embedding(&self) -> Bytes {
+        let mask =
+            if self.dropout { self.shape.hidden as f64 / self.split.token_ranks() as f64 } else { 0.0 };
+        let Split { pipeline, chunks, .. } = self.split;
+        let m = self.micro_batches;
+        let count = match (self.schedule, chunks) {
+            (ScheduleKind::Gpipe | ScheduleKind::LoopedBfs, _) => m,
+            (_, 1) => in_flight(self.schedule, pipeline, 0, m, 1),
+            (_, _) => m.min(2 * pipeline),
+        };
+        Bytes::new(count as f64 * self.tokens() * (8.0 + mask))
+    }
+
+    /// Input of the final norm and of the output layer, and logits. They count once; for all micro-batches if all
+    /// forwards come first; until dW with a split backward.
+    pub(super) fn head(&self) -> Bytes {
+        self.head_of((4 * self.shape.hidden) as f64)
+    }
+
+    /// The same with so many bytes of a token for the inputs.
+    pub(super) fn head_of(&self, inputs: f64) -> Bytes {
+        let inputs = inputs / self.split.token_ranks() as f64;
+        let [kept, _] = self.logit;
+        let logits = (kept * self.shape.vocabulary) as f64 / self.split.tensor as f64;
+        let m = self.micro_batches;
+        let count = match self.schedule {
+            ScheduleKind::Gpipe | ScheduleKind::LoopedBfs => m,
+            ScheduleKind::ZbH1 | ScheduleKind::InterleavedZeroBubble | ScheduleKind::Zbv => {
+                m.min(self.split.pipeline)
+            }
+            ScheduleKind::OneFOneB | ScheduleKind::Interleaved => 1,
+        };
+        Bytes::new(count as f64 * self.tokens() * (inputs + logits))
+    }
+
+    /// Sharded weights: 16-bit weights of the unit in use and of those fetched ahead, a unit being a layer; in the
+    /// backward pass also its gradient, and the 32-bit copy that is reduced.
+    pub(super) fn unsharded(&self, layers: StageLayers) -> Bytes {
+        Bytes::new((self.unit(layers) * ((1 + PREFETCH) * 2 + 2 + 4)) as f64)
+    }
+}
