@@ -8,7 +8,8 @@
 //! - [`units`]: sharded units one after the other;
 //! - [`schedules`]: the order of operations of every pipeline stage, and its execution;
 //! - [`stages`] and [`step`]: the closed form of a step, of which [`Transformer`] makes predictions;
-//! - [`plans`]: the same for many plans, a few hundred nanoseconds each.
+//! - [`plans`]: the same for many plans, a few hundred nanoseconds each;
+//! - [`stagewise`]: layers and recomputation of every stage by itself.
 //!
 //! Counts are whole numbers and exact. Symbols in formulas: s tokens of a sequence, b sequences of a micro-batch, h
 //! hidden width, a heads, g key-value heads, e width of a head, f width of the MLP, V vocabulary, L layers; t, c, p, v,
@@ -24,6 +25,7 @@ pub mod placement;
 pub mod plans;
 pub mod schedules;
 pub mod stages;
+pub mod stagewise;
 pub mod step;
 pub mod traffic;
 pub mod units;

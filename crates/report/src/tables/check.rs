@@ -1,6 +1,6 @@
 //! A running job against its forecast.
 
-use crate::format::{grouped, percent, plain};
+use crate::format::{percent, plain, several};
 use crate::table::{Column, Table};
 use stepcast_study::check::{Check, Verdict};
 
@@ -25,7 +25,10 @@ pub fn steps(check: &Check) -> Table {
         0 => String::new(),
         steps => format!(", after {steps} of warm-up"),
     };
-    let measured = format!("median of {} steps{left_out}", grouped(check.steps.to_string()));
+    let measured = match check.steps as u64 {
+        1 => format!("one step{left_out}"),
+        steps => format!("median of {}{left_out}", several(steps, "step")),
+    };
     let interval =
         check.interval.map(|[low, high]| format!("90 % interval {}–{}", low.human(), high.human()));
     table.row(["measured".to_owned(), check.measured.human(), measured]);
@@ -33,7 +36,7 @@ pub fn steps(check: &Check) -> Table {
     let corrected = "assumed figures corrected by what was measured".to_owned();
     table.row(["corrected".to_owned(), check.corrected.human(), corrected]);
     if let Some(rest) = &check.rest {
-        let steps = format!("{} steps as measured", grouped(rest.steps.to_string()));
+        let steps = format!("{} as measured", several(rest.steps, "step"));
         table.row(["rest of the run".to_owned(), rest.time.human(), steps]);
     }
     table

@@ -57,6 +57,8 @@ pub struct Held<'a> {
     pub offload: Offloaded,
     /// Layers of every virtual stage, in order; equal shares if empty.
     pub stage_layers: &'a [u64],
+    /// Layers of every virtual stage, from its first, to which recomputation applies; as it says itself if empty.
+    pub stage_recompute: &'a [u64],
 }
 
 /// What one rank of a stage holds.
@@ -199,7 +201,8 @@ impl Held<'_> {
         let kept_by =
             |what: Recompute| [false, true].map(|with_experts| self.layer_activations(with_experts, what));
         let what = kept_by(self.recompute.what);
-        let nothing = if self.recompute.layers.is_some() { kept_by(Recompute::None) } else { what };
+        let partly = self.recompute.layers.is_some() || !self.stage_recompute.is_empty();
+        let nothing = if partly { kept_by(Recompute::None) } else { what };
         let of = |layers: StageLayers, [dense, expert]: [Bytes; 2]| {
             dense * layers.dense as f64 + expert * layers.expert as f64
         };
@@ -285,7 +288,7 @@ impl Held<'_> {
         (0..places).filter_map(move |place| {
             let (from, count) = (end, self.layers_at(place, places));
             end += count;
-            let middle = from + self.recompute.among(count);
+            let middle = from + self.recompute.among_at(place, count, self.stage_recompute);
             (self.stage_of(place) == stage).then(|| {
                 [from..middle, middle..end].map(|range| {
                     let dense = dense.clamp(range.start, range.end) - range.start;
