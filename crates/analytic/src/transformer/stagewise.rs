@@ -21,8 +21,11 @@ use std::collections::HashMap;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::strategy::{Plan, Sends};
 
-/// Divisions whose steps are computed at most, and choices of a stage that are looked at.
-const MOST_STEPS: usize = 256;
+/// Divisions whose steps are computed at most: so many, and so many passes of micro-batches through stages in all of them.
+const MOST_STEPS: u64 = 256;
+const MOST_PASSES: u64 = 100_000;
+
+/// Choices of a stage that are looked at.
 const MOST_CHOICES: usize = 50_000;
 
 /// Bounds are computed in another order than steps: allowance for rounding.
@@ -131,7 +134,8 @@ struct Search<'a> {
     bounds: Vec<Vec<f64>>,
     limit: f64,
     best: Option<Stagewise>,
-    steps: usize,
+    /// Steps that may still be computed.
+    steps: u64,
     choices: usize,
 }
 
@@ -153,7 +157,8 @@ impl<'a> Search<'a> {
             bounds: Vec::new(),
             limit: limit.get(),
             best: None,
-            steps: 0,
+            steps: (MOST_PASSES / (run.plan.pipeline * run.division.micro_batches).max(1))
+                .clamp(1, MOST_STEPS),
             choices: 0,
         }
     }
@@ -167,7 +172,7 @@ impl<'a> Search<'a> {
         let stages = self.run.plan.pipeline as usize;
         let mut chosen = Vec::with_capacity(stages);
         self.visit(&mut chosen, Before::default());
-        let whole = self.steps < MOST_STEPS && self.choices < MOST_CHOICES;
+        let whole = self.steps > 0 && self.choices < MOST_CHOICES;
         let mut best = self.best?;
         best.least = if whole { best.step } else { Seconds::new(least).min(best.step) };
         Some(best)
@@ -308,7 +313,7 @@ impl<'a> Search<'a> {
         next.sort_by(|a, b| a.0.total_cmp(&b.0));
         for (bound, count, cell) in next {
             self.choices += 1;
-            if bound >= self.limit || self.steps >= MOST_STEPS || self.choices >= MOST_CHOICES {
+            if bound >= self.limit || self.steps == 0 || self.choices >= MOST_CHOICES {
                 return;
             }
             chosen.push((count, cell));
@@ -318,7 +323,7 @@ impl<'a> Search<'a> {
     }
 
     fn try_step(&mut self, chosen: &[(u64, Cell)]) {
-        self.steps += 1;
+        self.steps -= 1;
         let mut found = Stagewise {
             layers: chosen.iter().map(|(count, _)| *count).collect(),
             again: chosen.iter().map(|(_, cell)| cell.again).collect(),
