@@ -1,6 +1,6 @@
 //! A running job against its forecast.
 
-use crate::format::{percent, plain, several};
+use crate::format::{duration, percent, plain, several};
 use crate::table::{Column, Table};
 use stepcast_study::check::{Check, Verdict};
 
@@ -37,7 +37,7 @@ pub fn steps(check: &Check) -> Table {
     table.row(["corrected".to_owned(), check.corrected.human(), corrected]);
     if let Some(rest) = &check.rest {
         let steps = format!("{} as measured", several(rest.steps, "step"));
-        table.row(["rest of the run".to_owned(), rest.time.human(), steps]);
+        table.row(["rest of the run".to_owned(), duration(rest.time), steps]);
     }
     table
 }

@@ -45,6 +45,9 @@ use stepcast_core::strategy::{Division, Plan, PlanSection, Recompute, ScheduleKi
 /// Most numbers of machines of one search.
 const MOST_NODES: usize = 4096;
 
+/// A smaller gain is not worth stages of their own.
+const WORTH: f64 = 0.0005;
+
 /// What is minimised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -239,7 +242,8 @@ impl<'a> Question<'a> {
             Some(stages) => self.differing(stages, entry),
             None => entry,
         };
-        let stages = stagewise.as_ref().filter(|stages| apart.is_none() && stages.value < best.value);
+        let gains = |stages: &&Stages| stages.value < best.value * (1.0 - WORTH);
+        let stages = stagewise.as_ref().filter(|stages| apart.is_none() && gains(stages));
         let stages = stages.map(|stages| self.stages_report(stages, best)).transpose()?;
         let families = families.sorted().into_iter().map(|family| {
             let (least, nodes, choice) = family.least;
