@@ -12,7 +12,7 @@ from ._stepcast import Figures, Scenario, __version__, methods
 from .applying import apply
 from .ask import check, compare, fit, fuse, import_trace, predict, search, validate
 from .errors import InputError, InternalError, StepcastError
-from .planning import Plan, PlanEntry, PlanFamily, PlanTraining, plan
+from .planning import Confirmation, Plan, PlanEntry, PlanFamily, PlanStages, PlanTraining, plan
 from .profiler import profile
 from .results import Check, Comparison, Fit, Forecast, Fusion, Imported, Result, ScalingPoint, Search, Suspect, Validation
 from .sweeping import Sweep, sweep
@@ -21,6 +21,7 @@ from .watching import Watch, watch
 __all__ = [
     "Check",
     "Comparison",
+    "Confirmation",
     "Figures",
     "Fit",
     "Forecast",
@@ -31,6 +32,7 @@ __all__ = [
     "Plan",
     "PlanEntry",
     "PlanFamily",
+    "PlanStages",
     "PlanTraining",
     "Result",
     "ScalingPoint",

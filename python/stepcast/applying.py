@@ -62,7 +62,12 @@ def apply(plan: Fusion | Sequence[Sequence[str]], model: Any, **keywords: Any) -
     groups = messages(plan, named)
     wrapped = DistributedDataParallel(model, **{"bucket_cap_mb": ONE_EACH_MB, **keywords})
     fused = Fused([[named[name] for name in group] for group in groups], keywords.get("process_group"))
-    wrapped.register_comm_hook(None, fused.hook)
+
+    # PyTorch refuses annotations that are not its own.
+    def hook(state, bucket):  # type: ignore[no-untyped-def]
+        return fused.hook(bucket)
+
+    wrapped.register_comm_hook(None, hook)
     return wrapped
 
 
@@ -98,7 +103,7 @@ class Fused:
         self._messages = [Message(group) for group in groups]
         self._of = {id(parameter): message for message in self._messages for parameter in message.parameters}
 
-    def hook(self, state: Any, bucket: Any) -> Any:
+    def hook(self, bucket: Any) -> Any:
         """Keeps the gradients of a bucket until their messages are complete, and sends those."""
         import torch
 

@@ -34,6 +34,33 @@ class PlanEntry:
 
 
 @dataclass(frozen=True)
+class Confirmation:
+    """What the event engine says of a step that the closed form predicts."""
+
+    confirmed: bool
+    """Whether both agree within 3 %."""
+    step_s: float | None = None
+    difference: float | None = None
+    """By how much the engine's step is longer, as a share."""
+    refused: str | None = None
+    """Why the engine does not run the plan."""
+
+
+@dataclass(frozen=True)
+class PlanStages:
+    """A plan whose stages have layers and recomputation of their own."""
+
+    entry: PlanEntry
+    gain: float
+    """What it saves of the time or cost of the best plan with equal stages, as a share."""
+    least_s: float
+    """No other division of the layers over these stages has a shorter step than this."""
+    confirmation: Confirmation
+    toml: str
+    """The plan as a section of a scenario."""
+
+
+@dataclass(frozen=True)
 class PlanFamily:
     """All plans that share a property."""
 
@@ -89,6 +116,20 @@ class Plan(Result):
         return PlanTraining(**{**found, **ranges})
 
     @property
+    def confirmation(self) -> Confirmation:
+        """The event engine on the best plan."""
+        return Confirmation(**self._data["confirmation"])
+
+    @property
+    def stages(self) -> PlanStages | None:
+        """Layers and recomputation stage by stage, where that is better than the best plan with equal stages."""
+        found = self._data.get("stages")
+        if found is None:
+            return None
+        own = {"entry": PlanEntry(**found["entry"]), "confirmation": Confirmation(**found["confirmation"])}
+        return PlanStages(**{**found, **own})
+
+    @property
     def front(self) -> list[PlanEntry]:
         """Plans of which none is better in time, cost and memory at once, the fastest first."""
         return [PlanEntry(**entry) for entry in self._data["front"]]
@@ -122,7 +163,8 @@ class Plan(Result):
 
     def __repr__(self) -> str:
         best = self.best
-        return f"<{self._title}: {best.words} on {best.workers} workers, {best.step_s:.3g} s a step>"
+        workers = "1 worker" if best.workers == 1 else f"{best.workers} workers"
+        return f"<{self._title}: {best.words} on {workers}, {best.step_s:.3g} s a step>"
 
 
 def plan(

@@ -108,9 +108,9 @@ def test_messages_are_sent_when_they_are_complete(monkeypatch: pytest.MonkeyPatc
         sent.clear()
         gradients = {c: Numbers([step]), b: Numbers([2 * step, 3 * step]), a: Numbers([4 * step])}
         # The second bucket has gradients of both messages.
-        first = fused.hook(None, Parcel([(c, gradients[c])]))
+        first = fused.hook(Parcel([(c, gradients[c])]))
         assert not sent, "the first message waits for its second gradient"
-        second = fused.hook(None, Parcel([(b, gradients[b]), (a, gradients[a])]))
+        second = fused.hook(Parcel([(b, gradients[b]), (a, gradients[a])]))
         assert [flat.values for flat, _ in sent] == [[step / 2, step, 1.5 * step], [2 * step]]
         # The other rank has the same gradients; the later message arrives first.
         for flat, work in reversed(sent):

@@ -37,10 +37,21 @@ def test_plans_are_typed() -> None:
     assert training.goodput_range is not None and training.goodput_range[0] <= training.goodput <= training.goodput_range[1]
     assert best in found.front and any(family.chosen for family in found.families)
     assert found.counts["plans"] > found.counts["evaluated"] > 0
+    assert found.confirmation.confirmed and found.confirmation.step_s is not None
     planned = found.scenario()
     assert planned.workers == best.workers
     assert stepcast.predict(planned, workers=[]).iteration_s == pytest.approx(best.step_s)
     assert json.loads(found.to_json()) == found.to_dict() and "<table>" in found._repr_html_()
+
+
+def test_stages_may_differ() -> None:
+    only = {"plan.micro-batch": [8], "plan.pipeline": [4], "plan.tensor": [1], "plan.context": [1], "plan.recompute": ["layer"],
+            "plan.schedule": ["1f1b"], "plan.virtual-stages": [1]}
+    found = stepcast.plan(**JOB, nodes=[1], global_batch=64, set=only)
+    assert found.stages is not None and found.stages.gain > 0
+    assert found.stages.least_s <= found.stages.entry.step_s < found.best.step_s
+    assert "stage-recompute" in found.stages.toml or "stage-layers" in found.stages.toml
+    assert stepcast.plan(**JOB, nodes=[1], global_batch=64, set={**only, "plan.per-stage": False}).stages is None
 
 
 def test_what_cannot_be_planned_says_why() -> None:

@@ -5,5 +5,8 @@
 #[test]
 fn output_is_as_written() {
     std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap();
-    trycmd::TestCases::new().case("crates/cli/tests/transcripts/*.trycmd").case("docs/cli.md");
+    trycmd::TestCases::new()
+        .case("crates/cli/tests/transcripts/*.trycmd")
+        .case("docs/cli.md")
+        .case("docs/plan.md");
 }

@@ -92,6 +92,7 @@ impl Answer {
                 let training =
                     report.training.iter().map(|training| plan::training(training, &report.currency));
                 let mut tables = vec![plan::best(report)];
+                tables.extend(plan::stages(report));
                 tables.extend(training);
                 tables.extend([plan::front(report), plan::families(report)]);
                 tables

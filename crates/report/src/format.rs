@@ -60,6 +60,31 @@ pub fn percent_with_decimal(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
+/// A share and the ends of its interval, with as many decimals as tell the ends apart; none for ends that three decimals do
+/// not.
+pub fn percent_between(share: f64, [low, high]: [f64; 2]) -> (String, Option<String>) {
+    let written = |share: f64, decimals: usize| format!("{:.decimals$} %", 100.0 * share);
+    let apart = (1..=3).find(|&decimals| written(low, decimals) != written(high, decimals));
+    match apart {
+        Some(decimals) => {
+            let ends = format!("{} to {}", written(low, decimals), written(high, decimals));
+            (written(share, decimals), Some(ends))
+        }
+        None => (percent_with_decimal(share), None),
+    }
+}
+
+/// How often something happens on average: "0.04", "7.8", "419".
+pub fn times(number: f64) -> String {
+    match number {
+        none if none <= 0.0 => "0".to_owned(),
+        rare if rare < 0.005 => "less than 0.01".to_owned(),
+        few if few < 0.95 => format!("{few:.2}"),
+        some if some < 99.95 => format!("{some:.1}"),
+        many => grouped(format!("{many:.0}")),
+    }
+}
+
 /// A number with three significant digits: "1.93", "12.4", "318".
 pub fn ratio(value: f64) -> String {
     match value.abs() {
@@ -205,6 +230,16 @@ mod tests {
         assert_eq!(ratio(1.934), "1.93");
         assert_eq!(ratio(12.36), "12.4");
         assert_eq!(ratio(1318.2), "1,318");
+    }
+
+    #[test]
+    fn intervals_of_shares_tell_their_ends_apart() {
+        let own = |text: &str| Some(text.to_owned());
+        assert_eq!(percent_between(0.95, [0.93, 0.97]), ("95.0 %".to_owned(), own("93.0 % to 97.0 %")));
+        let near = percent_between(0.99602, [0.99598, 0.99607]);
+        assert_eq!(near, ("99.60 %".to_owned(), own("99.60 % to 99.61 %")));
+        assert_eq!(percent_between(0.996, [0.995_999_9, 0.996]), ("99.6 %".to_owned(), None));
+        assert_eq!([0.0, 0.001, 0.04, 7.77, 419.2].map(times), ["0", "less than 0.01", "0.04", "7.8", "419"]);
     }
 
     #[test]

@@ -366,7 +366,7 @@ fn remedy(scenario: &Scenario, run: &Run<'_>) -> Option<String> {
         let recompute = vec![Recompute::Attention];
         changes.push((
             "`recompute = [\"attention\"]`".to_owned(),
-            Plan { recompute, recompute_layers: None, ..plan.clone() },
+            Plan { recompute, recompute_layers: None, stage_recompute: None, ..plan.clone() },
         ));
     }
     if plan.micro_batch > 1 {
@@ -382,7 +382,7 @@ fn remedy(scenario: &Scenario, run: &Run<'_>) -> Option<String> {
         let recompute = vec![Recompute::Layer];
         changes.push((
             "`recompute = [\"layer\"]`".to_owned(),
-            Plan { recompute, recompute_layers: None, ..plan.clone() },
+            Plan { recompute, recompute_layers: None, stage_recompute: None, ..plan.clone() },
         ));
     }
     let workers = scenario.cluster.workers();

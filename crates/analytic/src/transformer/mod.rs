@@ -8,7 +8,8 @@
 //! - [`units`]: sharded units one after the other, and what shows of equal ones;
 //! - [`schedules`]: the order of operations of every pipeline stage, and its execution;
 //! - [`spent`], [`stages`] and [`step`]: the closed form of a step, of which [`Transformer`] makes predictions;
-//! - [`plans`]: the same for many plans, a few hundred nanoseconds each.
+//! - [`plans`]: the same for many plans, a few hundred nanoseconds each;
+//! - [`stagewise`]: layers and recomputation of every stage by itself.
 //!
 //! Counts are whole numbers and exact. Symbols in formulas: s tokens of a sequence, b sequences of a micro-batch, h
 //! hidden width, a heads, g key-value heads, e width of a head, f width of the MLP, V vocabulary, L layers; t, c, p, v,
@@ -26,6 +27,7 @@ pub mod schedules;
 mod shards;
 pub mod spent;
 pub mod stages;
+pub mod stagewise;
 pub mod step;
 pub mod traffic;
 pub mod units;

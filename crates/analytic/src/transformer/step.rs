@@ -10,6 +10,7 @@ use super::spent::{Pass, Spent};
 use super::stages::Run;
 use super::traffic::{self, Collective, Message, Reduction};
 use super::{Split, kinds, offload};
+use std::ops::Range;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::strategy::{Overlaps, Sharding};
 
@@ -116,6 +117,16 @@ pub struct Step {
     pub bubble: f64,
 }
 
+/// A micro-batch on a layer of every kind: where something is computed again, and elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LayerPasses {
+    passes: [[Pass; kinds::COUNT]; 2],
+    /// What goes to the host's memory.
+    offloaded: [[Seconds; kinds::COUNT]; 2],
+    /// Parameters on a rank: dense ones, and those of its experts.
+    parameters: [[u64; 2]; kinds::COUNT],
+}
+
 impl Run<'_> {
     /// What a rank holds.
     pub fn held(&self) -> Held<'_> {
@@ -136,6 +147,7 @@ impl Run<'_> {
             logit: plan.logit(),
             offload: plan.offloaded(),
             stage_layers: plan.given_layers(),
+            stage_recompute: plan.given_recompute(),
         }
     }
 
@@ -184,57 +196,68 @@ impl Run<'_> {
 
     /// A micro-batch on every virtual stage.
     pub fn places(&self) -> Vec<Pass> {
-        let (shape, split) = (self.shape, self.split());
-        let count = split.pipeline * split.chunks;
-        let alone = count == 1;
+        let layers = self.layer_passes();
         let recompute = self.plan.recomputation();
-        let kinds = recompute.halves().map(|what| {
-            let of = |with_experts, window| self.layer(with_experts, window, what);
-            kinds::each(shape, of)
-        });
-        let offloaded = recompute
-            .halves()
-            .map(|what| kinds::each(shape, |with_experts, _| self.offloaded_activations(with_experts, what)));
-        let held = kinds::each(shape, |with_experts, _| self.layer_shard(with_experts));
-        let mut places = Vec::with_capacity(count as usize);
-        for (place, own) in (0..).zip(self.plan.stage_ranges(shape.layers)) {
-            let layers = own.end - own.start;
-            let first = own.start + recompute.among(layers);
-            let mut pass = Pass::default();
-            let mut activations = Seconds::ZERO;
-            let mut parameters = [self.held().end_parameters(place == 0, place + 1 == count), 0];
-            let mut sharded = 0;
-            let halves = [own.start..first, first..own.end];
-            for ((kinds, offloaded), range) in kinds.iter().zip(&offloaded).zip(halves) {
-                let counts = kinds::count(shape, &range);
-                for (index, &count) in counts.iter().enumerate() {
-                    pass = pass.plus(&kinds[index], count as f64);
-                    activations += offloaded[index] * count as f64;
-                    let [dense, expert] = held[index];
-                    parameters = [parameters[0] + dense * count, parameters[1] + expert * count];
-                    sharded += (dense + expert) * count;
-                }
-            }
-            let [forward, backward] = self.sharded_stage(layers, sharded, pass.beside(alone));
-            pass.forward.sharded += forward;
-            pass.backward.sharded += backward;
-            let sent = [activations, self.offloaded_gradients(parameters)];
-            let [forward, backward] = offload::exposed(sent, pass.beside(alone), self.overlaps().prefetch);
-            pass.forward.offload += forward;
-            pass.backward.offload += backward;
-            if place == 0 {
-                pass = pass.plus(&self.embedding(), 1.0);
-            }
-            if place + 1 == count {
-                pass = pass.plus(&self.head(), 1.0);
-            }
-            if alone {
-                pass.backward.host += self.compute.outside() / self.division.micro_batches as f64;
-                pass = pass.running_ahead();
-            }
-            places.push(pass);
+        let own = (0..).zip(self.plan.stage_ranges(self.shape.layers));
+        own.map(|(place, own)| {
+            let again = recompute.among_at(place, own.end - own.start, self.plan.given_recompute());
+            self.place(&layers, place, own, again)
+        })
+        .collect()
+    }
+
+    /// A micro-batch on a layer of every kind.
+    pub(super) fn layer_passes(&self) -> LayerPasses {
+        let shape = self.shape;
+        let halves = self.plan.recomputation().halves();
+        LayerPasses {
+            passes: halves
+                .map(|what| kinds::each(shape, |experts, window| self.layer(experts, window, what))),
+            offloaded: halves
+                .map(|what| kinds::each(shape, |experts, _| self.offloaded_activations(experts, what))),
+            parameters: kinds::each(shape, |experts, _| self.layer_shard(experts)),
         }
-        places
+    }
+
+    /// A micro-batch on the virtual stage at `place`, which has the layers `own`, the first `again` of them recomputed.
+    pub(super) fn place(&self, layers: &LayerPasses, place: u64, own: Range<u64>, again: u64) -> Pass {
+        let shape = self.shape;
+        let count = self.plan.pipeline * self.plan.virtual_stages;
+        let first = own.start + again;
+        let mut pass = Pass::default();
+        let mut activations = Seconds::ZERO;
+        let mut parameters = [self.held().end_parameters(place == 0, place + 1 == count), 0];
+        let mut sharded = 0;
+        let halves = [own.start..first, first..own.end];
+        for ((kinds, offloaded), range) in layers.passes.iter().zip(&layers.offloaded).zip(halves) {
+            let counts = kinds::count(shape, &range);
+            for (index, &count) in counts.iter().enumerate() {
+                pass = pass.plus(&kinds[index], count as f64);
+                activations += offloaded[index] * count as f64;
+                let [dense, expert] = layers.parameters[index];
+                parameters = [parameters[0] + dense * count, parameters[1] + expert * count];
+                sharded += (dense + expert) * count;
+            }
+        }
+        let alone = count == 1;
+        let [forward, backward] = self.sharded_stage(own.end - own.start, sharded, pass.beside(alone));
+        pass.forward.sharded += forward;
+        pass.backward.sharded += backward;
+        let sent = [activations, self.offloaded_gradients(parameters)];
+        let [forward, backward] = offload::exposed(sent, pass.beside(alone), self.overlaps().prefetch);
+        pass.forward.offload += forward;
+        pass.backward.offload += backward;
+        if place == 0 {
+            pass = pass.plus(&self.embedding(), 1.0);
+        }
+        if place + 1 == count {
+            pass = pass.plus(&self.head(), 1.0);
+        }
+        if alone {
+            pass.backward.host += self.compute.outside() / self.division.micro_batches as f64;
+            pass = pass.running_ahead();
+        }
+        pass
     }
 
     fn boundary(&self) -> traffic::Boundary {

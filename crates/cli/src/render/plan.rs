@@ -12,6 +12,7 @@ pub(crate) fn render(report: &PlanReport, screen: &Screen) -> String {
     let mut sections =
         vec![format!("{}\n{}", screen.strong(&title), screen.paragraph(0, &tables::summary(report)))];
     sections.push(table::section(&tables::best(report), screen));
+    sections.extend(tables::stages(report).map(|stages| table::section(&stages, screen)));
     if let Some(training) = &report.training {
         sections.push(table::section(&tables::training(training, &report.currency), screen));
     }
@@ -19,8 +20,11 @@ pub(crate) fn render(report: &PlanReport, screen: &Screen) -> String {
         sections.push(table::section(&tables::front(report), screen));
     }
     sections.push(table::section(&tables::families(report), screen));
-    let lines: String = report.toml.lines().map(|line| format!("  {line}\n")).collect();
-    sections.push(blocks::section("Plan", &lines, screen));
+    let written = |toml: &str| toml.lines().map(|line| format!("  {line}\n")).collect::<String>();
+    sections.push(blocks::section("Plan", &written(&report.toml), screen));
+    if let Some(stages) = &report.stages {
+        sections.push(blocks::section("Plan, stage by stage", &written(&stages.toml), screen));
+    }
     sections.extend(blocks::warnings(&report.prediction.warnings, screen));
     sections.join("\n")
 }

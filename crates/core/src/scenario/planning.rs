@@ -48,6 +48,9 @@ keys! {
         recompute: Vec<Recompute> => Vec<Recompute>, optional("all"), Check::Any, Resolved;
         /// Whether to try recomputing no more layers of every stage than a plan needs to fit.
         recompute_some: bool => bool, default(false), Check::Any, Resolved;
+        /// Whether to choose layers and recomputation of every stage by itself where plans with equal stages recompute layers or do
+        /// not fit.
+        per_stage: bool => bool, default(true), Check::Any, Resolved;
         /// Whether a plan may be chosen that fits only if the allocator loses little.
         may_fit: bool => bool, default(false), Check::Any, Resolved;
         /// Tokens to train on.

@@ -1,6 +1,6 @@
 //! A running job against its forecast.
 
-use crate::format::{percent, plain, several};
+use crate::format::{duration, percent, plain, several};
 use crate::table::{Column, Table};
 use stepcast_study::check::{Check, Verdict};
 
@@ -25,7 +25,10 @@ pub fn steps(check: &Check) -> Table {
         0 => String::new(),
         steps => format!(", after {steps} of warm-up"),
     };
-    let measured = format!("median of {}{left_out}", several(check.steps as u64, "step"));
+    let measured = match check.steps as u64 {
+        1 => format!("one step{left_out}"),
+        steps => format!("median of {}{left_out}", several(steps, "step")),
+    };
     let interval =
         check.interval.map(|[low, high]| format!("90 % interval {}–{}", low.human(), high.human()));
     table.row(["measured".to_owned(), check.measured.human(), measured]);
@@ -34,7 +37,7 @@ pub fn steps(check: &Check) -> Table {
     table.row(["corrected".to_owned(), check.corrected.human(), corrected]);
     if let Some(rest) = &check.rest {
         let steps = format!("{} as measured", several(rest.steps, "step"));
-        table.row(["rest of the run".to_owned(), rest.time.human(), steps]);
+        table.row(["rest of the run".to_owned(), duration(rest.time), steps]);
     }
     table
 }

@@ -1,9 +1,13 @@
 //! The best plan of a transformer: its figures, its training, the front, and what every property costs.
 
-use crate::format::{count, duration, grouped, money, percent, percent_with_decimal, several};
+use crate::format::{
+    count, duration, grouped, money, percent, percent_between, percent_with_decimal, several, times,
+};
 use crate::table::{Column, Table};
 use stepcast_core::prediction::Verdict;
-use stepcast_study::explore::plan::{Aim, Entry, FamilyReport, PlanReport, Training};
+use stepcast_study::explore::plan::{
+    Aim, CONFIRMED, Confirmation, Entry, FamilyReport, PlanReport, Training,
+};
 
 /// Rows of the front that are shown.
 const FRONT: usize = 10;
@@ -57,11 +61,58 @@ pub fn best(report: &PlanReport) -> Table {
         format!("of {} on the fullest device: {verdict}", split.memory.capacity.human())
     });
     row("memory", best.memory.human(), memory);
+    let (value, more) = confirmed(&report.confirmation);
+    row("event engine", value, more);
     if let (None, Some(cost)) = (best.training, best.cost) {
         row("cost", format!("{} {}", money(cost), report.currency), "of a step".to_owned());
     }
     table.note = format!("{}.", best.words);
     table
+}
+
+/// What the event engine says of a step.
+fn confirmed(confirmation: &Confirmation) -> (String, String) {
+    let Confirmation { step, difference, refused, .. } = confirmation;
+    let (Some(step), Some(difference)) = (step, difference) else {
+        let why = refused.as_deref().unwrap_or("it does not run this plan");
+        return ("not run".to_owned(), why.to_owned());
+    };
+    let by = match percent_with_decimal(difference.abs()) {
+        same if same == percent_with_decimal(0.0) => "the same".to_owned(),
+        by if *difference > 0.0 => format!("{by} longer"),
+        by => format!("{by} shorter"),
+    };
+    let within = 100.0 * CONFIRMED;
+    let verdict = match confirmation.confirmed {
+        true => format!("confirms the step within {within:.0} %"),
+        false => format!("does not confirm the step within {within:.0} %: kinds of traffic meet on links"),
+    };
+    (step.human(), format!("{by}: it {verdict}"))
+}
+
+/// Stages with layers and recomputation of their own, where these are better.
+pub fn stages(report: &PlanReport) -> Option<Table> {
+    let stages = report.stages.as_ref()?;
+    let mut table = Table::of_figures("Stage by stage");
+    let mut row = |name: &str, value: String, more: String| table.row([name.to_owned(), value, more]);
+    let what = match report.objective {
+        Aim::Time => "less time",
+        Aim::Cost => "lower cost",
+    };
+    let saved = format!("{} {what} than with equal stages", percent_with_decimal(stages.gain));
+    row("step time", stages.entry.step.human(), saved);
+    row("memory", stages.entry.memory.human(), "on the fullest device".to_owned());
+    let gap = stages.entry.step / stages.least - 1.0;
+    let proven = match gap > 0.0005 {
+        true => format!("at most {} above the shortest", percent_with_decimal(gap)),
+        false => "the shortest".to_owned(),
+    };
+    let divisions = format!("{proven} of all divisions of the layers over these stages");
+    row("bound", stages.least.human(), divisions);
+    let (value, more) = confirmed(&stages.confirmation);
+    row("event engine", value, more);
+    table.note = format!("{}.", stages.entry.words);
+    Some(table)
 }
 
 /// The whole run.
@@ -74,20 +125,15 @@ pub fn training(training: &Training, currency: &str) -> Table {
         duration(training.without_interruptions)
     );
     row("time", duration(training.time), steps);
-    let tenths = |number: f64| format!("{number:.1}");
-    let range = training.interruptions_range.and_then(|ends| range(ends.map(tenths)));
-    let range = range.map_or(String::new(), |range| format!(" ({range} by the source of their rate)"));
     let lost = match training.between_interruptions {
-        Some(between) => {
-            let number = tenths(training.interruptions);
-            let plural = if number == "1.0" { "" } else { "s" };
-            format!("{number} interruption{plural}{range}, one in {}", duration(between))
-        }
+        Some(between) => format!("{}, one in {}", interruptions(training), duration(between)),
         None => "no interruptions".to_owned(),
     };
-    let goodput = training.goodput_range.and_then(|ends| self::range(ends.map(percent_with_decimal)));
-    let goodput = goodput.map_or(String::new(), |range| format!("{range}; "));
-    row("goodput", percent_with_decimal(training.goodput), goodput + &lost);
+    let (goodput, ends) = match training.goodput_range {
+        Some(range) => percent_between(training.goodput, range),
+        None => (percent_with_decimal(training.goodput), None),
+    };
+    row("goodput", goodput, ends.map_or(String::new(), |ends| format!("{ends}; ")) + &lost);
     if let Some(slow) = training.slow_machines {
         row("slow machines", format!("{:.1} %", 100.0 * (slow - 1.0)), "longer steps on average".to_owned());
     }
@@ -104,9 +150,15 @@ pub fn training(training: &Training, currency: &str) -> Table {
     }
     if let Some(spares) = training.recommended_spares {
         let suffice = training.spares_suffice.map_or(String::new(), |share| {
-            format!("{} now suffice for {} of the time", training.spares, percent(share))
+            format!(
+                "; {} now suffice{} for {}",
+                training.spares,
+                if training.spares == 1 { "s" } else { "" },
+                percent(share)
+            )
         });
-        row("spares", several(spares.into(), "machine"), format!("suffice for 99 % of the time; {suffice}"));
+        let own = if spares == 1 { "suffices" } else { "suffice" };
+        row("spares", several(spares.into(), "machine"), format!("{own} for 99 % of the time{suffice}"));
     }
     if let Some(cost) = training.cost {
         row("cost", format!("{} {currency}", money(cost)), "all machines, spares included".to_owned());
@@ -121,9 +173,16 @@ pub fn training(training: &Training, currency: &str) -> Table {
     table
 }
 
-/// "97.1 % to 98.4 %"; none if both ends read the same.
-fn range([low, high]: [String; 2]) -> Option<String> {
-    (low != high).then(|| format!("{low} to {high}"))
+/// Their number on average, and over the range that the source of their rate leaves open.
+fn interruptions(training: &Training) -> String {
+    let number = times(training.interruptions);
+    let range = training.interruptions_range.map(|ends| ends.map(times)).filter(|[low, high]| low != high);
+    let range =
+        range.map_or(String::new(), |[low, high]| format!(" ({low} to {high} by the source of their rate)"));
+    match number.as_str() {
+        "1.0" if range.is_empty() => "1 interruption".to_owned(),
+        _ => format!("{number} interruptions{range}"),
+    }
 }
 
 /// The rows of [`front`], thinned out evenly where there are many.

@@ -1,5 +1,6 @@
 //! Step times of a running job: from a table, from the log of a framework, or from plain lines.
 
+use std::collections::BTreeMap;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 
@@ -40,8 +41,8 @@ fn milliseconds(time: f64) -> Reading {
     seconds(time / 1e3)
 }
 
-/// All steps in a text. It is a table if its first line has a column `step-time` or `throughput`; otherwise every line
-/// is searched for what Megatron-LM, DeepSpeed, torchtitan or a progress bar print, or is one time such as `41 ms`.
+/// All steps in a text. It is a table if its first line has a column `step-time` or `throughput`. Otherwise it is what
+/// Megatron-LM, DeepSpeed or torchtitan print; without any of that, progress bars; without these, lines such as `41 ms`.
 pub fn read_steps(name: &str, text: &str) -> Result<Vec<Reading>, Fault> {
     let remedy = "give lines such as `41 ms`, a table with a column `step-time` or `throughput`, or the log of \
                   Megatron-LM, DeepSpeed, torchtitan or Lightning";
@@ -52,7 +53,7 @@ pub fn read_steps(name: &str, text: &str) -> Result<Vec<Reading>, Fault> {
         (None, Some(place)) => {
             of_table(name, text, place, &|cell| throughput(cell).map(Reading::Throughput))?
         }
-        (None, None) => text.lines().filter_map(of_line).take(MOST_STEPS).collect(),
+        (None, None) => of_log(text),
     };
     let is_positive = |reading: &Reading| {
         let figure = match reading {
@@ -98,12 +99,33 @@ fn throughput(text: &str) -> Option<SamplesPerSec> {
     plain.or_else(|| text.parse().ok())
 }
 
-fn of_line(line: &str) -> Option<Reading> {
-    let known = PATTERNS.iter().find_map(|pattern| {
+fn of_log(text: &str) -> Vec<Reading> {
+    // Progress bars return to the beginning of their line.
+    let lines = || text.split(['\n', '\r']);
+    let known: Vec<Reading> = lines().filter_map(known).take(MOST_STEPS).collect();
+    if !known.is_empty() {
+        return known;
+    }
+    let bars: Vec<(String, Reading)> = lines().filter_map(bar).take(MOST_STEPS).collect();
+    // Validation, downloads and the loading of shards have bars of their own.
+    let trains = |label: &str| label.is_empty() || label.starts_with("Epoch") || label.starts_with("Train");
+    let mut by_label: BTreeMap<&str, usize> = BTreeMap::new();
+    for (label, _) in &bars {
+        *by_label.entry(label).or_default() += 1;
+    }
+    match by_label.iter().max_by_key(|(label, count)| (trains(label), **count)) {
+        Some((most, _)) => {
+            bars.iter().filter(|(label, _)| label == most).map(|(_, reading)| *reading).collect()
+        }
+        None => lines().filter_map(|line| time(line.trim()).map(Reading::Step)).take(MOST_STEPS).collect(),
+    }
+}
+
+fn known(line: &str) -> Option<Reading> {
+    PATTERNS.iter().find_map(|pattern| {
         let (_, after) = line.split_once(pattern.before)?;
         Some((pattern.reading)(number(after.trim_start())?))
-    });
-    known.or_else(|| bar(line)).or_else(|| time(line.trim()).map(Reading::Step))
+    })
 }
 
 /// The number at the beginning of a text; commas group its digits.
@@ -112,14 +134,18 @@ fn number(text: &str) -> Option<f64> {
     text[..end.unwrap_or(text.len())].trim_end_matches(',').replace(',', "").parse().ok()
 }
 
-/// A progress bar, as Lightning and tqdm draw it: `3.41it/s` or `1.20s/it`.
-fn bar(line: &str) -> Option<Reading> {
+/// A progress bar, as Lightning and tqdm draw it, with what it counts: `Epoch 3:  12%|▏ | 12/100 [00:04<00:30, 3.41it/s]`.
+fn bar(line: &str) -> Option<(String, Reading)> {
     let before = |unit: &str| {
         let (before, _) = line.split_once(unit)?;
         let start = before.rfind(|c: char| !c.is_ascii_digit() && c != '.').map_or(0, |at| at + 1);
         before.get(start..)?.parse::<f64>().ok()
     };
-    before("it/s").map(|rate| seconds(1.0 / rate)).or_else(|| before("s/it").map(seconds))
+    let reading = before("it/s").map(|rate| seconds(1.0 / rate)).or_else(|| before("s/it").map(seconds))?;
+    let label = line.split_once(':').map_or("", |(label, _)| label);
+    let is_label = |c: &char| c.is_alphabetic() || *c == ' ';
+    let label = if line.find('%') < line.find(':') { "" } else { label };
+    Some((label.chars().filter(is_label).collect::<String>().trim().to_owned(), reading))
 }
 
 #[cfg(test)]
@@ -150,6 +176,62 @@ mod tests {
         ] {
             assert_eq!(one(line), reading, "{line}");
         }
+    }
+
+    fn times(text: &str) -> Vec<f64> {
+        let steps = read_steps("train.log", text).unwrap();
+        let time = |reading: &Reading| match reading {
+            Reading::Step(time) => time.get(),
+            Reading::Throughput(rate) => rate.get(),
+            Reading::TokensPerDevice(rate) => *rate,
+        };
+        steps.iter().map(time).collect()
+    }
+
+    #[test]
+    fn megatron_prints_more_than_steps() {
+        let log = "using world size: 64, data-parallel size: 4, tensor-model-parallel size: 8\n\
+                   > building train, validation, and test datasets for GPT ...\n 12\n\
+                   time (ms) | model-and-optimizer-setup: 4012.13 | train/valid/test-data-iterators-setup: 213.90\n\
+                   [before the start of training step] datetime: 2024-05-01 12:00:00\n \
+                   [2024-05-01 12:02:10] iteration       10/  500000 | consumed samples:        10240 | elapsed time per \
+                   iteration (ms): 13245.6 | throughput per GPU (TFLOP/s/GPU): 412.3 | learning rate: 1.5E-05 | global batch \
+                   size:  1024 | lm loss: 9.128E+00 | loss scale: 1.0 | grad norm: 3.1 | number of skipped iterations: 0 |\n \
+                   validation loss at iteration 10 | lm loss value: 9.0E+00 | lm loss PPL: 8.1E+03 |\n \
+                   [2024-05-01 12:04:20] iteration       20/  500000 | consumed samples:        20480 | elapsed time per \
+                   iteration (ms): 12987.1 | global batch size:  1024 | lm loss: 8.7E+00 |\n";
+        assert_eq!(times(log), [13.2456, 12.9871]);
+    }
+
+    #[test]
+    fn torchtitan_prints_in_colours() {
+        let log = "[rank0]:[titan] 2025-01-01 00:00:00,000 - root - INFO - Training starts at step 1\n\
+                   [rank0]:[titan] 2025-01-01 00:00:09,120 - root - INFO - \u{1b}[31mstep:  1  \u{1b}[32mloss: 12.2721  \
+                   \u{1b}[33mmemory: 38.22GiB(40.23%)  \u{1b}[34mtps: 1,234  \u{1b}[36mtflops: 45.04  \u{1b}[35mmfu: 4.55%\u{1b}[39m\n\
+                   [rank0]:[titan] 2025-01-01 00:00:20,310 - root - INFO - \u{1b}[31mstep: 10  \u{1b}[32mloss:  9.1  \
+                   \u{1b}[33mmemory: 47.1GiB(49.6%)  \u{1b}[34mtps: 7,301  \u{1b}[36mtflops: 422.0  \u{1b}[35mmfu: 42.7%\u{1b}[39m\n";
+        assert_eq!(times(log), [1234.0, 7301.0]);
+    }
+
+    #[test]
+    fn bars_of_lightning_return_to_their_line() {
+        let log = "GPU available: True (cuda), used: True\n\rSanity Checking DataLoader 0: 100%|##| 2/2 [00:01<00:00, 9.10it/s]\n\
+                   \rTraining: |          | 0/? [00:00<?, ?it/s]\rEpoch 0:   0%|          | 0/100 [00:00<?, ?it/s]\
+                   \rEpoch 0:   1%|1         | 1/100 [00:01<01:39,  0.50it/s, v_num=0, loss=7.1]\
+                   \rEpoch 0:   2%|2         | 2/100 [00:01<01:00,  2.00it/s, v_num=0, loss=6.9]\
+                   \rEpoch 0:   3%|3         | 3/100 [00:01<00:48,  2.50it/s, v_num=0, loss=6.8]\n\
+                   \rValidation DataLoader 0:  50%|##| 5/10 [00:00<00:00, 20.1it/s]\rValidation DataLoader 0: 100%|##| 10/10 \
+                   [00:00<00:00, 20.0it/s]\rEpoch 1:   1%|1         | 1/100 [00:00<00:40,  2.50it/s, v_num=0]\n";
+        assert_eq!(times(log), [2.0, 0.5, 0.4, 0.4]);
+        let trainer = "Loading checkpoint shards: 100%|##| 4/4 [00:10<00:00,  2.50s/it]\n\
+                       \r  0%|          | 1/1000 [00:03<50:00,  3.00s/it]\r  0%|          | 2/1000 [00:05<40:00,  2.40s/it]\
+                       {'loss': 2.1, 'learning_rate': 5e-05}\n";
+        assert_eq!(times(trainer), [3.0, 2.4]);
+    }
+
+    #[test]
+    fn plain_lines_may_be_mixed_with_words() {
+        assert_eq!(times("started\r\n41 ms\r\n0.043\r\n\r\n1.2 s\r\n"), [0.041, 0.043, 1.2]);
     }
 
     #[test]

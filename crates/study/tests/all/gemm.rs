@@ -43,10 +43,10 @@ fn held_products_are_predicted_within_bounds() {
 /// device takes most of the time: the host of that recording was another.
 #[test]
 fn unaligned_products_are_described() {
-    let products = gemm::read(&validation("h200.csv.gz")).unwrap();
+    let products = gemm::read(&validation("h200.csv.gz"), &always).unwrap();
     let aligned: Vec<MeasuredProduct> =
         products.fit.into_iter().filter(|sample| sample.variant.to_string().starts_with("bf16")).collect();
-    let apart = gemm::read(&validation("alignment_h200.csv.gz")).unwrap().fit;
+    let apart = gemm::read(&validation("alignment_h200.csv.gz"), &always).unwrap().fit;
     let held = products.held.iter().map(|sample| (sample.variant, sample.shape));
     let held: std::collections::BTreeSet<_> = held.collect();
     assert!(apart.iter().all(|sample| !held.contains(&(sample.variant, sample.shape))));
@@ -73,7 +73,7 @@ fn unaligned_products_are_described() {
 /// The figures of the table of Oyama 2016 on these data.
 #[test]
 fn the_table_of_the_paper_has_its_errors() {
-    let products = gemm::read(&validation("h200.csv.gz")).unwrap();
+    let products = gemm::read(&validation("h200.csv.gz"), &always).unwrap();
     let table = GemmTable::new(&products.fit).unwrap();
     for (name, expected) in [("fp32 nn", 0.1348), ("fp32 tn", 0.0970), ("bf16 nn", 0.3154)] {
         let own = products.held.iter().filter(|sample| sample.variant.to_string() == name);

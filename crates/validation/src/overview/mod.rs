@@ -179,6 +179,7 @@ fn judge(sets: &[(&'static str, bool, Measured)], coverage_bound: CoverageBound)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::set::unwatched;
     use crate::test_reports::report;
     use stepcast_study::predict::interval::committed;
 
@@ -204,7 +205,7 @@ mod tests {
     #[test]
     fn sets_without_data_are_skipped() {
         let outside = sets::all().iter().filter(|set| !matches!(set.source(), Source::Embedded));
-        let outcomes = outside.map(|set| run_set(*set, Path::new("no such folder"), &|_, _| ()));
+        let outcomes = outside.map(|set| run_set(*set, Path::new("no such folder"), &unwatched));
         let overview = Overview::of(outcomes.collect::<Result<_, _>>().unwrap()).unwrap();
         assert!(overview.rows.iter().all(|row| row.holds.is_none()), "{overview:#?}");
         let skipped: Vec<&str> = overview.rows.iter().map(|row| row.set).collect();

@@ -97,6 +97,9 @@ impl Body {
             shown.offer(number as u64, words, edits);
         }
         shown.table(&tables::best(report))?;
+        if let Some(stages) = tables::stages(report) {
+            shown.table(&stages)?;
+        }
         if let Some(training) = &report.training {
             shown.table(&tables::training(training, &report.currency))?;
         }

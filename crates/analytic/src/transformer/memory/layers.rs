@@ -30,7 +30,7 @@ impl Held<'_> {
         (0..places).filter_map(move |place| {
             let (from, count) = (end, self.layers_at(place, places));
             end += count;
-            let middle = from + self.recompute.among(count);
+            let middle = from + self.recompute.among_at(place, count, self.stage_recompute);
             (self.stage_of(place) == stage).then(|| {
                 [from..middle, middle..end].map(|range| {
                     let dense = dense.clamp(range.start, range.end) - range.start;

@@ -58,6 +58,8 @@ pub struct Held<'a> {
     pub offload: Offloaded,
     /// Layers of every virtual stage, in order; equal shares if empty.
     pub stage_layers: &'a [u64],
+    /// Layers of every virtual stage, from its first, to which recomputation applies; as it says itself if empty.
+    pub stage_recompute: &'a [u64],
 }
 
 /// What one rank of a stage holds.

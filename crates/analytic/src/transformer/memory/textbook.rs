@@ -18,7 +18,8 @@ impl Held<'_> {
         let kept_by =
             |what: Recompute| [false, true].map(|with_experts| self.layer_activations(with_experts, what));
         let what = kept_by(self.recompute.what);
-        let nothing = if self.recompute.layers.is_some() { kept_by(Recompute::None) } else { what };
+        let partly = self.recompute.layers.is_some() || !self.stage_recompute.is_empty();
+        let nothing = if partly { kept_by(Recompute::None) } else { what };
         let of = |layers: StageLayers, [dense, expert]: [Bytes; 2]| {
             dense * layers.dense as f64 + expert * layers.expert as f64
         };

@@ -13,6 +13,7 @@ mod layout;
 use super::Split;
 use super::memory::Held;
 use super::stages::Run;
+use super::stagewise::{Stagewise, stagewise};
 use costs::{LayerCosts, LayerKey, Passes, SendKey, StateCosts, StateKey};
 use ends::{Pipeline, Scratch};
 use layout::{Alike, Layout};
@@ -80,6 +81,7 @@ impl Choice {
                 .into_iter()
                 .collect(),
             recompute_layers: self.recompute.layers,
+            stage_recompute: None,
             ..base.clone()
         }
     }
@@ -223,6 +225,7 @@ impl<'a> Table<'a> {
             recompute: choice.recompute,
             schedule: choice.schedule,
             stage_layers: &[],
+            stage_recompute: &[],
             ..self.run.held()
         };
         // Of stages that are alike, the first has the most micro-batches in flight.
@@ -307,6 +310,37 @@ impl<'a> Table<'a> {
             back = back_now + first_backward + send;
         }
         Seconds::new(least)
+    }
+
+    /// What no step is shorter than in which these stages divide the layers in any way and recompute none.
+    ///
+    /// With c_i the time of a micro-batch on stage i and A_i that of the stages before it, there and back, a step takes
+    /// T ≥ A_i + m·c_i. So A_i+1 ≤ (1 − 1/m)·A_i + T/m, and all stages together have at most T·(1 − (1 − 1/m)^p). What stages
+    /// wait for sharded weights is taken as it is with equal stages.
+    pub fn divided_bound(&mut self, choice: &Choice) -> Seconds {
+        let choice = Choice { recompute: Recompute::None.into(), ..*choice };
+        let found = self.find(&choice);
+        self.time_classes(found, choice.micro_batches);
+        let (mut there_and_back, mut all) = (0.0, 0.0);
+        for alike in &self.layouts.values[found.layout].alike {
+            let [forward, backward, weight] = self.sum(alike).times();
+            there_and_back += (forward + backward) * alike.count as f64;
+            all += (forward + backward + weight) * alike.count as f64;
+        }
+        let (m, p) = (choice.micro_batches as f64, choice.pipeline as f64);
+        let filled = 1.0 - (1.0 - 1.0 / m).powf(p);
+        Seconds::new((there_and_back / filled).max(all * m / p))
+    }
+
+    /// Layers and recomputation of every stage of a plan by itself, where these have a step below `limit` and fit.
+    pub fn stagewise(
+        &self,
+        choice: &Choice,
+        fits: &dyn Fn(Bytes) -> bool,
+        limit: Seconds,
+    ) -> Option<Stagewise> {
+        let plan = choice.plan(self.run.plan);
+        stagewise(&Run { plan: &plan, division: choice.division(), ..self.run }, fits, limit)
     }
 
     /// The time of a step; none if the schedule waits for itself, which none does.

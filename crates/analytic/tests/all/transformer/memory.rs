@@ -32,6 +32,7 @@ fn korthikanti(shape: &Transformer, split: Split, micro_batch: u64, recompute: R
         logit: [4, 0],
         offload: Offloaded::default(),
         stage_layers: &[],
+        stage_recompute: &[],
     }
 }
 
@@ -170,6 +171,7 @@ fn held<'a>(shape: &'a Transformer, run: &Value) -> Held<'a> {
         logit: [4, 0],
         offload: Offloaded::default(),
         stage_layers: &[],
+        stage_recompute: &[],
     }
 }
 

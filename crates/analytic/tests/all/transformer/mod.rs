@@ -7,6 +7,7 @@ mod method;
 mod pipeline;
 mod plans;
 mod schedules;
+mod stagewise;
 mod traffic;
 mod vtrain;
 

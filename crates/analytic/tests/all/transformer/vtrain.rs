@@ -145,6 +145,7 @@ impl Row {
             logit: [4, 0],
             offload: Offloaded::default(),
             stage_layers: &[],
+            stage_recompute: &[],
         };
         let (dense, _) = held.stage_parameters(0);
         dense

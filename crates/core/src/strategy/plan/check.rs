@@ -20,7 +20,7 @@ impl Plan {
     pub fn divide(&self, shape: &Transformer, workers: u64) -> Result<Division, Fault> {
         self.check_heads(shape)?;
         self.check_stages(shape)?;
-        self.check_recompute()?;
+        self.check_recompute(shape)?;
         self.check_context(shape)?;
         let data = self.replicas(workers)?;
         self.check_experts(shape, data)?;
@@ -93,15 +93,35 @@ impl Plan {
         Ok(())
     }
 
-    fn check_recompute(&self) -> Result<(), Fault> {
-        match (self.recompute_layers, self.recomputation().what) {
-            (Some(layers), Recompute::None) => {
-                let reason = format!("nothing is computed again in these {layers} layers");
-                let remedy = "add `recompute = [\"layer\"]`, or remove it";
-                Err(Fault::in_key("recompute-layers", reason, remedy))
-            }
-            _ => Ok(()),
+    fn check_recompute(&self, shape: &Transformer) -> Result<(), Fault> {
+        let nothing = self.recomputation().what == Recompute::None;
+        let remedy = "add `recompute = [\"layer\"]`, or remove it";
+        if let (Some(layers), true) = (self.recompute_layers, nothing) {
+            let reason = format!("nothing is computed again in these {layers} layers");
+            return Err(Fault::in_key("recompute-layers", reason, remedy));
         }
+        let Some(given) = &self.stage_recompute else { return Ok(()) };
+        let wrong = |reason: String, remedy: &str| Err(Fault::in_key("stage-recompute", reason, remedy));
+        if nothing {
+            return wrong("nothing is computed again".to_owned(), remedy);
+        }
+        if self.recompute_layers.is_some() {
+            return wrong("`recompute-layers` says the same of all stages".to_owned(), "remove one of them");
+        }
+        let places = self.pipeline.saturating_mul(self.virtual_stages);
+        if given.len() as u64 != places {
+            let reason = format!("{} numbers are given for {places} virtual stages", given.len());
+            return wrong(reason, "give one for each virtual stage");
+        }
+        let stages = (0..).zip(self.stage_ranges(shape.layers)).zip(given);
+        for ((place, own), &again) in stages {
+            let layers = own.end - own.start;
+            if again > layers {
+                let reason = format!("virtual stage {place} has {layers} layers, not {again}");
+                return wrong(reason, "give no more than the layers of each virtual stage");
+            }
+        }
+        Ok(())
     }
 
     fn check_context(&self, shape: &Transformer) -> Result<(), Fault> {

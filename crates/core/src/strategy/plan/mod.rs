@@ -96,6 +96,8 @@ keys! {
         recompute: Vec<Recompute> => Vec<Recompute>, default(Vec::new()), Check::Any, Resolved;
         /// Layers of every virtual stage, from its first, to which `recompute` applies.
         recompute_layers: u64 => u64, optional("all"), Check::Between(1, MOST, "a number such as 4"), Resolved;
+        /// The same for each virtual stage by itself, in order: later stages hold fewer micro-batches.
+        stage_recompute: Vec<u64> => Vec<u64>, optional("as `recompute-layers` says"), Check::Any, Resolved;
         /// What is kept in the host's memory: `"optimiser"` states, which the host then updates, or `"activations"`.
         offload: Vec<Offload> => Vec<Offload>, default(Vec::new()), Check::Any, Resolved;
         /// Rate between a device and its host, each direction.
@@ -227,5 +229,10 @@ impl Plan {
     /// Layers of every virtual stage that are given.
     pub fn given_layers(&self) -> &[u64] {
         self.stage_layers.as_deref().unwrap_or_default()
+    }
+
+    /// Layers of every virtual stage to which `recompute` applies, that are given.
+    pub fn given_recompute(&self) -> &[u64] {
+        self.stage_recompute.as_deref().unwrap_or_default()
     }
 }

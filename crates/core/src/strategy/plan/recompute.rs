@@ -26,6 +26,12 @@ impl Recomputation {
         self.layers.map_or(layers, |first| first.min(layers))
     }
 
+    /// The same for the virtual stage at `place`, of those to which it applies if these are given for each.
+    pub fn among_at(self, place: u64, layers: u64, given: &[u64]) -> u64 {
+        let own = usize::try_from(place).ok().and_then(|place| given.get(place));
+        own.map_or(self.among(layers), |&own| own.min(layers))
+    }
+
     /// What applies to the first layers of a virtual stage, and to the others.
     pub const fn halves(self) -> [Recompute; 2] {
         [self.what, Recompute::None]
@@ -48,6 +54,8 @@ impl Plan {
     /// Of a model with so many layers, those to which `recompute` applies.
     pub fn recomputed_ranges(&self, layers: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let recompute = self.recomputation();
-        self.stage_ranges(layers).map(move |own| own.start..own.start + recompute.among(own.end - own.start))
+        (0..).zip(self.stage_ranges(layers)).map(move |(place, own)| {
+            own.start..own.start + recompute.among_at(place, own.end - own.start, self.given_recompute())
+        })
     }
 }

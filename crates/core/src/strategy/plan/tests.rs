@@ -51,6 +51,34 @@ fn refusals_name_the_key_and_what_would_be_valid() {
         ("llama3-8b", 3, "context = 3", "context", "divisor of the sequence: 1, 2, 4, 8"),
         ("llama3-8b", 8, "offload = [\"optimiser\"]", "offload", "zero-2"),
         ("llama3-8b", 1, "recompute-layers = 4", "recompute-layers", "add `recompute = [\"layer\"]`"),
+        (
+            "llama3-8b",
+            2,
+            "pipeline = 2\nstage-recompute = [4, 0]",
+            "stage-recompute",
+            "add `recompute = [\"layer\"]`",
+        ),
+        (
+            "llama3-8b",
+            2,
+            "pipeline = 2\nrecompute = [\"layer\"]\nrecompute-layers = 2\nstage-recompute = [4, 0]",
+            "stage-recompute",
+            "remove one",
+        ),
+        (
+            "llama3-8b",
+            2,
+            "pipeline = 2\nrecompute = [\"layer\"]\nstage-recompute = [4]",
+            "stage-recompute",
+            "one for each",
+        ),
+        (
+            "llama3-8b",
+            2,
+            "pipeline = 2\nrecompute = [\"layer\"]\nstage-recompute = [4, 17]",
+            "stage-recompute",
+            "no more than",
+        ),
         ("gpt2", 8, "context = 8\ncontext-exchange = \"all-to-all\"", "context", "ring"),
         ("llama3-8b", 8, "sharding = \"hsdp\"", "sharding", "sharding-group = 8"),
         (
@@ -89,6 +117,8 @@ fn the_first_layers_of_every_virtual_stage_are_computed_again() {
     );
     let ranges: Vec<_> = plan.recomputed_ranges(32).collect();
     assert_eq!(ranges, [0..4, 10..14, 14..16, 16..20]);
+    let own = Plan { recompute_layers: None, stage_recompute: Some(vec![10, 0, 1, 3]), ..plan };
+    assert_eq!(own.recomputed_ranges(32).collect::<Vec<_>>(), [0..10, 10..10, 14..15, 16..19]);
 }
 
 #[test]

@@ -229,6 +229,20 @@ impl Families {
         least.reduce(|a, b| if b.0 < a.0 { b } else { a })
     }
 
+    /// The plan of every family that needs least memory, the smallest first.
+    pub(super) fn smallest(&self) -> Vec<Choice> {
+        let mut least: Vec<(f64, u64, Choice)> =
+            self.by.iter().flatten().map(|family| family.least).collect();
+        least.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut found: Vec<Choice> = Vec::new();
+        for (_, _, choice) in least {
+            if !found.contains(&choice) {
+                found.push(choice);
+            }
+        }
+        found
+    }
+
     /// All families, those of a property in the order of their values.
     pub(super) fn sorted(mut self) -> Vec<Family> {
         self.by.iter_mut().for_each(|list| list.sort_by_key(|family| family.key));

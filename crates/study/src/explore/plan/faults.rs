@@ -117,7 +117,7 @@ impl Question<'_> {
     }
 
     /// Why no valid plan is admissible, and which comes nearest.
-    pub(super) fn nothing(&self, mut found: Found, interrupted: bool) -> Fault {
+    pub(super) fn nothing(&self, found: Found, interrupted: bool) -> Fault {
         if interrupted {
             return Fault::new("the search was stopped before a plan was found", "let it run longer");
         }
@@ -142,18 +142,16 @@ impl Question<'_> {
             };
             return Fault::in_key("plan", reason, remedy);
         }
+        if let Some(both) = self.both() {
+            return both;
+        }
         // The fastest and the cheapest without these constraints say how far they are off.
         let free = Planning { deadline: None, budget: None, ..self.bounds.clone() };
         let (key, aim) = match (self.bounds.deadline, counts.too_slow) {
             (Some(_), 1..) => ("deadline", super::Aim::Time),
             _ => ("budget", super::Aim::Cost),
         };
-        let (scenario, shape, base) = (self.scenario, self.shape, self.base.clone());
-        let (global_batch, nodes) = (self.global_batch, self.nodes.clone());
-        let open = Question { scenario, shape, base, bounds: free, global_batch, nodes, aim };
-        found.counts = counts;
-        let nearest = open.answer(true, &mut |_| std::ops::ControlFlow::Continue(()));
-        let best = nearest.map(|report| report.best);
+        let best = self.with(free, aim);
         let words = match &best {
             Ok(best) => {
                 let time = best.training.unwrap_or(Seconds::ZERO);
@@ -167,6 +165,29 @@ impl Question<'_> {
         };
         let reason = format!("no plan that fits keeps it: {words}");
         Fault::in_key(format!("plan.{key}").as_str(), reason, "relax it, or allow other numbers of machines")
+    }
+
+    /// What a deadline and a budget leave that can each be kept, but not both.
+    fn both(&self) -> Option<Fault> {
+        let (_, budget) = (self.bounds.deadline?, self.bounds.budget?);
+        let fastest = self.with(Planning { deadline: None, ..self.bounds.clone() }, super::Aim::Time).ok()?;
+        let cheapest = self.with(Planning { budget: None, ..self.bounds.clone() }, super::Aim::Cost).ok()?;
+        let days = fastest.training?.get() / 86_400.0;
+        let reason = format!(
+            "no plan that fits keeps both it and the budget: the fastest within {budget:.0} {currency} takes {days:.1} days, and \
+             the cheapest within the deadline costs {:.0} {currency}",
+            cheapest.cost?,
+            currency = self.scenario.currency(),
+        );
+        Some(Fault::in_key("plan.deadline", reason, "relax one of them, or allow other numbers of machines"))
+    }
+
+    /// The best plan under other bounds.
+    fn with(&self, bounds: Planning, aim: super::Aim) -> Result<super::Entry, Fault> {
+        let (scenario, shape, base) = (self.scenario, self.shape, self.base.clone());
+        let (global_batch, nodes) = (self.global_batch, self.nodes.clone());
+        let open = Question { scenario, shape, base, bounds, global_batch, nodes, aim };
+        open.answer(true, &mut |_| std::ops::ControlFlow::Continue(())).map(|report| report.best)
     }
 }
 

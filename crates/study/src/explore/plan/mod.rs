@@ -2,6 +2,7 @@
 //!
 //! [`plan`] tries all of them, exactly: what it leaves out is shown by a bound to be the best of nothing.
 
+mod confirm;
 pub mod emit;
 mod family;
 mod faults;
@@ -11,18 +12,22 @@ mod report;
 mod restriction;
 mod search;
 mod space;
+mod stagewise;
 #[cfg(test)]
 mod tests;
 
+pub use confirm::{CONFIRMED, Confirmation};
 pub use family::Property;
-pub use report::{Checkpoints, Counts, Energy, Entry, FamilyReport, PlanReport, Training};
+pub use report::{Checkpoints, Counts, Energy, Entry, FamilyReport, PlanReport, StagesReport, Training};
 pub use restriction::{OPEN, Restriction};
 
+use family::Best;
 use figures::Rates;
 use schemars::JsonSchema;
 use search::{Found, Room, Search};
 use serde::{Deserialize, Serialize};
 use space::Space;
+use stagewise::Stages;
 use std::ops::ControlFlow;
 use std::str::FromStr;
 use stepcast_analytic::transformer::plans::Choice;
@@ -39,6 +44,9 @@ use stepcast_core::strategy::{Division, Plan, PlanSection, Recompute, ScheduleKi
 
 /// Most numbers of machines of one search.
 const MOST_NODES: usize = 4096;
+
+/// A smaller gain is not worth stages of their own.
+const WORTH: f64 = 0.0005;
 
 /// What is minimised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
@@ -202,17 +210,26 @@ impl<'a> Question<'a> {
         let (plans, fitting) = (found.families.plans(), found.families.fitting());
         found.counts.plans = plans;
         found.counts.too_large = plans - fitting;
-        let Some(best) = found.families.best() else { return Err(self.nothing(found, interrupted)) };
+        let uniform = found.families.best();
+        let apart = found.stagewise.as_ref().map(|stages| Best {
+            value: stages.value,
+            step: stages.step,
+            nodes: stages.nodes,
+            choice: stages.choice,
+        });
+        let Some(best) = uniform.or(apart) else { return Err(self.nothing(found, interrupted)) };
         self.report(found, &best, interrupted)
     }
 
-    fn report(&self, found: Found, best: &family::Best, interrupted: bool) -> Result<PlanReport, Fault> {
-        let Found { families, front, counts } = found;
+    fn report(&self, found: Found, best: &Best, interrupted: bool) -> Result<PlanReport, Fault> {
+        let Found { families, front, counts, stagewise } = found;
         let node = u64::from(self.scenario.cluster.workers_per_node());
         let mut chosen = self.on(best.nodes);
-        let plan = best.choice.plan(&self.base);
+        let apart = stagewise.as_ref().filter(|_| families.best().is_none());
+        let plan = apart.map_or_else(|| best.choice.plan(&self.base), |stages| stages.plan(&self.base));
         chosen.strategy.plan = Some(plan.clone());
         let prediction = Method.predict(&chosen)?;
+        let confirmation = confirm::by_engine(&chosen, best.step);
         let training = self.rates(&chosen)?.report(&chosen, best.step)?;
         let front = front.sorted().into_iter().map(|point| {
             let memory = Bytes::new(point.memory);
@@ -221,6 +238,13 @@ impl<'a> Question<'a> {
         let front: Vec<Entry> = front.collect::<Result<_, _>>()?;
         let of_best = prediction.transformer.as_ref().map(|report| report.memory.most);
         let entry = self.entry(best.nodes, &best.choice, best.step, of_best.unwrap_or(Bytes::ZERO))?;
+        let entry = match apart {
+            Some(stages) => self.differing(stages, entry),
+            None => entry,
+        };
+        let gains = |stages: &&Stages| stages.value < best.value * (1.0 - WORTH);
+        let stages = stagewise.as_ref().filter(|stages| apart.is_none() && gains(stages));
+        let stages = stages.map(|stages| self.stages_report(stages, best)).transpose()?;
         let families = families.sorted().into_iter().map(|family| {
             let (least, nodes, choice) = family.least;
             let (nodes, choice) = family.best.map_or((nodes, choice), |best| (best.nodes, best.choice));
@@ -242,6 +266,8 @@ impl<'a> Question<'a> {
             counts,
             best: entry,
             prediction,
+            confirmation,
+            stages,
             training,
             front,
             families: families.collect(),
@@ -249,6 +275,34 @@ impl<'a> Question<'a> {
             currency: self.scenario.currency().to_owned(),
             interrupted,
         })
+    }
+
+    /// What stages of their own gain over the best plan with equal ones.
+    fn stages_report(&self, stages: &Stages, best: &Best) -> Result<StagesReport, Fault> {
+        let entry = self.entry(stages.nodes, &stages.choice, stages.step, Bytes::new(stages.memory))?;
+        let mut chosen = self.on(stages.nodes);
+        let plan = stages.plan(&self.base);
+        chosen.strategy.plan = Some(plan.clone());
+        Ok(StagesReport {
+            entry: self.differing(stages, entry),
+            gain: 1.0 - stages.value / best.value,
+            least: Seconds::new(stages.least),
+            confirmation: confirm::by_engine(&chosen, stages.step),
+            toml: section(&plan)?,
+        })
+    }
+
+    /// A plan with equal stages as one with its own.
+    fn differing(&self, stages: &Stages, entry: Entry) -> Entry {
+        let whole = Choice { recompute: Recompute::None.into(), ..stages.choice };
+        let mut words = vec![words(&whole)];
+        let listed = |numbers: &[u64]| numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
+        let plan = stages.plan(&self.base);
+        words.extend(plan.stage_layers.as_ref().map(|layers| format!("layers {}", listed(layers))));
+        words.extend(
+            plan.stage_recompute.as_ref().map(|again| format!("recomputing {} of them", listed(again))),
+        );
+        Entry { plan: plan.section(), words: words.join(", "), ..entry }
     }
 
     fn entry(&self, nodes: u64, choice: &Choice, step: f64, memory: Bytes) -> Result<Entry, Fault> {

@@ -1,5 +1,6 @@
 //! The answer of a search over plans.
 
+use super::confirm::Confirmation;
 use super::family::Property;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,11 @@ pub struct PlanReport {
     pub best: Entry,
     /// Its prediction.
     pub prediction: Prediction,
+    /// The event engine on it.
+    pub confirmation: Confirmation,
+    /// Layers and recomputation of every stage by itself, where that is better than the best plan with equal stages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stages: Option<StagesReport>,
     /// Its training, if tokens are given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub training: Option<Training>,
@@ -34,6 +40,24 @@ pub struct PlanReport {
     pub currency: String,
     /// Whether the search was stopped before its end.
     pub interrupted: bool,
+}
+
+/// A plan whose stages differ.
+#[serde_as]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct StagesReport {
+    /// The plan.
+    pub entry: Entry,
+    /// What it saves of the time or cost of the best plan with equal stages, as a share.
+    pub gain: f64,
+    /// No other division of the layers over these stages has a shorter step than this.
+    #[serde(rename = "least_s")]
+    #[serde_as(as = "InBaseUnits")]
+    pub least: Seconds,
+    /// The event engine on it.
+    pub confirmation: Confirmation,
+    /// The plan as a section of a scenario.
+    pub toml: String,
 }
 
 /// How many plans were looked at.

@@ -10,6 +10,7 @@ use super::figures::Rates;
 use super::front::{Front, Point};
 use super::report::Counts;
 use super::space::Space;
+use super::stagewise::Stages;
 use super::{Aim, Watch};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -53,7 +54,7 @@ impl Room {
         [total + plan.reserved, allowance.with(total)]
     }
 
-    fn admits(&self, [least, most]: [Bytes; 2]) -> bool {
+    pub(super) fn admits(&self, [least, most]: [Bytes; 2]) -> bool {
         if self.may_fit { least <= self.capacity } else { most <= self.capacity }
     }
 }
@@ -64,6 +65,7 @@ pub(super) struct Found {
     pub(super) families: Families,
     pub(super) front: Front,
     pub(super) counts: Counts,
+    pub(super) stagewise: Option<Stages>,
 }
 
 impl Found {
@@ -72,17 +74,18 @@ impl Found {
         self.families.merge(other.families);
         self.front.merge(other.front);
         self.counts.add(&other.counts);
+        self.stagewise = Stages::better(self.stagewise.take(), other.stagewise);
     }
 }
 
 /// Tables that threads take and bring back.
-struct Pool<'a> {
+pub(super) struct Pool<'a> {
     run: Run<'a>,
     tables: Mutex<Vec<Table<'a>>>,
 }
 
 impl<'a> Pool<'a> {
-    fn with<T>(&self, work: impl FnOnce(&mut Table<'a>) -> T) -> T {
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Table<'a>) -> T) -> T {
         let taken = self.tables.lock().ok().and_then(|mut tables| tables.pop());
         let mut table = taken.unwrap_or_else(|| Table::new(self.run));
         let done = work(&mut table);
@@ -144,6 +147,10 @@ impl Search<'_> {
             }
             watch(found.families.plans())?;
         }
+        if self.bounds().per_stage {
+            let fitting: Vec<Choice> = candidates.iter().map(|candidate| candidate.choice).collect();
+            self.stagewise(&fitting, &pool, found);
+        }
         ControlFlow::Continue(())
     }
 
@@ -176,7 +183,7 @@ impl Search<'_> {
         (families, fitting)
     }
 
-    fn needed(&self, choice: &Choice, table: &mut Table<'_>) -> [Bytes; 2] {
+    pub(super) fn needed(&self, choice: &Choice, table: &mut Table<'_>) -> [Bytes; 2] {
         Room::needed(self.run.plan, table.memory(choice))
     }
 
@@ -202,11 +209,11 @@ impl Search<'_> {
         (1..each).contains(&high).then(|| with(high))
     }
 
-    fn bounds(&self) -> &Planning {
+    pub(super) fn bounds(&self) -> &Planning {
         self.space.bounds
     }
 
-    fn value(&self, time: f64, cost: Option<f64>) -> f64 {
+    pub(super) fn value(&self, time: f64, cost: Option<f64>) -> f64 {
         match self.aim {
             Aim::Time => time,
             Aim::Cost => cost.unwrap_or(time),
@@ -214,7 +221,7 @@ impl Search<'_> {
     }
 
     /// Whether time and cost keep the constraints; counts those that do not.
-    fn admitted(&self, time: f64, cost: Option<f64>, counts: &mut Counts) -> bool {
+    pub(super) fn admitted(&self, time: f64, cost: Option<f64>, counts: &mut Counts) -> bool {
         if self.bounds().deadline.is_some_and(|deadline| time > deadline.get()) {
             counts.too_slow += 1;
             return false;

@@ -193,6 +193,77 @@ fn no_more_layers_are_recomputed_than_have_to_be() {
     assert!((1..layers).all(|fewer| verdict(fewer) != Verdict::Fits));
 }
 
+/// Where layers are recomputed, stages of their own are faster, and they are predicted, fit and written as they are said to.
+#[test]
+fn stages_of_their_own_gain_where_layers_are_recomputed() {
+    let changes = [
+        "plan.micro-batch=[16]",
+        "plan.recompute=[\"layer\"]",
+        "plan.schedule=[\"1f1b\"]",
+        "plan.pipeline=[4]",
+    ];
+    let report = plan(&scenario(&changes), Aim::Time, &mut go).unwrap();
+    let stages = report.stages.unwrap();
+    assert!(stages.entry.step < report.best.step && stages.gain > 0.0, "{stages:?}");
+    assert!(stages.least <= stages.entry.step);
+    let again = stages.entry.plan.stage_recompute.clone().unwrap();
+    assert!(again[0] > again[3], "{again:?}");
+    let text = SMALL.replace("[strategy.plan]\n", &stages.toml);
+    let own = Document::new("test", text).scenario(&[]).unwrap();
+    let predicted = Method.predict(&own).unwrap();
+    assert!((predicted.iteration / stages.entry.step - 1.0).abs() < 1e-12, "{}", stages.toml);
+    let memory = predicted.transformer.unwrap().memory;
+    assert_eq!(memory.verdict, Verdict::Fits);
+    assert!((memory.most / stages.entry.memory - 1.0).abs() < 1e-9);
+    assert!(stages.confirmation.confirmed, "{:?}", stages.confirmation);
+    let alike =
+        plan(&scenario(&[&changes[..], &["plan.per-stage=false"]].concat()), Aim::Time, &mut go).unwrap();
+    assert!(alike.stages.is_none() && alike.best == report.best && alike.families == report.families);
+}
+
+/// Where no plan with equal stages fits, one whose last stage has fewer layers beside the output layer may.
+#[test]
+fn stages_of_their_own_fit_where_equal_ones_do_not() {
+    let changes =
+        ["plan.pipeline=[4]", "plan.schedule=[\"1f1b\"]", "plan.tensor=[1]", "plan.micro-batch=[2]"];
+    let wide = scenario(&changes);
+    let question = Question::of(&wide, Aim::Time).unwrap();
+    let part = question.part(question.nodes[0], true, &mut go).unwrap();
+    let (least, _, _) = part.found.families.least().unwrap();
+    let memory = format!("cluster.workers.0.device.memory={} B", (0.999 * least) as u64);
+    let report = plan(&scenario(&[&changes[..], &[memory.as_str()]].concat()), Aim::Time, &mut go).unwrap();
+    assert_eq!(report.counts.plans, report.counts.too_large);
+    let layers = report.best.plan.stage_layers.clone().unwrap();
+    assert_eq!(layers.iter().sum::<u64>(), 32);
+    assert!(report.stages.is_none() && report.toml.contains("stage-layers"), "{}", report.toml);
+    assert!(report.best.memory.get() <= 0.999 * least);
+}
+
+/// The engine runs the winner, and says the same within 3 %.
+#[test]
+fn the_engine_confirms_the_winner() {
+    let examples = ["plan-175b", "mixtral-experts"];
+    let restricted = [
+        "plan.tensor=[4, 8]",
+        "plan.context=[1]",
+        "plan.pipeline=[2, 4, 8]",
+        "plan.virtual-stages=[1, 2]",
+        "plan.sharding=[\"zero-1\"]",
+        "plan.micro-batch=[1]",
+        "plan.recompute=[\"none\", \"layer\"]",
+    ];
+    for example in examples {
+        let path = format!("{}/../../examples/{example}.toml", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).unwrap();
+        let changes: Vec<Override> =
+            restricted.iter().map(|change| Override::parse(change).unwrap()).collect();
+        let scenario = Document::new(example, text).scenario(&changes).unwrap();
+        let report = plan(&scenario, Aim::Time, &mut go).unwrap();
+        let Confirmation { step, difference, confirmed, .. } = report.confirmation;
+        assert!(confirmed, "{example}: {step:?} {difference:?}");
+    }
+}
+
 #[test]
 fn answers_do_not_depend_on_threads() {
     let scenario = scenario(&["plan.nodes=[2, 4]"]);
@@ -230,6 +301,15 @@ fn questions_without_an_answer_say_why() {
     assert!(late.key == KeyPath::of("plan.deadline") && late.reason.contains("days"), "{late}");
     let dear = fault(&["plan.budget=1"]);
     assert!(dear.key == KeyPath::of("plan.budget") && dear.reason.contains("costs"), "{dear}");
+    // Two machines cost less, and four are done earlier.
+    let narrow = ["plan.pipeline=[1]", "plan.nodes=[2, 4]", "plan.recompute=[\"none\"]", "failures.rate=0"];
+    let cheapest = plan(&scenario(&narrow), Aim::Cost, &mut go).unwrap().best;
+    let fastest = plan(&scenario(&narrow), Aim::Time, &mut go).unwrap().best;
+    assert!(fastest.nodes == 4 && cheapest.nodes == 2, "{fastest:?} {cheapest:?}");
+    let deadline = format!("plan.deadline={} s", 1.01 * fastest.training.unwrap().get());
+    let budget = format!("plan.budget={}", 1.0001 * cheapest.cost.unwrap());
+    let both = fault(&[&narrow[..], &[deadline.as_str(), budget.as_str()]].concat());
+    assert!(both.reason.contains("both it and the budget") && both.reason.contains("the cheapest"), "{both}");
     let batch =
         fault(&["plan.global-batch=7", "plan.tensor=[1]", "plan.context=[1]", "plan.pipeline=[1, 2]"]);
     assert!(batch.key == KeyPath::of("plan.global-batch") && batch.remedy.contains("such as 8"), "{batch}");
@@ -237,6 +317,23 @@ fn questions_without_an_answer_say_why() {
     assert!(many.reason.contains("1000000000 machines"), "{many}");
     assert!(fault(&["plan.nodes=[]"]).reason.contains("no number"));
     assert!(fault(&["plan.nodes=[0]"]).reason.contains("0 machines"));
+}
+
+/// Without interruptions nothing is lost, whatever else the section says.
+#[test]
+fn runs_without_failures_lose_nothing() {
+    for changes in [
+        &["failures.rate=0"][..],
+        &["failures.rate=0", "failures.interval=1 h", "failures.repair=1 d"],
+        &["failures.rate=0", "failures.rate-range=[0, 0]", "failures.spares=2"],
+    ] {
+        let report =
+            plan(&scenario(&[&["plan.pipeline=[1]"][..], changes].concat()), Aim::Time, &mut go).unwrap();
+        let training = report.training.unwrap();
+        assert!(training.interruptions == 0.0 && training.between_interruptions.is_none(), "{changes:?}");
+        assert!(training.time.get().is_finite() && training.goodput > 0.98, "{changes:?}: {training:?}");
+        assert!(training.time >= training.without_interruptions);
+    }
 }
 
 #[test]

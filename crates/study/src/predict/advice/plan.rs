@@ -20,7 +20,7 @@ pub(super) fn changes(scenario: &Scenario, plan: &Plan) -> Vec<(&'static str, Sc
         ("½ start-up", scenario.on(with_startup(cluster, 0.5))),
     ];
     // The replicas follow from the other kinds, so that every change keeps the workers.
-    let base = Plan { data: None, stage_layers: None, ..plan.clone() };
+    let base = Plan { data: None, stage_layers: None, stage_recompute: None, ..plan.clone() };
     let mut change = |name, plan: Plan| changes.push((name, with(plan)));
     let global_batch = plan.global_batch.map(|batch| batch.saturating_mul(2));
     if global_batch.is_some() {
@@ -48,11 +48,19 @@ pub(super) fn changes(scenario: &Scenario, plan: &Plan) -> Vec<(&'static str, Sc
     if plan.recomputation().what == Recompute::Layer {
         change(
             "recompute attention only",
-            Plan { recompute: vec![Recompute::Attention], recompute_layers: None, ..plan.clone() },
+            Plan {
+                recompute: vec![Recompute::Attention],
+                recompute_layers: None,
+                stage_recompute: None,
+                ..plan.clone()
+            },
         );
     }
     if plan.recomputation().what != Recompute::None {
-        change("no recomputation", Plan { recompute: Vec::new(), recompute_layers: None, ..plan.clone() });
+        change(
+            "no recomputation",
+            Plan { recompute: Vec::new(), recompute_layers: None, stage_recompute: None, ..plan.clone() },
+        );
     }
     if plan.sharding == Sharding::Zero3 {
         change("ZeRO 1 instead of 3", Plan { sharding: Sharding::Zero1, ..plan.clone() });

@@ -281,10 +281,16 @@ fn stages(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     let [first, last] = ends.map(|flag| keys.number(flag));
     let (first, last) = (first?, last?);
     let in_turn = keys.switch("--no-overlap-p2p-communication");
+    let layout = keys.word("--pipeline-model-parallel-layout");
     let plan = &mut launched.plan;
     let Some(pipeline) = plan.pipeline.filter(|stages| *stages > 1) else { return Ok(()) };
     let of_layers = || Some(layers? / pipeline / each?);
     let chunks = chunks.or_else(of_layers).filter(|chunks| *chunks > 1);
+    let layout = layout.map(|text| stages_of(&text, pipeline)).transpose()?;
+    let chunks = layout
+        .as_ref()
+        .map_or(chunks, |counts| Some(counts.len() as u64 / pipeline))
+        .filter(|chunks| *chunks > 1);
     plan.virtual_stages = chunks;
     plan.schedule = Some(if chunks.is_some() { ScheduleKind::Interleaved } else { ScheduleKind::OneFOneB });
     plan.overlap_sends = (chunks.is_some() && in_turn).then_some(false);
@@ -301,5 +307,55 @@ fn stages(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
         }
         plan.stage_layers = Some(counts);
     }
+    plan.stage_layers = layout.or(plan.stage_layers.take());
     Ok(())
+}
+
+/// Symbols of a layout, repetitions counted.
+const MOST_SYMBOLS: usize = 100_000;
+
+/// The layers (`t`) of every virtual stage of a layout such as `Et*3|(tt|)*6tL`.
+fn stages_of(text: &str, pipeline: u64) -> Result<Vec<u64>, Fault> {
+    let wrong = |reason: String| {
+        let remedy = "write it as Megatron-LM does, such as `Et*3|(tt|)*6tL`";
+        Err(Fault::new(format!("`--pipeline-model-parallel-layout`: {reason}"), remedy))
+    };
+    let Some(whole) = repeated(text) else { return wrong(format!("\"{text}\" is no layout")) };
+    let stages: Vec<&str> = whole.split('|').collect();
+    if !(stages.len() as u64).is_multiple_of(pipeline) {
+        return wrong(format!("{} stages are no multiple of {pipeline} ranks", stages.len()));
+    }
+    Ok(stages.iter().map(|stage| stage.matches('t').count() as u64).collect())
+}
+
+/// A layout with its repetitions written out; none if it is malformed or too long.
+fn repeated(text: &str) -> Option<String> {
+    let mut symbols = text.chars().filter(|symbol| !" ,'\"".contains(*symbol)).peekable();
+    // What is written so far, and the open group.
+    let (mut done, mut group): (String, Option<String>) = (String::new(), None);
+    while let Some(symbol) = symbols.next() {
+        let unit = match symbol {
+            '(' if group.is_none() => {
+                group = Some(String::new());
+                continue;
+            }
+            ')' => group.take()?,
+            'E' | 'L' | 't' | 'm' | '|' => symbol.to_string(),
+            _ => return None,
+        };
+        let mut times = 1;
+        if symbols.next_if_eq(&'*').is_some() {
+            let mut digits = String::new();
+            while let Some(digit) = symbols.next_if(char::is_ascii_digit) {
+                digits.push(digit);
+            }
+            times = digits.parse::<usize>().ok()?;
+        }
+        let into = group.as_mut().unwrap_or(&mut done);
+        if unit.len().saturating_mul(times).saturating_add(into.len()) > MOST_SYMBOLS {
+            return None;
+        }
+        into.push_str(&unit.repeat(times));
+    }
+    group.is_none().then_some(done)
 }

@@ -173,6 +173,77 @@ fn what_is_emitted_for_accelerate_is_read_alike() {
     assert!(round_trips("llama3-8b", Framework::Fsdp, true) >= 1);
 }
 
+/// Stages with layers of their own, as far as a framework has words for them.
+#[test]
+fn uneven_stages_are_read_alike() {
+    let shape = zoo::find("llama3-8b").unwrap();
+    let every = [[7, 9, 9, 7], [9, 8, 8, 7], [8, 9, 7, 8]];
+    for (framework, expected) in [(Framework::Megatron, 3), (Framework::Torchtitan, 1)] {
+        let mut found = 0;
+        for layers in every {
+            let base = plans(&shape, framework)
+                .into_iter()
+                .find(|plan| plan.pipeline == 4 && plan.virtual_stages == 1);
+            let plan = Plan {
+                stage_layers: Some(layers.to_vec()),
+                recompute: vec![Recompute::Layer],
+                ..base.unwrap()
+            };
+            let division = plan.divide(&shape, WORKERS).unwrap();
+            let launch = Launch {
+                name: "llama3-8b",
+                shape: &shape,
+                plan: &plan,
+                nodes: WORKERS / MACHINE,
+                workers_per_node: MACHINE,
+                data: division.data,
+                micro_batches: division.micro_batches,
+            };
+            let Ok(text) = launch.emit(framework) else { continue };
+            let read = scenario(&text, &["cluster.workers.device=h100-sxm5"]).strategy.plan.unwrap();
+            assert_eq!(read.stage_layers, Some(layers.to_vec()), "{text}");
+            let apart = Plan { stage_recompute: Some(vec![4, 2, 0, 0]), ..plan.clone() };
+            let refused = Launch { plan: &apart, ..launch }.emit(framework).unwrap_err();
+            assert!(refused.remedy.contains("plan.per-stage=false"), "{refused}");
+            found += 1;
+        }
+        assert_eq!(found, expected, "{framework:?}");
+    }
+    let refused = Launch {
+        name: "llama3-8b",
+        shape: &shape,
+        plan: &Plan {
+            stage_layers: Some(vec![15, 17]),
+            pipeline: 2,
+            ..plans(&shape, Framework::Deepspeed)[0].clone()
+        },
+        nodes: 1,
+        workers_per_node: MACHINE,
+        data: 4,
+        micro_batches: 4,
+    };
+    assert!(refused.emit(Framework::Deepspeed).is_err());
+}
+
+#[test]
+fn layouts_of_megatron_are_read() {
+    let flags = |layout: &str| {
+        format!(
+            "--num-layers 16 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --pipeline-model-parallel-size 4 \
+             --pipeline-model-parallel-layout '{layout}'"
+        )
+    };
+    let texts = ["cluster.workers.device=a100", "cluster.workers.count=4"];
+    let read = |layout: &str| scenario(&flags(layout), &texts).strategy.plan.unwrap();
+    assert_eq!(read("Et*3|(tttt|)*2,t*5,L").stage_layers, Some(vec![3, 4, 4, 5]));
+    let chunks = read("E(tt|)*7ttL");
+    assert_eq!((chunks.virtual_stages, chunks.stage_layers), (2, Some(vec![2; 8])));
+    for wrong in ["Et*3|x", "((t|)*2)", "(t|", "t*|t", "t*99999999999", "Et|tL|t"] {
+        let refused = request(&flags(wrong), &texts).unwrap_err().to_string();
+        assert!(refused.contains("--pipeline-model-parallel-layout"), "{wrong}: {refused}");
+    }
+}
+
 #[test]
 fn a_script_with_strange_flags_names_them() {
     let script = "#SBATCH --nodes=2 --gpus-per-node=8\nARGS=(--num-layers 32 --hidden-size 4096 \

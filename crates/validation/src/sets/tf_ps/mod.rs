@@ -55,6 +55,7 @@ impl Set for TfPs {
 #[cfg(test)]
 mod tests {
     use super::predictions::predict;
+    use crate::set::unwatched;
     use crate::test_reports::{figures, report};
     use std::path::Path;
 
@@ -77,7 +78,7 @@ mod tests {
     #[test]
     fn a_folder_without_configurations_is_refused() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let error = predict(&folder, false, &|_, _| ()).unwrap_err().to_string();
+        let error = predict(&folder, false, &unwatched).unwrap_err().to_string();
         assert!(error.contains("no configuration"), "{error}");
     }
 }

@@ -57,6 +57,7 @@ fn plain(shape: &Transformer, implementation: Implementation) -> Held<'_> {
         logit: implementation.logit(),
         offload: Offloaded::default(),
         stage_layers: &[],
+        stage_recompute: &[],
     }
 }
 

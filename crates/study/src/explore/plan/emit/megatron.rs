@@ -35,6 +35,9 @@ pub(super) fn flags(launch: &Launch<'_>) -> Result<String, Fault> {
     push(true, format!("--pipeline-model-parallel-size {}", plan.pipeline));
     let chunks = format!("--num-virtual-stages-per-pipeline-rank {}", plan.virtual_stages);
     push(plan.virtual_stages > 1, chunks);
+    if let Some(layers) = &plan.stage_layers {
+        push(true, divided(layers, launch.ends().filter(|_| plan.virtual_stages == 1)));
+    }
     let overlaps = plan.overlaps();
     let in_turn = plan.virtual_stages > 1 && !overlaps.sends;
     push(in_turn, "--no-overlap-p2p-communication".to_owned());
@@ -94,6 +97,17 @@ pub(super) fn flags(launch: &Launch<'_>) -> Result<String, Fault> {
     }
     push(plan.float8, "--fp8-format hybrid".to_owned());
     Ok(unsaid(shape) + &flags.join(" \\\n  ") + "\n")
+}
+
+/// The layers of every virtual stage: by those of the ends, or one by one (`E` embedding, `t` layer, `L` loss).
+fn divided(layers: &[u64], ends: Option<[u64; 3]>) -> String {
+    if let Some([first, _, last]) = ends {
+        return format!(
+            "--decoder-first-pipeline-num-layers {first} --decoder-last-pipeline-num-layers {last}"
+        );
+    }
+    let stages: Vec<String> = layers.iter().map(|layers| format!("t*{layers}")).collect();
+    format!("--pipeline-model-parallel-layout 'E{}L'", stages.join("|"))
 }
 
 /// What is trained.

@@ -7,7 +7,7 @@ mod fsdp;
 mod megatron;
 mod torchtitan;
 
-use super::PlanReport;
+use super::{Entry, PlanReport};
 use std::str::FromStr;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::NoFiles;
@@ -43,18 +43,36 @@ impl FromStr for Framework {
     }
 }
 
-/// The best plan of a search in the words of a framework.
+/// The best plan of a search in the words of a framework: with stages of their own where these are better and the framework
+/// has words for them.
 pub fn emit(scenario: &Scenario, report: &PlanReport, framework: Framework) -> Result<String, Fault> {
+    let Some(stages) = &report.stages else { return entry(scenario, &report.best, framework) };
+    entry(scenario, &stages.entry, framework).or_else(|refused| {
+        let text = entry(scenario, &report.best, framework)?;
+        // JSON has no comments.
+        let note = match framework {
+            Framework::Deepspeed => String::new(),
+            _ => format!(
+                "# Stages of their own would save {:.1} %, but {}: {}.\n",
+                100.0 * stages.gain,
+                refused.reason,
+                stages.entry.words
+            ),
+        };
+        Ok(note + &text)
+    })
+}
+
+fn entry(scenario: &Scenario, entry: &Entry, framework: Framework) -> Result<String, Fault> {
     let shape = scenario.transformer_of_plan()?;
-    let best = &report.best;
     let launch = Launch {
         name: scenario.name(),
         shape: &shape,
-        plan: &best.plan.clone().resolve(&NoFiles)?,
-        nodes: best.nodes,
+        plan: &entry.plan.clone().resolve(&NoFiles)?,
+        nodes: entry.nodes,
         workers_per_node: scenario.cluster.workers_per_node().into(),
-        data: best.data,
-        micro_batches: best.micro_batches,
+        data: entry.data,
+        micro_batches: entry.micro_batches,
     };
     launch.emit(framework)
 }
@@ -85,6 +103,15 @@ impl Launch<'_> {
             let set = "plan.recompute-some=false";
             return Err(cannot("its configuration", "recomputation of some layers", set));
         }
+        if self.plan.stage_recompute.is_some() {
+            let what = "a number of recomputed layers for each stage";
+            return Err(cannot("its configuration", what, "plan.per-stage=false"));
+        }
+        let divides = matches!(framework, Framework::Megatron | Framework::Torchtitan);
+        if self.plan.stage_layers.is_some() && !divides {
+            let what = "stages with different numbers of layers";
+            return Err(cannot("its configuration", what, "plan.per-stage=false"));
+        }
         if !self.plan.offload.is_empty() && framework != Framework::Deepspeed {
             return Err(cannot("its configuration here", "offloading", "strategy.plan.offload=[]"));
         }
@@ -97,6 +124,14 @@ impl Launch<'_> {
             Framework::Deepspeed => deepspeed::file(self),
             Framework::Fsdp => fsdp::file(self),
         }
+    }
+
+    /// Layers of the first stage, of all between, and of the last, where those between are alike.
+    fn ends(&self) -> Option<[u64; 3]> {
+        let (first, rest) = self.plan.given_layers().split_first()?;
+        let (last, between) = rest.split_last()?;
+        let middle = between.first().copied().unwrap_or(*first.max(last));
+        between.iter().all(|layers| *layers == middle).then_some([*first, middle, *last])
     }
 
     fn global_batch(&self) -> u64 {

@@ -67,10 +67,21 @@ pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
     }
     if plan.pipeline > 1 {
         let each = shape.layers / (plan.pipeline * plan.virtual_stages);
+        let [first, each, last] = match &plan.stage_layers {
+            None => [each; 3],
+            Some(_) => launch.ends().filter(|[first, each, last]| first <= each && last <= each).ok_or_else(
+                || {
+                    let what = "stages with different numbers of layers, but for fewer of them at the ends,";
+                    cannot("torchtitan", what, "plan.per-stage=false")
+                },
+            )?,
+        };
+        let [less_at_first, less_at_last] = [each - first, each - last];
         text.push_str(&format!(
             "pipeline_parallel_schedule = \"{schedule}\"\npipeline_parallel_microbatch_size = {}\n\
-             pipeline_parallel_layers_per_stage = {each}\npipeline_parallel_first_stage_less_layers = 0\n\
-             pipeline_parallel_last_stage_less_layers = 0\n",
+             pipeline_parallel_layers_per_stage = {each}\n\
+             pipeline_parallel_first_stage_less_layers = {less_at_first}\n\
+             pipeline_parallel_last_stage_less_layers = {less_at_last}\n",
             plan.micro_batch
         ));
     }

@@ -1,0 +1,142 @@
+//! Plans whose stages differ: tried where plans with equal stages recompute layers, or where none of these fits.
+
+use super::search::{Found, Pool, Room, Search};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use stepcast_analytic::transformer::plans::Choice;
+use stepcast_analytic::transformer::stagewise::Stagewise;
+use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::strategy::{Plan, Recompute};
+
+/// Plans whose stages are chosen one by one, the most promising by a bound.
+const MOST: usize = 32;
+
+/// Plans that are tried before the shortest step is looked at.
+const ROUND: usize = 8;
+
+/// The best plan whose stages differ.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Stages {
+    /// What is minimised.
+    pub(super) value: f64,
+    pub(super) nodes: u64,
+    /// All but the stages.
+    pub(super) choice: Choice,
+    /// Layers of every virtual stage.
+    pub(super) layers: Vec<u64>,
+    /// Of which are computed again.
+    pub(super) again: Vec<u64>,
+    /// Time of a step, in seconds.
+    pub(super) step: f64,
+    /// What no division of the layers over these stages is shorter than.
+    pub(super) least: f64,
+    /// With what the allocator may lose.
+    pub(super) memory: f64,
+}
+
+impl Stages {
+    /// The better of both; of equal ones the first.
+    pub(super) fn better(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(if other.value < one.value { other } else { one }),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// The plan, with everything else as in `base`.
+    pub(super) fn plan(&self, base: &Plan) -> Plan {
+        let chosen = Stagewise {
+            layers: self.layers.clone(),
+            again: self.again.clone(),
+            step: Seconds::new(self.step),
+            memory: Bytes::ZERO,
+            least: Seconds::new(self.least),
+        };
+        chosen.plan(&self.choice.plan(base))
+    }
+}
+
+impl Search<'_> {
+    /// Chooses the stages of plans by themselves where it may help; `fitting` are all plans with equal stages that fit.
+    pub(super) fn stagewise(&self, fitting: &[Choice], pool: &Pool<'_>, found: &mut Found) {
+        let uniform = found.families.best();
+        let mut limit = uniform.map_or(f64::INFINITY, |best| best.step);
+        let mut open: Vec<(f64, Choice)> = match uniform {
+            Some(_) => self.recomputing(fitting, pool, limit),
+            None => found.families.smallest().into_iter().map(|choice| (0.0, choice)).collect(),
+        };
+        open.retain(|(_, choice)| choice.pipeline > 1 && (uniform.is_some() || choice.chunks == 1));
+        if let Some(best) = uniform.filter(|best| best.choice.pipeline > 1 && best.choice.chunks == 1) {
+            open.push((0.0, best.choice));
+        }
+        open.sort_by(|a, b| a.0.total_cmp(&b.0));
+        open.truncate(MOST);
+        for round in open.chunks(ROUND) {
+            let below = limit;
+            let tried: Vec<Option<(Choice, Stagewise)>> = round
+                .par_iter()
+                .with_max_len(1)
+                .map(
+                    |(bound, choice)| {
+                        if *bound < below { self.try_stages(choice, pool, below) } else { None }
+                    },
+                )
+                .collect();
+            for (choice, stages) in tried.into_iter().flatten() {
+                if stages.step.get() < limit {
+                    limit = stages.step.get();
+                    self.take(choice, stages, found);
+                }
+            }
+        }
+    }
+
+    /// Plans that fit if all layers are computed again and not if none is, with a bound below `limit` whatever their stages.
+    fn recomputing(&self, fitting: &[Choice], pool: &Pool<'_>, limit: f64) -> Vec<(f64, Choice)> {
+        let some = |choices: &[Choice]| {
+            pool.with(|table| {
+                let own = choices.iter().filter(|choice| {
+                    choice.pipeline > 1
+                        && choice.recompute.what == Recompute::Layer
+                        && choice.recompute.layers.is_none()
+                });
+                let bounded = own.filter_map(|choice| {
+                    let bound = table.divided_bound(choice).get();
+                    let whole = Choice { recompute: Recompute::None.into(), ..*choice };
+                    (bound < limit && !self.room.admits(self.needed(&whole, table)))
+                        .then_some((bound, *choice))
+                });
+                bounded.collect::<Vec<_>>()
+            })
+        };
+        fitting.par_chunks(4096).flat_map_iter(some).collect()
+    }
+
+    fn try_stages(&self, choice: &Choice, pool: &Pool<'_>, limit: f64) -> Option<(Choice, Stagewise)> {
+        let choice = Choice { recompute: Recompute::Layer.into(), ..*choice };
+        let fits = |total: Bytes| self.room.admits(Room::needed(self.run.plan, total));
+        let stages = pool.with(|table| table.stagewise(&choice, &fits, Seconds::new(limit)))?;
+        Some((choice, stages))
+    }
+
+    fn take(&self, choice: Choice, stages: Stagewise, found: &mut Found) {
+        let (time, cost) = self.rates.training(stages.step.get());
+        // These are not among the plans that are counted.
+        let mut counts = found.counts;
+        if !self.admitted(time, cost, &mut counts) {
+            return;
+        }
+        let memory = Room::needed(self.run.plan, stages.memory)[1].get();
+        let own = Stages {
+            value: self.value(time, cost),
+            nodes: self.nodes,
+            choice,
+            layers: stages.layers,
+            again: stages.again,
+            step: stages.step.get(),
+            least: stages.least.get(),
+            memory,
+        };
+        found.stagewise = Stages::better(found.stagewise.take(), Some(own));
+    }
+}
