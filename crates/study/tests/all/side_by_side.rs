@@ -137,12 +137,16 @@ const EXCEPTIONS: &[(&str, &str, Premise)] = &[
     ("zeng2023-table7.toml", "all-reduce, async", Refused("cluster.workers")),
 ];
 
+/// Whether a file of the examples is a scenario; the manifest of their crate is none.
+fn is_scenario(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "toml") && !path.ends_with("Cargo.toml")
+}
+
 /// Examples whose transformers a plan splits, and the others.
 fn all_examples() -> [Vec<PathBuf>; 2] {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<PathBuf> =
-        entries.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
+    let mut files: Vec<PathBuf> = entries.filter(|path| is_scenario(path)).collect();
     files.sort();
     let has_plan = |path: &PathBuf| std::fs::read_to_string(path).unwrap().contains("[strategy.plan]");
     let (with, without): (Vec<PathBuf>, Vec<PathBuf>) = files.into_iter().partition(has_plan);
