@@ -7,7 +7,7 @@ pub(super) const MOST_DIMENSIONS: usize = 64;
 
 /// Dimensions of a tensor for one sample: `[channels, height, width]`, `[tokens, width]` or `[features]`.
 ///
-/// There are at most [`MOST_DIMENSIONS`], none is zero, and the number of elements fits into 64 bits, so
+/// There are at most 64 of them, none is zero, and the number of elements fits into 64 bits, so
 /// [`elements`](Self::elements) is exact.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Shape(Vec<u64>);

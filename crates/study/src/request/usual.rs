@@ -87,8 +87,9 @@ fn assumed_machines(plain: &Request, overrides: &[Override]) -> Option<(Vec<Stri
         changes.push(format!("cluster.nodes.ports={}", machine.ports));
     }
     let taken = match workers.div_ceil(each) {
-        1 => format!("are taken as one {}", machine.name),
-        several => format!("are taken as {several} machines with the {each} of a {}", machine.name),
+        1 if each == u64::from(machine.gpus) => format!("are taken as one {}", machine.name),
+        1 => format!("are taken to share one {}", machine.name),
+        several => format!("are taken as {several} machines like the {}", machine.name),
     };
     let note = format!(
         "No machine is given: the {workers} workers {taken}. `--workers {workers}x1` makes each a machine of its own, \
