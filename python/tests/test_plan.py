@@ -45,7 +45,7 @@ def test_plans_are_typed() -> None:
 
 
 def test_stages_may_differ() -> None:
-    only = {"plan.micro-batch": [8], "plan.pipeline": [4], "plan.tensor": [1], "plan.context": [1], "plan.recompute": ["layer"],
+    only = {"plan.micro-batch": [4], "plan.pipeline": [4], "plan.tensor": [1], "plan.context": [1], "plan.recompute": ["layer"],
             "plan.schedule": ["1f1b"], "plan.virtual-stages": [1]}
     found = stepcast.plan(**JOB, nodes=[1], global_batch=64, set=only)
     assert found.stages is not None and found.stages.gain > 0

@@ -24,8 +24,8 @@ pub(crate) struct ScenarioFlags {
     #[arg(long, value_name = "NAME", help_heading = "Scenario from flags", conflicts_with = "device")]
     pub(crate) machine: Option<String>,
 
-    /// Numbers of workers: 8, or 4x8 for four machines of eight, joined as the first machine of the catalog with this
-    /// device is; 1..16 or 1,2,4 for a scaling table
+    /// Numbers of workers: 32, or 4x8 for four machines of eight; both are joined as the first machine of the catalog with
+    /// this device is, if there is one. 1..16 or 1,2,4 for a scaling table
     #[arg(long, value_name = "N", help_heading = "Scenario from flags")]
     pub(crate) workers: Option<Workers>,
 

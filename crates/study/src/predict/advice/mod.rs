@@ -131,7 +131,11 @@ fn balanced_bandwidth(scenario: &Scenario, method: &dyn Method) -> Option<BitsPe
     let compute_bound = |exponent: f64| {
         let cluster = with_bandwidth(&scenario.cluster, 10f64.powf(exponent));
         let prediction = method.predict(&scenario.on(cluster)).ok()?;
-        Some(2.0 * computing(&prediction).get() >= prediction.iteration.get())
+        Some(match prediction.transformer {
+            // Stages also wait for each other, which is not communication.
+            Some(_) => prediction.bottleneck == Bottleneck::Compute,
+            None => 2.0 * computing(&prediction).get() >= prediction.iteration.get(),
+        })
     };
     let (mut low, mut high) = (-4.0, 4.0);
     if compute_bound(low)? || !compute_bound(high)? {
