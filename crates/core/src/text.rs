@@ -17,7 +17,12 @@ const SHOWN: usize = 120;
 
 /// Parses a document of at most [`MAX_DEPTH`] levels.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
-    T::deserialize(Deserializer::from(document(text)?))
+    read(document(text)?)
+}
+
+/// Reads a document that has been changed since it was parsed.
+pub(crate) fn read<T: DeserializeOwned>(document: Spanned<DeTable<'_>>) -> Result<T, Error> {
+    T::deserialize(Deserializer::from(document))
 }
 
 /// The document with the places of its values, at most [`MAX_DEPTH`] levels.

@@ -54,8 +54,8 @@ pub struct TwoShares {
 }
 
 impl TwoShares {
-    /// Fits both, as long as that is wanted. Steps that do not tell them apart, such as a single one, give the share of the peak rate; that of the
-    /// memory rate is then assumed.
+    /// Fits both, as long as that is wanted. Steps that do not tell them apart, such as a single one, give the share of the
+    /// peak rate; that of the memory rate is then assumed.
     pub fn fit(steps: &[StepWork], wanted: &Wanted<'_>) -> Result<Self, FitError> {
         match Self::fit_both(steps, wanted) {
             Err(FitError::TooFew { .. } | FitError::Collinear { .. }) if !steps.is_empty() => {

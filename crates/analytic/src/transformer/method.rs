@@ -363,11 +363,8 @@ fn remedy(scenario: &Scenario, run: &Run<'_>) -> Option<String> {
     let plan = run.plan;
     let mut changes: Vec<(String, Plan)> = Vec::new();
     if plan.recomputation().what < Recompute::Attention {
-        let recompute = vec![Recompute::Attention];
-        changes.push((
-            "`recompute = [\"attention\"]`".to_owned(),
-            Plan { recompute, recompute_layers: None, stage_recompute: None, ..plan.clone() },
-        ));
+        let changed = plan.recomputing(Recompute::Attention);
+        changes.push(("`recompute = [\"attention\"]`".to_owned(), changed));
     }
     if plan.micro_batch > 1 {
         let changed = Plan { micro_batch: 1, ..plan.clone() };
@@ -379,11 +376,7 @@ fn remedy(scenario: &Scenario, run: &Run<'_>) -> Option<String> {
         }
     }
     if plan.recomputation().what < Recompute::Layer {
-        let recompute = vec![Recompute::Layer];
-        changes.push((
-            "`recompute = [\"layer\"]`".to_owned(),
-            Plan { recompute, recompute_layers: None, stage_recompute: None, ..plan.clone() },
-        ));
+        changes.push(("`recompute = [\"layer\"]`".to_owned(), plan.recomputing(Recompute::Layer)));
     }
     let workers = scenario.cluster.workers();
     let fits = |(_, changed): &(String, Plan)| {

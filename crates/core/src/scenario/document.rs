@@ -10,9 +10,13 @@ use crate::model::LayerFile;
 use crate::suggest;
 use crate::text::{self, key_parts, shown};
 use serde::Deserialize;
+use std::borrow::Cow;
 use std::ops::Range;
-use toml::Value;
-use toml::de::DeValue;
+use toml::de::{DeArray, DeTable, DeValue};
+use toml::{Spanned, Value};
+
+/// A value of a document, with its place.
+type Node<'a> = Spanned<DeValue<'a>>;
 
 /// The text of a scenario and its name.
 #[derive(Debug, Clone)]
@@ -120,16 +124,19 @@ impl Document {
         if overrides.is_empty() {
             return Ok(file);
         }
-        let mut table: toml::Table = text::parse(&self.text).map_err(|error| self.explain_toml(&error))?;
-        for change in overrides {
-            let parts = key_parts(&change.key).map_err(|fault| fault.at(change.origin()))?;
+        let values: Vec<String> =
+            overrides.iter().map(|change| format!("value = {}", change.value)).collect();
+        let mut root = text::document(&self.text).map_err(|error| self.explain_toml(&error))?;
+        for (change, value) in overrides.iter().zip(&values) {
             let wrong = |(reason, remedy): (String, String)| {
                 Fault::in_key(change.key.as_str(), reason, remedy).at(change.origin())
             };
+            let refused = |error: toml::de::Error| wrong(explain(error.message()));
+            let parts = key_parts(&change.key).map_err(|fault| fault.at(change.origin()))?;
+            let value = text::document(value).map_err(refused)?.get_mut().remove("value");
             let wrong_place = |reason| wrong((reason, "check the key against the scenario".to_owned()));
-            set(&mut table, &parts, &change.value).map_err(wrong_place)?;
-            file =
-                ScenarioFile::deserialize(table.clone()).map_err(|error| wrong(explain(error.message())))?;
+            value.map_or(Ok(()), |value| set(root.get_mut(), &parts, &value)).map_err(wrong_place)?;
+            file = text::read(root.clone()).map_err(refused)?;
         }
         Ok(file)
     }
@@ -269,27 +276,30 @@ fn plain_expected(expected: &str) -> &str {
 
 /// Sets the key `parts` below `table`. If the path leads through an array of tables, the key is set in all of them;
 /// if it leads through the name of a catalog entry, the name becomes a table based on that entry.
-fn set(table: &mut toml::Table, parts: &[&str], value: &Value) -> Result<(), String> {
+fn set<'a>(table: &mut DeTable<'a>, parts: &[&'a str], value: &Node<'a>) -> Result<(), String> {
     let Some((first, rest)) = parts.split_first() else { return Ok(()) };
+    let key = || unplaced(Cow::Borrowed(*first));
     if rest.is_empty() {
-        table.insert((*first).to_owned(), value.clone());
+        table.insert(key(), value.clone());
         return Ok(());
     }
     let fresh = || match *first {
-        "workers" => Value::Array(vec![Value::Table(toml::Table::new())]),
-        _ => Value::Table(toml::Table::new()),
+        "workers" => DeValue::Array(DeArray::from_iter([unplaced(DeValue::Table(DeTable::new()))])),
+        _ => DeValue::Table(DeTable::new()),
     };
-    let slot = table.entry((*first).to_owned()).or_insert_with(fresh);
-    if let (Value::String(name), "device" | "network") = (&*slot, *first) {
-        *slot = Value::Table(toml::Table::from_iter([("base".to_owned(), Value::String(name.clone()))]));
+    let slot = table.entry(key()).or_insert_with(|| unplaced(fresh())).get_mut();
+    if let (DeValue::String(_), "device" | "network") = (&*slot, *first) {
+        let name = std::mem::replace(slot, DeValue::Boolean(false));
+        *slot = DeValue::Table(DeTable::from_iter([(unplaced(Cow::Borrowed("base")), unplaced(name))]));
     }
     descend(slot, first, rest, value)
 }
 
-fn descend(slot: &mut Value, name: &str, rest: &[&str], value: &Value) -> Result<(), String> {
+fn descend<'a>(slot: &mut DeValue<'a>, name: &str, rest: &[&'a str], value: &Node<'a>) -> Result<(), String> {
     match slot {
-        Value::Table(inner) => set(inner, rest, value),
-        Value::Array(items) => match rest.split_first().map(|(index, rest)| (index.parse::<usize>(), rest)) {
+        DeValue::Table(inner) => set(inner, rest, value),
+        DeValue::Array(items) => match rest.split_first().map(|(index, rest)| (index.parse::<usize>(), rest))
+        {
             Some((Ok(index), rest)) => {
                 let length = items.len();
                 let item = items
@@ -299,10 +309,15 @@ fn descend(slot: &mut Value, name: &str, rest: &[&str], value: &Value) -> Result
                     *item = value.clone();
                     return Ok(());
                 }
-                descend(item, name, rest, value)
+                descend(item.get_mut(), name, rest, value)
             }
-            _ => items.iter_mut().try_for_each(|item| descend(item, name, rest, value)),
+            _ => items.iter_mut().try_for_each(|item| descend(item.get_mut(), name, rest, value)),
         },
         _ => Err(format!("`{name}` is a value and has no `{}` below it", rest.join("."))),
     }
+}
+
+/// A key or value that stands nowhere in the text.
+fn unplaced<T>(inner: T) -> Spanned<T> {
+    Spanned::new(0..0, inner)
 }

@@ -166,6 +166,13 @@ impl Plan {
         Recomputation { what, layers: self.recompute_layers }
     }
 
+    /// The same plan in which every layer computes `what` again.
+    #[must_use]
+    pub fn recomputing(&self, what: Recompute) -> Self {
+        let recompute = if what == Recompute::None { Vec::new() } else { vec![what] };
+        Self { recompute, recompute_layers: None, stage_recompute: None, ..self.clone() }
+    }
+
     /// How stages send.
     pub fn stage_sends(&self) -> Sends {
         self.sends.unwrap_or(match self.overlaps().sends {

@@ -46,21 +46,10 @@ pub(super) fn changes(scenario: &Scenario, plan: &Plan) -> Vec<(&'static str, Sc
         change("sequence parallelism", Plan { sequence_parallel: true, ..plan.clone() });
     }
     if plan.recomputation().what == Recompute::Layer {
-        change(
-            "recompute attention only",
-            Plan {
-                recompute: vec![Recompute::Attention],
-                recompute_layers: None,
-                stage_recompute: None,
-                ..plan.clone()
-            },
-        );
+        change("recompute attention only", plan.recomputing(Recompute::Attention));
     }
     if plan.recomputation().what != Recompute::None {
-        change(
-            "no recomputation",
-            Plan { recompute: Vec::new(), recompute_layers: None, stage_recompute: None, ..plan.clone() },
-        );
+        change("no recomputation", plan.recomputing(Recompute::None));
     }
     if plan.sharding == Sharding::Zero3 {
         change("ZeRO 1 instead of 3", Plan { sharding: Sharding::Zero1, ..plan.clone() });
