@@ -28,6 +28,7 @@ pub const SCENARIOS: &[(&str, &str)] = scenarios! {
     "long-context"
     "mixtral-experts"
     "plan-175b"
+    "plan-offers"
     "profile"
     "search"
     "several-servers"

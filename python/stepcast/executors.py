@@ -55,7 +55,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Parts:
-    """A search over plans; its parts are numbers of machines."""
+    """A search over plans, in parts."""
 
     packed: bytes
     minimize: str
@@ -67,7 +67,7 @@ class Parts:
 
     def run(self, since: int, until: int) -> bytes:
         search = _searched(self.packed, self.minimize)
-        return "\n".join(search.part(nodes, self.threads) for nodes in search.nodes[since:until]).encode()
+        return "\n".join(search.part(place, self.threads) for place in range(since, until)).encode()
 
 
 @lru_cache(maxsize=4)

@@ -31,6 +31,8 @@ class PlanEntry:
     verdict: str
     training_s: float | None = None
     cost: float | None = None
+    machine: str | None = None
+    """The offer whose machines these are, if there are any."""
 
 
 @dataclass(frozen=True)
@@ -167,10 +169,16 @@ class Plan(Result):
         return f"<{self._title}: {best.words} on {workers}, {best.step_s:.3g} s a step>"
 
 
+def offer_of(offer: str | Mapping[str, Any]) -> dict[str, Any]:
+    """An offer as a table of `[[plan.offers]]`."""
+    return {"machine": offer} if isinstance(offer, str) else dict(offer)
+
+
 def plan(
     scenario: Source = None,
     *,
     minimize: str = "time",
+    offers: Iterable[str | Mapping[str, Any]] | None = None,
     nodes: int | Iterable[int] | None = None,
     global_batch: int | None = None,
     tokens: float | None = None,
@@ -184,7 +192,8 @@ def plan(
 ) -> Plan:
     """The best of all valid plans of a transformer: `stepcast plan`.
 
-    `executor` searches the numbers of machines elsewhere: an executor of `concurrent.futures`, a Dask `Client` or the
+    `offers` are machines to choose from: names from `stepcast machines`, or mappings with the keys of `[[plan.offers]]`.
+    `executor` searches kinds and numbers of machines elsewhere: an executor of `concurrent.futures`, a Dask `Client` or the
     module `ray`. The answer is the same, byte for byte. `threads` is the number of threads of each worker.
 
     >>> import stepcast
@@ -193,6 +202,7 @@ def plan(
     16
     """
     bounds = {
+        "offers": None if offers is None else [offer_of(offer) for offer in offers],
         "nodes": None if nodes is None else whole([nodes] if isinstance(nodes, int) else nodes, "nodes"),
         "global-batch": global_batch,
         "tokens": None if tokens is None else float(tokens),
@@ -204,8 +214,8 @@ def plan(
     given = {f"plan.{key}": value for key, value in bounds.items() if value is not None}
     search = _stepcast.PlanSearch(asked.changed(set=given) if given else asked, minimize)
     if executor is None:
-        parts = [search.part(number, threads) for number in search.nodes]
+        parts = [search.part(place, threads) for place in range(search.parts)]
     else:
-        lines = run(executor, Parts.of(search, minimize, threads), 0, len(search.nodes), 1)
+        lines = run(executor, Parts.of(search, minimize, threads), 0, search.parts, 1)
         parts = [line.decode() for line, _ in lines]
     return Plan(search.join(parts))

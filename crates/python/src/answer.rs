@@ -14,7 +14,7 @@ use stepcast_report::{adapters, html};
 use stepcast_study::Forecast;
 use stepcast_study::Request;
 use stepcast_study::check::Check;
-use stepcast_study::explore::plan::PlanReport;
+use stepcast_study::explore::plan::{PlanReport, applied};
 use stepcast_study::explore::plan::emit::{Framework, emit};
 use stepcast_study::explore::search::SearchReport;
 use stepcast_study::fit::FitReport;
@@ -184,10 +184,18 @@ impl Answer {
                 Request::new(Document::new(self.name.clone(), text), Folder::default(), changes)
             }
             Content::Plan { report, scenario, request } => {
-                let plan = toml::Value::try_from(&report.best.plan)
-                    .map_err(|error| Problem::internal(error.to_string()))?;
+                let written = |section: Result<toml::Value, toml::ser::Error>| {
+                    section.map_err(|error| Problem::internal(error.to_string()))
+                };
+                let plan = written(toml::Value::try_from(&report.best.plan))?;
                 let mut own = vec![Override::new("strategy.plan", plan)];
-                if report.best.workers != scenario.cluster.workers() {
+                if report.best.machine.is_some() {
+                    let to = applied(scenario, &report.best).map_err(Problem::from)?.to_file();
+                    own.push(Override::new("cluster", written(toml::Value::try_from(&to.cluster))?));
+                    if let Some(price) = &to.price {
+                        own.push(Override::new("price", written(toml::Value::try_from(price))?));
+                    }
+                } else if report.best.workers != scenario.cluster.workers() {
                     let workers = i64::try_from(report.best.workers).unwrap_or(i64::MAX);
                     own.push(Override::new("cluster.workers.count", toml::Value::Integer(workers)));
                 }

@@ -1,4 +1,4 @@
-//! Searches over plans in parts: one for each number of machines, here or on another machine.
+//! Searches over plans in parts, here or on another machine.
 
 use crate::answer::{Answer, Content};
 use crate::border::{interruptible, on_pool, until};
@@ -7,7 +7,7 @@ use crate::scenario::Scenario;
 use pyo3::prelude::*;
 use stepcast_core::scenario::Override;
 use stepcast_study::Request;
-use stepcast_study::explore::plan::{Aim, join, numbers_of_machines, part};
+use stepcast_study::explore::plan::{Aim, join, part, parts};
 
 /// A plan that leaves everything open, for scenarios without one.
 const OPEN: &str = "strategy.plan={}";
@@ -18,7 +18,7 @@ pub(crate) struct PlanSearch {
     request: Request,
     scenario: stepcast_core::scenario::Scenario,
     aim: Aim,
-    nodes: Vec<u64>,
+    parts: usize,
 }
 
 #[pymethods]
@@ -33,16 +33,16 @@ impl PlanSearch {
         let request = scenario.asked_with(change);
         let found = interruptible(py, move |_| {
             let scenario = request.scenario()?;
-            let nodes = numbers_of_machines(&scenario, aim).map_err(|fault| request.refused(fault))?;
-            Ok(Self { request, scenario, aim, nodes })
+            let parts = parts(&scenario, aim).map_err(|fault| request.refused(fault))?;
+            Ok(Self { request, scenario, aim, parts })
         })?;
         Ok(found)
     }
 
-    /// The numbers of machines, each of which is a part.
+    /// The number of parts.
     #[getter]
-    fn nodes(&self) -> Vec<u64> {
-        self.nodes.clone()
+    fn parts(&self) -> usize {
+        self.parts
     }
 
     /// The scenario, for running parts elsewhere.
@@ -50,18 +50,18 @@ impl PlanSearch {
         Ok(self.request.packed().map_err(Problem::from)?)
     }
 
-    /// What is found on one number of machines, as one line of JSON.
-    #[pyo3(signature = (nodes, threads=None))]
-    fn part(slf: Py<Self>, py: Python<'_>, nodes: u64, threads: Option<u16>) -> PyResult<String> {
+    /// What is found in the part at `place`, as one line of JSON.
+    #[pyo3(signature = (place, threads=None))]
+    fn part(slf: Py<Self>, py: Python<'_>, place: usize, threads: Option<u16>) -> PyResult<String> {
         interruptible(py, move |stop| {
             let Self { request, scenario, aim, .. } = slf.get();
-            let found = on_pool(threads, || part(scenario, *aim, nodes, &mut |_| until(stop)));
+            let found = on_pool(threads, || part(scenario, *aim, place, &mut |_| until(stop)));
             let found = found.map_err(|fault| request.refused(fault))?;
             serde_json::to_string(&found).map_err(|error| Problem::internal(error.to_string()))
         })
     }
 
-    /// The answer from all parts, in the order of `nodes`.
+    /// The answer from all parts, in order.
     fn join(slf: Py<Self>, py: Python<'_>, parts: Vec<String>) -> PyResult<Answer> {
         interruptible(py, move |_| {
             let Self { request, scenario, aim, .. } = slf.get();

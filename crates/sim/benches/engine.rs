@@ -90,6 +90,7 @@ fn inception_v3_for_2_to_10_workers(bencher: Bencher<'_, '_>) {
             workers: vec![ReplayWorker { slowness: 1.0, port, machine: None }; workers],
             server_of: vec![0; profile.operations.len()],
             servers: 1,
+            slices: 1,
             server_port: port,
             server_machines: None,
             software: None,

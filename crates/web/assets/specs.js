@@ -44,6 +44,7 @@ export const specs = [
     fits: (resolved, transformer) => transformer,
     fields: [
       { name: "minimize", kind: "choice", label: "Minimise", options: [["time", "time"], ["cost", "cost"]] },
+      { name: "offers", kind: "search", label: "Machines to choose from", placeholder: "dgx-a100, dgx-h100" },
       { name: "nodes", kind: "search", label: "Numbers of machines", placeholder: "16,32,64" },
       { name: "global_batch", kind: "number", label: "Sequences of a step" },
       { name: "tokens", kind: "number", label: "Tokens to train on" },

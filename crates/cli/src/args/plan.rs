@@ -10,6 +10,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   stepcast plan examples/plan-175b.toml                      every valid plan on its machines
   stepcast plan job.toml --nodes 64,128,256 --minimize cost --deadline '30 d'
+  stepcast plan --model llama3-8b --offers dgx-a100,dgx-h100 --nodes 2,4,8 --global-batch 512 --tokens 100e9
   stepcast plan job.toml --global-batch 1536 --tokens 300e9 --emit megatron
   stepcast plan job.toml --set 'plan.sharding=[\"zero-1\"]' --set plan.tensor-across-nodes=true
   stepcast plan job.toml --json                              the front and all families, for programs
@@ -25,6 +26,10 @@ pub(crate) struct Plan {
     /// Objective: time or cost
     #[arg(long, value_name = "WHAT", default_value = "time")]
     pub(crate) minimize: Aim,
+
+    /// Machines of the catalog to choose from, such as dgx-a100,dgx-h100 [default: those of the cluster]
+    #[arg(long, value_name = "MACHINES", value_delimiter = ',')]
+    pub(crate) offers: Option<Vec<String>>,
 
     /// Numbers of machines: 1..16 or 16,32,64 [default: that of the cluster]
     #[arg(long)]
@@ -63,6 +68,7 @@ impl Plan {
     /// What the flags say about the search, as `--set` writes it.
     pub(crate) fn changes(&self) -> Vec<String> {
         let own = Restriction {
+            offers: self.offers.clone(),
             nodes: self.nodes.as_ref().map(|nodes| nodes.0.clone()),
             global_batch: self.global_batch,
             tokens: self.tokens,

@@ -2,8 +2,8 @@
 
 use super::{
     ClusterSection, DataSection, EnergySection, FailuresSection, InputSection, KernelsSection, LineSection,
-    MethodsSection, ModelSection, Oyama2016Section, PerParameterSection, PlanningSection, PriceSection,
-    SgemmSection, SimulateSection, Zeng2023Section,
+    MethodsSection, ModelSection, OfferSection, Oyama2016Section, PerParameterSection, PlanningSection,
+    PriceSection, SgemmSection, SimulateSection, Zeng2023Section,
 };
 use crate::fault::Fault;
 use crate::keys::KeyDoc;
@@ -48,6 +48,7 @@ pub fn documentation() -> Vec<SectionDoc> {
         section("data", DataSection::documentation()),
         section("price", PriceSection::documentation()),
         section("plan", PlanningSection::documentation()),
+        section("plan.offers", OfferSection::documentation()),
         section("failures", FailuresSection::documentation()),
         section("energy", EnergySection::documentation()),
         section("methods", MethodsSection::documentation()),

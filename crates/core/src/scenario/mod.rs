@@ -11,6 +11,7 @@ mod field;
 mod file;
 #[cfg(test)]
 mod fitted_tests;
+mod offers;
 mod oyama2016;
 mod planning;
 mod resolve;
@@ -26,6 +27,7 @@ pub use document::{Document, Override};
 pub use documentation::{SectionDoc, documentation, full_key};
 pub use field::{Field, Groups};
 pub use file::ScenarioFile;
+pub use offers::{Offer, OfferSection};
 pub use oyama2016::{
     ASSUMED_HOST_MEMORY_RATE, KernelTime, KernelTimes, KernelsSection, Line, LineSection, Oyama2016,
     Oyama2016Section, PerParameter, PerParameterSection, Products, SgemmSection, SgemmTable,

@@ -1,13 +1,15 @@
 //! What a search over plans may choose from, what interrupts a long run, and what its energy costs.
 
+use super::offers::{Offer, OfferSection};
 use crate::fault::Fault;
 use crate::keys::{Check, keys, plain, section_of};
 use crate::quantity::{BytesPerSec, Seconds, Watts};
-use crate::strategy::{Recompute, ScheduleKind, Sharding};
+use crate::strategy::{Offload, Recompute, ScheduleKind, Sharding};
 
 plain!(Vec<Sharding>, "list of strings");
 plain!(Vec<ScheduleKind>, "list of strings");
 plain!(Vec<bool>, "list of booleans");
+plain!(Vec<Vec<Offload>>, "list of lists of strings");
 plain!([f64; 2], "list of two numbers");
 
 keys! {
@@ -18,6 +20,8 @@ keys! {
     section PlanningSection, missing |key| Fault::new(format!("the search has no `{key}`"), format!("add `{key}`"));
     before {}
     keys {
+        /// Machines to choose from instead of those of the cluster, see below.
+        offers: Vec<OfferSection> => Vec<Offer>, optional("the cluster's"), Check::Any, Resolved;
         /// Numbers of machines to try.
         nodes: Vec<u64> => Vec<u64>, optional("that of the cluster"), Check::Any, Resolved;
         /// Sequences of a step.
@@ -46,6 +50,8 @@ keys! {
         micro_batch: Vec<u64> => Vec<u64>, optional("all that divide"), Check::Any, Resolved;
         /// Recomputation to try.
         recompute: Vec<Recompute> => Vec<Recompute>, optional("all"), Check::Any, Resolved;
+        /// What to try to keep in the host's memory, such as `[[], [\"optimiser\"]]`.
+        offload: Vec<Vec<Offload>> => Vec<Vec<Offload>>, optional("as `strategy.plan` says"), Check::Any, Resolved;
         /// Whether to try recomputing no more layers of every stage than a plan needs to fit.
         recompute_some: bool => bool, default(false), Check::Any, Resolved;
         /// Whether to choose layers and recomputation of every stage by itself where plans with equal stages recompute layers or do

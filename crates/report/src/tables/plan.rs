@@ -46,7 +46,7 @@ pub fn best(report: &PlanReport) -> Table {
     let mut table = Table::of_figures("Best plan");
     let best = &report.best;
     let mut row = |name: &str, value: String, more: String| table.row([name.to_owned(), value, more]);
-    let machines = format!("{} on {}", several(best.workers, "worker"), several(best.nodes, "machine"));
+    let machines = format!("{} on {}", several(best.workers, "worker"), best.machines);
     row("step time", best.step.human(), machines);
     let split = report.prediction.transformer.as_ref();
     let used = split.map_or(String::new(), |split| {
@@ -217,7 +217,7 @@ pub fn front(report: &PlanReport) -> Table {
         if costs {
             cells.push(entry.cost.map_or(String::new(), money));
         }
-        cells.extend([entry.memory.human(), count(entry.nodes), entry.words.clone()]);
+        cells.extend([entry.memory.human(), machines(entry), entry.words.clone()]);
         table.row(cells);
     }
     let thinned = match all.len() > shown.len() {
@@ -226,6 +226,11 @@ pub fn front(report: &PlanReport) -> Table {
     };
     table.note = format!("{thinned}No other plan is better in all of them.");
     table
+}
+
+/// The machines of a plan: their number, and their name where there are several kinds.
+fn machines(entry: &Entry) -> String {
+    if entry.machine.is_some() { entry.machines.clone() } else { count(entry.nodes) }
 }
 
 /// What the best plan with every value of every property costs more.

@@ -96,6 +96,7 @@ proptest! {
             workers: workers.collect(),
             server_of: vec![0, servers - 1, 0, 0],
             servers,
+            slices: 1,
             server_port: BytesPerSec::new(200e6),
             server_machines: None,
             software: None,

@@ -56,6 +56,7 @@ fn replay(profile: &Profile, workers: usize, sharing: LinkSharing) -> Replay<'_>
         workers: vec![ReplayWorker { slowness: 1.0, port, machine: None }; workers],
         server_of: vec![0; 10],
         servers: 1,
+        slices: 1,
         server_port: port,
         server_machines: None,
         software: None,
@@ -96,6 +97,72 @@ fn twice_the_rate_halves_only_transfers() {
     replay.server_port = BytesPerSec::new(2.0 * RATE);
     replay.workers[0].port = replay.server_port;
     assert!((mean_step(&replay, 5) - 0.115).abs() < 1e-9);
+}
+
+/// The profile with every transfer and update cut into `count` equal parts.
+fn cut(profile: &Profile, count: u64) -> (Profile, Vec<u32>) {
+    let mut first: Vec<u32> = Vec::new();
+    let (mut operations, mut server_of) = (Vec::new(), Vec::new());
+    let mut step = Step { start: Vec::new(), end: Vec::new(), length: profile.steps[0].length };
+    let parts = |operation: &Operation| if operation.resource == Resource::Worker { 1 } else { count };
+    for (index, operation) in profile.operations.iter().enumerate() {
+        first.push(operations.len() as u32);
+        let (start, end) = (profile.steps[0].start[index], profile.steps[0].end[index]);
+        for part in 0..parts(operation) {
+            let after = |&before: &u32| {
+                let (before, op) = (first[before as usize], &profile.operations[before as usize]);
+                match (parts(op), parts(operation)) {
+                    (1, _) => vec![before],
+                    (_, 1) => (before..before + count as u32).collect(),
+                    _ => vec![before + part as u32],
+                }
+            };
+            operations.push(Operation {
+                name: format!("{} {part}", operation.name),
+                bytes: operation.bytes / parts(operation),
+                after: operation.after.iter().flat_map(after).collect(),
+                ..operation.clone()
+            });
+            server_of.push(part as u32);
+            step.start.push(start);
+            let is_update = operation.resource == Resource::Server;
+            step.end.push(start + (end - start) / if is_update { count as f64 } else { 1.0 });
+        }
+    }
+    // What follows the last operation takes as long as before.
+    let last = |step: &Step| step.end.iter().copied().fold(0.0, f64::max);
+    step.length -= last(&profile.steps[0]) - last(&step);
+    (Profile { operations, steps: vec![step], ..profile.clone() }, server_of)
+}
+
+#[test]
+fn one_server_stands_for_all_that_hold_slices() {
+    let profile = profile();
+    for count in [2, 4, 5] {
+        let (cut, server_of) = cut(&profile, count);
+        for (workers, port, lane) in [
+            (1, RATE, ParseLane::Beside),
+            (3, RATE, ParseLane::Shared),
+            (4, 3.0 * RATE, ParseLane::Beside),
+        ] {
+            let parsing = Parsing { per_byte: Seconds::new(1e-10), fixed: Seconds::new(1e-4), lane };
+            let mut folded = Replay { parsing, ..replay(&profile, workers, fair(f64::INFINITY)) };
+            for worker in &mut folded.workers {
+                worker.port = BytesPerSec::new(port);
+            }
+            folded.coordination = Coordination::Bounded(0);
+            let whole = Replay {
+                profile: &cut,
+                server_of: server_of.clone(),
+                servers: count as u32,
+                ..folded.clone()
+            };
+            folded.slices = count as u32;
+            folded.server_port = BytesPerSec::new(count as f64 * RATE);
+            let (folded, whole) = (mean_step(&folded, 5), mean_step(&whole, 5));
+            assert!((folded - whole).abs() < 1e-9, "{count} servers, {workers} workers: {folded} {whole}");
+        }
+    }
 }
 
 #[test]

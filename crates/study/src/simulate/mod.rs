@@ -85,7 +85,7 @@ impl Method for Simulate {
                 "TCP is modelled for one server and ports of one rate that nothing shares",
                 "use `transport = \"fair\"`, or one server, no `bandwidth` of its own for any group, and no `nodes`",
             ),
-            _ if scenario.cluster.servers.count > MAX_SERVERS => refuse(
+            _ if parameter_server::simulated_servers(scenario) > MAX_SERVERS => refuse(
                 "cluster.servers.count",
                 "more than 64 servers are too many to simulate",
                 "use `--method zeng2023`, or fewer servers",

@@ -7,13 +7,12 @@ use crate::request::ScenarioBody;
 use crate::study::{Job, Shown, Study};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stepcast_core::fault::Fault;
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::PlanSection;
 use stepcast_report::tables::plan as tables;
-use stepcast_study::explore::plan::{Aim, Entry, OPEN, PlanReport, Restriction, plan};
+use stepcast_study::explore::plan::{Aim, OPEN, PlanReport, Restriction, applied, plan};
 
 /// The request for a plan.
 #[derive(Deserialize, JsonSchema)]
@@ -23,6 +22,9 @@ pub(crate) struct Body {
     /// The objective to minimise: time or cost; by default time.
     #[serde(default)]
     minimize: Option<String>,
+    /// Machines of the catalog to choose from: "dgx-a100, dgx-h100"; by default those of the cluster.
+    #[serde(default)]
+    offers: Option<String>,
     /// Numbers of machines: "1..16" or "16,32,64"; by default that of the cluster.
     #[serde(default)]
     nodes: Option<String>,
@@ -50,6 +52,7 @@ impl Study for Body {
         let minimize = self.minimize.as_deref().map(str::parse::<Aim>).transpose();
         let aim = minimize.map_err(|reason| Problem::invalid("minimize", reason, "use time or cost"))?;
         let own = Restriction {
+            offers: self.offers.as_deref().map(listed),
             nodes: several(self.nodes.as_deref(), "nodes")?,
             global_batch: self.global_batch,
             tokens: self.tokens,
@@ -113,13 +116,7 @@ impl Body {
     }
 }
 
-/// The scenario with this plan on its machines.
-fn applied(scenario: &Scenario, entry: &Entry) -> Result<Scenario, Fault> {
-    let workers = u32::try_from(entry.workers).unwrap_or(u32::MAX);
-    let mut to = match scenario.cluster.workers() == entry.workers {
-        true => scenario.clone(),
-        false => scenario.on(scenario.cluster.resized(workers)),
-    };
-    to.strategy.plan = Some(entry.plan.clone().resolve(&NoFiles)?);
-    Ok(to)
+/// The names in a list with commas.
+fn listed(names: &str) -> Vec<String> {
+    names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }

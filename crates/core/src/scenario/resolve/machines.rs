@@ -14,7 +14,7 @@ use crate::scenario::sections::ClusterSection;
 /// Default network.
 const DEFAULT_NETWORK: &str = "10gbe";
 
-pub(super) fn cluster(mut section: ClusterSection, files: &dyn Files) -> Result<Cluster, Fault> {
+pub(in crate::scenario) fn cluster(mut section: ClusterSection, files: &dyn Files) -> Result<Cluster, Fault> {
     let machine = whole(&mut section)?;
     let sections = section.workers.unwrap_or_else(|| vec![WorkersSection::default()]);
     if sections.is_empty() {

@@ -5,6 +5,8 @@ mod machines;
 mod model;
 mod together;
 
+pub(super) use machines::cluster;
+
 use super::{Scenario, ScenarioFile, oyama2016, simulate, uncertain, zeng2023};
 use crate::fault::{Fault, KeyPath};
 use crate::files::{Files, NoFiles};
@@ -36,7 +38,7 @@ impl ScenarioFile {
         let model::Trained { source, counting, workload } =
             model::model(self.model, files).map_err(below("model"))?;
         let uncertain = uncertain?;
-        let cluster = machines::cluster(self.cluster, files).map_err(below("cluster"))?;
+        let cluster = cluster(self.cluster, files).map_err(below("cluster"))?;
         let gradients = match exchange::names_gradients(&self.strategy) {
             true => source.gradients(&workload)?,
             false => Vec::new(),

@@ -81,11 +81,15 @@ pub struct Replay<'a> {
     pub server_of: Vec<u32>,
     /// Number of servers.
     pub servers: u32,
-    /// Rate of each server's port, for payload.
+    /// Machines that each of them stands for: those that hold an equal slice of every one of its tensors do the same at
+    /// the same time.
+    pub slices: u32,
+    /// Rate of each server's port, for payload; of all its machines together.
     pub server_port: BytesPerSec,
     /// The machine of each server, where servers run on the machines of workers; they then use the ports of these.
     pub server_machines: Option<Vec<u32>>,
-    /// Seconds of a server's software for each operation, shared by all workers; only those of uplink transfers count.
+    /// Seconds of a server's software for each operation, on one of its machines, shared by all workers; only those of
+    /// uplink transfers count.
     pub software: Option<Vec<f64>>,
     /// Copies of the parameters that a worker pulls.
     pub copies: f64,
@@ -208,20 +212,26 @@ impl Replay<'_> {
     /// The work of the recorded step at `index` for workers of this slowness.
     fn work(&self, graph: &StepGraph, index: usize, slowness: f64) -> StepWork {
         let (profile, step) = (self.profile, &self.profile.steps[index]);
+        let slices = f64::from(self.slices);
         let mut work = Vec::with_capacity(graph.len());
         for (index, operation) in profile.operations.iter().enumerate() {
             work.push(match operation.resource {
                 Resource::Downlink => operation.size().get() * self.copies + self.header,
                 Resource::Uplink => operation.size().get() + self.header,
                 Resource::Worker => step.duration(index).get() * slowness,
-                Resource::Server => step.duration(index).get(),
+                Resource::Server => step.duration(index).get() / slices,
             });
         }
         let mut first_request = f64::INFINITY;
         for (index, operation) in
             profile.operations.iter().enumerate().filter(|(_, op)| op.resource.is_transfer())
         {
-            let parsing = self.parsing.per_byte * operation.size().get() + self.parsing.fixed;
+            // Slices are parsed beside each other, unless by the unit that computes.
+            let (size, messages) = match (operation.resource, self.parsing.lane) {
+                (Resource::Downlink, ParseLane::Shared) => (operation.size().get(), slices),
+                _ => (operation.size().get() / slices, 1.0),
+            };
+            let parsing = self.parsing.per_byte * size + self.parsing.fixed * messages;
             let software = self.software.as_ref().filter(|_| operation.resource == Resource::Uplink);
             work.push(parsing.get() + software.map_or(0.0, |software| software[index]));
             if operation.resource == Resource::Downlink {

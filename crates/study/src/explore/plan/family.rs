@@ -1,5 +1,6 @@
 //! Families of plans: all that share one property. The best of each says what the property costs.
 
+use super::setup::{Naming, Setup};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stepcast_analytic::transformer::plans::Choice;
@@ -9,6 +10,8 @@ use stepcast_core::strategy::{Recompute, Sharding};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Property {
+    /// Which machines.
+    Machine,
     /// Machines.
     Nodes,
     /// Tensor-parallel ranks.
@@ -31,11 +34,14 @@ pub enum Property {
     MicroBatch,
     /// What is computed again.
     Recompute,
+    /// What is kept in the host's memory.
+    Offload,
 }
 
 impl Property {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
+        Self::Machine,
         Self::Nodes,
         Self::Tensor,
         Self::SequenceParallel,
@@ -47,12 +53,17 @@ impl Property {
         Self::Sharding,
         Self::MicroBatch,
         Self::Recompute,
+        Self::Offload,
     ];
 
-    /// The value of a plan on `nodes` machines, as a number.
-    pub(super) const fn of(self, nodes: u64, choice: &Choice) -> u64 {
+    /// The value of a plan, as a number.
+    pub(super) const fn of(self, setup: &Setup, choice: &Choice) -> u64 {
         match self {
-            Self::Nodes => nodes,
+            Self::Machine => match setup.offer {
+                Some(place) => place as u64 + 1,
+                None => 0,
+            },
+            Self::Nodes => setup.nodes,
             Self::Tensor => choice.tensor,
             Self::SequenceParallel => choice.sequence_parallel as u64,
             Self::Context => choice.context,
@@ -63,30 +74,36 @@ impl Property {
             Self::Sharding => choice.sharding as u64,
             Self::MicroBatch => choice.micro_batch,
             Self::Recompute => 2 * choice.recompute.what as u64 + choice.recompute.layers.is_some() as u64,
+            Self::Offload => setup.offloaded.optimiser as u64 + 2 * setup.offloaded.activations as u64,
         }
     }
 
     /// The value as a file writes it.
-    pub(super) fn written(self, nodes: u64, choice: &Choice) -> String {
+    pub(super) fn written(self, setup: &Setup, choice: &Choice, naming: Naming<'_>) -> String {
         let Choice { schedule, sharding, recompute, .. } = choice;
         match self {
+            Self::Machine => naming.machine.unwrap_or_default().to_owned(),
+            Self::Offload => offloaded(setup),
             Self::SequenceParallel => choice.sequence_parallel.to_string(),
             Self::Schedule => schedule.to_string(),
             Self::Sharding => sharding.to_string(),
             Self::Recompute if recompute.layers.is_some() => format!("some {}s", recompute.what),
             Self::Recompute => recompute.what.to_string(),
-            _ => self.of(nodes, choice).to_string(),
+            _ => self.of(setup, choice).to_string(),
         }
     }
 
     /// "tensor 8", "without a pipeline", "zero-3".
-    pub(super) fn words(self, nodes: u64, choice: &Choice, node: u64) -> String {
-        let value = self.written(nodes, choice);
-        match (self, self.of(nodes, choice)) {
+    pub(super) fn words(self, setup: &Setup, choice: &Choice, naming: Naming<'_>) -> String {
+        let value = self.written(setup, choice, naming);
+        match (self, self.of(setup, choice)) {
+            (Self::Machine, _) => value,
+            (Self::Offload, 0) => "without offloading".to_owned(),
+            (Self::Offload, _) => format!("offloading {value}"),
             (Self::Nodes, 1) => "1 machine".to_owned(),
             (Self::Nodes, _) => format!("{value} machines"),
             (Self::Tensor, 1) => "without tensor parallelism".to_owned(),
-            (Self::Tensor, ranks) if ranks > node => format!("tensor {value}, across machines"),
+            (Self::Tensor, ranks) if ranks > naming.node => format!("tensor {value}, across machines"),
             (Self::Tensor, _) => format!("tensor {value}"),
             (Self::SequenceParallel, 0) => "without sequence parallelism".to_owned(),
             (Self::SequenceParallel, _) => "with sequence parallelism".to_owned(),
@@ -112,6 +129,12 @@ impl Property {
     }
 }
 
+/// What is kept in the host's memory, in words.
+pub(super) fn offloaded(setup: &Setup) -> String {
+    let list = setup.offloaded.list();
+    list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+}
+
 /// The best of some plans.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Best {
@@ -119,7 +142,7 @@ pub(super) struct Best {
     pub(super) value: f64,
     /// Time of a step, in seconds.
     pub(super) step: f64,
-    pub(super) nodes: u64,
+    pub(super) setup: Setup,
     pub(super) choice: Choice,
 }
 
@@ -133,7 +156,7 @@ pub(super) struct Family {
     /// Of which fit into memory.
     pub(super) fitting: u64,
     /// The plan that needs least memory.
-    pub(super) least: (f64, u64, Choice),
+    pub(super) least: (f64, Setup, Choice),
     /// The best admissible one.
     pub(super) best: Option<Best>,
 }
@@ -146,12 +169,12 @@ pub(super) struct Families {
 
 impl Families {
     /// The family of a plan, which needs this much memory, by one property.
-    fn of(&mut self, property: Property, nodes: u64, choice: &Choice, memory: f64) -> &mut Family {
-        let key = property.of(nodes, choice);
+    fn of(&mut self, property: Property, setup: &Setup, choice: &Choice, memory: f64) -> &mut Family {
+        let key = property.of(setup, choice);
         let list = &mut self.by[property as usize];
         let known = list.iter().position(|family| family.key == key);
         let place = known.unwrap_or_else(|| {
-            let least = (memory, nodes, *choice);
+            let least = (memory, *setup, *choice);
             list.push(Family { property, key, plans: 0, fitting: 0, least, best: None });
             list.len() - 1
         });
@@ -159,13 +182,13 @@ impl Families {
     }
 
     /// Counts a plan.
-    pub(super) fn count(&mut self, nodes: u64, choice: &Choice, memory: f64, fits: bool) {
+    pub(super) fn count(&mut self, setup: &Setup, choice: &Choice, memory: f64, fits: bool) {
         for property in Property::ALL {
-            let family = self.of(property, nodes, choice, memory);
+            let family = self.of(property, setup, choice, memory);
             family.plans += 1;
             family.fitting += u64::from(fits);
             if memory < family.least.0 {
-                family.least = (memory, nodes, *choice);
+                family.least = (memory, *setup, *choice);
             }
         }
     }
@@ -173,8 +196,8 @@ impl Families {
     /// Adds what was counted and found elsewhere; of equal plans the own one stays.
     pub(super) fn merge(&mut self, other: Self) {
         for family in other.by.into_iter().flatten() {
-            let (memory, nodes, choice) = family.least;
-            let own = self.of(family.property, nodes, &choice, memory);
+            let (memory, setup, choice) = family.least;
+            let own = self.of(family.property, &setup, &choice, memory);
             own.plans += family.plans;
             own.fitting += family.fitting;
             if memory < own.least.0 {
@@ -189,9 +212,9 @@ impl Families {
     }
 
     /// Whether a plan of at least this value cannot be the best of any of its families.
-    pub(super) fn beat(&self, nodes: u64, choice: &Choice, value: f64) -> bool {
+    pub(super) fn beat(&self, setup: &Setup, choice: &Choice, value: f64) -> bool {
         Property::ALL.iter().all(|property| {
-            let key = property.of(nodes, choice);
+            let key = property.of(setup, choice);
             let own = self.by[*property as usize].iter().find(|family| family.key == key);
             own.and_then(|family| family.best).is_some_and(|best| best.value <= value)
         })
@@ -200,7 +223,7 @@ impl Families {
     /// Takes an admissible plan into account; the first of equal ones stays.
     pub(super) fn offer(&mut self, found: &Best, memory: f64) {
         for property in Property::ALL {
-            let family = self.of(property, found.nodes, &found.choice, memory);
+            let family = self.of(property, &found.setup, &found.choice, memory);
             if family.best.is_none_or(|best| found.value < best.value) {
                 family.best = Some(*found);
             }
@@ -224,14 +247,14 @@ impl Families {
     }
 
     /// The plan that needs least memory.
-    pub(super) fn least(&self) -> Option<(f64, u64, Choice)> {
+    pub(super) fn least(&self) -> Option<(f64, Setup, Choice)> {
         let least = self.by[Property::Nodes as usize].iter().map(|family| family.least);
         least.reduce(|a, b| if b.0 < a.0 { b } else { a })
     }
 
     /// The plan of every family that needs least memory, the smallest first.
     pub(super) fn smallest(&self) -> Vec<Choice> {
-        let mut least: Vec<(f64, u64, Choice)> =
+        let mut least: Vec<(f64, Setup, Choice)> =
             self.by.iter().flatten().map(|family| family.least).collect();
         least.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut found: Vec<Choice> = Vec::new();

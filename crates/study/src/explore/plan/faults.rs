@@ -1,7 +1,8 @@
 //! Questions without an answer: what contradicts what, and what is missing most.
 
 use super::search::Found;
-use super::{MAX_WORKERS, MOST_NODES, Question, words};
+use super::setup::{Setup, capacity};
+use super::{Question, words};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Planning;
@@ -26,18 +27,20 @@ const LISTS: [List; 11] = [
 impl Question<'_> {
     /// Refuses what no plan can satisfy before anything is tried.
     pub(super) fn check(&self) -> Result<(), Fault> {
-        self.check_nodes()?;
+        self.check_setups()?;
         let needs = |key: &str, what: &str, remedy: &str| {
             Err(Fault::in_key(format!("plan.{key}").as_str(), format!("it needs {what}"), remedy))
         };
-        let rates = self.rates(self.scenario)?;
-        if self.bounds.deadline.is_some() && rates.steps.is_none() {
+        let rates = self.setups.iter().map(|setup| self.rates(&self.on(setup)?));
+        let rates = rates.collect::<Result<Vec<_>, _>>()?;
+        let (has_steps, priced) =
+            (rates.iter().all(|it| it.steps.is_some()), rates.iter().all(|it| it.cost.is_some()));
+        if self.bounds.deadline.is_some() && !has_steps {
             return needs("deadline", "the tokens to train on", "add `tokens = 300e9` to `[plan]`");
         }
-        if self.bounds.budget.is_some() && rates.steps.is_none() {
+        if self.bounds.budget.is_some() && !has_steps {
             return needs("budget", "the tokens to train on", "add `tokens = 300e9` to `[plan]`");
         }
-        let priced = rates.cost.is_some();
         if self.bounds.budget.is_some() && !priced {
             return needs("budget", "prices", "add `[price]` with `worker-hour`");
         }
@@ -45,45 +48,25 @@ impl Question<'_> {
             let remedy = "add `[price]` with `worker-hour`";
             return Err(Fault::in_key("price", "costs cannot be compared without prices", remedy));
         }
-        if self.nodes.iter().all(|&nodes| self.is_empty(nodes, &self.bounds)) {
-            return Err(self.contradiction());
-        }
-        Ok(())
-    }
-
-    fn check_nodes(&self) -> Result<(), Fault> {
-        let wrong = |reason: String, remedy: &str| Err(Fault::in_key("plan.nodes", reason, remedy));
-        let node = u64::from(self.scenario.cluster.workers_per_node());
-        if self.nodes.is_empty() {
-            return wrong("no number of machines is given".to_owned(), "give some, such as [8, 16, 32]");
-        }
-        if self.nodes.len() > MOST_NODES {
-            let reason = format!("{} numbers of machines are too many", self.nodes.len());
-            return wrong(reason, "give fewer, such as [8, 16, 32]");
-        }
-        for &nodes in &self.nodes {
-            if nodes == 0 {
-                return wrong("there are no plans for 0 machines".to_owned(), "use 1 or more");
-            }
-            if nodes.saturating_mul(node) > MAX_WORKERS {
-                let reason =
-                    format!("{nodes} machines of {node} workers are more than {MAX_WORKERS} workers");
-                return wrong(reason, "use fewer machines");
+        for setup in &self.setups {
+            if !self.is_empty(setup, &self.bounds)? {
+                return Ok(());
             }
         }
-        Ok(())
+        Err(self.contradiction()?)
     }
 
-    fn is_empty(&self, nodes: u64, bounds: &Planning) -> bool {
-        let scenario = self.on(nodes);
-        super::Space { bounds, ..self.space(&scenario) }.is_empty()
+    fn is_empty(&self, setup: &Setup, bounds: &Planning) -> Result<bool, Fault> {
+        let base = self.base(setup);
+        Ok(super::Space { bounds, ..self.space(&self.on(setup)?, &base) }.is_empty())
     }
 
     /// Why there is no valid plan at all.
-    fn contradiction(&self) -> Fault {
-        let scenario = self.on(self.nodes[0]);
+    fn contradiction(&self) -> Result<Fault, Fault> {
+        let first = &self.setups[0];
+        let (scenario, base) = (self.on(first)?, self.base(first));
         let workers = scenario.cluster.workers();
-        let open = super::Space { global_batch: 0, ..self.space(&scenario) };
+        let open = super::Space { global_batch: 0, ..self.space(&scenario, &base) };
         let replicas: Vec<u64> = open.ranks().into_iter().map(|[t, c, p]| workers / t / c / p).collect();
         let divides = |replicas: &u64| self.global_batch.is_multiple_of(*replicas);
         if let Some(fewest) = replicas.iter().min()
@@ -96,7 +79,7 @@ impl Question<'_> {
             let below = self.global_batch / fewest * fewest;
             let near = if below > 0 { below } else { *fewest };
             let remedy = format!("use a multiple of {fewest}, such as {near}, or other machines");
-            return Fault::in_key("plan.global-batch", reason, remedy);
+            return Ok(Fault::in_key("plan.global-batch", reason, remedy));
         }
         for (key, given, lift) in LISTS {
             if !given(&self.bounds) {
@@ -104,16 +87,17 @@ impl Question<'_> {
             }
             let mut bounds = self.bounds.clone();
             lift(&mut bounds);
-            if self.nodes.iter().any(|&nodes| !self.is_empty(nodes, &bounds)) {
+            let lifted = |setup: &Setup| self.is_empty(setup, &bounds).is_ok_and(|empty| !empty);
+            if self.setups.iter().any(lifted) {
                 let reason =
                     format!("no plan with one of these values of `{key}` divides model, workers and batch");
                 let remedy = format!("give other values, or leave `{key}` out");
-                return Fault::in_key(format!("plan.{key}").as_str(), reason, remedy);
+                return Ok(Fault::in_key(format!("plan.{key}").as_str(), reason, remedy));
             }
         }
         let reason =
             format!("the lists of `[plan]` contradict each other: no plan divides {workers} workers");
-        Fault::in_key("plan", reason, "leave some of them out")
+        Ok(Fault::in_key("plan", reason, "leave some of them out"))
     }
 
     /// Why no valid plan is admissible, and which comes nearest.
@@ -122,23 +106,23 @@ impl Question<'_> {
             return Fault::new("the search was stopped before a plan was found", "let it run longer");
         }
         let counts = found.counts;
-        let capacity = self.capacity();
         if counts.too_large == counts.plans {
-            let Some((memory, nodes, choice)) = found.families.least() else {
+            let Some((memory, setup, choice)) = found.families.least() else {
                 return Fault::in_key("plan", "there is no plan", "allow more");
             };
             let most = Bytes::new(memory);
+            let capacity = self.on(&setup).map_or(Bytes::ZERO, |scenario| capacity(&scenario));
             let reason = format!(
                 "none of {} plans fits: the nearest ({}, {}) needs {} of {} on its fullest device",
                 counts.plans,
-                machines(nodes),
-                words(&choice),
+                self.machines(&setup),
+                words(&setup, &choice),
                 most.human(),
                 capacity.human()
             );
             let remedy = match self.bounds.may_fit {
-                false => "use more machines or devices with more memory, or allow `may-fit = true`",
-                true => "use more machines, or devices with more memory",
+                false => "use more machines or devices with more memory, offload, or allow `may-fit = true`",
+                true => "use more machines or devices with more memory, or offload",
             };
             return Fault::in_key("plan", reason, remedy);
         }
@@ -159,7 +143,7 @@ impl Question<'_> {
                 let cost = best.cost.map_or(String::new(), |cost| {
                     format!(" and costs {cost:.0} {}", self.scenario.currency())
                 });
-                format!("the nearest ({}, {}) takes {days:.1} days{cost}", machines(best.nodes), best.words)
+                format!("the nearest ({}, {}) takes {days:.1} days{cost}", best.machines, best.words)
             }
             Err(fault) => fault.reason.clone(),
         };
@@ -185,12 +169,8 @@ impl Question<'_> {
     /// The best plan under other bounds.
     fn with(&self, bounds: Planning, aim: super::Aim) -> Result<super::Entry, Fault> {
         let (scenario, shape, base) = (self.scenario, self.shape, self.base.clone());
-        let (global_batch, nodes) = (self.global_batch, self.nodes.clone());
-        let open = Question { scenario, shape, base, bounds, global_batch, nodes, aim };
+        let (global_batch, setups) = (self.global_batch, self.setups.clone());
+        let open = Question { scenario, shape, base, bounds, global_batch, setups, aim };
         open.answer(true, &mut |_| std::ops::ControlFlow::Continue(())).map(|report| report.best)
     }
-}
-
-fn machines(count: u64) -> String {
-    format!("{count} machine{}", if count == 1 { "" } else { "s" })
 }

@@ -1,5 +1,6 @@
 //! Plans of which none is better in time, cost and memory at once.
 
+use super::setup::Setup;
 use serde::{Deserialize, Serialize};
 use stepcast_analytic::transformer::plans::Choice;
 
@@ -11,7 +12,7 @@ pub(super) struct Point {
     pub(super) memory: f64,
     /// Time of a step.
     pub(super) step: f64,
-    pub(super) nodes: u64,
+    pub(super) setup: Setup,
     pub(super) choice: Choice,
 }
 

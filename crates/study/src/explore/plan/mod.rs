@@ -11,6 +11,7 @@ mod front;
 mod report;
 mod restriction;
 mod search;
+mod setup;
 mod space;
 mod stagewise;
 #[cfg(test)]
@@ -21,11 +22,12 @@ pub use family::Property;
 pub use report::{Checkpoints, Counts, Energy, Entry, FamilyReport, PlanReport, StagesReport, Training};
 pub use restriction::{OPEN, Restriction};
 
-use family::Best;
+use family::{Best, Family};
 use figures::Rates;
 use schemars::JsonSchema;
 use search::{Found, Room, Search};
 use serde::{Deserialize, Serialize};
+use setup::{Setup, capacity};
 use space::Space;
 use stagewise::Stages;
 use std::ops::ControlFlow;
@@ -39,11 +41,8 @@ use stepcast_core::method::Method as _;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::prediction::Verdict;
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::scenario::{MAX_WORKERS, Planning, PlanningSection, Scenario};
-use stepcast_core::strategy::{Division, Plan, PlanSection, Recompute, ScheduleKind, Sharding};
-
-/// Most numbers of machines of one search.
-const MOST_NODES: usize = 4096;
+use stepcast_core::scenario::{Planning, PlanningSection, Scenario};
+use stepcast_core::strategy::{Division, Offloaded, Plan, PlanSection, Recompute, ScheduleKind, Sharding};
 
 /// A smaller gain is not worth stages of their own.
 const WORTH: f64 = 0.0005;
@@ -81,7 +80,7 @@ struct Question<'a> {
     base: Plan,
     bounds: Planning,
     global_batch: u64,
-    nodes: Vec<u64>,
+    setups: Vec<Setup>,
     aim: Aim,
 }
 
@@ -90,24 +89,43 @@ pub fn plan(scenario: &Scenario, aim: Aim, watch: &mut Watch<'_>) -> Result<Plan
     Question::of(scenario, aim)?.answer(true, watch)
 }
 
-/// What was found on one number of machines: small, and the same wherever it is computed.
+/// What was found in a part of the search: small, and the same wherever it is computed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Part {
     found: Found,
     interrupted: bool,
 }
 
-/// The numbers of machines that a scenario asks for, each of which is a [`part`] of the search.
-pub fn numbers_of_machines(scenario: &Scenario, aim: Aim) -> Result<Vec<u64>, Fault> {
-    Ok(Question::of(scenario, aim)?.nodes)
+/// How many parts a search has: one for each kind and number of machines, and for each way to offload.
+pub fn parts(scenario: &Scenario, aim: Aim) -> Result<usize, Fault> {
+    Ok(Question::of(scenario, aim)?.setups.len())
 }
 
-/// The part of a search on this number of machines.
-pub fn part(scenario: &Scenario, aim: Aim, nodes: u64, watch: &mut Watch<'_>) -> Result<Part, Fault> {
-    Question::of(scenario, aim)?.part(nodes, true, watch)
+/// The part of a search at `place`.
+pub fn part(scenario: &Scenario, aim: Aim, place: usize, watch: &mut Watch<'_>) -> Result<Part, Fault> {
+    let question = Question::of(scenario, aim)?;
+    let Some(setup) = question.setups.get(place) else {
+        let reason = format!("the search has {} parts, and none at {place}", question.setups.len());
+        return Err(Fault::new(reason, "ask for one of them"));
+    };
+    question.part(setup, true, watch)
 }
 
-/// The answer of [`plan`] from its parts, in the order of [`numbers_of_machines`].
+/// The scenario with a plan that was found, on its machines.
+pub fn applied(scenario: &Scenario, entry: &Entry) -> Result<Scenario, Fault> {
+    let offers = scenario.planning.as_ref().and_then(|bounds| bounds.offers.as_ref());
+    let offer = offers.into_iter().flatten().find(|offer| Some(offer.label()) == entry.machine.as_deref());
+    let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let mut to = match offer {
+        Some(offer) => scenario.offered(offer, narrow(entry.nodes))?,
+        None if scenario.cluster.workers() == entry.workers => scenario.clone(),
+        None => scenario.on(scenario.cluster.resized(narrow(entry.workers))),
+    };
+    to.strategy.plan = Some(entry.plan.clone().resolve(&NoFiles)?);
+    Ok(to)
+}
+
+/// The answer of [`plan`] from its parts, in order.
 pub fn join(scenario: &Scenario, aim: Aim, parts: Vec<Part>) -> Result<PlanReport, Fault> {
     Question::of(scenario, aim)?.joined(parts)
 }
@@ -127,32 +145,16 @@ impl<'a> Question<'a> {
             let reason = "plans can only be compared for one number of sequences in a step";
             return Err(Fault::in_key("plan.global-batch", reason, "add `global-batch = 1536` to `[plan]`"));
         };
-        let node = u64::from(scenario.cluster.workers_per_node());
-        let nodes = match &bounds.nodes {
-            Some(nodes) => nodes.clone(),
-            None => vec![scenario.cluster.workers().div_ceil(node)],
-        };
-        let question = Self { scenario, shape, base, bounds, global_batch, nodes, aim };
+        let setups = Setup::all(scenario, &base, &bounds);
+        let question = Self { scenario, shape, base, bounds, global_batch, setups, aim };
         question.check()?;
         Ok(question)
     }
 
-    /// The scenario on this number of machines.
-    fn on(&self, nodes: u64) -> Scenario {
-        let node = u64::from(self.scenario.cluster.workers_per_node());
-        match &self.bounds.nodes {
-            None => self.scenario.clone(),
-            Some(_) => {
-                let workers = u32::try_from(nodes * node).unwrap_or(u32::MAX);
-                self.scenario.on(self.scenario.cluster.resized(workers))
-            }
-        }
-    }
-
-    fn space<'b>(&'b self, scenario: &Scenario) -> Space<'b> {
+    fn space<'b>(&'b self, scenario: &Scenario, base: &'b Plan) -> Space<'b> {
         Space {
             shape: &self.shape,
-            base: &self.base,
+            base,
             bounds: &self.bounds,
             workers: scenario.cluster.workers(),
             node: u64::from(scenario.cluster.workers_per_node()),
@@ -164,17 +166,12 @@ impl<'a> Question<'a> {
         Rates::of(scenario, &self.shape, &self.base, &self.bounds, self.global_batch)
     }
 
-    fn capacity(&self) -> Bytes {
-        let memory = self.scenario.cluster.groups.iter().map(|group| group.device.memory);
-        memory.reduce(Bytes::min).unwrap_or(Bytes::ZERO)
-    }
-
     /// The answer, with plans left out by their bounds or without.
     fn answer(&self, pruned: bool, watch: &mut Watch<'_>) -> Result<PlanReport, Fault> {
         let mut parts = Vec::new();
         let mut before = 0;
-        for &nodes in &self.nodes {
-            let part = self.part(nodes, pruned, &mut |plans| watch(before + plans))?;
+        for setup in &self.setups {
+            let part = self.part(setup, pruned, &mut |plans| watch(before + plans))?;
             before += part.found.families.plans();
             let interrupted = part.interrupted;
             parts.push(part);
@@ -185,21 +182,21 @@ impl<'a> Question<'a> {
         self.joined(parts)
     }
 
-    /// What is found on one number of machines. It does not depend on the others, so that parts may be computed anywhere.
-    fn part(&self, nodes: u64, pruned: bool, watch: &mut Watch<'_>) -> Result<Part, Fault> {
-        let room = Room { capacity: self.capacity(), may_fit: self.bounds.may_fit };
-        let scenario = self.on(nodes);
+    /// What is found in a part. It does not depend on the others, so that parts may be computed anywhere.
+    fn part(&self, setup: &Setup, pruned: bool, watch: &mut Watch<'_>) -> Result<Part, Fault> {
+        let (scenario, base) = (self.on(setup)?, self.base(setup));
+        let room = Room { capacity: capacity(&scenario), may_fit: self.bounds.may_fit };
         let rates = self.rates(&scenario)?;
         let any = Division { data: 1, micro_batches: 1, global_batch: self.global_batch };
-        let run = on_machines(&scenario, &self.shape, &self.base, any);
-        let space = self.space(&scenario);
-        let search = Search { space, nodes, run, rates: &rates, room, aim: self.aim, pruned };
+        let run = on_machines(&scenario, &self.shape, &base, any);
+        let space = self.space(&scenario, &base);
+        let search = Search { space, setup: *setup, run, rates: &rates, room, aim: self.aim, pruned };
         let mut found = Found::default();
         let interrupted = search.search(&mut found, watch).is_break();
         Ok(Part { found, interrupted })
     }
 
-    /// The answer from all parts, in the order of the numbers of machines.
+    /// The answer from all parts, in order.
     fn joined(&self, parts: Vec<Part>) -> Result<PlanReport, Fault> {
         let mut found = Found::default();
         let mut interrupted = false;
@@ -214,7 +211,7 @@ impl<'a> Question<'a> {
         let apart = found.stagewise.as_ref().map(|stages| Best {
             value: stages.value,
             step: stages.step,
-            nodes: stages.nodes,
+            setup: stages.setup,
             choice: stages.choice,
         });
         let Some(best) = uniform.or(apart) else { return Err(self.nothing(found, interrupted)) };
@@ -223,21 +220,20 @@ impl<'a> Question<'a> {
 
     fn report(&self, found: Found, best: &Best, interrupted: bool) -> Result<PlanReport, Fault> {
         let Found { families, front, counts, stagewise } = found;
-        let node = u64::from(self.scenario.cluster.workers_per_node());
-        let mut chosen = self.on(best.nodes);
+        let (mut chosen, base) = (self.on(&best.setup)?, self.base(&best.setup));
         let apart = stagewise.as_ref().filter(|_| families.best().is_none());
-        let plan = apart.map_or_else(|| best.choice.plan(&self.base), |stages| stages.plan(&self.base));
+        let plan = apart.map_or_else(|| best.choice.plan(&base), |stages| stages.plan(&base));
         chosen.strategy.plan = Some(plan.clone());
         let prediction = Method.predict(&chosen)?;
         let confirmation = confirm::by_engine(&chosen, best.step);
         let training = self.rates(&chosen)?.report(&chosen, best.step)?;
         let front = front.sorted().into_iter().map(|point| {
             let memory = Bytes::new(point.memory);
-            self.entry(point.nodes, &point.choice, point.step, memory)
+            self.entry(&point.setup, &point.choice, point.step, memory)
         });
         let front: Vec<Entry> = front.collect::<Result<_, _>>()?;
         let of_best = prediction.transformer.as_ref().map(|report| report.memory.most);
-        let entry = self.entry(best.nodes, &best.choice, best.step, of_best.unwrap_or(Bytes::ZERO))?;
+        let entry = self.entry(&best.setup, &best.choice, best.step, of_best.unwrap_or(Bytes::ZERO))?;
         let entry = match apart {
             Some(stages) => self.differing(stages, entry),
             None => entry,
@@ -245,21 +241,7 @@ impl<'a> Question<'a> {
         let gains = |stages: &&Stages| stages.value < best.value * (1.0 - WORTH);
         let stages = stagewise.as_ref().filter(|stages| apart.is_none() && gains(stages));
         let stages = stages.map(|stages| self.stages_report(stages, best)).transpose()?;
-        let families = families.sorted().into_iter().map(|family| {
-            let (least, nodes, choice) = family.least;
-            let (nodes, choice) = family.best.map_or((nodes, choice), |best| (best.nodes, best.choice));
-            FamilyReport {
-                property: family.property,
-                value: family.property.written(nodes, &choice),
-                words: family.property.words(nodes, &choice, node),
-                plans: family.plans,
-                fitting: family.fitting,
-                chosen: family.key == family.property.of(best.nodes, &best.choice),
-                more: family.best.map(|own| own.value / best.value - 1.0),
-                plan: words(&choice),
-                memory: Bytes::new(least),
-            }
-        });
+        let families = families.sorted().into_iter().map(|family| self.family(&family, best));
         Ok(PlanReport {
             model: self.scenario.name().to_owned(),
             objective: self.aim,
@@ -270,34 +252,63 @@ impl<'a> Question<'a> {
             stages,
             training,
             front,
-            families: families.collect(),
-            toml: section(&plan)?,
+            families: families.collect::<Result<_, _>>()?,
+            toml: self.section(&best.setup, &plan)?,
             currency: self.scenario.currency().to_owned(),
             interrupted,
         })
     }
 
+    fn family(&self, family: &Family, best: &Best) -> Result<FamilyReport, Fault> {
+        let (least, setup, choice) = family.least;
+        let (setup, choice) = family.best.map_or((setup, choice), |best| (best.setup, best.choice));
+        let scenario = self.on(&setup)?;
+        let naming = self.naming(&setup, &scenario);
+        Ok(FamilyReport {
+            property: family.property,
+            value: family.property.written(&setup, &choice, naming),
+            words: family.property.words(&setup, &choice, naming),
+            plans: family.plans,
+            fitting: family.fitting,
+            chosen: family.key == family.property.of(&best.setup, &best.choice),
+            more: family.best.map(|own| own.value / best.value - 1.0),
+            plan: words(&setup, &choice),
+            memory: Bytes::new(least),
+        })
+    }
+
+    /// A plan as a section of a scenario, below its machines where these are chosen too.
+    fn section(&self, setup: &Setup, plan: &Plan) -> Result<String, Fault> {
+        let plan = section(plan)?;
+        let Some(offer) = self.offer(setup) else { return Ok(plan) };
+        let text = |value: &str| toml::Value::from(value);
+        let network = offer.network.as_deref();
+        let network = network.map_or(String::new(), |name| format!("network = {}\n", text(name)));
+        let machine = text(&offer.machine);
+        Ok(format!("[cluster]\nmachine = {machine}\nmachines = {}\n{network}\n{plan}", setup.nodes))
+    }
+
     /// What stages of their own gain over the best plan with equal ones.
     fn stages_report(&self, stages: &Stages, best: &Best) -> Result<StagesReport, Fault> {
-        let entry = self.entry(stages.nodes, &stages.choice, stages.step, Bytes::new(stages.memory))?;
-        let mut chosen = self.on(stages.nodes);
-        let plan = stages.plan(&self.base);
+        let entry = self.entry(&stages.setup, &stages.choice, stages.step, Bytes::new(stages.memory))?;
+        let mut chosen = self.on(&stages.setup)?;
+        let plan = stages.plan(&self.base(&stages.setup));
         chosen.strategy.plan = Some(plan.clone());
         Ok(StagesReport {
             entry: self.differing(stages, entry),
             gain: 1.0 - stages.value / best.value,
             least: Seconds::new(stages.least),
             confirmation: confirm::by_engine(&chosen, stages.step),
-            toml: section(&plan)?,
+            toml: self.section(&stages.setup, &plan)?,
         })
     }
 
     /// A plan with equal stages as one with its own.
     fn differing(&self, stages: &Stages, entry: Entry) -> Entry {
         let whole = Choice { recompute: Recompute::None.into(), ..stages.choice };
-        let mut words = vec![words(&whole)];
+        let mut words = vec![words(&stages.setup, &whole)];
         let listed = |numbers: &[u64]| numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
-        let plan = stages.plan(&self.base);
+        let plan = stages.plan(&self.base(&stages.setup));
         words.extend(plan.stage_layers.as_ref().map(|layers| format!("layers {}", listed(layers))));
         words.extend(
             plan.stage_recompute.as_ref().map(|again| format!("recomputing {} of them", listed(again))),
@@ -305,19 +316,21 @@ impl<'a> Question<'a> {
         Entry { plan: plan.section(), words: words.join(", "), ..entry }
     }
 
-    fn entry(&self, nodes: u64, choice: &Choice, step: f64, memory: Bytes) -> Result<Entry, Fault> {
-        let scenario = self.on(nodes);
+    fn entry(&self, setup: &Setup, choice: &Choice, step: f64, memory: Bytes) -> Result<Entry, Fault> {
+        let scenario = self.on(setup)?;
         let rates = self.rates(&scenario)?;
         let (time, cost) = rates.training(step);
         let tokens = (self.global_batch * self.shape.sequence) as f64;
-        let fits = memory <= self.capacity();
+        let fits = memory <= capacity(&scenario);
         Ok(Entry {
-            nodes,
+            machine: self.naming(setup, &scenario).machine.map(str::to_owned),
+            machines: self.machines(setup),
+            nodes: setup.nodes,
             workers: scenario.cluster.workers(),
             data: choice.data,
             micro_batches: choice.micro_batches,
-            plan: choice.plan(&self.base).section(),
-            words: words(choice),
+            plan: choice.plan(&self.base(setup)).section(),
+            words: words(setup, choice),
             step: Seconds::new(step),
             tokens_per_s: tokens / step,
             memory,
@@ -329,7 +342,7 @@ impl<'a> Question<'a> {
 }
 
 /// A plan in few words: what it divides and how.
-fn words(choice: &Choice) -> String {
+fn words(setup: &Setup, choice: &Choice) -> String {
     let mut words = Vec::new();
     let mut ranks = |name: &str, count: u64| {
         if count > 1 {
@@ -358,6 +371,9 @@ fn words(choice: &Choice) -> String {
         (Recompute::None, _) => {}
         (what, Some(layers)) => words.push(format!("recomputing {layers} {what}s of a chunk")),
         (what, None) => words.push(format!("recomputing {what}")),
+    }
+    if setup.offloaded != Offloaded::default() {
+        words.push(format!("offloading {}", family::offloaded(setup)));
     }
     words.join(", ")
 }

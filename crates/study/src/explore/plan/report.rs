@@ -93,6 +93,12 @@ impl Counts {
 #[serde_as]
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Entry {
+    /// The offer whose machines these are, if the scenario has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// Number and kind of machines in words.
+    #[serde(skip)]
+    pub machines: String,
     /// Machines.
     pub nodes: u64,
     /// Workers.

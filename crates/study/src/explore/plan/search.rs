@@ -1,4 +1,4 @@
-//! All plans of one number of machines: memory first, then bounds, then the steps of what is left.
+//! All plans on the same machines: memory first, then bounds, then the steps of what is left.
 //!
 //! Memory and a lower bound of the step are computed for every plan. Those that fit are tried in the order of their
 //! bounds, a round at a time; a plan is left out if its bound shows that it is the best of none of its families and is
@@ -9,6 +9,7 @@ use super::family::{Best, Families};
 use super::figures::Rates;
 use super::front::{Front, Point};
 use super::report::Counts;
+use super::setup::Setup;
 use super::space::Space;
 use super::stagewise::Stages;
 use super::{Aim, Watch};
@@ -59,7 +60,7 @@ impl Room {
     }
 }
 
-/// What was found: on one number of machines, or on several together.
+/// What was found: in one part of the search, or in several together.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Found {
     pub(super) families: Families,
@@ -96,10 +97,10 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// The search on one number of machines.
+/// The search on the same machines.
 pub(super) struct Search<'a> {
     pub(super) space: Space<'a>,
-    pub(super) nodes: u64,
+    pub(super) setup: Setup,
     pub(super) run: Run<'a>,
     pub(super) rates: &'a Rates,
     pub(super) room: Room,
@@ -162,7 +163,7 @@ impl Search<'_> {
             let needed = self.needed(&choice, table);
             let fits = self.room.admits(needed);
             let memory = needed[1].get();
-            families.count(self.nodes, &choice, memory, fits);
+            families.count(&self.setup, &choice, memory, fits);
             if fits {
                 let bound = table.bound(&choice).get() * (1.0 - ROUNDING);
                 fitting.push(Candidate { choice, memory, bound });
@@ -243,7 +244,7 @@ impl Search<'_> {
             return false;
         }
         let value = self.value(time, cost);
-        let beaten = found.families.beat(self.nodes, &candidate.choice, value)
+        let beaten = found.families.beat(&self.setup, &candidate.choice, value)
             && found.front.dominates(time, cost.unwrap_or(0.0), candidate.memory);
         found.counts.bounded += u64::from(beaten);
         !beaten
@@ -254,9 +255,9 @@ impl Search<'_> {
         if !self.admitted(time, cost, &mut found.counts) {
             return;
         }
-        let (nodes, choice, memory) = (self.nodes, candidate.choice, candidate.memory);
-        let best = Best { value: self.value(time, cost), step, nodes, choice };
+        let (setup, choice, memory) = (self.setup, candidate.choice, candidate.memory);
+        let best = Best { value: self.value(time, cost), step, setup, choice };
         found.families.offer(&best, memory);
-        found.front.offer(Point { time, cost: cost.unwrap_or(0.0), memory, step, nodes, choice });
+        found.front.offer(Point { time, cost: cost.unwrap_or(0.0), memory, step, setup, choice });
     }
 }

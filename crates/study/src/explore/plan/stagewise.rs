@@ -1,6 +1,7 @@
 //! Plans whose stages differ: tried where plans with equal stages recompute layers, or where none of these fits.
 
 use super::search::{Found, Pool, Room, Search};
+use super::setup::Setup;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use stepcast_analytic::transformer::plans::Choice;
@@ -19,7 +20,7 @@ const ROUND: usize = 8;
 pub(super) struct Stages {
     /// What is minimised.
     pub(super) value: f64,
-    pub(super) nodes: u64,
+    pub(super) setup: Setup,
     /// All but the stages.
     pub(super) choice: Choice,
     /// Layers of every virtual stage.
@@ -129,7 +130,7 @@ impl Search<'_> {
         let memory = Room::needed(self.run.plan, stages.memory)[1].get();
         let own = Stages {
             value: self.value(time, cost),
-            nodes: self.nodes,
+            setup: self.setup,
             choice,
             layers: stages.layers,
             again: stages.again,

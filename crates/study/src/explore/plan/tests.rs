@@ -26,6 +26,10 @@ const SMALL: &str = r#"
     worker-hour = 2.0
 "#;
 
+/// Two kinds of machines: slow and cheap, fast and dear.
+const OFFERS: &str = "plan.offers=[{ machine = \"dgx-a100-320gb\", nodes = [1, 2], worker-hour = 1.0 }, \
+                      { machine = \"dgx-h100\", name = \"new\", nodes = [1], node-hour = 24.0 }]";
+
 fn scenario(changes: &[&str]) -> Scenario {
     let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
     Document::new("test", SMALL).scenario(&changes).unwrap()
@@ -47,7 +51,7 @@ fn the_space_is_what_the_checks_accept() {
         let global = format!("plan.global-batch={batch}");
         let scenario = scenario(&[&zoo, &global, "plan.tensor-across-nodes=true"]);
         let question = Question::of(&scenario, Aim::Time).unwrap();
-        let space = Space { workers, ..question.space(&scenario) };
+        let space = Space { workers, ..question.space(&scenario, &question.base) };
         let mut found = HashSet::new();
         for ranks in space.ranks() {
             space.each(ranks, |choice| assert!(found.insert(choice), "twice: {choice:?}"));
@@ -117,8 +121,9 @@ fn the_space_is_what_the_checks_accept() {
 /// What bounds leave out changes neither the best plan, nor the front, nor what any family costs.
 #[test]
 fn bounds_leave_out_nothing_that_matters() {
-    let cases: [&[&str]; 5] = [
+    let cases: [&[&str]; 6] = [
         &[],
+        &[OFFERS, "plan.offload=[[], [\"optimiser\"]]", "plan.virtual-stages=[1]", "plan.context=[1]"],
         &["plan.recompute-some=true", "plan.virtual-stages=[1]", "plan.nodes=[2]"],
         &["plan.nodes=[1, 2, 4]", "plan.schedule=[\"1f1b\", \"interleaved\", \"gpipe\"]"],
         &["plan.deadline=40 d", "plan.nodes=[2, 4]", "plan.virtual-stages=[1, 2]"],
@@ -148,6 +153,49 @@ fn bounds_leave_out_nothing_that_matters() {
             assert_eq!(all.counts.plans - all.counts.too_large, all.counts.evaluated);
         }
     }
+}
+
+/// A search over offers finds what searches on the machines of each find, at their prices.
+#[test]
+fn the_best_offer_is_the_best_of_all_machines() {
+    let narrow = ["plan.virtual-stages=[1]", "plan.context=[1]", "plan.recompute=[\"none\"]"];
+    let best = |aim| plan(&scenario(&[&narrow[..], &[OFFERS]].concat()), aim, &mut go).unwrap();
+    let alone = |machine: &str, nodes: u32, price: &str, aim| {
+        let nodes = format!("cluster={{ machine = \"{machine}\", machines = {nodes} }}");
+        plan(&scenario(&[&narrow[..], &[nodes.as_str(), price]].concat()), aim, &mut go).unwrap()
+    };
+    let cheap = "price.worker-hour=1.0";
+    let single = alone("dgx-a100-320gb", 1, cheap, Aim::Cost);
+    let double = alone("dgx-a100-320gb", 2, cheap, Aim::Time);
+    let dear = alone("dgx-h100", 1, "price={ node-hour = 24.0 }", Aim::Time);
+    assert!(dear.best.step < double.best.step && single.best.cost < dear.best.cost);
+    let (fastest, cheapest) = (best(Aim::Time), best(Aim::Cost));
+    assert_eq!(fastest.best.machine.as_deref(), Some("new"));
+    assert_eq!(fastest.best.machines, "1 × new");
+    assert_eq!(cheapest.best.machine.as_deref(), Some("dgx-a100-320gb"));
+    assert_eq!((fastest.best.step, fastest.best.cost), (dear.best.step, dear.best.cost));
+    assert_eq!((cheapest.best.step, cheapest.best.cost), (single.best.step, single.best.cost));
+    assert!(fastest.toml.starts_with("[cluster]\nmachine = \"dgx-h100\"\nmachines = 1\n\n[strategy.plan]"));
+    let again = applied(&scenario(&[OFFERS]), &fastest.best).unwrap();
+    assert_eq!(Method.predict(&again).unwrap().iteration, fastest.prediction.iteration);
+    let families: Vec<&str> = fastest.families.iter().map(|family| family.words.as_str()).collect();
+    assert!(families.contains(&"dgx-a100-320gb") && families.contains(&"new"), "{families:?}");
+}
+
+/// What does not fit otherwise fits with optimiser states in the host's memory, and takes longer where both fit.
+#[test]
+fn offloading_is_chosen_where_it_helps() {
+    let changes = ["plan.nodes=[1]", "plan.recompute=[\"layer\"]", "plan.virtual-stages=[1]"];
+    let both = "plan.offload=[[], [\"optimiser\"]]";
+    let report = plan(&scenario(&[&changes[..], &[both]].concat()), Aim::Time, &mut go).unwrap();
+    let of = |words: &str| report.families.iter().find(|family| family.words == words).unwrap();
+    let (without, with) = (of("without offloading"), of("offloading optimiser"));
+    assert!(without.chosen && with.more.unwrap() > 0.0 && with.memory < without.memory);
+    let between = 0.5 * (without.memory.get() + with.memory.get());
+    let small = format!("cluster.workers.0.device.memory={between} B");
+    let tight = plan(&scenario(&[&changes[..], &[both, &small]].concat()), Aim::Time, &mut go).unwrap();
+    assert!(tight.best.words.ends_with("offloading optimiser"), "{}", tight.best.words);
+    assert!(tight.best.plan.offload == Some(vec![stepcast_core::strategy::Offload::Optimiser]));
 }
 
 /// The best plan is what the method predicts of it, and its section says the same.
@@ -228,7 +276,7 @@ fn stages_of_their_own_fit_where_equal_ones_do_not() {
         ["plan.pipeline=[4]", "plan.schedule=[\"1f1b\"]", "plan.tensor=[1]", "plan.micro-batch=[2]"];
     let wide = scenario(&changes);
     let question = Question::of(&wide, Aim::Time).unwrap();
-    let part = question.part(question.nodes[0], true, &mut go).unwrap();
+    let part = question.part(&question.setups[0], true, &mut go).unwrap();
     let (least, _, _) = part.found.families.least().unwrap();
     let memory = format!("cluster.workers.0.device.memory={} B", (0.999 * least) as u64);
     let report = plan(&scenario(&[&changes[..], &[memory.as_str()]].concat()), Aim::Time, &mut go).unwrap();
@@ -279,10 +327,10 @@ fn parts_make_up_the_whole() {
     let scenario = scenario(&["plan.nodes=[1, 2, 4, 3]"]);
     for aim in [Aim::Time, Aim::Cost] {
         let whole = plan(&scenario, aim, &mut go).unwrap();
-        let nodes = numbers_of_machines(&scenario, aim).unwrap();
-        assert_eq!(nodes, [1, 2, 4, 3]);
-        let travelled = nodes.iter().map(|&nodes| {
-            let part = part(&scenario, aim, nodes, &mut go).unwrap();
+        let parts = parts(&scenario, aim).unwrap();
+        assert_eq!(parts, 4);
+        let travelled = (0..parts).map(|place| {
+            let part = part(&scenario, aim, place, &mut go).unwrap();
             serde_json::from_str(&serde_json::to_string(&part).unwrap()).unwrap()
         });
         assert_eq!(join(&scenario, aim, travelled.collect()).unwrap(), whole);
@@ -315,6 +363,9 @@ fn questions_without_an_answer_say_why() {
     assert!(batch.key == KeyPath::of("plan.global-batch") && batch.remedy.contains("such as 8"), "{batch}");
     let many = fault(&["plan.nodes=[1000000000]"]);
     assert!(many.reason.contains("1000000000 machines"), "{many}");
+    let unknown = fault(&["plan.offers=[{ machine = \"dgx-h1000\" }]"]);
+    assert!(unknown.key == KeyPath::of("plan.offers").index(0).key("machine"), "{unknown}");
+    assert!(fault(&["plan.offers=[]"]).reason.contains("no machines"));
     assert!(fault(&["plan.nodes=[]"]).reason.contains("no number"));
     assert!(fault(&["plan.nodes=[0]"]).reason.contains("0 machines"));
 }

@@ -10,6 +10,7 @@ use super::measure::{Measured, measure, observe};
 use super::summary::{batches, groups, histogram, mean, spread};
 use super::{Recording, about, broken};
 use figures::Figures;
+pub(super) use replay::simulated_servers;
 use replay::{hides, replay, server_port};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -136,8 +137,8 @@ impl Prepared {
         let samples = samples_per_step(&groups) as f64;
         let iteration = throughput.time_for(samples);
         let batch = samples / scenario.cluster.workers() as f64;
-        let usage = usage(scenario, runs);
-        let (bottleneck, computing) = bottleneck(scenario, runs);
+        let usage = usage(self.lanes, runs);
+        let (bottleneck, computing) = bottleneck(runs);
         let compute = iteration * computing;
         let mut lengths: Vec<f64> =
             runs.iter().flat_map(|figures| figures.step_lengths.iter().copied()).collect();
@@ -232,10 +233,10 @@ fn lock_step(scenario: &Scenario, simulation: &Simulation) -> Option<Warning> {
     })
 }
 
-fn usage(scenario: &Scenario, runs: &[Figures]) -> Vec<Usage> {
+fn usage(lanes: LocalLanes, runs: &[Figures]) -> Vec<Usage> {
     let mut usage =
         vec![Usage { resource: "workers".to_owned(), share: mean(runs, |figures| figures.workers_busy) }];
-    for server in 0..scenario.cluster.servers.count as usize {
+    for server in 0..usize::from(lanes.servers) {
         for (direction, name) in ["downlink", "uplink"].into_iter().enumerate() {
             let share = mean(runs, |figures| figures.links_used[2 * server + direction]);
             usage.push(Usage { resource: format!("server {server}, {name}"), share });
@@ -250,11 +251,9 @@ fn usage(scenario: &Scenario, runs: &[Figures]) -> Vec<Usage> {
 }
 
 /// What is busiest, and the share of time during which workers compute.
-fn bottleneck(scenario: &Scenario, runs: &[Figures]) -> (Bottleneck, f64) {
+fn bottleneck(runs: &[Figures]) -> (Bottleneck, f64) {
     let computing = mean(runs, |figures| figures.workers_busy);
-    let links = (0..2 * scenario.cluster.servers.count as usize)
-        .map(|link| mean(runs, |figures| figures.links_used[link]))
-        .fold(0.0, f64::max);
+    let links = mean(runs, |figures| figures.links_used.iter().copied().fold(0.0, f64::max));
     let servers = mean(runs, |figures| figures.servers_busy);
     let which = if computing >= links.max(servers) {
         Bottleneck::Compute

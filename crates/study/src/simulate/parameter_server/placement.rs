@@ -3,9 +3,8 @@
 use stepcast_analytic::placement;
 use stepcast_core::profile::{Profile, Resource};
 
-/// The server of every operation: parameters greedily in the order in which they come down (a replay places whole tensors,
-/// so an even placement is a greedy one here), gradients with the parameters of the same size, server operations with
-/// the transfer next to them.
+/// The server of every operation: parameters greedily in the order in which they come down, gradients with the parameters
+/// of the same size, server operations with the transfer next to them.
 pub(super) fn servers(profile: &Profile, servers: u32) -> Vec<u32> {
     let count = profile.operations.len();
     let mut server_of = vec![0; count];

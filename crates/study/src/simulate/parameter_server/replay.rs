@@ -4,7 +4,7 @@ use super::placement;
 use stepcast_analytic::ports::{self, Machine};
 use stepcast_analytic::servers::{self, Service};
 use stepcast_core::compute;
-use stepcast_core::machine::ServerSoftware;
+use stepcast_core::machine::{Placement, ServerSoftware};
 use stepcast_core::profile::{Operation, Profile, Resource};
 use stepcast_core::quantity::{BitsPerSec, BytesPerSec, Seconds};
 use stepcast_core::scenario::{self, Scenario};
@@ -64,9 +64,29 @@ fn payload(scenario: &Scenario, port: BitsPerSec) -> BytesPerSec {
     }
 }
 
-/// Rate of a server's port for payload.
+/// Rate of the ports of a simulated server for payload.
 pub(super) fn server_port(scenario: &Scenario) -> BytesPerSec {
-    payload(scenario, ports::server_port(&scenario.cluster))
+    payload(scenario, ports::server_port(&scenario.cluster)) * f64::from(slices(scenario))
+}
+
+/// Servers that are simulated.
+pub(in crate::simulate) fn simulated_servers(scenario: &Scenario) -> u32 {
+    scenario.cluster.servers.count / slices(scenario)
+}
+
+/// Servers that one simulated server stands for: those that hold a slice of every tensor do the same at the same time,
+/// unless they run on the machines of workers, some of which are nearer than others.
+fn slices(scenario: &Scenario) -> u32 {
+    let servers = &scenario.cluster.servers;
+    match servers.placement {
+        Placement::Even if !is_colocated(scenario) => servers.count,
+        _ => 1,
+    }
+}
+
+/// Whether servers use the ports of the workers' machines. The rate of BytePS has that in it.
+fn is_colocated(scenario: &Scenario) -> bool {
+    scenario.cluster.servers.colocated && scenario.server_software() != ServerSoftware::Byteps
 }
 
 /// Seconds of a server's software for each operation that pushes gradients: it receives them, and sends the parameters
@@ -78,6 +98,7 @@ fn software(scenario: &Scenario, profile: &Profile) -> Option<Vec<f64>> {
         Synchronisation::Async | Synchronisation::Ssp(_) => scenario.priors.servers.duplex,
         Synchronisation::Bsp | Synchronisation::LocalSgd(_) => 1.0,
     };
+    let slices = f64::from(slices(scenario));
     // The layers of a model are pushed in backward order; a push of a profile is one tensor.
     let mut layers = scenario.workload.layers.iter().rev();
     let mut time = |operation: &Operation| {
@@ -86,16 +107,15 @@ fn software(scenario: &Scenario, profile: &Profile) -> Option<Vec<f64>> {
         }
         let layer = scenario.profile().map_or_else(|| layers.next(), |_| None);
         let tensors = layer.map_or(1, |layer| layer.tensors.len());
-        (service.time(operation.size() * (1.0 + copies), tensors as f64) / duplex).get()
+        (service.time(operation.size() * (1.0 + copies), tensors as f64) / (duplex * slices)).get()
     };
     Some(profile.operations.iter().map(&mut time).collect())
 }
 
-/// The machine of each server, where servers run on those of workers. The rate of BytePS has that in it.
+/// The machine of each server, where servers run on those of workers.
 fn server_machines(scenario: &Scenario, machines: u32) -> Option<Vec<u32>> {
-    let servers = &scenario.cluster.servers;
-    let applies = servers.colocated && scenario.server_software() != ServerSoftware::Byteps;
-    applies.then(|| (0..servers.count).map(|server| server % machines.max(1)).collect())
+    let servers = 0..scenario.cluster.servers.count;
+    is_colocated(scenario).then(|| servers.map(|server| server % machines.max(1)).collect())
 }
 
 /// The profile on the workers and servers of a scenario.
@@ -114,13 +134,15 @@ pub(super) fn replay<'a>(scenario: &Scenario, profile: &'a Profile) -> Replay<'a
         }
         machines += group.count.div_ceil(machine.workers);
     }
+    let servers = simulated_servers(scenario);
     let server_port = server_port(scenario);
     let options = scenario.simulate;
     Replay {
         profile,
         workers,
-        servers: cluster.servers.count,
-        server_of: placement::servers(profile, cluster.servers.count),
+        servers,
+        slices: slices(scenario),
+        server_of: placement::servers(profile, servers),
         server_port,
         server_machines: server_machines(scenario, machines),
         software: software(scenario, profile),

@@ -78,6 +78,7 @@ fn program(recorded: &Recorded, testbed: &Testbed, workers: u32) -> Result<Progr
         workers: vec![ReplayWorker { slowness: 1.0, port, machine: None }; workers as usize],
         server_of: vec![0; profile.operations.len()],
         servers: 1,
+        slices: 1,
         server_port: port,
         server_machines: None,
         software: None,

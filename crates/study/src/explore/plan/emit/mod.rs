@@ -7,7 +7,7 @@ mod fsdp;
 mod megatron;
 mod torchtitan;
 
-use super::{Entry, PlanReport};
+use super::{Entry, PlanReport, applied};
 use std::str::FromStr;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::NoFiles;
@@ -70,7 +70,7 @@ fn entry(scenario: &Scenario, entry: &Entry, framework: Framework) -> Result<Str
         shape: &shape,
         plan: &entry.plan.clone().resolve(&NoFiles)?,
         nodes: entry.nodes,
-        workers_per_node: scenario.cluster.workers_per_node().into(),
+        workers_per_node: applied(scenario, entry)?.cluster.workers_per_node().into(),
         data: entry.data,
         micro_batches: entry.micro_batches,
     };

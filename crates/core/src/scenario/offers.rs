@@ -1,0 +1,87 @@
+//! Machines that may be had: what a search over plans chooses from.
+
+use super::sections::ClusterSection;
+use super::{Failures, FailuresSection, Price, PriceSection, Scenario, resolve};
+use crate::fault::{Fault, KeyPath};
+use crate::files::{Files, NoFiles};
+use crate::keys::{Check, Given, NameOr, keys, section_of, unordered};
+
+keys! {
+    /// Machines of one kind, with their price.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Offer;
+    /// `[[plan.offers]]`: machines that may be had.
+    section OfferSection, missing |key| Fault::new(format!("the offer has no `{key}`"), format!("add `{key}`"));
+    before {}
+    keys {
+        /// The machine: a name from `stepcast machines`.
+        machine: String => String, required, Check::Any, Resolved;
+        /// The name in answers.
+        name: String => String, optional("that of the machine"), Check::Any, Resolved;
+        /// The network between them: a name from `stepcast networks`, or a rate such as `"100 Gbit/s"`.
+        network: String => String, optional("that of the machine"), Check::Any, Resolved;
+        /// Numbers of machines to try.
+        nodes: Vec<u64> => Vec<u64>, optional("`plan.nodes`"), Check::Any, Resolved;
+        /// One worker for one hour.
+        worker_hour: f64 => f64, optional("as `[price]` says"), Check::NotNegative("a price such as 2.5"), Resolved;
+        /// One machine with all its workers for one hour, beside what its workers cost.
+        node_hour: f64 => f64, optional("as `[price]` says"), Check::NotNegative("a price such as 20.0"), Resolved;
+        /// How often a machine is taken back in an hour, for rented machines that may be (spot).
+        node_rate: f64 => f64, optional("as `[failures]` says"), Check::NotNegative("a rate such as 0.01"), Resolved;
+    }
+    after {}
+    made {}
+}
+
+section_of!(Offer, OfferSection);
+unordered!(Vec<Offer>);
+
+impl Given<Vec<Offer>> for Vec<OfferSection> {
+    fn written() -> String {
+        "array of tables".to_owned()
+    }
+
+    fn resolve(self, files: &dyn Files) -> Result<Vec<Offer>, Fault> {
+        let resolved = |(index, section): (usize, OfferSection)| {
+            section.resolve(files).map_err(|fault| fault.below(KeyPath::default().index(index)))
+        };
+        self.into_iter().enumerate().map(resolved).collect()
+    }
+
+    fn write(value: &Vec<Offer>) -> Self {
+        value.iter().map(Offer::section).collect()
+    }
+}
+
+impl Offer {
+    /// The name in answers.
+    pub fn label(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.machine)
+    }
+}
+
+impl Scenario {
+    /// The scenario on so many machines of an offer, at its prices. Keys of faults are relative to the offer.
+    pub fn offered(&self, offer: &Offer, machines: u32) -> Result<Self, Fault> {
+        let section = ClusterSection {
+            machine: Some(offer.machine.clone()),
+            machines: Some(machines),
+            network: offer.network.as_deref().map(NameOr::from),
+            ..ClusterSection::default()
+        };
+        let mut offered = self.on(resolve::cluster(section, &NoFiles)?);
+        if offer.worker_hour.is_some() || offer.node_hour.is_some() {
+            let usual = PriceSection::default().fill(self.price.as_ref(), &NoFiles)?;
+            offered.price = Some(Price {
+                worker_hour: offer.worker_hour.unwrap_or(0.0),
+                node_hour: offer.node_hour,
+                ..usual
+            });
+        }
+        if let Some(node_rate) = offer.node_rate {
+            let usual = FailuresSection::default().fill(self.failures.as_ref(), &NoFiles)?;
+            offered.failures = Some(Failures { node_rate, ..usual });
+        }
+        Ok(offered)
+    }
+}
