@@ -1,11 +1,13 @@
 //! Measured figures in families, each with bounds of its own in `validation/bounds.toml`.
 
-use crate::{BoundCheck, ErrorBounds, Errors, Evidence, Report, ValidationError};
+use crate::coverage::Coverage;
+use crate::{BoundCheck, CoverageBound, ErrorBounds, Errors, Evidence, Report, ValidationError};
 use indexmap::IndexMap;
 use serde::Serialize;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_report::plots::predicted_measured::{Pair, PredictedMeasured, Set};
 use stepcast_report::table::{Column, Table};
+use stepcast_stats::NORMAL_95;
 
 /// The unit of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -54,19 +56,19 @@ impl Families {
         families.into_iter().map(errors).collect()
     }
 
-    /// The report of a set: errors by family, `more` tables, and bounds, with `others` beside those of families.
+    /// The report of a set: errors by family, `more` tables, and bounds, those of the coverage of 90 % intervals included.
     pub(crate) fn report(
         &self,
         set: &'static str,
         about: &str,
         column: &str,
         more: Vec<Table>,
-        others: Vec<BoundCheck>,
+        (coverage, bound): (Coverage, CoverageBound),
     ) -> Result<Report, ValidationError> {
         let mut checks = self.checks();
-        checks.extend(others);
+        checks.push(coverage.check(bound));
         let holds = checks.iter().all(|check| check.holds);
-        let mut report = Report::new(set, holds, about, self.evidence(), self)?;
+        let mut report = Report::new(set, holds, about, self.evidence(coverage), self)?;
         report.verdict = BoundCheck::verdict(&checks);
         report.push(self.table("By family", column));
         for table in more {
@@ -120,10 +122,29 @@ impl Families {
         self.bounds.iter().map(check).collect()
     }
 
+    /// Figures within 90 % intervals made from the errors of the other families.
+    pub(crate) fn coverage(&self) -> Coverage {
+        let mut squares: IndexMap<&'static str, (f64, f64)> = IndexMap::new();
+        for figure in &self.figures {
+            let (sum, count) = squares.entry(figure.family).or_default();
+            *sum += figure.ratio().ln().powi(2);
+            *count += 1.0;
+        }
+        let half_width = |family: &str| {
+            let others = squares.iter().filter(|(other, _)| **other != family);
+            let means: Vec<f64> = others.map(|(_, (sum, count))| sum / count).collect();
+            NORMAL_95 * (means.iter().sum::<f64>() / means.len().max(1) as f64).sqrt()
+        };
+        let inside = |figure: &&Figure| figure.ratio().ln().abs() <= half_width(figure.family);
+        let (cases, inside) = (self.figures.len(), self.figures.iter().filter(inside).count());
+        Coverage { cases, inside, by_group: cases, ..Coverage::default() }
+    }
+
     /// Errors of all figures; the bounds are those of families.
-    pub(crate) fn evidence(&self) -> Evidence {
+    pub(crate) fn evidence(&self, coverage: Coverage) -> Evidence {
         Evidence::Judged {
             cases: self.figures.len(),
+            coverage,
             errors: Errors::of("predicted", self.figures.iter().map(Figure::ratio)),
             bound: format!("mean and worst of {} families", self.bounds.len()),
         }

@@ -35,10 +35,12 @@ pub enum Evidence {
         /// The bounds, in words.
         bound: String,
     },
-    /// Measured figures that intervals of throughput say nothing about; the set bounds families of them.
+    /// Measured figures with intervals of their own; the set bounds families of them.
     Judged {
         /// Number of figures.
         cases: usize,
+        /// How many lie in their 90 % intervals.
+        coverage: Coverage,
         /// Errors of the predictions.
         errors: Errors,
         /// The bounds, in words.

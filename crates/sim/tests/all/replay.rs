@@ -140,11 +140,9 @@ fn one_server_stands_for_all_that_hold_slices() {
     let profile = profile();
     for count in [2, 4, 5] {
         let (cut, server_of) = cut(&profile, count);
-        for (workers, port, lane) in [
-            (1, RATE, ParseLane::Beside),
-            (3, RATE, ParseLane::Shared),
-            (4, 3.0 * RATE, ParseLane::Beside),
-        ] {
+        for (workers, port, lane) in
+            [(1, RATE, ParseLane::Beside), (3, RATE, ParseLane::Shared), (4, 3.0 * RATE, ParseLane::Beside)]
+        {
             let parsing = Parsing { per_byte: Seconds::new(1e-10), fixed: Seconds::new(1e-4), lane };
             let mut folded = Replay { parsing, ..replay(&profile, workers, fair(f64::INFINITY)) };
             for worker in &mut folded.workers {

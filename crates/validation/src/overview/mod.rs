@@ -77,11 +77,11 @@ impl Overview {
                     bound,
                     holds: Some(report.holds),
                 }),
-                Evidence::Judged { cases, errors, bound } => assumed.push(OverviewRow {
+                Evidence::Judged { cases, errors, coverage, bound } => assumed.push(OverviewRow {
                     set: report.set,
                     cases,
                     errors: Some(errors),
-                    coverage: Coverage::default(),
+                    coverage,
                     bound,
                     holds: Some(report.holds),
                 }),

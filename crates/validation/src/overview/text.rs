@@ -73,8 +73,8 @@ impl Overview {
                 .to_owned();
         if self.coverage.by_group > 0 {
             text += &format!(
-                "; where no other set validates the method (*, {} cases), from the errors on other networks of the \
-                 same set. Intervals made from other sets alone, whatever their methods, hold {:.0} % of all values",
+                "; where no other set validates the method (*, {} cases), from the errors on other networks or \
+                 families of the same set. Intervals made from other sets alone, whatever their methods, hold {:.0} % of all values",
                 self.coverage.by_group,
                 100.0 * self.coverage.inside_by_sets as f64 / self.coverage.cases.max(1) as f64
             );

@@ -8,10 +8,13 @@ mod sharded;
 mod tensor;
 
 use crate::families::{Families, Unit};
-use crate::{Options, Progress, Report, Set, Source, ValidationError, bounds};
+use crate::{CoverageBound, Options, Progress, Report, Set, Source, ValidationError, bounds};
 use std::path::Path;
 
 const NAME: &str = "parallel-jobs";
+
+/// Range in which the share of measured steps within their 90 % intervals must lie.
+const COVERED: CoverageBound = CoverageBound { least: 0.85, most: 0.97 };
 
 const ABOUT: &str = "Real PyTorch jobs over gloo on CPUs: pipelines of six schedules, tensor parallelism, ZeRO, FSDP2 and two \
                      kinds at once; time of a step from profiles of layers and measured collectives. Pipelines are also \
@@ -30,7 +33,8 @@ impl Set for ParallelJobs {
     }
 
     fn run(&self, options: &Options<'_>, _: &Progress<'_>) -> Result<Report, ValidationError> {
-        predict(options.data_of(self)?)?.report(NAME, ABOUT, "jobs", Vec::new(), Vec::new())
+        let families = predict(options.data_of(self)?)?;
+        families.report(NAME, ABOUT, "jobs", Vec::new(), (families.coverage(), COVERED))
     }
 }
 
@@ -53,7 +57,8 @@ mod tests {
     #[test]
     fn bounds_are_kept() {
         let families = predict(&file()).unwrap();
-        let checks = families.checks();
+        let mut checks = families.checks();
+        checks.push(families.coverage().check(COVERED));
         assert!(checks.iter().all(|check| check.holds), "{checks:#?}\n{:#?}", families.furthest(6));
     }
 

@@ -10,7 +10,7 @@ use crate::coverage::Coverage;
 use crate::families::{Families, Figure, Unit};
 use crate::priors::{LogStep, Observation, TRANSFORMER};
 use crate::set::look;
-use crate::{BoundCheck, CoverageBound, Options, Progress, Report, Set, ValidationError, bounds};
+use crate::{CoverageBound, Options, Progress, Report, Set, ValidationError, bounds};
 use indexmap::IndexMap;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Set for TransformerSteps {
             fitted.table("The same by the shipped constants, fitted to these rows", "steps"),
             found.intervals(),
         ];
-        families.report(NAME, ABOUT, "steps", more, vec![found.check()])
+        families.report(NAME, ABOUT, "steps", more, (found.all(), COVERED))
     }
 }
 
@@ -169,17 +169,6 @@ impl Found {
         self.coverage().values().fold(Coverage::default(), |sum, own| sum.and(*own))
     }
 
-    fn check(&self) -> BoundCheck {
-        let share = self.all().share().unwrap_or(0.0);
-        let CoverageBound { least, most } = COVERED;
-        BoundCheck {
-            what: "steps in their 90 % intervals".to_owned(),
-            bound: format!("{:.0} to {:.0} %", 100.0 * least, 100.0 * most),
-            found: format!("{:.1} %", 100.0 * share),
-            holds: (least..=most).contains(&share),
-        }
-    }
-
     fn intervals(&self) -> Table {
         let columns = [
             Column::words("steps"),
@@ -227,7 +216,7 @@ mod tests {
         let found = Found::new(&unwatched).unwrap();
         let families = found.families(&found.left_out).unwrap();
         let mut checks = families.checks();
-        checks.push(found.check());
+        checks.push(found.all().check(COVERED));
         assert!(checks.iter().all(|check| check.holds), "{checks:#?}\n{:#?}", families.furthest(8));
     }
 }
