@@ -7,7 +7,7 @@
 //! - [`memory`]: what a rank holds, part by part, and which of it is divided by what;
 //! - [`units`]: sharded units one after the other, and what shows of equal ones;
 //! - [`schedules`]: the order of operations of every pipeline stage, and its execution;
-//! - [`spent`], [`stages`] and [`step`]: the closed form of a step, of which [`Transformer`] makes predictions;
+//! - [`spent`], [`stages`], [`step`] and [`tail`]: the closed form of a step, of which [`Transformer`] makes predictions;
 //! - [`plans`]: the same for many plans, a few hundred nanoseconds each;
 //! - [`stagewise`]: layers and recomputation of every stage by itself.
 //!
@@ -29,6 +29,7 @@ pub mod spent;
 pub mod stages;
 pub mod stagewise;
 pub mod step;
+pub mod tail;
 pub mod traffic;
 pub mod units;
 

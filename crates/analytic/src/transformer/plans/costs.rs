@@ -4,7 +4,7 @@ use super::layout::{Alike, Class, Layout};
 use super::{Choice, TimesOf};
 use crate::transformer::spent::{Pass, Spent};
 use crate::transformer::stages::Run;
-use crate::transformer::step::Once;
+use crate::transformer::tail::Once;
 use crate::transformer::{kinds, offload, units};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::strategy::Recompute;

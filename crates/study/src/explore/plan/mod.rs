@@ -12,6 +12,8 @@ mod report;
 mod restriction;
 mod search;
 mod setup;
+#[cfg(test)]
+mod setup_tests;
 mod space;
 mod stagewise;
 #[cfg(test)]

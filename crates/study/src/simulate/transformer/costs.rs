@@ -7,7 +7,8 @@
 use stepcast_analytic::transformer::schedules::{self, Sizes};
 use stepcast_analytic::transformer::spent::{Pass, Spent};
 use stepcast_analytic::transformer::stages::Run;
-use stepcast_analytic::transformer::step::{StageStep, Tail};
+use stepcast_analytic::transformer::step::StageStep;
+use stepcast_analytic::transformer::tail::Tail;
 use stepcast_analytic::transformer::{planned, run};
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
