@@ -200,6 +200,21 @@ mod tests {
             assert_eq!((&kept.set, &kept.group, kept.cases), (&found.set, &found.group, found.cases));
             assert!((kept.square - found.square).abs() < 1e-4, "{kept:?} {found:?}");
         }
+        documented(&text::markdown(&overview.table()));
+    }
+
+    /// The documentation shows this table; `UPDATE_DOCS=1` renews it.
+    fn documented(table: &str) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/validation.md");
+        let page = std::fs::read_to_string(&path).unwrap();
+        let from = page.find("| set | cases |").unwrap();
+        let to = from + page[from..].find("\n\n").unwrap() + 1;
+        let renewed = format!("{}{table}{}", &page[..from], &page[to..]);
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(&path, renewed).unwrap();
+        } else {
+            assert!(page == renewed, "run this test with UPDATE_DOCS=1:\n{table}");
+        }
     }
 
     #[test]

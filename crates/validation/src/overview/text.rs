@@ -41,18 +41,8 @@ impl Overview {
 
     /// The table as a Markdown document.
     pub fn markdown(&self) -> String {
-        let line = |cells: Vec<&str>| format!("| {} |\n", cells.join(" | "));
         let table = self.table();
-        let mut text = String::from("# Validation\n\n");
-        text += &line(table.columns.iter().map(|column| column.title.as_str()).collect());
-        for column in &table.columns {
-            text += if column.cells == Cells::Numbers { "|---:" } else { "|---" };
-        }
-        text += "|\n";
-        for row in &table.rows {
-            text += &line(row.cells.iter().map(String::as_str).collect());
-        }
-        format!("{text}\n{}\n", table.note)
+        format!("# Validation\n\n{}\n{}\n", markdown(&table), table.note)
     }
 
     /// The residuals as the file that intervals are made from.
@@ -81,6 +71,20 @@ impl Overview {
         }
         text + ". `stepcast validate SET` shows every case."
     }
+}
+
+/// The rows of a table in Markdown.
+pub(super) fn markdown(table: &Table) -> String {
+    let line = |cells: Vec<&str>| format!("| {} |\n", cells.join(" | "));
+    let mut text = line(table.columns.iter().map(|column| column.title.as_str()).collect());
+    for column in &table.columns {
+        text += if column.cells == Cells::Numbers { "|---:" } else { "|---" };
+    }
+    text += "|\n";
+    for row in &table.rows {
+        text += &line(row.cells.iter().map(String::as_str).collect());
+    }
+    text
 }
 
 const ERRORS_HEADER: &str = "\
