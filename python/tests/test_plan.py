@@ -44,6 +44,17 @@ def test_plans_are_typed() -> None:
     assert json.loads(found.to_json()) == found.to_dict() and "<table>" in found._repr_html_()
 
 
+def test_the_best_offer_is_chosen() -> None:
+    offers = ["dgx-a100", {"machine": "dgx-h100", "name": "new", "worker-hour": 3.0}]
+    found = stepcast.plan(**JOB, offers=offers, nodes=[1, 2], global_batch=64, set={"plan.virtual-stages": [1]})
+    assert found.best.machine == "new" and found.best.nodes == 2
+    planned = found.scenario()
+    assert planned.workers == found.best.workers
+    assert stepcast.predict(planned, workers=[]).iteration_s == pytest.approx(found.best.step_s)
+    machines = {family.value for family in found.families if family.property == "machine"}
+    assert machines == {"dgx-a100", "new"}
+
+
 def test_stages_may_differ() -> None:
     only = {"plan.micro-batch": [4], "plan.pipeline": [4], "plan.tensor": [1], "plan.context": [1], "plan.recompute": ["layer"],
             "plan.schedule": ["1f1b"], "plan.virtual-stages": [1]}
