@@ -67,6 +67,7 @@ pub mod transformer_memory {
 /// The files of `transformer-steps/`.
 pub mod transformer_steps {
     pub const H200: &[u8] = include_bytes!("transformer-steps/h200.csv.gz");
+    pub const OFFLOADED: &str = include_str!("transformer-steps/offloaded.csv");
     pub const PUBLISHED: &[u8] = include_bytes!("transformer-steps/published.csv.gz");
 }
 

@@ -4,9 +4,9 @@ use super::compute::{Compute, Parts, Software};
 use super::flops::{self, Work};
 use super::memory::{Allowance, RankMemory};
 use super::placement::Links;
-use super::schedules;
 use super::stages::Run;
 use super::step::{StageStep, Step};
+use super::{offload, schedules};
 use crate::collectives::reached_rate;
 use stepcast_core::compute;
 use stepcast_core::fault::{Fault, KeyPath};
@@ -119,6 +119,7 @@ pub fn on_machines<'a>(
         compute: devices.fold(unlimited, Compute::slower),
         fused: Software::of(&scenario.strategy, plan).fused,
         weight_width: scenario.strategy.precision.width().into(),
+        host_link: offload::host_link(plan, cluster),
     }
 }
 
@@ -211,8 +212,8 @@ fn prediction(scenario: &Scenario, run: &Run<'_>, step: &Step) -> Prediction {
     let report = report(scenario, run, step);
     let mut warnings = compute::assumptions(scenario);
     if !run.plan.offload.is_empty() {
-        let message = "offloading follows from the rates of the host alone: it was compared with no measured run, and \
-                       whether the host has the memory is not checked";
+        let message = "offloading follows from `host-link` and `host-memory`, which are assumed where the plan does not give \
+                       them; whether the host has the memory is not checked";
         warnings.push(Warning { code: "offload", message: message.to_owned() });
     }
     warnings.extend(memory_warning(scenario, run, &report.memory));

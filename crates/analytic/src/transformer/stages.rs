@@ -7,7 +7,7 @@ use super::spent::{Pass, Spent, uncovered};
 use super::traffic::{self, Message, Phase};
 use super::{Split, compute, schedules};
 use stepcast_core::model::transformer::Transformer;
-use stepcast_core::quantity::{Bytes, Flops, FlopsPerSec, Seconds};
+use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
 use stepcast_core::strategy::{Attention, Division, Mask, Overlaps, Plan, Recompute};
 
 /// A plan on machines: all that times depend on.
@@ -29,6 +29,8 @@ pub struct Run<'a> {
     pub fused: bool,
     /// Bytes of a weight as it is gathered.
     pub weight_width: u64,
+    /// Rate between a device and its host, one direction.
+    pub host_link: BytesPerSec,
 }
 
 impl Run<'_> {

@@ -35,9 +35,6 @@ const FRAGMENTATION: f64 = 0.1;
 /// Context of the device, buffers of the communication library and workspaces, assumed.
 const RESERVED: Bytes = Bytes::new(2.0 * (1_u64 << 30) as f64);
 
-/// One direction of PCIe 4.0 with 16 lanes, 31.5 GB/s, of which about 25 are reached; assumed.
-const HOST_LINK: BytesPerSec = BytesPerSec::new(25e9);
-
 /// Rate of the states that the host of a machine updates; assumed. An update in 32 bits moves about 30 bytes for each
 /// parameter.
 const HOST_MEMORY: BytesPerSec = BytesPerSec::new(100e9);
@@ -101,7 +98,7 @@ keys! {
         /// What is kept in the host's memory: `"optimiser"` states, which the host then updates, or `"activations"`.
         offload: Vec<Offload> => Vec<Offload>, default(Vec::new()), Check::Any, Resolved;
         /// Rate between a device and its host, each direction.
-        host_link: BytesPerSec => BytesPerSec, default(HOST_LINK), Check::Positive("a rate such as \"25 GB/s\""), Resolved;
+        host_link: BytesPerSec => BytesPerSec, optional("88 % of the device's, or 25 GB/s"), Check::Positive("a rate such as \"25 GB/s\""), Resolved;
         /// Rate at which the host of a machine reads and writes states for an update, of all its devices together.
         host_memory: BytesPerSec => BytesPerSec, default(HOST_MEMORY), Check::Positive("a rate such as \"100 GB/s\""), Resolved;
         /// How attention is computed: `"flash"` or `"unfused"`.

@@ -17,7 +17,7 @@ use stepcast_core::strategy::Mask;
 use stepcast_study::fit::machine::Decoder;
 use stepcast_validation_data::transformer_steps::H200 as ROWS;
 
-const DEVICE: &str = "h200-sxm";
+pub(super) const DEVICE: &str = "h200-sxm";
 
 #[derive(Debug, Clone, Deserialize)]
 struct Row {
@@ -53,9 +53,16 @@ enum Kind {
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Architecture {
+pub(super) enum Architecture {
     Gpt,
     Llama,
+}
+
+impl Architecture {
+    /// What is left out together: all rows of an architecture and width.
+    pub(super) fn model(self, hidden: u64) -> String {
+        format!("H200 {self:?} of {hidden}").to_lowercase()
+    }
 }
 
 impl Row {
@@ -101,10 +108,10 @@ impl Row {
         Ok(self.decoder().scenario(DEVICE)?)
     }
 
-    /// What is left out together: all rows of an architecture and width; experts of one width.
+    /// What is left out together; experts by themselves.
     fn model(&self) -> String {
-        let experts = if self.experts > 0 { " experts" } else { "" };
-        format!("H200 {:?}{experts} of {}", self.architecture, self.hidden).to_lowercase()
+        let model = self.architecture.model(self.hidden);
+        if self.experts > 0 { format!("{model}, experts") } else { model }
     }
 
     fn step(&self) -> Result<Case, ValidationError> {

@@ -4,6 +4,7 @@
 mod h200;
 #[cfg(test)]
 mod kit_tests;
+mod offloaded;
 mod published;
 
 use crate::coverage::Coverage;
@@ -29,7 +30,7 @@ const COVERED: CoverageBound = CoverageBound { least: 0.85, most: 0.97 };
 const ABOUT: &str = "Step times of transformers from shape, plan and the names of device and network: decoders, shards and mixtures of \
                      experts on one H200, Megatron and FSDP runs on A100, torchtitan on H100, Megatron on B200. Constants of \
                      catalog/priors.toml, [transformer], were fitted to the H200 rows, vTrain, llm-foundry and SimuMax; nothing was \
-                     fitted to Korthikanti's table and to torchtitan. Each figure is predicted by constants refitted without its \
+                     fitted to steps with offloading, Korthikanti's table and torchtitan. Each figure is predicted by constants refitted without its \
                      model (H200, llm-foundry, vTrain) or without its number of tensor-parallel ranks (SimuMax).";
 
 /// The set.
@@ -98,6 +99,7 @@ impl Case {
 
 fn cases() -> Result<Vec<Case>, ValidationError> {
     let mut cases = h200::cases()?;
+    cases.extend(offloaded::cases()?);
     cases.extend(published::cases()?);
     Ok(cases)
 }
