@@ -1,7 +1,8 @@
 //! Questions without an answer: what contradicts what, and what is missing most.
 
 use super::search::Found;
-use super::{MAX_WORKERS, MOST_NODES, Question, words};
+use super::{MAX_WORKERS, MOST_NODES, PLAN, Question, words};
+use crate::cost;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Planning;
@@ -47,6 +48,24 @@ impl Question<'_> {
         }
         if self.nodes.iter().all(|&nodes| self.is_empty(nodes, &self.bounds)) {
             return Err(self.contradiction());
+        }
+        Ok(())
+    }
+
+    /// Refuses more plans than a study may cost; how many there are is counted, which takes far less than to judge them.
+    pub(super) fn check_number(&self) -> Result<(), Fault> {
+        let most = cost::UNASKED / PLAN;
+        let mut plans = 0;
+        for &nodes in &self.nodes {
+            let scenario = self.on(nodes);
+            plans += self.space(&scenario).count(most - plans);
+            if plans >= most {
+                let reason =
+                    format!("there are more than {most} plans to judge on these numbers of machines");
+                let remedy = "name fewer numbers of machines, such as [8, 16, 32], or restrict `[plan]`: `tensor`, \
+                              `pipeline`, `micro-batch`, `sharding`";
+                return Err(Fault::in_key("plan", reason, remedy));
+            }
         }
         Ok(())
     }

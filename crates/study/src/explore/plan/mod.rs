@@ -45,6 +45,9 @@ use stepcast_core::strategy::{Division, Plan, PlanSection, Recompute, ScheduleKi
 /// Most numbers of machines of one search.
 const MOST_NODES: usize = 4096;
 
+/// What a plan costs.
+const PLAN: u64 = 20;
+
 /// A smaller gain is not worth stages of their own.
 const WORTH: f64 = 0.0005;
 
@@ -87,7 +90,9 @@ struct Question<'a> {
 
 /// The best plan for the transformer of a scenario on its machines.
 pub fn plan(scenario: &Scenario, aim: Aim, watch: &mut Watch<'_>) -> Result<PlanReport, Fault> {
-    Question::of(scenario, aim)?.answer(true, watch)
+    let question = Question::of(scenario, aim)?;
+    question.check_number()?;
+    question.answer(true, watch)
 }
 
 /// What was found on one number of machines: small, and the same wherever it is computed.
@@ -99,7 +104,9 @@ pub struct Part {
 
 /// The numbers of machines that a scenario asks for, each of which is a [`part`] of the search.
 pub fn numbers_of_machines(scenario: &Scenario, aim: Aim) -> Result<Vec<u64>, Fault> {
-    Ok(Question::of(scenario, aim)?.nodes)
+    let question = Question::of(scenario, aim)?;
+    question.check_number()?;
+    Ok(question.nodes)
 }
 
 /// The part of a search on this number of machines.
@@ -195,7 +202,7 @@ impl<'a> Question<'a> {
         let space = self.space(&scenario);
         let search = Search { space, nodes, run, rates: &rates, room, aim: self.aim, pruned };
         let mut found = Found::default();
-        let interrupted = search.search(&mut found, watch).is_break();
+        let interrupted = search.search(&mut found, watch)?.is_break();
         Ok(Part { found, interrupted })
     }
 
