@@ -114,6 +114,17 @@ pub struct Place {
     pub excerpt: Option<Excerpt>,
 }
 
+/// Bytes of a text in a fault that are kept: whoever quotes a value need not ask how long it is.
+const LONGEST_TEXT: usize = 2000;
+
+fn shortened(mut text: String) -> String {
+    if text.len() > LONGEST_TEXT {
+        text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+        text.push('…');
+    }
+    text
+}
+
 /// Bad input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
@@ -130,7 +141,8 @@ pub struct Fault {
 impl Fault {
     /// A fault without a key or a place.
     pub fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { key: KeyPath::root(), place: None, reason: reason.into(), remedy: remedy.into() }
+        let (reason, remedy) = (shortened(reason.into()), shortened(remedy.into()));
+        Self { key: KeyPath::root(), place: None, reason, remedy }
     }
 
     /// A fault in the value at `key`.

@@ -30,5 +30,5 @@ pub use programs::replay::{
     LinkSharing, LocalLanes, ParseLane, Parsing, Replay, ReplayWorker, TransferOrder,
 };
 pub use programs::sprint;
-pub use programs::synthesise::{jitter_factors, jittered, synthesise};
+pub use programs::synthesise::{jitter_factors, jittered, most_steps, synthesise};
 pub use window::Window;

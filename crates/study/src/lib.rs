@@ -17,6 +17,7 @@
 //! [`check`] holds a running job against its forecast; [`fuse`](mod@fuse) and [`replace`](mod@replace) change the training itself; [`fit`] learns machines from measurements.
 
 pub mod check;
+mod cost;
 pub mod explore;
 pub mod fit;
 pub mod fuse;

@@ -82,10 +82,18 @@ export async function look(view, question, asked = false) {
     clearTimeout(own.slow);
     status.progress(share, words);
   };
+  // Of parts that come faster than they can be drawn, the last is drawn.
   own.part = (data) => {
-    if (job !== own) return;
-    accept(view, { key, body, question, data, complete: false });
-    tell("running");
+    const waiting = own.latest !== undefined;
+    own.latest = data;
+    if (waiting) return;
+    requestAnimationFrame(() => {
+      const latest = own.latest;
+      own.latest = undefined;
+      if (job !== own) return;
+      accept(view, { key, body, question, data: latest, complete: false });
+      tell("running");
+    });
   };
   tell("running");
   try {

@@ -26,6 +26,12 @@ use tokio_util::sync::CancellationToken;
 /// Shortest interval between progress events.
 const BETWEEN: Duration = Duration::from_millis(150);
 
+/// Bytes of a plot that is drawn again and again while it grows; larger ones are drawn when they are complete.
+const LARGEST_PART: usize = 256 << 10;
+
+/// How many times longer a study works than it draws.
+const WORKING: u32 = 9;
+
 /// The request for a study; its fields are the flags of the command.
 pub(crate) trait Study: DeserializeOwned + JsonSchema + Send + 'static {
     /// The answer.
@@ -47,6 +53,8 @@ pub(crate) struct Job<'a> {
     /// Where progress goes, if the client wants any.
     events: Option<&'a Events>,
     told: Instant,
+    /// When the next plot may be drawn; never if they are too large.
+    next_plot: Option<Instant>,
 }
 
 impl<'a> Job<'a> {
@@ -70,9 +78,20 @@ impl<'a> Job<'a> {
     ) -> ControlFlow<()> {
         if let Some(events) = self.events.filter(|_| self.told.elapsed() >= BETWEEN) {
             self.told = Instant::now();
-            events.send(&Event::<()>::Progress { done, of, what, plot: plot() });
+            let plot = self.part(plot);
+            events.send(&Event::<()>::Progress { done, of, what, plot });
         }
         self.wanted()
+    }
+
+    /// The plot so far, if it is time for one.
+    fn part(&mut self, plot: impl FnOnce() -> Option<String>) -> Option<String> {
+        let began = Instant::now();
+        self.next_plot.filter(|next| *next <= began)?;
+        let plot = plot()?;
+        let is_small = plot.len() <= LARGEST_PART;
+        self.next_plot = is_small.then(|| Instant::now() + began.elapsed() * WORKING);
+        is_small.then_some(plot)
     }
 
     /// Whether the page wants to see something.
@@ -209,14 +228,21 @@ pub(crate) async fn ask<S: Study>(
     let told = Instant::now();
     if accepts(&headers, events::CONTENT_TYPE) {
         return Ok(events::respond(shared, Work::heavy, move |events| {
-            let mut job = Job { shared: &kept, token: events.token(), events: Some(events), told };
+            let mut job = Job {
+                shared: &kept,
+                token: events.token(),
+                events: Some(events),
+                told,
+                next_plot: Some(told),
+            };
             let (report, shown) = study.answer(&mut job)?;
             events.send(&Event::Answer { report, shown });
             Ok(())
         }));
     }
     let work = move |token: &CancellationToken| {
-        let (report, _) = study.answer(&mut Job { shared: &kept, token, events: None, told })?;
+        let (report, _) =
+            study.answer(&mut Job { shared: &kept, token, events: None, told, next_plot: None })?;
         S::written(&report)
     };
     shared.work.heavy().run(work).await

@@ -13,7 +13,7 @@ use stepcast_study::check::read_steps;
 use stepcast_trace::write_text;
 
 /// Bytes of a log that are read.
-const LONGEST_LOG: u64 = 256 << 20;
+const LONGEST_LOG: u64 = 64 << 20;
 
 pub(super) fn run(flags: &Check, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     let readings = read_steps(&flags.measured.display().to_string(), &text(&flags.measured)?)?;
@@ -35,10 +35,15 @@ pub(super) fn run(flags: &Check, as_json: bool, screen: &Screen) -> anyhow::Resu
 fn text(path: &Path) -> Result<String, Fault> {
     let mut bytes = Vec::new();
     let read = match path.to_str() {
-        Some("-") => io::stdin().lock().take(LONGEST_LOG).read_to_end(&mut bytes),
-        _ => std::fs::File::open(path).and_then(|file| file.take(LONGEST_LOG).read_to_end(&mut bytes)),
+        Some("-") => io::stdin().lock().take(LONGEST_LOG + 1).read_to_end(&mut bytes),
+        _ => std::fs::File::open(path).and_then(|file| file.take(LONGEST_LOG + 1).read_to_end(&mut bytes)),
     };
     match read {
+        Ok(_) if bytes.len() as u64 > LONGEST_LOG => {
+            let reason = format!("it is larger than {} MiB", LONGEST_LOG >> 20);
+            let remedy = "give its end: `tail -c 60M train.log | stepcast check --measured -`";
+            Err(Fault::in_file(path.display().to_string(), reason, remedy))
+        }
         Ok(_) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         Err(error) => {
             let reason = format!("cannot read the measured steps: {error}");

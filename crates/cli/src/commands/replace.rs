@@ -8,12 +8,16 @@ use crate::args::Replace;
 use crate::render::error::in_scenario;
 use crate::render::replacement;
 use crate::render::screen::Screen;
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::scenario::Document;
 use stepcast_study::replace::{Refusal, Substitution, replace};
 use stepcast_study::request::QUICK_START_NAME;
+
+/// Bytes of a file of layers, at most.
+const LONGEST: u64 = 16 << 20;
 
 pub(super) fn run(flags: &Replace, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     let request = Request::of(&flags.about)?;
@@ -43,9 +47,13 @@ pub(super) fn run(flags: &Replace, as_json: bool, screen: &Screen) -> anyhow::Re
 /// The file with new layers.
 fn document(path: &Path) -> Result<Document, Fault> {
     let name = path.display().to_string();
-    let text = fs::read_to_string(path).map_err(|error| {
-        let remedy = "check the path; the file must have a list `layers = [{ op = \"conv2d\", … }]`";
-        Fault::new(format!("cannot read the layers: {error}"), remedy).at(&name)
-    })?;
-    Ok(Document::new(name, text))
+    let remedy = "check the path; the file must have a list `layers = [{ op = \"conv2d\", … }]`";
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
+    let reason = match read {
+        Ok(_) if text.len() as u64 <= LONGEST => return Ok(Document::new(name, text)),
+        Ok(_) => format!("the layers take more than {} MiB", LONGEST >> 20),
+        Err(error) => format!("cannot read the layers: {error}"),
+    };
+    Err(Fault::new(reason, remedy).at(name))
 }

@@ -10,14 +10,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::always;
 use stepcast_core::quantity::Seconds;
 use stepcast_report::adapters::{MOST_ACROSS, MOST_CELLS, Swept};
 use stepcast_report::format::{count, duration, name};
 use stepcast_report::tables::FirstRows;
-use stepcast_study::explore::sweep::{Agreement, Axis, Format, Output, SweepRow, Variants, on_threads, rows};
+use stepcast_study::explore::sweep::{
+    Agreement, Axis, Format, Output, SweepRow, Variants, estimate, on_threads, rows,
+};
 
 /// More points than this need a limit.
 const MOST_POINTS: u128 = 10_000_000;
@@ -25,8 +26,8 @@ const MOST_POINTS: u128 = 10_000_000;
 /// More rows than this need a file.
 const MOST_PRINTED: u64 = 1_000_000;
 
-/// Points that are predicted, for as long as this, to guess how long all would take.
-const TRIAL: (u64, Duration) = (4096, Duration::from_millis(500));
+/// What would take longer needs a limit.
+const LONGEST: Duration = Duration::from_secs(600);
 
 pub(super) fn run(flags: &Sweep, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     let format = flags.output.as_deref().map(format).transpose()?;
@@ -35,11 +36,11 @@ pub(super) fn run(flags: &Sweep, as_json: bool, screen: &Screen) -> anyhow::Resu
     let request = Request::of(&flags.about)?;
     let variants = request.variants(axes, "--vary")?;
     let agreement = Agreement::of(&variants, method_choice(&flags.method)?);
-    let points = limited(flags, &variants, &agreement)?;
     signal::listen(match flags.output {
         Some(_) => "Stopped; the rows so far are kept, and --resume continues there.",
         None => "Stopped.",
     });
+    let points = on_threads(flags.threads, || limited(flags, &variants, &agreement))?;
     let bar = progress(points);
     let mut answer = on_threads(flags.threads, || match (&flags.output, format) {
         (Some(path), Some(format)) => {
@@ -108,12 +109,14 @@ fn limited(flags: &Sweep, variants: &Variants<'_>, agreement: &Agreement) -> Res
     if let Some(limit) = flags.limit {
         return Ok(u64::try_from(all).map_or(limit, |all| all.min(limit)));
     }
-    if all > MOST_POINTS {
-        let each = trial(variants, agreement);
-        let long = duration(Seconds::new(each.as_secs_f64() * all as f64));
+    let long = estimate(variants, agreement, all, &signal::wanted).unwrap_or_default();
+    if all > MOST_POINTS || long > LONGEST {
         let number = u64::try_from(all).map_or_else(|_| format!("{:.1e}", all as f64), count);
-        let reason = format!("the sweep has {number} points, which would take about {long}");
-        let remedy = "vary fewer values, or add --limit 1000000 for only the first million";
+        let time = duration(Seconds::new(long.as_secs_f64()));
+        let reason = format!("the sweep has {number} points, which would take about {time}");
+        let affordable = LONGEST.as_secs_f64() / long.as_secs_f64() * all as f64;
+        let most = (affordable as u128).clamp(1, MOST_POINTS).min(all);
+        let remedy = format!("vary fewer values, or add --limit {most} for only the first of them");
         return Err(Fault::new(reason, remedy).at("--vary"));
     }
     if flags.output.is_none() && all > u128::from(MOST_PRINTED) {
@@ -121,25 +124,6 @@ fn limited(flags: &Sweep, variants: &Variants<'_>, agreement: &Agreement) -> Res
         return Err(Fault::new(reason, "write them to a file: -o sweep.csv").at("--vary"));
     }
     Ok(all as u64)
-}
-
-/// Time of one point, measured on the first ones.
-fn trial(variants: &Variants<'_>, agreement: &Agreement) -> Duration {
-    let since = Instant::now();
-    let mut done = 0;
-    let ended = rows(
-        variants,
-        agreement,
-        0..TRIAL.0,
-        &always,
-        |_| (),
-        |rows| {
-            done += rows.len();
-            if since.elapsed() > TRIAL.1 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        },
-    );
-    debug_assert!(ended.is_break() || done as u64 == TRIAL.0);
-    since.elapsed().div_f64(done.max(1) as f64)
 }
 
 fn into_file(

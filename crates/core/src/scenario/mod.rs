@@ -57,6 +57,12 @@ use training::USUAL_CURRENCY;
 /// Largest number of workers in a scenario.
 pub const MAX_WORKERS: u64 = 1_000_000;
 
+/// Largest number of groups of workers: what is known of a group takes memory in every variant of a scenario.
+pub const MAX_GROUPS: usize = 4096;
+
+/// Largest product of groups of workers and layers: every method goes through all layers for every group.
+const MAX_GROUP_LAYERS: usize = 2_000_000;
+
 /// Origin of the model, needed to convert a scenario back to a file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelSource {

@@ -105,6 +105,18 @@ impl Svg {
         ));
     }
 
+    /// Rectangles of one colour as one element; nothing if there are none.
+    pub(crate) fn rects(&mut self, places: &[[f64; 4]], class: &str, fill: &str) {
+        let mut steps = String::new();
+        for [x, y, width, height] in places {
+            let [x, y, right, down, left] = [*x, *y, *width, *height, -*width].map(short);
+            let _ = write!(steps, "M{x} {y}h{right}v{down}h{left}z");
+        }
+        if !places.is_empty() {
+            self.raw(&format!("<path d=\"{steps}\"{} fill=\"{fill}\"/>", classed(class)));
+        }
+    }
+
     /// A line.
     pub(crate) fn line(&mut self, [x1, y1, x2, y2]: [f64; 4], class: &str) {
         let (x1, y1, x2, y2) = (short(x1), short(y1), short(x2), short(y2));

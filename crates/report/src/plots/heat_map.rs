@@ -6,6 +6,7 @@ use crate::draw::scale::extent;
 use crate::draw::svg::Svg;
 use crate::draw::text::width;
 use crate::draw::unit::Unit;
+use std::collections::BTreeMap;
 
 /// Room to the right of the cells, for the scale.
 const RIGHT: f64 = 112.0;
@@ -19,6 +20,9 @@ const CELL: ((f64, f64), (f64, f64)) = ((64.0, 26.0), (6.0, 5.0));
 const ROOM_FOR_TEXT: f64 = 16.0;
 const SCALE_WIDTH: f64 = 14.0;
 const SCALE_STEPS: u32 = 48;
+
+/// More cells than this are not drawn one by one.
+const MANY: usize = 4096;
 
 /// One axis.
 #[derive(Clone)]
@@ -85,11 +89,16 @@ impl HeatMap<'_> {
         svg.words(frame.left, top + 20.0, "title", self.title);
         let scale = Scale::of(&self.values);
         let known = || self.values.iter().enumerate().filter_map(|(index, value)| Some((index, (*value)?)));
-        for (index, value) in known() {
-            svg.rect(self.place(index, &frame), "tile", &colour::of(scale.share(value)).0);
-        }
-        for index in (0..self.values.len()).filter(|&index| self.is_hatched(index)) {
-            svg.rect(self.place(index, &frame), "", "url(#hatch)");
+        match self.values.len() > MANY {
+            true => self.merged(svg, &frame, &scale),
+            false => {
+                for (index, value) in known() {
+                    svg.rect(self.place(index, &frame), "tile", &colour::of(scale.share(value)).0);
+                }
+                for index in (0..self.values.len()).filter(|&index| self.is_hatched(index)) {
+                    svg.rect(self.place(index, &frame), "", "url(#hatch)");
+                }
+            }
         }
         let (wide, high) = self.cell();
         let fits = |(_, value)| width(&self.unit.brief(value), "small") + 6.0 <= wide;
@@ -105,6 +114,46 @@ impl HeatMap<'_> {
         svg.rect([frame.left, frame.top, frame.width, frame.height], "line", "");
         frame.labels(svg, TOP);
         self.scale(svg, &frame, &scale);
+    }
+
+    /// Draws cells in as many colours as the scale shows, one path for each, neighbours in a column as one.
+    fn merged(&self, svg: &mut Svg, frame: &Frame, scale: &Scale) {
+        let step = |index: usize| {
+            let share = scale.share(self.values[index]?);
+            Some(((share * f64::from(SCALE_STEPS)) as u32).min(SCALE_STEPS - 1))
+        };
+        let mut tiles: BTreeMap<u32, Vec<[f64; 4]>> = BTreeMap::new();
+        self.each_run(frame, step, |step, place| tiles.entry(step).or_default().push(place));
+        for (step, places) in tiles {
+            let share = (f64::from(step) + 0.5) / f64::from(SCALE_STEPS);
+            svg.rects(&places, "tile", &colour::of(share).0);
+        }
+        let mut hatched = Vec::new();
+        self.each_run(frame, |index| self.is_hatched(index).then_some(()), |(), place| hatched.push(place));
+        svg.rects(&hatched, "", "url(#hatch)");
+    }
+
+    /// Calls `visit` with every run of cells of a column that `of` gives the same, and with its place.
+    fn each_run<T: PartialEq + Copy>(
+        &self,
+        frame: &Frame,
+        of: impl Fn(usize) -> Option<T>,
+        mut visit: impl FnMut(T, [f64; 4]),
+    ) {
+        let rows = self.upwards.names.len();
+        for column in 0..self.across.names.len() {
+            let mut row = 0;
+            while row < rows {
+                let first = column * rows + row;
+                let long = (row..rows).take_while(|row| of(column * rows + row) == of(first)).count();
+                if let Some(what) = of(first) {
+                    let [x, _, wide, high] = self.place(first, frame);
+                    let [_, top, ..] = self.place(first + long - 1, frame);
+                    visit(what, [x, top, wide, high * long as f64]);
+                }
+                row += long;
+            }
+        }
     }
 
     fn is_hatched(&self, index: usize) -> bool {

@@ -12,8 +12,14 @@ use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::speed::Speed;
 
-/// Number of steps that are made.
+/// Number of steps that are made of a model that is not enormous.
 const STEPS: usize = 64;
+
+/// Fewest steps that are made.
+const FEWEST_STEPS: usize = 8;
+
+/// Times of operations that all steps may hold together: 64 MiB.
+const MOST_TIMES: usize = 4 << 20;
 
 /// Name of the operation that brings the batch to the device.
 const COPY: &str = "batch, host to device";
@@ -94,8 +100,15 @@ pub fn jittered(profile: &Profile, jitter: f64, seed: u64) -> Profile {
         length: step.length * factor,
     };
     let first = profile.steps.iter().take(1);
-    let steps = first.flat_map(|step| jitter_factors(jitter, seed).map(|factor| scaled(step, factor)));
+    let most = most_steps(profile.operations.len());
+    let steps =
+        first.flat_map(|step| jitter_factors(jitter, seed).take(most).map(|factor| scaled(step, factor)));
     Profile { steps: steps.collect(), ..profile.clone() }
+}
+
+/// Steps of so many operations that are worth their memory: fewer of an enormous model.
+pub fn most_steps(operations: usize) -> usize {
+    (MOST_TIMES / operations.max(1)).clamp(FEWEST_STEPS, STEPS)
 }
 
 /// Times of steps relative to the mean one: `jitter` is their standard deviation. Without any, one stands for all.
@@ -117,4 +130,18 @@ fn step(times: &[f64]) -> Step {
         end.push(now);
     }
     Step { start, end, length: now.max(f64::MIN_POSITIVE) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However many operations there are, the times of all steps fit into the same memory, until there are too few steps
+    /// to differ.
+    #[test]
+    fn steps_of_enormous_models_are_few() {
+        assert_eq!([100, 10_000, 60_000].map(most_steps), [STEPS; 3]);
+        assert!(most_steps(200_000) * 200_000 <= MOST_TIMES && most_steps(200_000) > FEWEST_STEPS);
+        assert_eq!(most_steps(10_000_000), FEWEST_STEPS);
+    }
 }

@@ -1,6 +1,7 @@
 //! Epoch time and minibatch over numbers of nodes and batches: the fastest conditions with the minibatch in a given
 //! range (Oyama 2016, section 4.3).
 
+use crate::cost;
 use crate::predict::memory;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -163,6 +164,12 @@ impl Map {
             let remedy =
                 format!("name fewer, at most {MOST_CELLS} cells: --nodes 1,2,4,8 --batches 16,32,64");
             return Err(Fault::new(reason, remedy));
+        }
+        let events = all as f64 * cost::prediction(scenario, method) as f64;
+        if events > cost::UNASKED as f64 {
+            let long = cost::duration(events).human();
+            let reason = format!("{all} cells of so many layers would take about {long}");
+            return Err(Fault::new(reason, "name fewer: --nodes 1,2,4,8 --batches 16,32,64"));
         }
         let mut cells = Vec::with_capacity(all);
         let mut warnings: Vec<Warning> = Vec::new();

@@ -16,19 +16,21 @@ const UNITS: [(&str, f64); 4] = [("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 
 /// Names of columns of times, the better estimate first.
 const TIMES: [&str; 2] = ["mean", "time"];
 
+/// Measurements of one file, at most.
+const MOST_ROWS: usize = 1_000_000;
+
 /// The rows of one file.
 pub(super) struct MeasurementFile {
     name: String,
     titles: Vec<String>,
-    rows: Vec<(u64, Vec<String>)>,
+    rows: Vec<csv::StringRecord>,
 }
 
 /// One row.
 #[derive(Clone, Copy)]
 pub(super) struct MeasurementRow<'a> {
     file: &'a MeasurementFile,
-    number: u64,
-    cells: &'a [String],
+    cells: &'a csv::StringRecord,
 }
 
 /// A column of times.
@@ -61,9 +63,11 @@ impl MeasurementFile {
             if rows.len() % OFTEN == 0 && wanted().is_break() {
                 return Err(Stopped::Cancelled);
             }
-            let record = record.map_err(bad)?;
-            let line = record.position().map_or(0, csv::Position::line);
-            rows.push((line, record.iter().map(str::to_owned).collect()));
+            if rows.len() == MOST_ROWS {
+                let reason = format!("it holds more than {MOST_ROWS} measurements");
+                return Err(Fault::in_file(name, reason, "give fewer, such as every tenth line").into());
+            }
+            rows.push(record.map_err(bad)?);
         }
         if rows.is_empty() {
             let remedy = "give a CSV file with a line of titles and a line for each measurement";
@@ -77,10 +81,10 @@ impl MeasurementFile {
         &'a self,
         wanted: &'a Wanted<'_>,
     ) -> impl Iterator<Item = Result<MeasurementRow<'a>, Stopped>> {
-        self.rows.iter().enumerate().map(move |(place, (number, cells))| {
+        self.rows.iter().enumerate().map(move |(place, cells)| {
             match place % OFTEN == 0 && wanted().is_break() {
                 true => Err(Stopped::Cancelled),
-                false => Ok(MeasurementRow { file: self, number: *number, cells }),
+                false => Ok(MeasurementRow { file: self, cells }),
             }
         })
     }
@@ -125,7 +129,7 @@ impl MeasurementFile {
 
 impl MeasurementRow<'_> {
     pub(super) fn text(&self, column: usize) -> &str {
-        self.cells.get(column).map_or("", String::as_str)
+        self.cells.get(column).unwrap_or("")
     }
 
     /// A positive whole number.
@@ -171,6 +175,6 @@ impl MeasurementRow<'_> {
     }
 
     fn place(&self) -> String {
-        format!("{}:{}", self.file.name, self.number)
+        format!("{}:{}", self.file.name, self.cells.position().map_or(0, csv::Position::line))
     }
 }

@@ -4,7 +4,9 @@
 //! the budget pays for is decided before they begin; what is left out is said.
 
 use super::interval::Intervals;
-use super::{scaling, slack};
+use super::{budget, scaling, slack};
+use crate::cost::pass;
+use crate::simulate::{EXCESS, is_affordable};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Warning;
 use stepcast_core::scenario::Scenario;
@@ -15,9 +17,11 @@ pub(super) const BALANCE: u64 = 42;
 /// Predictions of all changes that might help, about.
 const WHAT_IF: u64 = 16;
 
-/// The parts of a forecast beside its first figure and the interval of that.
+/// The parts of a forecast beside its first figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Granted {
+    /// The interval of the first figure.
+    pub(super) interval: bool,
     /// Changes that might help.
     pub(super) what_if: bool,
     /// Other numbers of workers.
@@ -47,10 +51,15 @@ impl Granted {
             enough
         };
         let (quick, points) = (u64::from(method.is_quick()), points as u64);
-        let scaling = pays(points * quick);
+        let constants: usize = scenario.priors.groups.iter().map(|group| group.constants.len()).sum();
+        let interval = intervals.predictions(scenario) + constants as u64;
+        let simulates = |part: Scenario| method.is_quick() || is_affordable(&part);
+        let scaling = pays(points * quick) && simulates(budget::scaling(scenario, points as usize));
         Self {
+            // Worth as much as the first figure of a simulation.
+            interval: interval * quick * pass(scenario) <= scenario.simulate.budget.saturating_mul(EXCESS),
             scaling,
-            what_if: pays(WHAT_IF * quick),
+            what_if: pays(WHAT_IF * quick) && simulates(budget::what_if(scenario)),
             intervals: scaling && pays(points.saturating_mul(intervals.predictions(scenario))),
             balance: pays(BALANCE * quick),
             saturation: scaling && pays(scaling::tried() * quick),
@@ -61,6 +70,7 @@ impl Granted {
     /// What is left out, in words.
     pub(super) fn warning(&self) -> Option<Warning> {
         let parts = [
+            (self.interval, "the interval"),
             (self.scaling, "other numbers of workers"),
             (self.what_if, "changes that might help"),
             (self.intervals, "intervals of other numbers of workers"),
@@ -78,13 +88,6 @@ impl Granted {
             ),
         })
     }
-}
-
-/// Layers that one closed form goes through: all of them for every group of workers.
-fn pass(scenario: &Scenario) -> u64 {
-    let workload = &scenario.workload;
-    let layers = workload.layers.len().max(workload.tensors as usize) as u64;
-    layers.saturating_mul(scenario.cluster.groups.len() as u64).max(1)
 }
 
 #[cfg(test)]

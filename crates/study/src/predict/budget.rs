@@ -1,5 +1,8 @@
 //! How the parts of a forecast share the budget of a simulation.
 
+use crate::simulate::BUDGET;
+use stepcast_core::fault::Fault;
+use stepcast_core::method::Method;
 use stepcast_core::scenario::Scenario;
 
 /// Part of the budget for the figure that is asked for.
@@ -15,10 +18,13 @@ const WHAT_IF: f64 = 0.2;
 const INPUTS: f64 = 0.1;
 
 /// Predictions of a comparison: the step, and four for where its time goes.
-const COMPARED: usize = 5;
+pub(super) const COMPARED: usize = 5;
 
 /// Least budget of one prediction.
 const LEAST: f64 = 10_000.0;
+
+/// Most changes that are tried if each costs a simulation.
+pub(super) const MOST_SLOW: usize = 8;
 
 /// The scenario with one of `count` equal parts of a share of its budget.
 fn part(scenario: &Scenario, share: f64, count: usize) -> Scenario {
@@ -36,12 +42,22 @@ pub(super) fn compared(scenario: &Scenario) -> Scenario {
     part(scenario, 1.0, COMPARED)
 }
 
+/// Refuses more numbers of workers than the budget has room to simulate.
+pub(super) fn check_scaling(scenario: &Scenario, method: &dyn Method, points: usize) -> Result<(), Fault> {
+    let least = points as f64 * LEAST;
+    if method.is_quick() || least <= scenario.simulate.budget as f64 {
+        return Ok(());
+    }
+    let reason = format!("{points} numbers of workers take a budget of {least} events to simulate");
+    Err(Fault::in_key(BUDGET, reason, "use fewer of them, a closed form, or a larger `--budget`"))
+}
+
 pub(super) fn scaling(scenario: &Scenario, points: usize) -> Scenario {
     part(scenario, SCALING, points)
 }
 
-pub(super) fn what_if(scenario: &Scenario, changes: usize) -> Scenario {
-    part(scenario, WHAT_IF, changes)
+pub(super) fn what_if(scenario: &Scenario) -> Scenario {
+    part(scenario, WHAT_IF, MOST_SLOW)
 }
 
 pub(super) fn input(scenario: &Scenario, inputs: usize) -> Scenario {

@@ -1,8 +1,11 @@
 //! All methods on one scenario: predictions side by side, the effects by which they differ, and refusals.
 
+use crate::cost::pass;
 use crate::predict::advice::{with_bandwidth, with_startup};
+use crate::predict::budget::COMPARED;
 use crate::predict::prepared::Watched;
 use crate::predict::{budget, methods};
+use crate::simulate::BUDGET;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
@@ -165,10 +168,11 @@ impl From<Fault> for Refusal {
 }
 
 impl MethodRow {
-    fn of(scenario: &Scenario, method: &dyn Method) -> Self {
+    fn of(scenario: &Scenario, method: &dyn Method, explained: bool) -> Self {
         let answer = match method.predict(scenario) {
             Ok(prediction) => {
-                let effects = Effects::of(scenario, method, prediction.iteration);
+                let effects =
+                    explained.then(|| Effects::of(scenario, method, prediction.iteration)).flatten();
                 Answer::Predicted(MethodFigures::of(&prediction, effects))
             }
             Err(why) => Answer::Refused(why.into()),
@@ -180,8 +184,9 @@ impl MethodRow {
 impl Comparison {
     /// Predicts the scenario with every method; all simulations share its budget.
     pub fn new(scenario: &Scenario) -> Self {
-        let brief = budget::compared(scenario);
-        Self::of(scenario, methods::all().iter().map(|method| MethodRow::of(&brief, *method)).collect())
+        let (brief, explained) = (budget::compared(scenario), explained(scenario));
+        let row = |method: &&'static dyn Method| MethodRow::of(&brief, *method, explained);
+        Self::of(scenario, methods::all().iter().map(row).collect())
     }
 
     /// The same; `part` receives the rows so far after each method, the quick ones first, and `watch` may cancel.
@@ -190,13 +195,13 @@ impl Comparison {
         watch: &Watch<'_>,
         part: &mut dyn FnMut(&Self),
     ) -> Result<Self, Stopped> {
-        let brief = budget::compared(scenario);
+        let (brief, explained) = (budget::compared(scenario), explained(scenario));
         let mut done: Vec<Option<MethodRow>> = vec![None; methods::all().len()];
         let mut order: Vec<usize> = (0..done.len()).collect();
         order.sort_by_key(|place| !methods::all()[*place].is_quick());
         for place in order {
             let method = Watched::new(methods::all()[place], watch);
-            let row = MethodRow::of(&brief, &method);
+            let row = MethodRow::of(&brief, &method, explained);
             if method.is_cancelled() {
                 return Err(Stopped::Cancelled);
             }
@@ -208,8 +213,19 @@ impl Comparison {
 
     fn of(scenario: &Scenario, rows: Vec<MethodRow>) -> Self {
         let chosen = methods::choose(scenario).ok().map(|method| method.name());
-        Self { scenario: scenario.to_file(), chosen, differences: differences(&rows, chosen), rows }
+        let mut differences = differences(&rows, chosen);
+        if !explained(scenario) {
+            let why = "too many layers and groups for the budget";
+            differences.push(format!("By what they differ is left out, {why}; use a larger `{BUDGET}`."));
+        }
+        Self { scenario: scenario.to_file(), chosen, differences, rows }
     }
+}
+
+/// Whether the budget pays for finding out by which effects all methods differ.
+fn explained(scenario: &Scenario) -> bool {
+    let predictions = (COMPARED * methods::all().len()) as u64;
+    pass(scenario).saturating_mul(predictions) <= scenario.simulate.budget
 }
 
 /// One sentence for each method whose prediction differs from that of the selected one.

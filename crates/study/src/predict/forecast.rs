@@ -83,6 +83,7 @@ impl Forecast {
         part: &dyn Fn(&Self),
     ) -> Result<Self, Stopped> {
         let given = scenario;
+        budget::check_scaling(given, method, workers.len())?;
         let mut prediction = method.predict_watched(&budget::headline(given), watch)?;
         let intervals = Intervals::new(scenario, method);
         let granted = Granted::of(scenario, method, &intervals, workers.len());
@@ -92,11 +93,14 @@ impl Forecast {
         }
         let found = training::warnings(scenario, &prediction);
         prediction.warnings.extend(found);
-        let interval =
-            intervals.interval(scenario, &prediction, &Scenario::clone, true)?.map(|(interval, warnings)| {
-                prediction.warnings.extend(warnings);
-                interval
-            });
+        let interval = match granted.interval {
+            true => intervals.interval(scenario, &prediction, &Scenario::clone, true)?,
+            false => None,
+        };
+        let interval = interval.map(|(interval, warnings)| {
+            prediction.warnings.extend(warnings);
+            interval
+        });
         let mut forecast = Self {
             scenario: given.to_file(),
             interval,

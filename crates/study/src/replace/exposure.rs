@@ -1,5 +1,7 @@
 //! The exposed communication of each layer's gradients.
 
+use crate::cost::pass;
+use crate::simulate::BUDGET;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
@@ -9,6 +11,7 @@ use stepcast_analytic::liu2022::{Outcome, Schedule, passes, schedule};
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::pass::Pass;
+use stepcast_core::prediction::Warning;
 use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
 use stepcast_core::scenario::Scenario;
 
@@ -55,15 +58,25 @@ impl Step {
         self.contention.mean(&self.pass, &self.update, &self.schedule).outcome
     }
 
-    /// All layers with gradients, the most expensive first.
-    pub(super) fn layers(&self, scenario: &Scenario) -> Vec<ExposedLayer> {
+    /// All layers with gradients, the most expensive first, and what is left out: where the budget does not pay for a step
+    /// without each of them, those with the most gradients are looked at.
+    pub(super) fn layers(&self, scenario: &Scenario) -> (Vec<ExposedLayer>, Option<Warning>) {
         let whole = scenario.workload.bytes();
         let now = self.outcome().iteration();
+        let work = &scenario.workload.layers;
+        let affordable = (scenario.simulate.budget / pass(scenario)).max(1) as usize;
+        let mut by_size: Vec<usize> = (0..work.len()).collect();
+        by_size.sort_by(|&a, &b| work[b].bytes().get().total_cmp(&work[a].bytes().get()));
+        let mut is_tried = vec![false; work.len()];
+        by_size.into_iter().take(affordable).for_each(|place| is_tried[place] = true);
         let mut first = 0;
         let mut layers: Vec<ExposedLayer> = Vec::new();
-        for work in scenario.workload.layers.iter().rev() {
+        for (work, is_tried) in work.iter().zip(is_tried).rev() {
             let own = first..first + work.tensors.len();
             first = own.end;
+            if !is_tried {
+                continue;
+            }
             let mut without = self.pass.clone();
             for layer in without.layers.get_mut(own).into_iter().flatten() {
                 layer.gradients = Bytes::ZERO;
@@ -78,6 +91,14 @@ impl Step {
             });
         }
         layers.sort_by(|a, b| b.exposed.get().total_cmp(&a.exposed.get()));
-        layers
+        let left_out = (work.len() > affordable).then(|| Warning {
+            code: "left-out",
+            message: format!(
+                "too many layers and groups for the budget: of {} layers, the {affordable} with the most gradients are \
+                 listed; use a larger `{BUDGET}`",
+                work.len()
+            ),
+        });
+        (layers, left_out)
     }
 }

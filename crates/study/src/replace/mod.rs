@@ -140,14 +140,10 @@ pub fn replace(scenario: &Scenario, request: Substitution) -> Result<Replacement
             Err(reason) => (None, Some(format!("Nothing is proposed: {reason}."))),
         }
     };
-    Ok(ReplacementReport {
-        scenario: scenario.to_file(),
-        before,
-        layers: step.layers(scenario),
-        replacement,
-        reason,
-        warnings: all_reduce::assumptions(scenario),
-    })
+    let (layers, left_out) = step.layers(scenario);
+    let mut warnings = all_reduce::assumptions(scenario);
+    warnings.extend(left_out);
+    Ok(ReplacementReport { scenario: scenario.to_file(), before, layers, replacement, reason, warnings })
 }
 
 /// Checks that the closed form holds; remedies say how to make it hold.

@@ -8,11 +8,12 @@
 use super::estimate::{Estimate, Estimator};
 use super::summary::describe;
 use super::{broken, leads};
+use crate::cost;
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::{Progress, Stopped, Wanted, Watch};
-use stepcast_core::scenario;
+use stepcast_core::scenario::{self, Scenario};
 use stepcast_sim::{Coordination, End, Limits, Observer, Program, Run, StepRecord, Steps};
 
 /// The key of the budget.
@@ -28,7 +29,12 @@ const STEPS_PER_RUN: u64 = 50;
 const FEWEST_STEPS: u64 = 3;
 
 /// By how much the budget may be exceeded for the fewest steps.
-pub(super) const EXCESS: u64 = 4;
+pub(crate) const EXCESS: u64 = 4;
+
+/// Whether the budget has room for a step at all: an event for every layer of every group is the least that one has.
+pub(crate) fn is_affordable(scenario: &Scenario) -> bool {
+    cost::pass(scenario) <= scenario.simulate.budget.saturating_mul(EXCESS)
+}
 
 /// Shares of the budget after which there is an estimate.
 const ROUNDS: [f64; 4] = [0.125, 0.25, 0.5, 1.0];
@@ -117,7 +123,7 @@ impl<O: Recorder> Measurement<'_, O> {
 }
 
 /// No step of the slowest worker has ended.
-fn too_long(options: &scenario::Simulate) -> Fault {
+pub(super) fn too_long(options: &scenario::Simulate) -> Fault {
     let reason = format!("a budget of {} events ends before the first step of every worker", options.budget);
     Fault::in_key(BUDGET, reason, "use a larger budget, fewer workers or a closed form")
 }

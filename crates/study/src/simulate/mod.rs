@@ -21,7 +21,7 @@ mod transformer;
 
 pub(crate) use estimate::NOT_STEADY;
 pub(crate) use excerpt::{Excerpt, excerpt};
-pub(crate) use measure::BUDGET;
+pub(crate) use measure::{BUDGET, EXCESS, is_affordable};
 pub(crate) use sprint::is_sprint;
 pub use timeline::{Recording, events_per_step};
 pub use transformer::KINDS;
@@ -110,6 +110,9 @@ impl Method for Simulate {
         }
         if is_sprint(scenario) {
             return sprint::predict(scenario, watch);
+        }
+        if !is_affordable(scenario) {
+            return Err(Stopped::Fault(measure::too_long(&scenario.simulate)));
         }
         if scenario.strategy.architecture == Architecture::AllReduce {
             return all_reduce::predict(scenario, watch);

@@ -5,7 +5,7 @@ use crate::fault::{Fault, KeyPath};
 use crate::machine::{Device, MAX_BATCH};
 use crate::model::transformer::Transformer;
 use crate::precision::Precision;
-use crate::scenario::{MAX_WORKERS, Scenario};
+use crate::scenario::{MAX_GROUP_LAYERS, MAX_GROUPS, MAX_WORKERS, Scenario};
 use crate::strategy::{Architecture, Plan, Synchronisation};
 
 impl Scenario {
@@ -16,6 +16,29 @@ impl Scenario {
         if cluster.groups.is_empty() {
             let reason = "there are no workers";
             return Err(Fault::in_key("cluster.workers", reason, "use at least one"));
+        }
+        if cluster.groups.len() > MAX_GROUPS {
+            let reason = format!(
+                "there are {} groups of workers, and {MAX_GROUPS} is the most that is supported",
+                cluster.groups.len()
+            );
+            return Err(Fault::in_key(
+                "cluster.workers",
+                reason,
+                "join groups of equal workers: `count = 8`",
+            ));
+        }
+        let layers = self.workload.layers.len();
+        if layers.saturating_mul(cluster.groups.len()) > MAX_GROUP_LAYERS {
+            let reason = format!(
+                "{layers} layers on {} groups of workers are more than {MAX_GROUP_LAYERS} times of layers",
+                cluster.groups.len()
+            );
+            return Err(Fault::in_key(
+                "cluster.workers",
+                reason,
+                "join groups of equal workers: `count = 8`",
+            ));
         }
         let mut total = 0;
         for (index, group) in cluster.groups.iter().enumerate() {

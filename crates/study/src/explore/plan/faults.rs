@@ -2,7 +2,8 @@
 
 use super::search::Found;
 use super::setup::{Setup, capacity};
-use super::{Question, words};
+use super::{PLAN, Question, words};
+use crate::cost;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::Planning;
@@ -54,6 +55,23 @@ impl Question<'_> {
             }
         }
         Err(self.contradiction()?)
+    }
+
+    /// Refuses more plans than a study may cost; how many there are is counted, which takes far less than to judge them.
+    pub(super) fn check_number(&self) -> Result<(), Fault> {
+        let most = cost::UNASKED / PLAN;
+        let mut plans = 0;
+        for setup in &self.setups {
+            let (scenario, base) = (self.on(setup)?, self.base(setup));
+            plans += self.space(&scenario, &base).count(most - plans);
+            if plans >= most {
+                let reason = format!("there are more than {most} plans to judge on these machines");
+                let remedy = "name fewer numbers of machines, such as [8, 16, 32], or restrict `[plan]`: `tensor`, \
+                              `pipeline`, `micro-batch`, `sharding`";
+                return Err(Fault::in_key("plan", reason, remedy));
+            }
+        }
+        Ok(())
     }
 
     fn is_empty(&self, setup: &Setup, bounds: &Planning) -> Result<bool, Fault> {

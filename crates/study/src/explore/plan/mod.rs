@@ -46,6 +46,9 @@ use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::scenario::{Planning, PlanningSection, Scenario};
 use stepcast_core::strategy::{Division, Offloaded, Plan, PlanSection, Recompute, ScheduleKind, Sharding};
 
+/// What a plan costs.
+const PLAN: u64 = 20;
+
 /// A smaller gain is not worth stages of their own.
 const WORTH: f64 = 0.0005;
 
@@ -88,7 +91,9 @@ struct Question<'a> {
 
 /// The best plan for the transformer of a scenario on its machines.
 pub fn plan(scenario: &Scenario, aim: Aim, watch: &mut Watch<'_>) -> Result<PlanReport, Fault> {
-    Question::of(scenario, aim)?.answer(true, watch)
+    let question = Question::of(scenario, aim)?;
+    question.check_number()?;
+    question.answer(true, watch)
 }
 
 /// What was found in a part of the search: small, and the same wherever it is computed.
@@ -100,7 +105,9 @@ pub struct Part {
 
 /// How many parts a search has: one for each kind and number of machines, and for each way to offload.
 pub fn parts(scenario: &Scenario, aim: Aim) -> Result<usize, Fault> {
-    Ok(Question::of(scenario, aim)?.setups.len())
+    let question = Question::of(scenario, aim)?;
+    question.check_number()?;
+    Ok(question.setups.len())
 }
 
 /// The part of a search at `place`.
@@ -194,7 +201,7 @@ impl<'a> Question<'a> {
         let space = self.space(&scenario, &base);
         let search = Search { space, setup: *setup, run, rates: &rates, room, aim: self.aim, pruned };
         let mut found = Found::default();
-        let interrupted = search.search(&mut found, watch).is_break();
+        let interrupted = search.search(&mut found, watch)?.is_break();
         Ok(Part { found, interrupted })
     }
 

@@ -17,9 +17,11 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use stepcast_analytic::transformer::memory::Allowance;
 use stepcast_analytic::transformer::plans::{Choice, Table};
 use stepcast_analytic::transformer::stages::Run;
+use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::Planning;
 use stepcast_core::strategy::{Plan, Recomputation, Recompute};
@@ -29,6 +31,9 @@ const ROUND: usize = 1024;
 
 /// Ways to divide ranks between two looks at the clock.
 const RANKS: usize = 64;
+
+/// Plans that fit and wait to be tried, at most: about a gigabyte.
+const MOST_FITTING: usize = 4_000_000;
 
 /// Bounds are computed in another order than steps: allowance for rounding.
 const ROUNDING: f64 = 1e-9;
@@ -111,20 +116,31 @@ pub(super) struct Search<'a> {
 
 impl Search<'_> {
     /// Adds all plans to what was found.
-    pub(super) fn search(&self, found: &mut Found, watch: &mut Watch<'_>) -> ControlFlow<()> {
+    pub(super) fn search(&self, found: &mut Found, watch: &mut Watch<'_>) -> Result<ControlFlow<()>, Fault> {
         let pool = Pool { run: self.run, tables: Mutex::new(Vec::new()) };
         let mut candidates: Vec<Candidate> = Vec::new();
+        let waiting = AtomicUsize::new(0);
         for some in self.space.ranks().chunks(RANKS) {
             let parts: Vec<(Families, Vec<Candidate>)> = some
                 .par_iter()
                 .with_max_len(1)
-                .map(|&ranks| pool.with(|table| self.fitting(ranks, table)))
+                .map(|&ranks| pool.with(|table| self.fitting(ranks, table, &waiting)))
                 .collect();
             for (families, fitting) in parts {
                 found.families.merge(families);
                 candidates.extend(fitting);
             }
-            watch(found.families.plans())?;
+            if waiting.load(Ordering::Relaxed) > MOST_FITTING {
+                let reason = format!(
+                    "more than {MOST_FITTING} plans fit into memory on {} machines",
+                    self.setup.nodes
+                );
+                let remedy = "restrict `[plan]`: `tensor`, `pipeline`, `micro-batch`, `sharding`";
+                return Err(Fault::in_key("plan", reason, remedy));
+            }
+            if watch(found.families.plans()).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
         // Stable, so that the first of equal ones is the first of the space.
         candidates.par_sort_by(|a, b| a.bound.total_cmp(&b.bound));
@@ -146,17 +162,25 @@ impl Search<'_> {
                     self.offer(candidate, step, found);
                 }
             }
-            watch(found.families.plans())?;
+            if watch(found.families.plans()).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
         if self.bounds().per_stage {
             let fitting: Vec<Choice> = candidates.iter().map(|candidate| candidate.choice).collect();
             self.stagewise(&fitting, &pool, found);
         }
-        ControlFlow::Continue(())
+        Ok(ControlFlow::Continue(()))
     }
 
-    /// Counts all plans that divide in this way; returns those that fit.
-    fn fitting(&self, ranks: [u64; 3], table: &mut Table<'_>) -> (Families, Vec<Candidate>) {
+    /// Counts all plans that divide in this way; returns those that fit. As many as fit are `waiting`; beyond the most they
+    /// are only counted.
+    fn fitting(
+        &self,
+        ranks: [u64; 3],
+        table: &mut Table<'_>,
+        waiting: &AtomicUsize,
+    ) -> (Families, Vec<Candidate>) {
         let mut families = Families::default();
         let mut fitting = Vec::new();
         let mut look = |choice: Choice, table: &mut Table<'_>| {
@@ -164,7 +188,7 @@ impl Search<'_> {
             let fits = self.room.admits(needed);
             let memory = needed[1].get();
             families.count(&self.setup, &choice, memory, fits);
-            if fits {
+            if fits && waiting.fetch_add(1, Ordering::Relaxed) < MOST_FITTING {
                 let bound = table.bound(&choice).get() * (1.0 - ROUNDING);
                 fitting.push(Candidate { choice, memory, bound });
             }

@@ -181,6 +181,18 @@ impl Space<'_> {
         }
     }
 
+    /// How many plans there are, up to `most`.
+    pub(super) fn count(&self, most: u64) -> u64 {
+        let mut plans = 0;
+        for ranks in self.ranks() {
+            self.each(ranks, |_| plans += 1);
+            if plans >= most {
+                return most;
+            }
+        }
+        plans
+    }
+
     /// Whether there is any plan.
     pub(super) fn is_empty(&self) -> bool {
         !self.ranks().into_iter().any(|ranks| {

@@ -18,6 +18,7 @@ pub use objective::Objective;
 pub use report::{Entry, SearchReport};
 pub use tracker::Goal;
 
+use crate::cost;
 use crate::explore::sweep::{Agreement, Variants, intervals, is_quick};
 use crate::predict::MethodChoice;
 use schemars::JsonSchema;
@@ -29,11 +30,14 @@ use stepcast_core::method::Wanted;
 use stepcast_core::quantity::SamplesPerSec;
 use tracker::Tracker;
 
-/// Largest space that is searched exhaustively: about ten seconds of closed forms.
-const EXHAUSTIVE: u128 = 10_000_000;
+/// Part of what a study may cost for which every configuration is tried although there are bounds.
+const EXHAUSTIVE: f64 = 0.1;
 
-/// The same for simulations, and for grids whose points require resolving the document again.
+/// Largest space of simulations, or of points that require resolving the document again, that is searched exhaustively.
 const EXHAUSTIVE_SLOWLY: u128 = 512;
+
+/// Most predictions of a search that is not exhaustive.
+const MOST_PREDICTIONS: (u64, u64) = (2_000_000, 400);
 
 /// Search strategies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize)]
@@ -149,8 +153,18 @@ pub fn search(
     let agreement = Agreement::of(variants, choice);
     let choice = agreement.choice();
     let quick = is_quick(variants, choice);
-    let how = effort.how.unwrap_or_else(|| usual(variants, choice, quick));
-    let budget = effort.budget.unwrap_or(if quick { 2_000_000 } else { 400 });
+    let share = |predictions: u128| cost_share(variants, choice, predictions);
+    let how = effort.how.unwrap_or_else(|| usual(variants, choice, quick, share(all)));
+    let (most, fewest) = MOST_PREDICTIONS;
+    let affordable = if quick { (1.0 / share(1)) as u64 } else { fewest };
+    let budget = effort.budget.unwrap_or(affordable.clamp(fewest, most));
+    if how == SearchStrategy::Exhaustive && share(all) > 1.0 && effort.budget.is_none_or(|most| most < points)
+    {
+        let long = cost::duration(share(all) * cost::UNASKED as f64).human();
+        let reason = format!("to try all {points} configurations would take a core about {long}");
+        let remedy = format!("use --how bound or heuristic, or --budget {points} to try them all the same");
+        return Err(Fault::new(reason, remedy));
+    }
     let mut follower = Follower { wanted, tell };
     let watch = &mut follower;
     let (found, ended) = match how {
@@ -184,14 +198,25 @@ fn digits(variants: &Variants<'_>, index: u64) -> Vec<u64> {
     digits
 }
 
-fn usual(variants: &Variants<'_>, choice: MethodChoice, quick: bool) -> SearchStrategy {
-    let points = variants.grid().points();
-    if points <= EXHAUSTIVE_SLOWLY || quick && points <= EXHAUSTIVE && variants.resolutions() <= 100_000 {
-        SearchStrategy::Exhaustive
-    } else if bound::applies(variants, choice)
-        && bound::categories(variants, choice) <= bound::MOST_CATEGORIES
-        && variants.resolutions() <= 100_000
+/// What so many predictions cost, as a share of what a study may cost.
+fn cost_share(variants: &Variants<'_>, choice: MethodChoice, predictions: u128) -> f64 {
+    let method = choice.method(variants.first());
+    let each = method.map_or(1, |method| cost::prediction(variants.first(), method));
+    predictions as f64 * each as f64 / cost::UNASKED as f64
+}
+
+/// The strategy for a space of which all configurations cost this `share` of what a study may cost.
+fn usual(variants: &Variants<'_>, choice: MethodChoice, quick: bool, share: f64) -> SearchStrategy {
+    let few_resolutions = variants.resolutions() <= 100_000;
+    let has_bounds = few_resolutions
+        && bound::applies(variants, choice)
+        && bound::categories(variants, choice) <= bound::MOST_CATEGORIES;
+    let most = if has_bounds { EXHAUSTIVE } else { 1.0 };
+    if share <= 1.0 && variants.grid().points() <= EXHAUSTIVE_SLOWLY
+        || quick && share <= most && few_resolutions
     {
+        SearchStrategy::Exhaustive
+    } else if has_bounds {
         SearchStrategy::Bound
     } else {
         SearchStrategy::Heuristic

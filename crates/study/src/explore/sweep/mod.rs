@@ -10,6 +10,7 @@ mod row;
 mod run;
 mod setting;
 mod table;
+mod trial;
 mod variants;
 
 pub use agreement::Agreement;
@@ -21,6 +22,7 @@ pub use output::{Output, Writer};
 pub use row::{PointFigures, Refused, SweepRow};
 pub use run::{on_threads, rows};
 pub use table::Format;
+pub use trial::estimate;
 pub use variants::{Variants, VaryError, Walker};
 
 pub(crate) use row::nodes;

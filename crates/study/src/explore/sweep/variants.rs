@@ -9,12 +9,16 @@
 use super::axis::{Axis, Values};
 use super::grid::Grid;
 use super::setting::Setting;
+use crate::cost;
 use std::mem;
 use stepcast_core::compute;
 use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::files::Files;
 use stepcast_core::keys::Effect;
 use stepcast_core::scenario::{Document, Override, Scenario};
+
+/// Part of what a study may cost that is spent on finding out how listed values are reached.
+const LISTED_SHARE: u64 = 10;
 
 /// Budget of a simulation per point by default: there are many points.
 const BUDGET: &str = "methods.simulate.budget";
@@ -171,6 +175,12 @@ impl<'a> Variants<'a> {
             Ok((copy == resolved).then_some(setting))
         };
         Ok(match &self.axes[axis].values {
+            // Made one by one, while somebody looks at whether they are still wanted.
+            Values::Listed(_)
+                if last.saturating_mul(cost::resolution(&self.first)) > cost::UNASKED / LISTED_SHARE =>
+            {
+                Reach::Document
+            }
             Values::Listed(_) => {
                 let settings: Result<Vec<Option<Setting>>, VaryError> = (0..=last).map(setting).collect();
                 match settings?.into_iter().collect() {

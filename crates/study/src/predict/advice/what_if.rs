@@ -6,7 +6,7 @@
 use super::Alone;
 use super::changes::{self, Change};
 use super::plan;
-use crate::predict::budget;
+use crate::predict::budget::{self, MOST_SLOW};
 use crate::predict::methods::MethodSet;
 use crate::simulate::NOT_STEADY;
 use schemars::JsonSchema;
@@ -16,9 +16,6 @@ use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
-
-/// Most changes that are tried if each costs a simulation.
-const MOST_SLOW: usize = 8;
 
 /// One change and its effect.
 #[serde_as]
@@ -115,7 +112,7 @@ impl Elsewhere<'_> {
 
 /// A prediction within its part of the budget; none if that is too little to know the throughput in steady state.
 fn predict(method: &dyn Method, scenario: &Scenario) -> Option<Prediction> {
-    let prediction = method.predict(&budget::what_if(scenario, MOST_SLOW)).ok()?;
+    let prediction = method.predict(&budget::what_if(scenario)).ok()?;
     prediction.warnings.iter().all(|warning| warning.code != NOT_STEADY).then_some(prediction)
 }
 

@@ -10,7 +10,7 @@ use stepcast_core::prediction::Warning;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Synchronisation;
-use stepcast_sim::{AllReduce, Bucket, Interference, Messages, jitter_factors};
+use stepcast_sim::{AllReduce, Bucket, Interference, Messages, jitter_factors, most_steps};
 
 /// The training of a scenario: steps as measured, or spread around the mean one where there are none to draw from.
 pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Fault> {
@@ -73,6 +73,7 @@ fn steps(scenario: &Scenario, index: usize, mean: &(Seconds, Pass)) -> Result<Ve
         _ => {
             let (delay, pass) = mean;
             let factors = jitter_factors(scenario.simulate.jitter, scenario.simulate.seed);
+            let factors = factors.take(most_steps(pass.layers.len()));
             Ok(factors.map(|factor| pass.scaled(factor, *delay)).collect())
         }
     }
