@@ -18,7 +18,7 @@ use stepcast_core::scenario::Scenario;
 pub struct ExposedLayer {
     /// Its name.
     pub name: String,
-    /// Size of its gradients.
+    /// Size of its gradients on the wire.
     #[serde(rename = "gradient_bytes")]
     #[serde_as(as = "InBaseUnits")]
     pub size: Bytes,
@@ -33,7 +33,7 @@ pub struct ExposedLayer {
 
 /// A mean step under the scenario's own rule.
 pub(super) struct Step {
-    pass: Pass,
+    pub(super) pass: Pass,
     update: Curve,
     schedule: Schedule,
     contention: Contention,
@@ -57,7 +57,7 @@ impl Step {
 
     /// All layers with gradients, the most expensive first.
     pub(super) fn layers(&self, scenario: &Scenario) -> Vec<ExposedLayer> {
-        let whole = scenario.workload.bytes();
+        let whole = self.pass.gradients();
         let now = self.outcome().iteration();
         let mut first = 0;
         let mut layers: Vec<ExposedLayer> = Vec::new();
@@ -65,14 +65,15 @@ impl Step {
             let own = first..first + work.tensors.len();
             first = own.end;
             let mut without = self.pass.clone();
+            let mut size = Bytes::ZERO;
             for layer in without.layers.get_mut(own).into_iter().flatten() {
-                layer.gradients = Bytes::ZERO;
+                size += std::mem::replace(&mut layer.gradients, Bytes::ZERO);
             }
             let then = self.contention.mean(&without, &self.update, &self.schedule).outcome.iteration();
             layers.push(ExposedLayer {
                 name: work.name.clone(),
-                size: work.bytes(),
-                share: work.bytes() / whole,
+                size,
+                share: size / whole,
                 // A rule may fuse the remaining gradients less well than all of them.
                 exposed: (now - then).max(Seconds::ZERO),
             });

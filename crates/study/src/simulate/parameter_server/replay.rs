@@ -120,7 +120,7 @@ pub(super) fn replay<'a>(scenario: &Scenario, profile: &'a Profile) -> Replay<'a
         profile,
         workers,
         servers: cluster.servers.count,
-        server_of: placement::servers(profile, cluster.servers.count),
+        server_of: placement::servers(scenario, profile),
         server_port,
         server_machines: server_machines(scenario, machines),
         software: software(scenario, profile),
