@@ -20,6 +20,7 @@ pub const SCENARIOS: &[(&str, &str)] = scenarios! {
     "async"
     "custom-device"
     "custom-model"
+    "dlrm"
     "gpt3-175b"
     "job"
     "layer-replacement"

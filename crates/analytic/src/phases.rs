@@ -86,7 +86,7 @@ impl Phases {
                     let layers: Seconds =
                         layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum();
                     let compute = compute::host_to_device(scenario, index) + layers;
-                    let bytes = scenario.workload.bytes();
+                    let bytes = scenario.sent_in_all(index);
                     let tensors = scenario.workload.layers.iter().map(|layer| layer.tensors.len());
                     Self {
                         down: transfer(bytes * copies),

@@ -2,6 +2,7 @@
 
 use stepcast_core::machine::{Placement, Servers};
 use stepcast_core::quantity::Bytes;
+use stepcast_core::scenario::Scenario;
 use stepcast_core::workload::{LayerWork, Workload};
 
 /// The server of every layer under greedy placement: in forward order, each layer goes to the server that holds the
@@ -27,23 +28,30 @@ pub fn greedy_sizes(sizes: &[u64], servers: u32) -> Vec<u32> {
     assignment
 }
 
-/// Bytes held by the fullest server. All servers have the same link and serve the same workers, so the fullest one
-/// finishes last.
-pub fn largest_share(workload: &Workload, servers: Servers) -> Bytes {
+/// What a worker exchanges with the busiest server, where `sent` is what it exchanges of a layer. All servers have the
+/// same link and serve the same workers, so the busiest one finishes last.
+pub fn largest_share(workload: &Workload, servers: Servers, sent: impl Fn(&LayerWork) -> Bytes) -> Bytes {
+    let whole = || workload.layers.iter().map(&sent).sum::<Bytes>();
     if servers.count == 1 {
-        return workload.bytes();
+        return whole();
     }
     match servers.placement {
-        Placement::Even => workload.bytes() / f64::from(servers.count),
+        Placement::Even => whole() / f64::from(servers.count),
         Placement::Greedy => {
             let assignment = greedy(&workload.layers, servers.count);
             let mut loads = vec![Bytes::ZERO; servers.count.min(workload.layers.len() as u32) as usize];
             for (layer, server) in workload.layers.iter().zip(assignment) {
-                loads[server as usize] += layer.bytes();
+                loads[server as usize] += sent(layer);
             }
             loads.into_iter().fold(Bytes::ZERO, Bytes::max)
         }
     }
+}
+
+/// The part of what a worker of the group at `index` exchanges that goes to the busiest server.
+pub fn busiest(scenario: &Scenario, index: usize) -> f64 {
+    let sent = |layer: &LayerWork| scenario.sent(index, layer);
+    largest_share(&scenario.workload, scenario.cluster.servers, sent) / scenario.sent_in_all(index)
 }
 
 #[cfg(test)]
@@ -80,8 +88,8 @@ mod tests {
             colocated: false,
         };
         let largest = workload.layers.iter().map(|layer| layer.bytes()).fold(Bytes::ZERO, Bytes::max);
-        assert_eq!(largest_share(&workload, servers), largest);
+        assert_eq!(largest_share(&workload, servers, LayerWork::bytes), largest);
         let even = Servers { placement: Placement::Even, ..servers };
-        assert_eq!(largest_share(&workload, even), workload.bytes() / 1000.0);
+        assert_eq!(largest_share(&workload, even, LayerWork::bytes), workload.bytes() / 1000.0);
     }
 }

@@ -26,7 +26,7 @@ impl Machine {
         let workers = cluster.workers_per_node().min(group.count);
         let ports = cluster.nodes.as_ref().and_then(|nodes| nodes.ports).unwrap_or(1);
         let rate = worker_port(cluster, group) * f64::from(ports);
-        Self { workers, rate, load: load(scenario, workers) }
+        Self { workers, rate, load: load(scenario, index, workers) }
     }
 
     /// Whether its ports can be the limit: they are slower than a server's, or carry the traffic of several servers or
@@ -41,7 +41,7 @@ impl Machine {
 /// the servers. Servers on it hold a share of the parameters, which its own workers reach without the network and all
 /// others through its ports: workers that wait for each other push at the same time, so that what its workers send and
 /// what its servers receive go in opposite directions; others push and pull at any time.
-fn load(scenario: &Scenario, workers: u32) -> f64 {
+fn load(scenario: &Scenario, index: usize, workers: u32) -> f64 {
     let servers = scenario.cluster.servers;
     if !servers.colocated {
         return 1.0;
@@ -49,7 +49,7 @@ fn load(scenario: &Scenario, workers: u32) -> f64 {
     let (all, own) = (scenario.cluster.workers() as f64, f64::from(workers));
     let machines = (all / own).ceil();
     let on_machine = (f64::from(servers.count) / machines).ceil() / f64::from(servers.count);
-    let fullest = placement::largest_share(&scenario.workload, servers) / scenario.workload.bytes();
+    let fullest = placement::busiest(scenario, index);
     let share = on_machine.max(fullest).min(1.0);
     let (workers, servers) = (1.0 - share, share * (all - own) / own);
     match scenario.strategy.synchronisation {

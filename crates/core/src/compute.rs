@@ -40,8 +40,9 @@ impl Speed {
     /// The speed of a worker of the group at `index`, for its whole batch.
     pub fn of(scenario: &Scenario, index: usize) -> Self {
         let group = &scenario.cluster.groups[index];
+        let samples = [f64::from(scenario.batch(index)), scenario.updating(index)];
         if let Some((model, times)) = fitted(scenario, index) {
-            return Self::Layers(with_parameters(model, times, 1.0 / group.speed));
+            return Self::Layers(with_parameters(model, times, 1.0 / group.speed, samples));
         }
         let at = Point { batch: scenario.batch(index), precision: scenario.strategy.precision };
         let prior = prior_of(scenario, group);
@@ -49,10 +50,11 @@ impl Speed {
         if let Some((model, work)) = prior {
             let settings = Settings::of(&scenario.strategy, at.precision);
             let times = device::layers(work, &group.device, settings, at.batch, &scenario.priors.one_gpu);
-            return Self::Layers(with_parameters(model, times, slowness));
+            return Self::Layers(with_parameters(model, times, slowness, samples));
         }
         let [per_flop, per_weight] = rates(group, at);
-        Self::Rates { per_flop: per_flop * slowness, per_weight: per_weight * slowness }
+        let [_, samples] = samples;
+        Self::Rates { per_flop: per_flop * slowness, per_weight: per_weight * slowness, samples }
     }
 }
 
@@ -115,7 +117,7 @@ fn calibration(scenario: &Scenario, index: usize, prior: Option<&StepWork>) -> O
         }
         None => {
             let [per_flop, per_weight] = rates(group, at);
-            let speed = Speed::Rates { per_flop, per_weight };
+            let speed = Speed::Rates { per_flop, per_weight, samples };
             let layers = scenario.workload.layers.iter();
             layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum()
         }
@@ -153,17 +155,18 @@ pub fn step_fit<'a>(scenario: &Scenario, group: &'a WorkerGroup) -> Option<&'a S
 
 /// Times of the layers with parameters, `slowness` times as long. The times of layers without parameters are added to
 /// the next layer with parameters, as in a [`Workload`](crate::workload::Workload). The update is added to the backward
-/// pass in proportion to the parameters of each layer.
-fn with_parameters(model: &Model, times: StepLayers, slowness: f64) -> Vec<LayerTimes> {
+/// pass in proportion to the parameters that it changes in each layer: `own` samples were counted, `all` touch rows.
+fn with_parameters(model: &Model, times: StepLayers, slowness: f64, [own, all]: [f64; 2]) -> Vec<LayerTimes> {
     let StepLayers { layers: times, update } = times;
     let mut layers: Vec<LayerTimes> = Vec::new();
     let mut rest = LayerTimes::default();
+    let counted = model.updated(own);
     for (layer, own) in model.layers().iter().zip(times) {
         rest.forward += own.forward;
         rest.backward += own.backward;
         let parameters = layer.cost.weights + layer.cost.biases;
         if parameters > 0 {
-            rest.backward += update * (parameters as f64 / model.parameters() as f64);
+            rest.backward += update * (layer.updated(all) / counted);
             layers.push(std::mem::take(&mut rest));
         }
     }
@@ -277,7 +280,7 @@ pub fn assumptions(scenario: &Scenario) -> Vec<Warning> {
             names.join(", the ")
         ),
     });
-    assumed.chain(stretched).collect()
+    assumed.chain(stretched).chain(scenario.sparse_warnings()).collect()
 }
 
 /// Warning if a batch lies outside the range in the fit of a device's steps.

@@ -26,6 +26,8 @@ pub enum Speed {
         per_flop: Seconds,
         /// A weight, once a step.
         per_weight: Seconds,
+        /// Samples whose rows of sparse tables it reads and updates.
+        samples: f64,
     },
     /// What every layer with parameters takes it, in the order of the workload.
     Layers(Vec<LayerTimes>),
@@ -35,8 +37,8 @@ impl Speed {
     /// Forward pass of a layer.
     pub fn forward(&self, layer: &LayerWork) -> Seconds {
         match self {
-            Self::Rates { per_flop, per_weight } => {
-                *per_flop * layer.forward.get() + *per_weight * (layer.parameters as f64 * FORWARD_ACCESSES)
+            Self::Rates { per_flop, per_weight, samples } => {
+                *per_flop * layer.forward.get() + *per_weight * (layer.updated(*samples) * FORWARD_ACCESSES)
             }
             Self::Layers(layers) => layers.get(layer.place).map_or(Seconds::ZERO, |times| times.forward),
         }
@@ -45,9 +47,9 @@ impl Speed {
     /// Backward pass of a layer.
     pub fn backward(&self, layer: &LayerWork) -> Seconds {
         match self {
-            Self::Rates { per_flop, per_weight } => {
+            Self::Rates { per_flop, per_weight, samples } => {
                 *per_flop * (layer.forward.get() * BACKWARD_PER_FORWARD)
-                    + *per_weight * (layer.parameters as f64 * (1.0 - FORWARD_ACCESSES))
+                    + *per_weight * (layer.updated(*samples) * (1.0 - FORWARD_ACCESSES))
             }
             Self::Layers(layers) => layers.get(layer.place).map_or(Seconds::ZERO, |times| times.backward),
         }

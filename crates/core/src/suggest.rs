@@ -1,7 +1,10 @@
-//! "Did you mean": the known name most similar to a mistyped one.
+//! "Did you mean": the known name most similar to a mistyped one, or those of which it is a part.
 
 /// Letters beyond which nothing is suggested: the comparison takes time and memory with the product of both lengths.
 const LONGEST: usize = 100;
+
+/// Most names that a message lists.
+const LISTED: usize = 12;
 
 /// The candidate most similar to `name`, if any is similar enough.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -24,6 +27,20 @@ pub fn remedy<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, oth
     }
 }
 
+/// The candidates of which `name` is a part, as "a100" of "a100-sxm4-80gb"; if there is none, as [`remedy`].
+pub fn variants<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, otherwise: &str) -> String {
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let wanted = normal(name);
+    let like = |candidate: &&str| wanted.len() > 1 && normal(candidate).contains(&wanted);
+    let found: Vec<&str> = candidates.iter().copied().filter(like).collect();
+    match found[..] {
+        [] => remedy(name, candidates, otherwise),
+        [only] => format!("did you mean \"{only}\"? {otherwise}"),
+        _ if found.len() <= LISTED => format!("use one of {}", found.join(", ")),
+        _ => otherwise.to_owned(),
+    }
+}
+
 /// Letters and digits of a name, in lower case.
 pub(crate) fn normal(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
@@ -39,6 +56,16 @@ mod tests {
         assert_eq!(nearest("VGG-16", zoo), Some("vgg16"));
         assert_eq!(nearest("resnet5", zoo), Some("resnet50"));
         assert_eq!(nearest("transformer-xl", zoo), None);
+    }
+
+    #[test]
+    fn a_family_is_listed() {
+        let zoo = ["swin-t", "swin-s", "resnet50", "regnet-y-8gf"];
+        let remedy = |name| variants(name, zoo, "see the list");
+        assert_eq!(remedy("Swin"), "use one of swin-t, swin-s");
+        assert_eq!(remedy("regnet"), "did you mean \"regnet-y-8gf\"? see the list");
+        assert_eq!(remedy("resnet5O"), "did you mean \"resnet50\"? see the list");
+        assert_eq!(remedy("quux"), "see the list");
     }
 
     /// Compared letter by letter, these two would take 80 TB.

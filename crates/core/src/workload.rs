@@ -1,6 +1,6 @@
 //! Work and traffic of a model: the numbers on which every method is based.
 
-use crate::model::{self, Counting, Model};
+use crate::model::{self, Counting, Model, Rows};
 use crate::prior::work::StepWork;
 use crate::profile::{Profile, Resource};
 use crate::quantity::{Bytes, Flops};
@@ -41,19 +41,38 @@ pub struct Tensor {
     pub name: String,
     /// Number of elements.
     pub elements: u64,
+    /// The rows of its table, if it is sparse.
+    pub rows: Option<Rows>,
 }
 
 impl Tensor {
-    /// Its size on the wire.
+    /// Its size in 32 bits, dense.
     pub fn bytes(&self) -> Bytes {
         Bytes::new(self.elements as f64 * ELEMENT)
+    }
+
+    /// What one worker sends of it after a step with so many samples, `share` bytes for each byte of an element.
+    pub fn sent(&self, samples: f64, share: f64) -> Bytes {
+        self.rows.map_or(self.bytes() * share, |rows| rows.bytes(samples, ELEMENT * share))
     }
 }
 
 impl LayerWork {
-    /// Size of its gradients on the wire.
+    /// Size of its gradients in 32 bits, dense.
     pub fn bytes(&self) -> Bytes {
         Bytes::new(self.parameters as f64 * ELEMENT)
+    }
+
+    /// What one worker sends of its gradients after a step with so many samples.
+    pub fn sent(&self, samples: f64) -> Bytes {
+        self.tensors.iter().map(|tensor| tensor.sent(samples, 1.0)).sum()
+    }
+
+    /// Parameters that a step with so many samples reads and updates.
+    pub fn updated(&self, samples: f64) -> f64 {
+        let updated =
+            |tensor: &Tensor| tensor.rows.map_or(tensor.elements as f64, |rows| rows.elements(samples));
+        self.tensors.iter().map(updated).sum()
     }
 }
 
@@ -95,8 +114,7 @@ impl Workload {
                     .iter()
                     .rposition(|gradient| gradient.layer as usize != id)
                     .map_or(0, |last| last + 1);
-                let tensor =
-                    |gradient: model::Gradient| Tensor { name: gradient.name, elements: gradient.elements };
+                let tensor = |model::Gradient { name, elements, rows, .. }| Tensor { name, elements, rows };
                 let tensors = gradients.split_off(own).into_iter().map(tensor).collect();
                 let place = layers.len();
                 layers.push(LayerWork { place, name: layer.name.clone(), forward, parameters, tensors });
@@ -125,7 +143,7 @@ impl Workload {
             profile.operations.iter().filter(|op| op.resource == Resource::Downlink && op.bytes > 0);
         let layers = downlinks.enumerate().map(|(place, op)| {
             let elements = op.bytes.div_ceil(ELEMENT as u64);
-            let tensors = vec![Tensor { name: op.name.clone(), elements }];
+            let tensors = vec![Tensor { name: op.name.clone(), elements, rows: None }];
             LayerWork { place, name: op.name.clone(), forward: Flops::ZERO, parameters: elements, tensors }
         });
         let layers: Vec<LayerWork> = layers.collect();
@@ -150,7 +168,14 @@ impl Workload {
         tensors.map(|tensor| Gradient { name: tensor.name.clone(), size: tensor.bytes() }).collect()
     }
 
-    /// Size of all gradients, and of all parameters, on the wire.
+    /// Parameters in the rows of sparse tables that a step with so many samples neither reads nor updates.
+    pub fn untouched(&self, samples: f64) -> u64 {
+        let rest =
+            |tensor: &Tensor| tensor.rows.map_or(0.0, |rows| tensor.elements as f64 - rows.elements(samples));
+        self.layers.iter().flat_map(|layer| &layer.tensors).map(rest).sum::<f64>() as u64
+    }
+
+    /// Size of all gradients, and of all parameters, in 32 bits, dense.
     pub fn bytes(&self) -> Bytes {
         Bytes::new(self.parameters as f64 * ELEMENT)
     }

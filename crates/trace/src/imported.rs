@@ -2,6 +2,7 @@
 
 use crate::content::Content;
 use crate::summary::Summary;
+use std::fmt::Display;
 
 /// What a recording contains, and what had to be done to it.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,5 +18,12 @@ pub struct Imported<T = Content> {
 impl<T> Imported<T> {
     pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> Imported<U> {
         Imported { content: change(self.content), summary: self.summary, notes: self.notes }
+    }
+}
+
+/// Notes how many of `what` there were, if any.
+pub(crate) fn tally<N: Display + Default + PartialEq>(notes: &mut Vec<String>, count: N, what: &str) {
+    if count != N::default() {
+        notes.push(format!("{what}: {count}"));
     }
 }

@@ -215,7 +215,7 @@ enum Port {
 /// Cost, at one of its two ports, of the message that carries one worker's share of a layer.
 fn message(scenario: &Scenario, worker: &Worker, (layer, share): (usize, f64), port: Port) -> TransferCost {
     let cluster = &scenario.cluster;
-    let size = scenario.workload.layers[layer].bytes() * share;
+    let size = scenario.sent(worker.group, &scenario.workload.layers[layer]) * share;
     let rate = match port {
         Port::Server => ports::server_port(cluster),
         Port::Worker => worker.machine.rate,

@@ -126,7 +126,7 @@ impl Exchange {
             let (mut bytes, mut tensors, mut wire) = (Bytes::ZERO, 0.0, TransferCost::default());
             for &(layer, share) in &shard.layers {
                 let work = &scenario.workload.layers[layer];
-                bytes += work.bytes() * share;
+                bytes += scenario.sent(workers[0].group, work) * share;
                 tensors += work.tensors.len() as f64 * share;
                 wire = wire.plus(message(scenario, &workers[0], (layer, share), Port::Server));
             }
@@ -148,19 +148,21 @@ impl Exchange {
 
     /// BytePS: servers on all machines, which the rate of a machine includes.
     fn byteps(scenario: &Scenario, workers: &[Worker], copies: f64) -> Self {
-        let (cluster, workload) = (&scenario.cluster, &scenario.workload);
+        let cluster = &scenario.cluster;
         let priors = &scenario.priors.servers;
-        let moved = workload.bytes() * (1.0 + copies);
+        let moved = |group: usize| scenario.sent_in_all(group) * (1.0 + copies);
         let through = |size: Bytes, port: BytesPerSec| TransferCost {
             wire: size / servers::byteps_rate(priors, port, cluster.workers()),
             ..TransferCost::default()
         };
-        let fullest = placement::largest_share(workload, cluster.servers) / workload.bytes();
+        let first = workers[0].group;
+        let busiest = placement::busiest(scenario, first);
         let machine = workers.iter().map(|worker| {
-            through(moved * f64::from(worker.machine.workers), worker.machine.rate.to_bytes_per_sec())
+            let all = moved(worker.group) * f64::from(worker.machine.workers);
+            through(all, worker.machine.rate.to_bytes_per_sec())
         });
         Self {
-            server: through(moved * fullest, ports::server_port(cluster).to_bytes_per_sec()),
+            server: through(moved(first) * busiest, ports::server_port(cluster).to_bytes_per_sec()),
             machine: machine.fold(TransferCost::default(), TransferCost::larger),
             copies,
         }

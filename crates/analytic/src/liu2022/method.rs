@@ -171,15 +171,19 @@ pub fn passes(scenario: &Scenario) -> Result<Vec<(Seconds, Pass)>, Fault> {
     let recorded = scenario.profile().map(Recorded::new).transpose()?;
     let pass = |index: usize| {
         let (copying, pass) = match &recorded {
-            Some(recorded) => (Seconds::ZERO, recorded.mean(scenario.slowness(index))),
+            Some(recorded) => {
+                let share = scenario.strategy.exchange.gradients.share();
+                (Seconds::ZERO, recorded.mean(scenario.slowness(index)).compressed(share))
+            }
             None => {
                 let speed = Speed::of(scenario, index);
-                (compute::host_to_device(scenario, index), Pass::by_tensor(&scenario.workload, &speed))
+                let pass = Pass::by_tensor(&scenario.workload, &speed, |tensor| scenario.summed(tensor));
+                (compute::host_to_device(scenario, index), pass)
             }
         };
         let waiting = compute::input_wait(scenario, index, copying + pass.computing() + pass.update);
-        let (batches, share) = (scenario.strategy.accumulation, scenario.strategy.exchange.gradients.share());
-        ((copying + waiting) * f64::from(batches), pass.accumulated(batches, share))
+        let batches = scenario.strategy.accumulation;
+        ((copying + waiting) * f64::from(batches), pass.accumulated(batches))
     };
     Ok((0..scenario.cluster.groups.len()).map(pass).collect())
 }

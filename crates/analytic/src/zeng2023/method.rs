@@ -12,6 +12,7 @@ use stepcast_core::prediction::{GroupReport, Prediction, Warning};
 use stepcast_core::quantity::{FlopsPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::Architecture;
+use stepcast_core::workload::LayerWork;
 
 /// Zeng 2023: Algorithms 1 and 2, formulas 27-33.
 #[derive(Debug, Clone, Copy, Default)]
@@ -78,10 +79,10 @@ struct Worker {
 fn workers(scenario: &Scenario) -> Vec<Worker> {
     let workload = &scenario.workload;
     let network = &scenario.cluster.network;
-    let share = placement::largest_share(workload, scenario.cluster.servers);
-    let operations = Operations::new(workload.forward, workload.weights, scenario.zeng2023.flops_per_weight);
     let worker = |(index, group): (usize, &WorkerGroup)| {
         let batch = scenario.batch(index);
+        let weights = workload.weights.saturating_sub(workload.untouched(f64::from(batch)));
+        let operations = Operations::new(workload.forward, weights, scenario.zeng2023.flops_per_weight);
         let rate = rate(scenario, group);
         let step = operations.iteration(batch) / rate;
         let until_push = match group.device.kind {
@@ -94,9 +95,13 @@ fn workers(scenario: &Scenario) -> Vec<Worker> {
         };
         let fixed = network.latency + network.startup;
         let cluster = &scenario.cluster;
+        let sent = |layer: &LayerWork| scenario.sent(index, layer);
+        let share = placement::largest_share(workload, cluster.servers, sent);
         let to_server = TransferCost { fixed, ..step::server_payload(cluster, share) };
-        let own = step::is_worker_limited(cluster, group)
-            .then(|| TransferCost { fixed, ..step::worker_payload(cluster, group, workload.bytes()) });
+        let own = step::is_worker_limited(cluster, group).then(|| TransferCost {
+            fixed,
+            ..step::worker_payload(cluster, group, scenario.sent_in_all(index))
+        });
         Worker { count: group.count, host_to_device, step, until_push, to_server, own }
     };
     scenario.cluster.groups.iter().enumerate().map(worker).collect()

@@ -17,5 +17,6 @@ mod oyama2016;
 mod ports;
 mod reliability;
 mod servers;
+mod sparse;
 mod transformer;
 mod zeng2023;

@@ -11,7 +11,6 @@ use stepcast_core::fault::Fault;
 use stepcast_core::model::transformer::{self, Parameters, Transformer, TransformerSection};
 use stepcast_core::model::zoo::{self, Entry};
 use stepcast_core::model::{Counting, Layer, Model};
-use stepcast_core::suggest;
 
 pub(super) fn run(command: Option<&Models>, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     match command {
@@ -36,12 +35,8 @@ fn list(as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
 }
 
 fn show(name: &str, layers: bool, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    let entry = zoo::find(name).ok_or_else(|| {
-        let known =
-            zoo::entries().flat_map(|entry| std::iter::once(entry.name).chain(entry.aliases.iter().copied()));
-        let remedy = suggest::remedy(name, known, "run `stepcast models` for the list");
-        Fault::new(format!("there is no model \"{name}\" in the zoo"), remedy)
-    })?;
+    let entry = zoo::find(name)
+        .ok_or_else(|| Fault::new(format!("there is no model \"{name}\" in the zoo"), zoo::remedy(name)))?;
     let built = entry.build().with_context(|| format!("the zoo's {} is broken", entry.name))?;
     if as_json {
         let layers = layers.then(|| built.layers().iter().map(LayerRow::of).collect());

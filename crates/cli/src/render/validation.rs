@@ -29,7 +29,7 @@ pub(crate) fn overview(overview: &Overview, screen: &Screen) -> String {
 }
 
 fn heading(title: &str, screen: &Screen) -> String {
-    if title.is_empty() { String::new() } else { screen.title(title) + "\n" }
+    if title.is_empty() { String::new() } else { screen.title(screen.paragraph(0, title).trim_end()) + "\n" }
 }
 
 fn with_title_and_note(table: &Table, screen: &Screen) -> String {

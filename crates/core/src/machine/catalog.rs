@@ -55,9 +55,6 @@ struct Aliases {
 /// Words that makers put before the names of their products.
 const MAKERS: [&str; 7] = ["nvidia", "amd", "intel", "geforce", "instinct", "amazon", "azure"];
 
-/// Most names that a message lists.
-const LISTED: usize = 8;
-
 /// All devices.
 pub fn devices() -> Result<&'static Entries<Device>, CatalogError> {
     DEVICES.as_ref().map_err(Clone::clone)
@@ -116,15 +113,7 @@ fn find<T: Clone>(
         .or_else(|| entries.iter().find(|(name, _)| suggest::normal(name) == wanted).map(|(_, entry)| entry))
         .or_else(|| alias().and_then(|(_, name)| entries.get(name)));
     found.cloned().ok_or_else(|| {
-        let names = || entries.keys().map(String::as_str);
-        let like = |name: &&str| wanted.len() > 1 && suggest::normal(name).contains(&wanted);
-        let variants: Vec<&str> = names().filter(like).collect();
-        let remedy = match variants[..] {
-            [] => suggest::remedy(id, names(), &list(entries)),
-            [only] => format!("did you mean \"{only}\"? {}", list(entries)),
-            _ if variants.len() <= LISTED => format!("use one of {}", variants.join(", ")),
-            _ => list(entries),
-        };
+        let remedy = suggest::variants(&wanted, entries.keys().map(String::as_str), &list(entries));
         Fault::new(format!("\"{id}\" is not a {kind} of the catalog"), remedy)
     })
 }

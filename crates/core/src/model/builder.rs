@@ -4,7 +4,7 @@ use super::cost::Cost;
 use super::infer::infer;
 use super::op::{Activation, Conv2d, Norm, Op, Padding, Pool};
 use super::shape::{MOST_DIMENSIONS, Misfit, Shape, ShapeError};
-use super::{Adjustment, Layer, LayerId, Model, Published, memory};
+use super::{Adjustment, Layer, LayerId, Model, Published, Rows, memory};
 use std::collections::HashSet;
 
 /// A model under construction.
@@ -86,6 +86,7 @@ impl Builder {
         let name = name.into();
         let shapes = self.shapes(&name, inputs)?;
         let (output, cost) = infer(&op, &shapes).map_err(|misfit| misfit.at(&name))?;
+        self.check_table(&op).map_err(|misfit| misfit.at(&name))?;
         self.push(&name, op, inputs, output, cost)
     }
 
@@ -143,6 +144,20 @@ impl Builder {
             adjustments: self.adjustments,
             published: self.published,
         })
+    }
+
+    /// A product with a whole table has a gradient in every row of it.
+    fn check_table(&self, op: &Op) -> Result<(), Misfit> {
+        let Op::Linear { out, tied: true, .. } = *op else { return Ok(()) };
+        let sparse = |rows: Rows| rows.count == out;
+        match self.layers.iter().filter_map(Layer::rows).any(sparse) {
+            true => Err(Misfit::of(
+                "tied",
+                "it shares the table of a sparse embedding, but its own gradient is dense",
+                "remove `sparse` from the embedding, or `tied` from this layer",
+            )),
+            false => Ok(()),
+        }
     }
 
     /// The output shapes of these layers.

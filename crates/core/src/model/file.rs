@@ -107,6 +107,9 @@ pub struct LayerFile {
     /// Width of an embedding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<u64>,
+    /// Whether the gradient of an embedding consists of the rows that a batch touches; false by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sparse: Option<bool>,
     /// Heads of an attention.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heads: Option<u64>,
@@ -147,7 +150,7 @@ const OPS: &[(&str, &[&str])] = &[
     ("silu", &[]),
     ("hardswish", &[]),
     ("softmax", &[]),
-    ("embedding", &["count", "width"]),
+    ("embedding", &["count", "width", "sparse"]),
     ("position-embedding", &["count"]),
     ("class-token", &[]),
     ("attention", &["heads", "causal"]),
@@ -249,7 +252,7 @@ impl ModelFile {
 
 impl LayerFile {
     /// The keys besides `name` and `op`, and whether each is given.
-    fn keys(&self) -> [(&'static str, bool); 20] {
+    fn keys(&self) -> [(&'static str, bool); 21] {
         [
             ("inputs", self.inputs.is_some()),
             ("shape", self.shape.is_some()),
@@ -267,6 +270,7 @@ impl LayerFile {
             ("depth", self.depth.is_some()),
             ("count", self.count.is_some()),
             ("width", self.width.is_some()),
+            ("sparse", self.sparse.is_some()),
             ("heads", self.heads.is_some()),
             ("causal", self.causal.is_some()),
             ("index", self.index.is_some()),
@@ -344,9 +348,11 @@ impl LayerFile {
             "silu" => Op::Activate(Activation::Silu),
             "hardswish" => Op::Activate(Activation::Hardswish),
             "softmax" => Op::Activate(Activation::Softmax),
-            "embedding" => {
-                Op::Embedding { count: need(op, "count", self.count)?, width: need(op, "width", self.width)? }
-            }
+            "embedding" => Op::Embedding {
+                count: need(op, "count", self.count)?,
+                width: need(op, "width", self.width)?,
+                sparse: self.sparse.unwrap_or(false),
+            },
             "position-embedding" => Op::PositionEmbedding { count: need(op, "count", self.count)? },
             "class-token" => Op::ClassToken,
             "attention" => {

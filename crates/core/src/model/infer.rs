@@ -39,7 +39,7 @@ fn unary(op: &Op, input: &Shape) -> Inferred {
             let operations = times(&[activation.operations(), input.elements()])?;
             Ok((input.clone(), Cost { activation: operations, ..Cost::default() }))
         }
-        Op::Embedding { count, width } => embedding(count, width, input),
+        Op::Embedding { count, width, .. } => embedding(count, width, input),
         Op::PositionEmbedding { count } => position_embedding(count, input),
         Op::ClassToken => {
             let (tokens, width) = sequence(input)?;

@@ -12,6 +12,7 @@ mod infer;
 mod memory;
 mod op;
 mod peak;
+mod rows;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ pub use cost::{Cost, Counting};
 pub use file::{LayerFile, ModelFile, Pair};
 pub use head::{Head, NoHead};
 pub use op::{Activation, Conv2d, EXPONENTIAL, Norm, Op, Padding, Pool};
+pub use rows::Rows;
 pub use shape::{Shape, ShapeError};
 
 use crate::quantity::{Bytes, Flops};
@@ -55,6 +57,8 @@ pub struct Gradient {
     pub layer: LayerId,
     /// Number of elements.
     pub elements: u64,
+    /// The rows of its table, if it is sparse.
+    pub rows: Option<Rows>,
 }
 
 /// A documented deviation of a published count from the layout.
@@ -164,13 +168,15 @@ impl Model {
         let mut id = self.layers.len() as LayerId;
         for layer in self.layers.iter().rev() {
             id -= 1;
-            let mut own = [("weight", layer.cost.weights), ("bias", layer.cost.biases)];
+            let mut own = [("weight", layer.cost.weights, layer.rows()), ("bias", layer.cost.biases, None)];
             if matches!(layer.op, Op::Linear { .. }) {
                 own.reverse();
             }
-            gradients.extend(own.into_iter().filter(|(_, elements)| *elements > 0).map(
-                |(kind, elements)| Gradient { name: format!("{}.{kind}", layer.name), layer: id, elements },
-            ));
+            let own = own.into_iter().filter(|(_, elements, _)| *elements > 0);
+            gradients.extend(own.map(|(kind, elements, rows)| {
+                let name = format!("{}.{kind}", layer.name);
+                Gradient { name, layer: id, elements, rows }
+            }));
         }
         gradients
     }

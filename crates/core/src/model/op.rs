@@ -50,6 +50,8 @@ pub enum Op {
         count: u64,
         /// Width of a row.
         width: u64,
+        /// Whether the gradient consists of the rows that a batch touches.
+        sparse: bool,
     },
     /// Adds the first rows of a learned table to a sequence.
     PositionEmbedding {

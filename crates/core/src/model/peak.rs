@@ -51,7 +51,7 @@ impl Model {
         let mut left: f64 = held + kept.iter().sum::<f64>() * batch;
         let mut peak = left + self.loss(&ops, format) * batch;
         for (layer, kept) in self.layers().iter().zip(&kept).rev() {
-            left += format.weight * (layer.cost.weights + layer.cost.biases) as f64;
+            left += layer.gradient_bytes(batch, format.weight);
             let touched = self.read(layer) + layer.output.elements() as f64;
             peak = peak.max(left + touched * element * batch);
             left -= kept * batch;

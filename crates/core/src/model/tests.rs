@@ -40,7 +40,7 @@ fn shapes_are_carried_through() {
     assert_eq!(one(Op::ClassToken, &[196, 768]).output.to_string(), "197×768");
     assert_eq!(one(Op::SelectToken { index: 0 }, &[197, 768]).output.to_string(), "768");
     assert_eq!(one(Op::Shortcut { out: 32, stride: 2 }, &[16, 33, 32]).output.to_string(), "32×17×16");
-    assert_eq!(one(Op::Embedding { count: 100, width: 8 }, &[5]).output.to_string(), "5×8");
+    assert_eq!(one(Op::Embedding { count: 100, width: 8, sparse: false }, &[5]).output.to_string(), "5×8");
 }
 
 #[test]

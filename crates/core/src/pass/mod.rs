@@ -7,7 +7,7 @@ pub use recorded::Recorded;
 use crate::fault::Fault;
 use crate::quantity::{Bytes, FlopsPerSec, Seconds};
 use crate::speed::Speed;
-use crate::workload::{LayerWork, Workload};
+use crate::workload::{Tensor, Workload};
 
 /// Backward operations per forward operation (Liu 2022, eq. 4).
 const BACKWARD_PER_FORWARD: f64 = 2.0;
@@ -72,34 +72,31 @@ impl Pass {
         Ok(Self { forward, layers, update })
     }
 
-    /// A pass with one entry for every gradient of `workload`; the gradients of a layer are ready together.
-    pub fn by_tensor(workload: &Workload, speed: &Speed) -> Self {
+    /// A pass with one entry for every gradient of `workload`, of which `size` is sent; the gradients of a layer are ready
+    /// together.
+    pub fn by_tensor(workload: &Workload, speed: &Speed, size: impl Fn(&Tensor) -> Bytes) -> Self {
         let mut layers = Vec::new();
         for work in workload.layers.iter().rev() {
             let mut backward = speed.backward(work);
             for tensor in &work.tensors {
-                layers.push(Layer { backward, gradients: tensor.bytes() });
+                layers.push(Layer { backward, gradients: size(tensor) });
                 backward = Seconds::ZERO;
             }
         }
-        Self { layers, ..Self::of(workload, speed) }
+        let forward = workload.layers.iter().map(|work| speed.forward(work)).sum();
+        Self { forward, layers, update: Seconds::ZERO }
     }
 
-    /// The pass of `workload` on a worker of this speed, with one entry for every layer with parameters.
-    pub fn of(workload: &Workload, speed: &Speed) -> Self {
-        let layer = |work: &LayerWork| Layer { backward: speed.backward(work), gradients: work.bytes() };
-        Self {
-            forward: workload.layers.iter().map(|work| speed.forward(work)).sum(),
-            layers: workload.layers.iter().rev().map(layer).collect(),
-            update: Seconds::ZERO,
-        }
-    }
-
-    /// The pass of a worker that adds up the gradients of `batches` batches and sends those of the last, each byte as
-    /// `share` bytes.
+    /// The pass of a worker that adds up the gradients of `batches` batches and sends those of the last.
     #[must_use]
-    pub fn accumulated(mut self, batches: u32, share: f64) -> Self {
+    pub fn accumulated(mut self, batches: u32) -> Self {
         self.forward += self.computing() * f64::from(batches.saturating_sub(1));
+        self
+    }
+
+    /// The same pass with each byte of gradients sent as `share` bytes.
+    #[must_use]
+    pub fn compressed(mut self, share: f64) -> Self {
         for layer in &mut self.layers {
             layer.gradients = layer.gradients * share;
         }

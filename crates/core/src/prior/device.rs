@@ -164,8 +164,8 @@ impl Reach {
     }
 
     /// Time of the device for the weights: their passes and their update.
-    fn update(&self, work: &StepWork) -> Seconds {
-        Bytes::new(self.per_weight * work.weights) / self.stream
+    fn update(&self, work: &StepWork, samples: f64) -> Seconds {
+        Bytes::new(self.per_weight * work.updated(samples)) / self.stream
     }
 
     /// Time of the host.
@@ -175,7 +175,8 @@ impl Reach {
 
     /// Time of a whole step.
     pub fn step(&self, work: &StepWork, batch: u32) -> Seconds {
-        let device = self.device(&work.total(), f64::from(batch)) + self.update(work);
+        let samples = f64::from(batch);
+        let device = self.device(&work.total(), samples) + self.update(work, samples);
         let cubes = device.get().powf(ROUNDING) + self.host(work).get().powf(ROUNDING);
         Seconds::new(cubes.powf(1.0 / ROUNDING) * self.deviation)
     }
@@ -183,13 +184,13 @@ impl Reach {
     /// Times of all layers and of the update, stretched so that they add up to the step.
     pub fn layers(&self, work: &StepWork, batch: u32) -> StepLayers {
         let samples = f64::from(batch);
-        let device = self.device(&work.total(), samples) + self.update(work);
+        let device = self.device(&work.total(), samples) + self.update(work, samples);
         let stretch = self.step(work, batch) / device;
         let time = |part: &Work| self.device(part, samples) * stretch;
         let layers = work.layers.iter();
         let layers =
             layers.map(|layer| LayerTimes { forward: time(&layer.forward), backward: time(&layer.backward) });
-        StepLayers { layers: layers.collect(), update: self.update(work) * stretch }
+        StepLayers { layers: layers.collect(), update: self.update(work, samples) * stretch }
     }
 }
 

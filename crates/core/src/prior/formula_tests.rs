@@ -87,6 +87,7 @@ impl Row {
             layers: vec![layer],
             operations: self.number("ops"),
             weights: self.number("weights"),
+            tables: Vec::new(),
             tensors: self.number("tensors"),
         }
     }

@@ -2,7 +2,7 @@
 //! layer and passes over memory (docs/priors.md, one GPU; slow twin: `features` in research/priors/onegpu.py).
 
 use crate::fitted::steps::{Class, StepOp};
-use crate::model::{Layer, Model, Op};
+use crate::model::{Layer, Model, Op, Rows};
 use std::iter::Sum;
 use std::ops::Add;
 
@@ -77,8 +77,10 @@ pub struct StepWork {
     pub layers: Vec<LayerWork>,
     /// Layers that take time.
     pub operations: f64,
-    /// Parameters.
+    /// Parameters, without those in tables of sparse gradients.
     pub weights: f64,
+    /// Tables with sparse gradients.
+    pub tables: Vec<Rows>,
     /// Gradient tensors.
     pub tensors: f64,
 }
@@ -96,9 +98,15 @@ impl StepWork {
         Self {
             layers,
             operations,
-            weights: model.parameters() as f64,
+            weights: model.updated(0.0),
+            tables: model.layers().iter().filter_map(Layer::rows).collect(),
             tensors: model.gradients().len() as f64,
         }
+    }
+
+    /// Parameters that a step with so many samples reads and updates.
+    pub fn updated(&self, samples: f64) -> f64 {
+        self.weights + self.tables.iter().map(|rows| rows.elements(samples)).sum::<f64>()
     }
 
     /// The sum over all layers and both passes.

@@ -7,6 +7,7 @@
 mod document;
 mod documentation;
 mod echo;
+mod exchanged;
 mod field;
 mod file;
 #[cfg(test)]
@@ -214,9 +215,12 @@ impl Scenario {
         typical
     }
 
-    /// The gradients that workers sum, in the order in which they are ready.
+    /// The gradients that workers sum, in the order in which they are ready, with the sizes of their all-reduces.
     pub fn gradients(&self) -> Result<Vec<Gradient>, Fault> {
-        self.source.gradients(&self.workload)
+        match self.profile() {
+            Some(_) => self.source.gradients(&self.workload),
+            None => Ok(self.summed_gradients()),
+        }
     }
 
     /// Computing time of a step of the group at `index` relative to the profile, because its batch or speed differs.

@@ -85,5 +85,5 @@ impl Host {
 
 fn timed(row: &PreparedStep<'_>, table: &CoefficientTable, nominal: &Nominal) -> Option<Lanes> {
     let device = |place: usize, phase: Phase| Some(Seconds::new(table.time(row, place, phase)));
-    lanes(&row.ops, &row.step.model, row.step.precision, nominal, device)
+    lanes(&row.ops, &row.step.model, (row.step.precision, row.step.batch), nominal, device)
 }

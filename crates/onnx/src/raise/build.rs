@@ -219,7 +219,7 @@ impl Build<'_> {
         let more = if unused.len() > MOST_NAMES { " and others" } else { "" };
         let names = names.collect::<Vec<_>>().join(", ");
         self.notes.push(format!(
-            "{} stored tensors with {elements} elements belong to no layer and were not counted: {names}{more}",
+            "stored tensors that belong to no layer and were not counted: {}, with {elements} elements: {names}{more}",
             unused.len()
         ));
     }

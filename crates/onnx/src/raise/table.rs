@@ -29,6 +29,7 @@ fn embedding(net: &Net<'_>, id: NodeId) -> Option<Unit> {
     let op = Op::Embedding {
         count: u64::try_from(count.number()?).ok()?,
         width: u64::try_from(width.number()?).ok()?,
+        sparse: false,
     };
     let unit = Unit { inputs: vec![tokens], ..Unit::new(net, id, node.output()?) };
     Some(unit.with(Some(op)).parameters(net, Some(table), None))

@@ -86,7 +86,7 @@ fn a_weight_that_is_used_twice_is_counted_once() {
         .node("y", "Add", "p head.bias");
     let imported = sketch.read("y").unwrap();
     let tied = Op::Linear { out: 50, bias: true, tied: true };
-    assert_eq!(ops(&imported), [Op::Embedding { count: 50, width: 16 }, tied]);
+    assert_eq!(ops(&imported), [Op::Embedding { count: 50, width: 16, sparse: false }, tied]);
     assert_eq!(imported.model.parameters(), 50 * 16 + 50);
     // Two convolutions with one kernel: there is no operation for the second, but its work counts.
     let attributes: &[(&str, &[i64])] = &[("pads", &[1; 4])];

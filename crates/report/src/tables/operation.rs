@@ -22,7 +22,8 @@ pub fn describe(op: &Op) -> String {
         Op::Normalise(Norm::Layer { affine }) => with("layer-norm", (!affine).then_some("not affine")),
         Op::Normalise(Norm::LocalResponse { depth }) => format!("local-response-norm, depth {depth}"),
         Op::Activate(activation) => non_linearity(*activation).to_owned(),
-        Op::Embedding { count, width } => format!("embedding {count}×{width}"),
+        Op::Embedding { count, width, sparse: false } => format!("embedding {count}×{width}"),
+        Op::Embedding { count, width, sparse: true } => format!("sparse embedding {count}×{width}"),
         Op::PositionEmbedding { count } => format!("position-embedding, {count} rows"),
         Op::ClassToken => "class-token".to_owned(),
         Op::Attention { heads, causal } => {

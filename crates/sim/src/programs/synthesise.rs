@@ -39,7 +39,7 @@ pub fn synthesise(scenario: &Scenario, index: usize, hides: f64) -> Profile {
     let copy = compute::host_to_device(scenario, index);
     let mut last: Option<u32> = None;
     for layer in layers {
-        let bytes = layer.bytes().get() as u64;
+        let bytes = scenario.sent(index, layer).get() as u64;
         let down = add(format!("{}, parameters", layer.name), Resource::Downlink, bytes, vec![], 0.0);
         // Behind the first request: time before it would count as time between steps.
         if last.is_none() && copy > Seconds::ZERO {
@@ -55,7 +55,7 @@ pub fn synthesise(scenario: &Scenario, index: usize, hides: f64) -> Profile {
         let after = last.into_iter().collect();
         let computed = add(format!("{}, backward", layer.name), Resource::Worker, 0, after, *time);
         while let Some((layer, _)) = pushes.next_if(|(_, behind)| *behind <= position) {
-            let bytes = layer.bytes().get() as u64;
+            let bytes = scenario.sent(index, layer).get() as u64;
             let up = add(format!("{}, gradients", layer.name), Resource::Uplink, bytes, vec![computed], 0.0);
             add(format!("{}, update", layer.name), Resource::Server, 0, vec![up], 0.0);
         }

@@ -132,7 +132,7 @@ fn work(data: &Path, name: &str, device: &Device, step: &Measured) -> Result<Wor
     let two = StepWork {
         fixed: Seconds::ZERO,
         compute: forward * (FLOPS_PER_FORWARD * batch) / peak,
-        memory: Bytes::new(step.model.parameters() as f64 * BYTES_PER_WEIGHT) / device.memory_rate,
+        memory: Bytes::new(step.model.updated(batch) * BYTES_PER_WEIGHT) / device.memory_rate,
         measured: step.time,
     };
     Ok(Work { two, zeng2023: operations.iteration(step.batch) / rate })
@@ -176,12 +176,6 @@ fn table(path: &Path, wanted: &Wanted<'_>) -> Result<Steps, Stopped> {
 }
 
 fn network(row: MeasurementRow<'_>, column: usize) -> Result<Arc<Model>, Fault> {
-    zoo::build(row.text(column)).map(Arc::new).map_err(|error| {
-        let list = "run `stepcast models` for the list";
-        let remedy = match error.suggestion {
-            Some(suggestion) => format!("did you mean \"{suggestion}\"? {list}"),
-            None => list.to_owned(),
-        };
-        row.fault(column, "is not a model of the zoo", &remedy)
-    })
+    let model = zoo::build(row.text(column)).map(Arc::new);
+    model.map_err(|error| row.fault(column, "is not a model of the zoo", &error.remedy))
 }

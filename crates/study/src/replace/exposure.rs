@@ -21,7 +21,7 @@ use stepcast_core::scenario::Scenario;
 pub struct ExposedLayer {
     /// Its name.
     pub name: String,
-    /// Size of its gradients.
+    /// Size of its gradients on the wire.
     #[serde(rename = "gradient_bytes")]
     #[serde_as(as = "InBaseUnits")]
     pub size: Bytes,
@@ -36,7 +36,7 @@ pub struct ExposedLayer {
 
 /// A mean step under the scenario's own rule.
 pub(super) struct Step {
-    pass: Pass,
+    pub(super) pass: Pass,
     update: Curve,
     schedule: Schedule,
     contention: Contention,
@@ -61,7 +61,7 @@ impl Step {
     /// All layers with gradients, the most expensive first, and what is left out: where the budget does not pay for a step
     /// without each of them, those with the most gradients are looked at.
     pub(super) fn layers(&self, scenario: &Scenario) -> (Vec<ExposedLayer>, Option<Warning>) {
-        let whole = scenario.workload.bytes();
+        let whole = self.pass.gradients();
         let now = self.outcome().iteration();
         let work = &scenario.workload.layers;
         let affordable = (scenario.simulate.budget / pass(scenario)).max(1) as usize;
@@ -78,14 +78,15 @@ impl Step {
                 continue;
             }
             let mut without = self.pass.clone();
+            let mut size = Bytes::ZERO;
             for layer in without.layers.get_mut(own).into_iter().flatten() {
-                layer.gradients = Bytes::ZERO;
+                size += std::mem::replace(&mut layer.gradients, Bytes::ZERO);
             }
             let then = self.contention.mean(&without, &self.update, &self.schedule).outcome.iteration();
             layers.push(ExposedLayer {
                 name: work.name.clone(),
-                size: work.bytes(),
-                share: work.bytes() / whole,
+                size,
+                share: size / whole,
                 // A rule may fuse the remaining gradients less well than all of them.
                 exposed: (now - then).max(Seconds::ZERO),
             });

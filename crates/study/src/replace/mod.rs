@@ -41,7 +41,7 @@ pub struct Substitution {
 pub struct ScalingFigures {
     /// Trainable parameters.
     pub parameters: u64,
-    /// Size of all gradients.
+    /// Size of all gradients on the wire.
     #[serde(rename = "gradient_bytes")]
     #[serde_as(as = "InBaseUnits")]
     pub gradients: Bytes,
@@ -250,7 +250,7 @@ fn figures(scenario: &Scenario, step: &Step) -> ScalingFigures {
     let outcome = step.outcome();
     ScalingFigures {
         parameters: scenario.workload.parameters,
-        gradients: scenario.workload.bytes(),
+        gradients: step.pass.gradients(),
         forward: scenario.workload.layers.iter().map(|layer| layer.forward).sum(),
         iteration: outcome.iteration(),
         exposed: outcome.exposed(),

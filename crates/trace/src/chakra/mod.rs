@@ -15,7 +15,7 @@ mod tests;
 
 use crate::content::Content;
 use crate::draft::{Draft, Label};
-use crate::imported::Imported;
+use crate::imported::{Imported, tally};
 use crate::options::Options;
 use crate::{Summary, SummaryValue, source};
 use node::{Collective, Kind, Nodes};
@@ -57,24 +57,20 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
 
 fn profile(nodes: &Nodes, label: &Label, mut notes: Vec<String>) -> Result<Imported<Profile>, Fault> {
     let replay = replay::replay(nodes);
-    let mut say = |count: usize, what: &str| {
-        if count > 0 {
-            notes.push(format!("{count} {what}"));
-        }
-    };
-    say(replay.unknown, "dependencies are on nodes that the trace does not hold; they were dropped");
-    say(replay.opened, "nodes are in dependency cycles; these dependencies were dropped");
-    say(replay.twice, "nodes have the number of another; dependencies on that number are on the first");
+    let mut say = |count: usize, what: &str| tally(&mut notes, count, what);
+    say(replay.unknown, "dropped dependencies on nodes that the trace does not hold");
+    say(replay.opened, "nodes in dependency cycles, whose dependencies were dropped");
+    say(replay.twice, "nodes with the number of another, on the first of which all that name it depend");
     let is = |kind: fn(Kind) -> bool| nodes.nodes.iter().filter(move |node| kind(node.kind));
     let unsized_reductions =
         is(|kind| kind == Kind::Collective(Collective::AllReduce)).filter(|node| node.bytes == 0).count();
-    say(unsized_reductions, "all-reduces have no size (comm_size) and were left out");
+    say(unsized_reductions, "all-reduces without a size (comm_size), which were left out");
     let others = is(|kind| kind == Kind::Collective(Collective::Other)).filter(|node| !node.host).count();
     say(
         others,
-        "collectives are not all-reduces and were left out (broadcasts, all-gathers, or of unknown kind)",
+        "collectives other than all-reduces, which were left out (broadcasts, all-gathers, or of unknown kind)",
     );
-    say(is(|kind| kind == Kind::PointToPoint).count(), "transfers between two ranks were left out");
+    say(is(|kind| kind == Kind::PointToPoint).count(), "transfers between two ranks, which were left out");
     let mut gradients: Vec<(f64, u64)> = nodes
         .nodes
         .iter()

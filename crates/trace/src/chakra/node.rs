@@ -1,5 +1,6 @@
 //! The nodes of a trace.
 
+use crate::imported::tally;
 use std::collections::BTreeSet;
 
 /// Bytes of a node and of a dependency, here and in the replay.
@@ -102,12 +103,8 @@ impl Nodes {
     }
 
     pub(super) fn report(&self, notes: &mut Vec<String>) {
-        if self.absurd > 0 {
-            notes.push(format!("{} nodes have an impossible duration; it counts as zero", self.absurd));
-        }
-        if self.excess > 0 {
-            notes.push(format!("{} nodes beyond the first {MOST_NODES} were left out", self.excess));
-        }
+        tally(notes, self.absurd, "nodes with an impossible duration, which counts as zero");
+        tally(notes, self.excess, &format!("nodes beyond the first {MOST_NODES}, which were left out"));
         if self.groups.len() > 1 {
             notes.push(format!(
                 "its collectives run in {} groups of ranks; all were taken for exchanges of gradients",

@@ -2,6 +2,7 @@
 //! Only the fields that are read are declared (et_def.proto, package ChakraProtoMsg).
 
 use super::node::{Kind, Node, Nodes};
+use crate::imported::tally;
 use crate::source::Source;
 use prost::Message;
 use prost::encoding::decode_varint;
@@ -123,9 +124,7 @@ pub(super) fn read(source: &mut Source<'_>, notes: &mut Vec<String>) -> Result<N
         }
         notes.push(format!("the file ends in the middle of a node ({error}); the rest is lost"));
     }
-    if spoilt > 0 {
-        notes.push(format!("{spoilt} nodes could not be read and were left out"));
-    }
+    tally(notes, spoilt, "nodes that could not be read and were left out");
     Ok(nodes)
 }
 

@@ -41,7 +41,7 @@ fn nodes_become_a_pass() {
     assert!((pass.update.get() - 50e-6).abs() < 1e-12);
     assert!((pass.gradients().get() - 12_000.0).abs() < 1e-9);
     assert!((profile.steps[0].length - 650e-6).abs() < 1e-12);
-    assert!(notes[0].starts_with("1 collectives are not all-reduces"), "{notes:?}");
+    assert!(notes[0].starts_with("collectives other than all-reduces"), "{notes:?}");
     assert_eq!(summary.figures[0].value, SummaryValue::Count(7));
 }
 

@@ -4,6 +4,7 @@
 //! holds `WAIT_FOR_DATA`, `QUEUE`, `MEMCPY_IN_FUSION_BUFFER`, `NCCL_ALLREDUCE` or its like, `MEMCPY_OUT_FUSION_BUFFER`. Its
 //! end has type and shape (horovod/common/timeline.cc).
 
+use crate::imported::tally;
 use crate::objects::{Object, number, text};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -203,14 +204,10 @@ impl Recorder {
     }
 
     pub(super) fn report(&self, notes: &mut Vec<String>) {
-        let mut say = |count: usize, what: &str| {
-            if count > 0 {
-                notes.push(format!("{count} {what}"));
-            }
-        };
-        say(self.undated, "events had no readable time and were left out");
-        say(self.unpaired, "phases ended without a beginning or never ended; they were left out");
-        say(self.excess, "reductions beyond the first two million were left out");
+        let mut say = |count: usize, what: &str| tally(notes, count, what);
+        say(self.undated, "events without a readable time, which were left out");
+        say(self.unpaired, "phases without a beginning or an end, which were left out");
+        say(self.excess, "reductions beyond the first two million, which were left out");
         if !self.others.is_empty() {
             let kinds: Vec<&str> = self.others.iter().copied().collect();
             notes.push(format!("not taken for gradients: {}", kinds.join(", ")));

@@ -1,6 +1,7 @@
 //! Steps in a list of reductions: a new one begins when a tensor is reduced again.
 
 use super::record::{Recorder, Reduction};
+use crate::imported::tally;
 use std::collections::HashMap;
 use stepcast_core::fault::Fault;
 
@@ -50,10 +51,7 @@ pub(super) fn find(recorder: &Recorder, place: &str, notes: &mut Vec<String>) ->
         counts.iter().filter(|(_, count)| 2 * **count >= parts.len()).map(|(tensor, _)| *tensor).collect();
     tensors.sort_unstable();
     let rare = counts.len() - tensors.len();
-    if rare > 0 {
-        notes
-            .push(format!("{rare} tensors were reduced in fewer than half of the steps; they were left out"));
-    }
+    tally(notes, rare, "tensors reduced in fewer than half of the steps, which were left out");
     let mut whole: Vec<(f64, HashMap<usize, Reduction>)> = Vec::new();
     let mut broken = 0_usize;
     for pair in parts.windows(2) {
@@ -66,9 +64,7 @@ pub(super) fn find(recorder: &Recorder, place: &str, notes: &mut Vec<String>) ->
             broken += 1;
         }
     }
-    if broken > 0 {
-        notes.push(format!("{broken} steps lack tensors that most steps reduce; they were left out"));
-    }
+    tally(notes, broken, "steps that lack tensors which most steps reduce and were left out");
     if whole.is_empty() || tensors.is_empty() {
         let remedy = "record at least two whole steps: the forward pass lies between them";
         return wrong("it has no whole step that follows another", remedy);

@@ -28,7 +28,7 @@ mod timeline;
 
 use crate::content::Content;
 use crate::error::profile_fault;
-use crate::imported::Imported;
+use crate::imported::{Imported, tally};
 use crate::objects::split;
 use crate::options::Options;
 use crate::source::{self, Limits, Reading, Source};
@@ -173,14 +173,12 @@ fn read(stream: &mut Source<'_>, mut recording: Recording) -> Result<(Recording,
     for (count, what) in [
         (
             losses.repaired,
-            "are not quite JSON (nan, control characters, not UTF-8) and were read after repair",
+            "events that are not quite JSON (nan, control characters, not UTF-8), read after repair",
         ),
-        (course.spoilt, "cannot be read and were left out"),
-        (losses.absurd, "have impossible times and were left out"),
+        (course.spoilt, "events that cannot be read and were left out"),
+        (losses.absurd, "events with impossible times, which were left out"),
     ] {
-        if count > 0 {
-            notes.push(format!("{count} events {what}"));
-        }
+        tally(&mut notes, count, what);
     }
     Ok((recording, notes))
 }
@@ -222,12 +220,7 @@ fn left_out_traffic(rank: &Rank) -> Option<String> {
 /// Notes about a rank.
 fn notes(rank: &Rank) -> Vec<String> {
     let mut notes = rank.notes.clone();
-    if rank.left_out > 0 {
-        notes.push(format!(
-            "steps that were left out because they are not like the others: {}",
-            rank.left_out
-        ));
-    }
+    tally(&mut notes, rank.left_out, "steps that were left out because they are not like the others");
     if rank.steps.len() > profile::MOST_STEPS {
         notes.push(format!(
             "of {} steps, the profile holds the first {}",
@@ -235,12 +228,11 @@ fn notes(rank: &Rank) -> Vec<String> {
             profile::MOST_STEPS
         ));
     }
-    if rank.orphans > 0 {
-        notes.push(format!(
-            "{} kernels were launched outside of the part that was read and were left out",
-            rank.orphans
-        ));
-    }
+    tally(
+        &mut notes,
+        rank.orphans,
+        "kernels launched outside of the part that was read, which were left out",
+    );
     if rank.overlapping > 0 {
         notes.push(format!(
             "steps overlap: {} begin on the device before the step before has ended; a step is measured from a work to \

@@ -1,6 +1,7 @@
 //! Objects as a whole, with all their keys.
 
 use super::{Begin, Receive, repair, split};
+use crate::imported::tally;
 use crate::source::Source;
 use serde_json::{Deserializer, Map, Value};
 use stepcast_core::fault::Fault;
@@ -27,9 +28,7 @@ pub(crate) fn each(
         return Err(source.fault(error));
     }
     let course = course.unwrap_or_default();
-    if course.spoilt > 0 {
-        notes.push(format!("{} entries could not be read and were left out", course.spoilt));
-    }
+    tally(notes, course.spoilt, "entries that could not be read and were left out");
     match failed {
         Some(error) => {
             notes.push(format!("the file cannot be unpacked to its end ({error}); the rest is lost"));

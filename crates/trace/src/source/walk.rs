@@ -58,7 +58,7 @@ pub(crate) fn first<T>(
         notes.push(format!("nothing after {name} could be read: {}", error.reason));
     }
     if others > 0 {
-        notes.push(format!("only {name} was imported; {others} further recordings were not"));
+        notes.push(format!("only {name} was imported; further recordings that were not: {others}"));
     }
     Ok(value)
 }

@@ -9,6 +9,7 @@
 use super::place::{Edge, Place};
 use super::proto::{GraphDef, NodeDef};
 use super::records::Key;
+use crate::imported::tally;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use stepcast_core::profile::Resource;
 
@@ -78,11 +79,7 @@ impl Graph {
                 }
             }
         }
-        if unknown > 0 {
-            notes.push(format!(
-                "{unknown} inputs name nodes that the graphs do not have; nothing waits for them"
-            ));
-        }
+        tally(notes, unknown, "inputs from nodes that the graphs do not have, for which nothing waits");
         let mut graph = Self { nodes };
         graph.pair(notes);
         graph
@@ -113,11 +110,7 @@ impl Graph {
             self.nodes[index].before.push(before);
             self.nodes[index].source = source;
         }
-        if alone > 0 {
-            notes.push(format!(
-                "{alone} received tensors have no sender in the graphs; they wait for nothing"
-            ));
-        }
+        tally(notes, alone, "received tensors without a sender in the graphs, which wait for nothing");
     }
 
     /// The operations: nodes and transfers of `worker` and the servers for which `recorded` holds, and

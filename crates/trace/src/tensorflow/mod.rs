@@ -17,7 +17,7 @@ mod times;
 
 use crate::content::Content;
 use crate::error::profile_fault;
-use crate::imported::Imported;
+use crate::imported::{Imported, tally};
 use crate::options::Options;
 use crate::source::{self, Excess, Memory, Reading, short_name};
 use crate::summary::Summary;
@@ -200,7 +200,7 @@ fn processes(
     };
     let others = workers.count();
     if others > 0 {
-        notes.push(format!("{others} further workers were recorded; only {worker} was imported"));
+        notes.push(format!("only {worker} was imported; further workers that were recorded: {others}"));
     }
     Ok((worker, all.into_iter().filter(|place| matches!(place, Place::Server(_))).collect()))
 }
@@ -269,14 +269,8 @@ fn operations(
         let reason = format!("{unmatched} of {} recorded names are not in the graphs", matched + unmatched);
         return Err(Fault::in_file(place, reason, "give the graphs that belong to these steps"));
     }
-    if unmatched > 0 {
-        notes
-            .push(format!("{unmatched} things were recorded that are not in the graphs; they were left out"));
-    }
-    if rare > 0 {
-        notes
-            .push(format!("{rare} things were recorded in fewer than half of the steps; they were left out"));
-    }
+    tally(notes, unmatched, "recorded operations that are not in the graphs and were left out");
+    tally(notes, rare, "operations recorded in fewer than half of the steps, which were left out");
     if !vertices.iter().any(|vertex| vertex.resource.is_transfer()) {
         let reason = "no tensor moves between the worker and a server";
         let remedy = "record a job with variables on /job:ps, and give its graphs with _Send and _Recv nodes";

@@ -2,6 +2,7 @@
 
 use super::place::{Edge, Place, is_kernel_stream};
 use super::proto::{NodeExecStats, NodeOutput, StepStats};
+use crate::imported::tally;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The subject of a record.
@@ -151,15 +152,11 @@ impl RecordedStep {
 impl JobRecords {
     /// Says what was odd about the records.
     pub(super) fn report(&self, notes: &mut Vec<String>) {
-        let mut say = |count: usize, what: &str| {
-            if count > 0 {
-                notes.push(format!("{count} {what}"));
-            }
-        };
-        say(self.repeated, "records repeat another record of the same step; they were joined");
-        say(self.reversed, "records ended before they started; they count as instantaneous");
-        say(self.undated, "records had no start and were left out");
-        say(self.unlabelled, "RecvTensor records had no readable label and were left out");
+        let mut say = |count: usize, what: &str| tally(notes, count, what);
+        say(self.repeated, "records that repeat another one of the same step and were joined with it");
+        say(self.reversed, "records that end before they start and count as instantaneous");
+        say(self.undated, "records without a start, which were left out");
+        say(self.unlabelled, "RecvTensor records without a readable label, which were left out");
         for device in &self.ignored_devices {
             let why = if is_kernel_stream(device) {
                 "its operations have the times at which the host launched them, not those of the kernels"

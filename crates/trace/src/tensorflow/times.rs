@@ -37,8 +37,8 @@ pub(super) fn lengths(steps: &[RecordedStep], notes: &mut Vec<String>) -> Vec<f6
         );
     } else if followed < gaps.len() {
         notes.push(format!(
-            "{} of {} steps are not followed at once by the next recorded one; their length is that of their \
-             records plus the mean gap of the others",
+            "steps that are not followed at once by the next recorded one, whose length is that of their records \
+             plus the mean gap of the others: {} of {}",
             gaps.len() - followed,
             gaps.len()
         ));
@@ -154,8 +154,8 @@ fn report(vertices: &[Vertex], found: &[Vec<Time>], steps: &[(&RecordedStep, f64
         let example = found.iter().zip(steps).find(|(times, _)| missing(times) > 0);
         let example = example.map_or("", |(_, (step, _))| step.name.as_str());
         notes.push(format!(
-            "{count} records ({transfers} of transfers) were missing in {touched} of {} steps, first in {example}; \
-             they were estimated from the other steps",
+            "missing records, estimated from the other steps: {count} ({transfers} of transfers) in {touched} of {} \
+             steps, first in {example}",
             found.len(),
         ));
     }

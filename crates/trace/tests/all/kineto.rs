@@ -278,7 +278,7 @@ fn broken_files_give_what_they_hold() {
     noted(&packed[..packed.len() * 2 / 3], "cannot be unpacked");
     let lost = good.replacen("\"correlation\": 9\n    }\n  }", "\"correlation\": 9\n    }\n", 1);
     assert_ne!(lost, good);
-    noted(lost.as_bytes(), "1 events cannot be read");
+    noted(lost.as_bytes(), "events that cannot be read and were left out: 1");
     let strings = quoted_times(&good);
     assert_eq!(profile(read(strings.as_bytes()).unwrap()).steps, whole.steps, "times as strings");
     let twice = good.replace("\"cat\": \"kernel\"", "\"cat\": \"x\", \"cat\": \"kernel\"");

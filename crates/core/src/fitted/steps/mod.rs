@@ -197,7 +197,7 @@ impl StepModel {
             let setting = Setting { batch, precision, phase, nominal: &self.nominal, products };
             Some(self.precision.get(&precision)?.phase(phase).device(&ops[place], &setting))
         };
-        lanes(ops, model, precision, &self.nominal, device)
+        lanes(ops, model, (precision, batch), &self.nominal, device)
     }
 }
 
@@ -231,7 +231,7 @@ impl PhaseModel {
 pub fn lanes(
     ops: &[StepOp],
     model: &Model,
-    precision: Precision,
+    (precision, batch): (Precision, u32),
     nominal: &Nominal,
     device: impl Fn(usize, Phase) -> Option<Seconds>,
 ) -> Option<Lanes> {
@@ -242,7 +242,7 @@ pub fn lanes(
     for (place, op) in ops.iter().enumerate().rev() {
         work.push((op.launches(precision, Phase::Backward), device(place, Phase::Backward)?));
     }
-    let moved = Bytes::new(UPDATE_BYTES * model.parameters() as f64);
+    let moved = Bytes::new(UPDATE_BYTES * model.updated(f64::from(batch)));
     let update = moved / nominal.memory + UPDATE_TENSOR * model.gradients().len() as f64 + UPDATE_START;
     Some(Lanes { work, forward: ops.len(), update })
 }

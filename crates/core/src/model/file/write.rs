@@ -80,9 +80,12 @@ impl LayerFile {
                 Self { depth: Some(depth), ..plain("local-response-norm") }
             }
             Op::Activate(activation) => plain(activation_name(activation)),
-            Op::Embedding { count, width } => {
-                Self { count: Some(count), width: Some(width), ..plain("embedding") }
-            }
+            Op::Embedding { count, width, sparse } => Self {
+                count: Some(count),
+                width: Some(width),
+                sparse: unless(sparse, false),
+                ..plain("embedding")
+            },
             Op::PositionEmbedding { count } => Self { count: Some(count), ..plain("position-embedding") },
             Op::ClassToken => plain("class-token"),
             Op::Attention { heads, causal } => {

@@ -35,11 +35,15 @@ impl Transformer {
     fn embed(&self, b: &mut Builder) -> Added {
         let width = self.hidden;
         let tokens = b.input("input", &[self.sequence])?;
-        let mut x = b.add("embedding", Op::Embedding { count: self.vocabulary, width }, &[tokens])?;
+        let mut x =
+            b.add("embedding", Op::Embedding { count: self.vocabulary, width, sparse: false }, &[tokens])?;
         if self.token_types > 0 {
             let types = b.input("token_types", &[self.sequence])?;
-            let types =
-                b.add("type_embedding", Op::Embedding { count: self.token_types, width }, &[types])?;
+            let types = b.add(
+                "type_embedding",
+                Op::Embedding { count: self.token_types, width, sparse: false },
+                &[types],
+            )?;
             x = b.add("embedding.add", Op::Add, &[x, types])?;
         }
         if self.positions > 0 {

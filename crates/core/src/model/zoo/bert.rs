@@ -65,8 +65,16 @@ fn layout(mut builder: Builder, size: Size, head: Head) -> Result<Model, ShapeEr
     let length = b.tokens(TOKENS);
     let tokens = b.input("input", &[length])?;
     let types = b.input("token_types", &[length])?;
-    let words = b.add("embeddings.word_embeddings", Op::Embedding { count: VOCABULARY, width }, &[tokens])?;
-    let types = b.add("embeddings.token_type_embeddings", Op::Embedding { count: 2, width }, &[types])?;
+    let words = b.add(
+        "embeddings.word_embeddings",
+        Op::Embedding { count: VOCABULARY, width, sparse: false },
+        &[tokens],
+    )?;
+    let types = b.add(
+        "embeddings.token_type_embeddings",
+        Op::Embedding { count: 2, width, sparse: false },
+        &[types],
+    )?;
     let x = b.add("embeddings.add", Op::Add, &[words, types])?;
     let x = b.add("embeddings.position_embeddings", Op::PositionEmbedding { count: POSITIONS }, &[x])?;
     let x = b.layer_norm("embeddings.LayerNorm", x)?;

@@ -7,7 +7,7 @@ use crate::model::{Builder, Cost, LayerId, Model, ShapeError};
 pub(super) const ENTRIES: &[Entry] = &[Entry {
     name: "dlrm",
     aliases: &["dlrm-kaggle"],
-    description: "DLRM of the Criteo Kaggle data set; gradients of its tables are exchanged whole, as of dense ones",
+    description: "DLRM of the Criteo Kaggle data set; the gradients of its tables are sparse",
     source: "Naumov et al. 2019, arXiv:1906.00091; sizes of bench/dlrm_s_criteo_kaggle.sh in \
              github.com/facebookresearch/dlrm",
     layout,
@@ -32,7 +32,11 @@ fn layout(mut builder: Builder) -> Result<Model, ShapeError> {
     let mut vectors = vec![numbers];
     for (place, count) in ROWS.into_iter().enumerate() {
         let category = b.input(&format!("category.{place}"), &[1])?;
-        let row = b.add(format!("emb_l.{place}"), Op::Embedding { count, width: WIDTH }, &[category])?;
+        let row = b.add(
+            format!("emb_l.{place}"),
+            Op::Embedding { count, width: WIDTH, sparse: true },
+            &[category],
+        )?;
         vectors.push(b.add(format!("emb_l.{place}.flat"), Op::Flatten, &[row])?);
     }
     let (pairs, cost) = interaction(vectors.len() as u64);

@@ -44,7 +44,7 @@ fn layout(mut builder: Builder, width: u64, heads: u64, depth: u64) -> Result<Mo
     let b = &mut builder;
     let tokens = b.tokens(TOKENS);
     let x = b.input("input", &[tokens])?;
-    let x = b.add("wte", Op::Embedding { count: VOCABULARY, width }, &[x])?;
+    let x = b.add("wte", Op::Embedding { count: VOCABULARY, width, sparse: false }, &[x])?;
     let x = b.add("wpe", Op::PositionEmbedding { count: TOKENS }, &[x])?;
     let mut x = b.add("drop", Op::Dropout, &[x])?;
     for place in 0..depth {

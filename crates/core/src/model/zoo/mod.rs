@@ -66,8 +66,8 @@ impl Entry {
 pub struct UnknownModel {
     /// The requested name.
     pub name: String,
-    /// The most similar name in the zoo.
-    pub suggestion: Option<&'static str>,
+    /// What to do about it: similar names.
+    pub remedy: String,
     /// Why a listed model does not build: a bug in the zoo, or a sequence that it cannot have.
     pub fault: Option<Box<ShapeError>>,
 }
@@ -135,13 +135,14 @@ pub fn build(name: &str) -> Result<Model, UnknownModel> {
 
 /// Builds the model with this name or alias for samples of so many tokens.
 pub fn build_for(name: &str, sequence: Option<u64>) -> Result<Model, UnknownModel> {
-    let unknown = |suggestion, fault| UnknownModel { name: name.to_owned(), suggestion, fault };
-    let entry = find(name).ok_or_else(|| {
-        let known =
-            entries().flat_map(|entry| std::iter::once(entry.name).chain(entry.aliases.iter().copied()));
-        unknown(suggest::nearest(name, known), None)
-    })?;
-    entry.build_for(sequence).map_err(|fault| unknown(None, Some(Box::new(fault))))
+    let unknown = |remedy, fault| UnknownModel { name: name.to_owned(), remedy, fault };
+    let entry = find(name).ok_or_else(|| unknown(remedy(name), None))?;
+    entry.build_for(sequence).map_err(|fault| unknown(fault.remedy.clone(), Some(Box::new(fault))))
+}
+
+/// Models whose names are like one that is not in the zoo.
+pub fn remedy(name: &str) -> String {
+    suggest::variants(name, names(), "run `stepcast models` for the list")
 }
 
 /// A convolution, a batch normalisation and an optional non-linearity, with their names.

@@ -7,7 +7,8 @@ use crate::model::{Builder, LayerId, Model, ShapeError};
 pub(super) const ENTRIES: &[Entry] = &[Entry {
     name: "ncf",
     aliases: &["neumf"],
-    description: "Neural collaborative filtering of MovieLens 20M, as in MLPerf Training 0.5; a sample is a pair",
+    description: "Neural collaborative filtering of MovieLens 20M, as in MLPerf Training 0.5; a sample is a pair, and the \
+                  gradients of its tables are sparse",
     source: "He et al. 2017, arXiv:1708.05031, figure 3; sizes of MLPerf Training 0.5",
     layout,
 }];
@@ -37,6 +38,6 @@ fn layout(mut builder: Builder) -> Result<Model, ShapeError> {
 }
 
 fn row(b: &mut Builder, name: &str, count: u64, width: u64, from: LayerId) -> Result<LayerId, ShapeError> {
-    let x = b.add(name, Op::Embedding { count, width }, &[from])?;
+    let x = b.add(name, Op::Embedding { count, width, sparse: true }, &[from])?;
     b.add(format!("{name}.flat"), Op::Flatten, &[x])
 }

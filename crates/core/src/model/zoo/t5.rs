@@ -128,7 +128,8 @@ fn layout(mut builder: Builder, size: Size) -> Result<Model, ShapeError> {
     let overflow = || Misfit::overflow().at("decoder_input");
     let target = tokens.checked_mul(TARGET).ok_or_else(overflow)?.div_ceil(TOKENS);
     let input = b.input("input", &[tokens])?;
-    let x = b.add("shared", Op::Embedding { count: VOCABULARY, width: size.width }, &[input])?;
+    let x =
+        b.add("shared", Op::Embedding { count: VOCABULARY, width: size.width, sparse: false }, &[input])?;
     let memory = Stack { size, name: "encoder", tokens, memory: None }.add(b, x)?;
     let shifted = b.input("decoder_input", &[target])?;
     // The same table as the encoder's.

@@ -170,6 +170,10 @@ fn names_are_found_loosely_and_suggested() {
     assert_eq!(build("ViT_B_16").unwrap().name, "vit-b-16");
     let unknown = build("resnet51").unwrap_err();
     assert_eq!(unknown.to_string(), "there is no model \"resnet51\" in the zoo");
-    assert!(unknown.suggestion.is_some_and(|name| name.starts_with("resnet")), "{unknown:?}");
-    assert_eq!(build("quux").unwrap_err().suggestion, None);
+    assert!(unknown.remedy.starts_with("did you mean \"resnet"), "{unknown:?}");
+    assert_eq!(build("quux").unwrap_err().remedy, "run `stepcast models` for the list");
+    assert_eq!(
+        build("convnext").unwrap_err().remedy,
+        "use one of convnext-t, convnext-s, convnext-b, convnext-l"
+    );
 }

@@ -66,7 +66,7 @@ fn layout(mut builder: Builder, size: Size) -> Result<Model, ShapeError> {
     let size = Size { segment: b.tokens(size.segment), ..size };
     let sequence = [size.segment, size.width];
     let tokens = b.input("input", &[size.segment])?;
-    let words = Op::Embedding { count: size.vocabulary, width: size.width };
+    let words = Op::Embedding { count: size.vocabulary, width: size.width, sparse: false };
     let mut x = b.add("word_emb", words, &[tokens])?;
     // Added to the queries of all layers, which count the sums.
     for name in ["r_w_bias", "r_r_bias"] {

@@ -91,13 +91,8 @@ fn of_zoo(name: &str, sequence: Option<u64>) -> Result<Model, Fault> {
     model.map_err(|error| match (error.fault, sequence) {
         (Some(fault), Some(_)) => Fault::in_key("sequence", fault.reason, fault.remedy),
         (fault, _) => {
-            let list = "run `stepcast models` for the list";
-            let remedy = match error.suggestion {
-                Some(suggestion) => format!("did you mean \"{suggestion}\"? {list}"),
-                None => list.to_owned(),
-            };
             let error = zoo::UnknownModel { fault, ..error };
-            Fault::in_key("zoo", error.to_string(), remedy)
+            Fault::in_key("zoo", error.to_string(), error.remedy)
         }
     })
 }

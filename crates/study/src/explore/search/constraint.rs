@@ -65,6 +65,7 @@ impl Figure {
     fn human(self, value: f64) -> String {
         match self {
             Self::Deadline if value >= 7200.0 => format!("{:.2} h", value / 3600.0),
+            Self::Deadline if value >= 120.0 => format!("{:.1} min", value / 60.0),
             Self::Iteration | Self::Deadline => Seconds::new(value).human(),
             _ => format!("{}", (value * 100.0).round() / 100.0),
         }

@@ -13,6 +13,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::prior::{Domain, Group, REPEATS, Residual, SHIFT, doublings_outside};
+use stepcast_core::quantity::Bytes;
 use stepcast_core::scenario::{InputKind, Scenario};
 use stepcast_core::strategy::Architecture;
 use stepcast_stats::student_t_95;
@@ -270,7 +271,8 @@ fn beyond_devices(scenario: &Scenario) -> f64 {
 
 fn beyond_clusters(scenario: &Scenario) -> f64 {
     let range = &scenario.priors.range.all_reduce;
-    let gradients = scenario.workload.bytes().get() / 1e6;
+    let tensors = scenario.workload.layers.iter().flat_map(|layer| &layer.tensors);
+    let gradients = tensors.map(|tensor| scenario.summed(tensor)).sum::<Bytes>().get() / 1e6;
     let workers = scenario.cluster.workers() as f64;
     let gbps = scenario.cluster.network.bandwidth.get() / 1e9;
     let beyond = [

@@ -68,7 +68,7 @@ fn steps(scenario: &Scenario, index: usize, mean: &(Seconds, Pass)) -> Result<Ve
                 (scenario.strategy.accumulation, scenario.strategy.exchange.gradients.share());
             let recorded = Recorded::new(profile)?;
             let steps = recorded.steps(scenario.slowness(index));
-            Ok(steps.map(|step| step.accumulated(batches, share)).collect())
+            Ok(steps.map(|step| step.compressed(share).accumulated(batches)).collect())
         }
         _ => {
             let (delay, pass) = mean;

@@ -2,10 +2,12 @@
 
 use stepcast_analytic::placement;
 use stepcast_core::profile::{Profile, Resource};
+use stepcast_core::scenario::Scenario;
 
 /// The server of every operation: parameters greedily in the order in which they come down, gradients with the parameters
-/// of the same size, server operations with the transfer next to them.
-pub(super) fn servers(profile: &Profile, servers: u32) -> Vec<u32> {
+/// of the same size, server operations with the transfer next to them. A model's parameters count by their size, of which
+/// sparse tables send a part; those of a profile by what comes down.
+pub(super) fn servers(scenario: &Scenario, profile: &Profile, servers: u32) -> Vec<u32> {
     let count = profile.operations.len();
     let mut server_of = vec![0; count];
     if servers == 1 {
@@ -13,7 +15,10 @@ pub(super) fn servers(profile: &Profile, servers: u32) -> Vec<u32> {
     }
     let downlinks: Vec<usize> =
         (0..count).filter(|&op| profile.operations[op].resource == Resource::Downlink).collect();
-    let sizes: Vec<u64> = downlinks.iter().map(|&op| profile.operations[op].bytes).collect();
+    let sizes: Vec<u64> = match scenario.profile() {
+        Some(_) => downlinks.iter().map(|&op| profile.operations[op].bytes).collect(),
+        None => scenario.workload.layers.iter().map(|layer| layer.parameters).collect(),
+    };
     let placed = placement::greedy_sizes(&sizes, servers);
     let mut free: Vec<(u64, u32)> = Vec::new();
     for (&op, &server) in downlinks.iter().zip(&placed) {

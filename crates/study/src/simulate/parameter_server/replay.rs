@@ -142,7 +142,7 @@ pub(super) fn replay<'a>(scenario: &Scenario, profile: &'a Profile) -> Replay<'a
         workers,
         servers,
         slices: slices(scenario),
-        server_of: placement::servers(profile, servers),
+        server_of: placement::servers(scenario, profile, servers),
         server_port,
         server_machines: server_machines(scenario, machines),
         software: software(scenario, profile),

@@ -14,7 +14,7 @@ use super::place::Place;
 use crate::Summary;
 use crate::content::Content;
 use crate::draft::{Draft, Label};
-use crate::imported::Imported;
+use crate::imported::{Imported, tally};
 use crate::objects;
 use crate::options::Options;
 use crate::source::{self, Limits};
@@ -62,7 +62,7 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
     }
     let place = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
     if excess > 0 {
-        notes.push(format!("{excess} timelines beyond the first {MOST_STEPS} were left out"));
+        notes.push(format!("timelines beyond the first {MOST_STEPS}, which were left out: {excess}"));
     }
     let batch = options.required_batch(&place)?;
     let label = Label { place, format: "TensorFlow timeline", batch };
@@ -87,23 +87,23 @@ fn profile(
         return wrong("no operation of a worker was recorded", remedy);
     };
     if workers.len() > 1 {
-        notes
-            .push(format!("{} further workers were recorded; only {worker} was imported", workers.len() - 1));
+        notes.push(format!(
+            "only {worker} was imported; further workers that were recorded: {}",
+            workers.len() - 1
+        ));
     }
     let Some((_, first)) = steps.first() else { return wrong("it holds no timeline", "name a timeline") };
     let mut dropped = 0_usize;
     let vertices = graph::vertices(first, worker, &mut dropped);
-    if dropped > 0 {
-        notes.push(format!(
-            "{dropped} operations started before their inputs were ready; they do not wait for them"
-        ));
-    }
+    tally(
+        &mut notes,
+        dropped,
+        "inputs that were ready only after their operation had started, for which it does not wait",
+    );
     let times: Vec<Vec<(f64, f64)>> =
         steps.iter().filter_map(|(_, events)| graph::times(&vertices, events)).collect();
-    if times.len() < steps.len() {
-        let missing = steps.len() - times.len();
-        notes.push(format!("{missing} steps lack operations that the first has; they were left out"));
-    }
+    let missing = steps.len() - times.len();
+    tally(&mut notes, missing, "steps that lack operations of the first and were left out");
     check_sizes(&vertices, label, &mut notes)?;
     notes.push("a timeline does not record the time between steps; it is taken as zero".to_owned());
     let servers: BTreeSet<Place> = vertices.iter().filter_map(|vertex| vertex.server).collect();
@@ -135,24 +135,20 @@ fn check_sizes(vertices: &[Vertex], label: &Label, notes: &mut Vec<String>) -> R
             "make it with generate_chrome_trace_format(show_memory=True), or import the RunMetadata",
         );
     }
-    if unknown > 0 {
-        notes.push(format!("{unknown} tensors that move have no size; it is taken as zero"));
-    }
+    tally(notes, unknown, "tensors that move and have no size, which is taken as zero");
     Ok(())
 }
 
 fn report(steps: &[(String, Events)], notes: &mut Vec<String>) {
     let sum = |of: fn(&Events) -> usize| steps.iter().map(|(_, events)| of(events)).sum::<usize>();
     for (count, what) in [
-        (sum(|events| events.odd), "operations had no readable time and were left out"),
-        (sum(|events| events.excess), "operations beyond the first million of a step were left out"),
+        (sum(|events| events.odd), "operations without a readable time, which were left out"),
+        (sum(|events| events.excess), "operations beyond the first million of a step, which were left out"),
     ] {
-        if count > 0 {
-            notes.push(format!("{count} {what}"));
-        }
+        tally(notes, count, what);
     }
     let ignored: BTreeSet<&String> = steps.iter().flat_map(|(_, events)| &events.ignored).collect();
     if let Some(device) = ignored.first() {
-        notes.push(format!("lanes of {} other devices were not used, such as {device}", ignored.len()));
+        notes.push(format!("other devices whose lanes were not used, such as {device}: {}", ignored.len()));
     }
 }
