@@ -50,7 +50,7 @@ keys! {
         micro_batch: Vec<u64> => Vec<u64>, optional("all that divide"), Check::Any, Resolved;
         /// Recomputation to try.
         recompute: Vec<Recompute> => Vec<Recompute>, optional("all"), Check::Any, Resolved;
-        /// What to try to keep in the host's memory, such as `[[], [\"optimiser\"]]`.
+        /// What to try to keep in the host's memory, such as `[[], ["optimiser"]]`.
         offload: Vec<Vec<Offload>> => Vec<Vec<Offload>>, optional("as `strategy.plan` says"), Check::Any, Resolved;
         /// Whether to try recomputing no more layers of every stage than a plan needs to fit.
         recompute_some: bool => bool, default(false), Check::Any, Resolved;

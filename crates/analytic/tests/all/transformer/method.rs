@@ -118,7 +118,12 @@ fn recomputation_of_some_layers_lies_between() {
 /// What the host holds is not on the device; what its link and its memory take is part of the step.
 #[test]
 fn offloading_saves_memory_and_costs_time() {
-    let plan = ["cluster.workers.count=8", "strategy.plan.sharding=zero-2", "strategy.plan.global-batch=8"];
+    let plan = [
+        "cluster.workers.count=8",
+        "strategy.plan.sharding=zero-2",
+        "strategy.plan.global-batch=8",
+        "strategy.plan.host-link=25 GB/s",
+    ];
     let with = |more: &[&str]| predict(&[&plan[..], more].concat());
     let memory = |prediction: &Prediction| prediction.transformer.as_ref().unwrap().stages[0].memory;
     let usual = with(&[]);
