@@ -8,6 +8,7 @@ use stepcast_core::prediction::{Bottleneck, Prediction, Verdict};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_core::strategy::{Architecture, Plan, Sharding};
+use stepcast_study::explore::sweep::devices;
 use stepcast_study::{Advice, Forecast, WhatIf};
 
 /// Computing that exceeds the parts of a step by less than this share is not mentioned.
@@ -22,14 +23,7 @@ const NAMED: usize = 3;
 /// The model and the machines: "resnet50 on 64 × NVIDIA A100 SXM4 80GB, 8 on each machine".
 pub fn title(scenario: &Scenario) -> String {
     let cluster = &scenario.cluster;
-    let mut devices: Vec<(&str, u64)> = Vec::new();
-    for group in &cluster.groups {
-        let (device, count) = (group.device.name.as_str(), u64::from(group.count) * u64::from(group.gpus));
-        match devices.iter_mut().find(|(known, _)| *known == device) {
-            Some((_, known)) => *known += count,
-            None => devices.push((device, count)),
-        }
-    }
+    let devices = devices(scenario);
     let workers = match devices.len() <= NAMED && scenario.profile().is_none() {
         true => {
             let each = |(device, number): &(&str, u64)| format!("{} × {}", count(*number), name(device));

@@ -1,7 +1,7 @@
 // The studies: what they are about, what they ask for, and what suits a scenario.
 
 const usual = ["workers.count=", "batch=", "servers.count=", "network.bandwidth=", "synchronisation=", "architecture=", "precision=", "servers.placement="];
-const limits = ["deadline<=1d", "budget<=100", "memory", "minibatch<=2048", "workers<=16", "throughput>=100"];
+const limits = ["deadline<=1d", "budget<=100", "memory", "minibatch<=2048", "workers<=16", "kinds<=1", "throughput>=100"];
 const vary = { name: "vary", kind: "list", label: "Keys to vary", each: "Key and values", add: "Add a key", placeholder: "batch=16,32,64", usual };
 
 const steps = (value) => [...new Set([0.5, 1, 2, 4].map((factor) => Math.max(1, Math.round(factor * value))))].join(",");

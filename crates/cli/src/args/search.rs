@@ -19,7 +19,7 @@ Examples:
       --vary fusion.rule=none,pytorch,horovod --subject-to 'nodes<=16' --json
 
 Constraints: minibatch, staleness, nodes, workers, throughput, iteration, deadline and
-budget with <= or >=. Configurations fit into memory, unless any-memory is given. The prices of the examples are made up. docs/search.md describes the search.";
+budget with <= or >=. Configurations fit into memory, unless any-memory is given; kinds<=1 excludes mixtures of devices. The prices of the examples are made up. docs/search.md describes the search.";
 
 /// Flags of `search`.
 #[derive(Debug, Args)]

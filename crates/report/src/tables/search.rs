@@ -54,11 +54,21 @@ pub fn summary(report: &SearchReport) -> String {
     )
 }
 
-/// "batch 32, servers.count 2".
+/// "3 × Tesla T4, batch 32, servers.count 2".
 pub fn configuration(entry: &Entry) -> String {
-    let titles = titles(&entry.values.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>());
-    let words = entry.values.iter().zip(titles).map(|((_, value), title)| format!("{title} {}", name(value)));
-    words.collect::<Vec<_>>().join(", ")
+    let chosen = |key: &str| {
+        let of_workers = key.starts_with("cluster.workers.") && !entry.devices.is_empty();
+        of_workers && (key.ends_with(".count") || key.ends_with(".device"))
+    };
+    let (workers, others): (Vec<_>, Vec<_>) = entry.values.iter().partition(|(key, _)| chosen(key));
+    let each = |(device, number): &(String, u64)| {
+        format!("{} × {}", count(*number), name(device.strip_prefix("NVIDIA ").unwrap_or(device)))
+    };
+    let devices = entry.devices.iter().map(each).collect::<Vec<_>>().join(" and ");
+    let titles = titles(&others.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>());
+    let others = others.iter().zip(titles).map(|((_, value), title)| format!("{title} {}", name(value)));
+    let devices = (!workers.is_empty()).then_some(devices);
+    devices.into_iter().chain(others).collect::<Vec<_>>().join(", ")
 }
 
 /// The best configurations in order.

@@ -174,6 +174,6 @@ fn names_are_found_loosely_and_suggested() {
     assert_eq!(build("quux").unwrap_err().remedy, "run `stepcast models` for the list");
     assert_eq!(
         build("convnext").unwrap_err().remedy,
-        "use one of convnext-t, convnext-s, convnext-b, convnext-l"
+        "use one of convnext-tiny, convnext-small, convnext-base, convnext-large"
     );
 }

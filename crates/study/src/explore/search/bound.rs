@@ -262,7 +262,7 @@ impl Bounds<'_> {
                 Figure::Deadline => (lowest.time * slack, f64::INFINITY),
                 Figure::Budget => (lowest.cost * slack, f64::INFINITY),
                 Figure::Memory => (if extremes.fits { 0.0 } else { 1.0 }, 1.0),
-                Figure::Staleness => (0.0, f64::INFINITY),
+                Figure::Staleness | Figure::Kinds => (0.0, f64::INFINITY),
             };
             if constraint.at_least { high < constraint.bound } else { low > constraint.bound }
         })

@@ -20,9 +20,10 @@ pub(super) enum Figure {
     Deadline,
     Budget,
     Memory,
+    Kinds,
 }
 
-const FIGURES: [(&str, Figure); 9] = [
+const FIGURES: [(&str, Figure); 10] = [
     ("minibatch", Figure::Minibatch),
     ("staleness", Figure::Staleness),
     ("nodes", Figure::Nodes),
@@ -32,6 +33,7 @@ const FIGURES: [(&str, Figure); 9] = [
     ("deadline", Figure::Deadline),
     ("budget", Figure::Budget),
     ("memory", Figure::Memory),
+    ("kinds", Figure::Kinds),
 ];
 
 /// The constraint that admits configurations which do not fit into memory.
@@ -58,6 +60,7 @@ impl Figure {
             Self::Deadline => figures.training.map(|time| time.get()),
             Self::Budget => figures.cost,
             Self::Memory => Some(if figures.fits { 0.0 } else { 1.0 }),
+            Self::Kinds => Some(figures.kinds as f64),
         }
     }
 
@@ -77,6 +80,7 @@ impl Figure {
             Self::Deadline => "training time",
             Self::Budget => "cost",
             Self::Iteration => "step time",
+            Self::Kinds => "number of kinds",
             _ => self.name(),
         }
     }
@@ -106,7 +110,7 @@ impl Constraint {
     /// Reads `minibatch<=1024`, `deadline<=2h`, `memory` or `any-memory`.
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let wrong = |reason: String, remedy: &str| Err(Fault::new(reason, remedy));
-        let like = "write minibatch<=1024, staleness<=4, deadline<=2h, budget<=500, nodes<=16 or any-memory";
+        let like = "write minibatch<=1024, staleness<=4, deadline<=2h, budget<=500, nodes<=16, kinds<=1 or any-memory";
         let text = text.trim();
         if text.is_empty() {
             return wrong("the constraint is empty".to_owned(), like);

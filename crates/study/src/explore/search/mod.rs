@@ -74,7 +74,8 @@ impl Progress<'_> {
     /// The Pareto front of time and cost, the fastest first; empty without prices.
     pub fn front(&self) -> Vec<Entry> {
         let candidates = self.found.front.clone().into_entries();
-        candidates.map(|candidate| report::entry(self.variants, candidate)).collect()
+        let mut walker = self.variants.walker();
+        candidates.map(|candidate| report::entry(self.variants, &mut walker, candidate)).collect()
     }
 }
 

@@ -3,11 +3,12 @@
 use super::constraint::Excluded;
 use super::objective::Objective;
 use super::tracker::{Candidate, Goal, Tracker};
-use super::{Ended, SearchStrategy};
-use crate::explore::sweep::{PointFigures, Variants};
+use super::{Ended, SearchStrategy, digits};
+use crate::explore::sweep::{PointFigures, Variants, Walker, devices};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use stepcast_core::fault::Fault;
+use stepcast_core::scenario::Scenario;
 
 /// One configuration.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
@@ -23,6 +24,9 @@ pub struct Entry {
     /// 90 % interval of the throughput; only of the best configurations, and not of simulated ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval_samples_per_s: Option<[f64; 2]>,
+    /// The devices of its workers, each kind once, with their number; none for a profile.
+    #[serde(skip)]
+    pub devices: Vec<(String, u64)>,
     /// Its figures.
     #[serde(flatten)]
     pub figures: PointFigures,
@@ -91,6 +95,8 @@ pub(super) fn report(
     let unbound = found.unbound.as_ref().filter(|unbound| unbound.value < best.value);
     let without_constraints = unbound.map(|unbound| without(variants, goal, best, unbound));
     let tallies = goal.constraints.iter().zip(&found.tallies);
+    let mut walker = variants.walker();
+    let mut entry = |candidate| entry(variants, &mut walker, candidate);
     Ok(SearchReport {
         objective: goal.objective,
         currency: variants.first().currency().to_owned(),
@@ -106,20 +112,24 @@ pub(super) fn report(
         constraints: tallies.map(|(constraint, tally)| tally.report(constraint)).collect(),
         runner_up,
         without_constraints,
-        best: found.best.into_iter().map(|candidate| entry(variants, candidate)).collect(),
-        front: found.front.into_entries().map(|candidate| entry(variants, candidate)).collect(),
+        best: found.best.into_iter().map(&mut entry).collect(),
+        front: found.front.into_entries().map(&mut entry).collect(),
     })
 }
 
-pub(super) fn entry(variants: &Variants<'_>, candidate: Candidate) -> Entry {
+pub(super) fn entry(variants: &Variants<'_>, walker: &mut Walker<'_>, candidate: Candidate) -> Entry {
     let Candidate { index, value, figures } = candidate;
-    Entry { index, values: values(variants, index), value, interval_samples_per_s: None, figures }
+    let owned = |(device, count): (&str, u64)| (device.to_owned(), count);
+    let named = |scenario: &Scenario| match scenario.profile() {
+        Some(_) => Vec::new(),
+        None => devices(scenario).into_iter().map(owned).collect(),
+    };
+    let devices = walker.look(&digits(variants, index), named).unwrap_or_default();
+    Entry { index, values: values(variants, index), value, interval_samples_per_s: None, devices, figures }
 }
 
 fn values(variants: &Variants<'_>, index: u64) -> Vec<(String, String)> {
-    let mut digits = Vec::new();
-    variants.grid().digits(index, &mut digits);
-    let axes = variants.axes().iter().zip(digits);
+    let axes = variants.axes().iter().zip(digits(variants, index));
     axes.map(|(axis, digit)| (axis.key.clone(), axis.value(digit))).collect()
 }
 

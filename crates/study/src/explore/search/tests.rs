@@ -111,6 +111,20 @@ fn a_search_that_is_cut_short_states_its_gap() {
 }
 
 #[test]
+fn mixtures_can_be_excluded() {
+    let mixed = |entry: &Entry| entry.devices.len() > 1;
+    let all = ask(&SPACE, "zeng2023", "time", &[], EFFORT).unwrap();
+    assert!(all.best.iter().any(mixed), "{:?}", all.best);
+    for how in [SearchStrategy::Exhaustive, SearchStrategy::Bound] {
+        let one = ask(&SPACE, "zeng2023", "time", &["kinds<=1"], by(how)).unwrap();
+        assert!(!one.best.is_empty() && !one.best.iter().chain(&one.front).any(mixed), "{:?}", one.best);
+        let best = &one.best[0];
+        let chosen: u64 = best.values.iter().take(2).map(|(_, count)| count.parse::<u64>().unwrap()).sum();
+        assert_eq!(best.devices.iter().map(|(_, count)| count).sum::<u64>(), chosen, "{best:?}");
+    }
+}
+
+#[test]
 fn what_excludes_everything_is_named() {
     let wrong =
         |constraints: &[&str]| ask(&SPACE, "zeng2023", "time", constraints, EFFORT).unwrap_err().reason;

@@ -19,7 +19,7 @@ pub use certainty::intervals;
 pub use fingerprint::fingerprint;
 pub use grid::Grid;
 pub use output::{Output, Writer};
-pub use row::{PointFigures, Refused, SweepRow};
+pub use row::{PointFigures, Refused, SweepRow, devices};
 pub use run::{on_threads, rows};
 pub use table::Format;
 pub use trial::estimate;

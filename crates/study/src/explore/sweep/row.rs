@@ -52,6 +52,9 @@ pub struct PointFigures {
     /// Samples that enter one update, on average; none if the method does not predict it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minibatch: Option<f64>,
+    /// Kinds of devices among the workers.
+    #[serde(skip)]
+    pub kinds: u64,
     /// Whether the model's state and a batch's activations fit into the memory of every device.
     pub fits: bool,
     /// The bottleneck of the step.
@@ -138,6 +141,7 @@ impl PointFigures {
             cost: hours.zip(scenario.hourly_cost()).map(|(hours, hourly)| hours * hourly),
             staleness: staleness(scenario, prediction),
             minibatch: minibatch(scenario, prediction),
+            kinds: devices(scenario).len() as u64,
             fits,
             bottleneck: prediction.bottleneck,
             warnings: codes(scenario, prediction, fits),
@@ -153,6 +157,19 @@ fn codes(scenario: &Scenario, prediction: &Prediction, fits: bool) -> Vec<&'stat
     codes.extend(training::more_than_all(scenario, prediction).map(|warning| warning.code));
     codes.dedup();
     codes
+}
+
+/// The devices of all workers, each kind once, with their number.
+pub fn devices(scenario: &Scenario) -> Vec<(&str, u64)> {
+    let mut devices: Vec<(&str, u64)> = Vec::new();
+    for group in &scenario.cluster.groups {
+        let (device, count) = (group.device.name.as_str(), u64::from(group.count) * u64::from(group.gpus));
+        match devices.iter_mut().find(|(known, _)| *known == device) {
+            Some((_, known)) => *known += count,
+            None => devices.push((device, count)),
+        }
+    }
+    devices
 }
 
 /// Machines: nodes that workers fill, and servers.
