@@ -220,3 +220,42 @@ impl Scale {
         self.low * (self.high / self.low).powf(share)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every cell of a large map lies in exactly one tile or in the hatching, and there are as many elements as colours.
+    #[test]
+    fn many_cells_are_few_elements() {
+        let names = |count: usize| (0..count).map(|name| name.to_string()).collect();
+        let values = |count| Values { title: "x", names: names(count) };
+        let (columns, rows) = (300, 200);
+        let value = |cell: usize| (!cell.is_multiple_of(7)).then_some(1.0 + (cell % rows) as f64);
+        let map = HeatMap {
+            title: "x",
+            across: values(columns),
+            upwards: values(rows),
+            values: (0..columns * rows).map(value).collect(),
+            hatched: Vec::new(),
+            framed: None,
+            unit: Unit::Number,
+        };
+        let mut area = 0.0;
+        let frame = map.frame(0.0);
+        map.each_run(&frame, |index| map.values[index], |_, [_, _, wide, high]| area += wide * high);
+        map.each_run(
+            &frame,
+            |index| map.is_hatched(index).then_some(()),
+            |(), [_, _, wide, high]| {
+                area += wide * high;
+            },
+        );
+        assert!((area / (frame.width * frame.height) - 1.0).abs() < 1e-9, "{area}");
+        let mut svg = Svg::fragment();
+        map.merged(&mut svg, &frame, &Scale::of(&map.values));
+        let mut drawn = Svg::new(1.0, 1.0, "", "");
+        drawn.clipped([0.0; 4], "", svg);
+        assert!(drawn.finish().matches("<path").count() <= SCALE_STEPS as usize + 1);
+    }
+}

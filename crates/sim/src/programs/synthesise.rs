@@ -69,7 +69,7 @@ pub fn synthesise(scenario: &Scenario, index: usize, hides: f64) -> Profile {
         steps: vec![step(&times)],
         operations,
     };
-    jittered(&single, scenario.simulate.jitter, scenario.simulate.seed)
+    jittered(&single, scenario.cluster.groups.len(), scenario.simulate.jitter, scenario.simulate.seed)
 }
 
 /// By layer in backward order: the position of the layer whose backward pass ends when its gradients are pushed.
@@ -91,22 +91,23 @@ fn pushed_behind(backward: &[f64], hides: f64) -> Vec<usize> {
 }
 
 /// A number of steps made from the first one of a profile, computing times spread around it: `jitter` is their standard
-/// deviation against the mean. One factor holds for a whole step: what slows a worker down slows all of its operations
+/// deviation against the mean. Each of so many `groups` has them at its own speed. One factor holds for a whole step: what slows a worker down slows all of its operations
 /// down.
-pub fn jittered(profile: &Profile, jitter: f64, seed: u64) -> Profile {
+pub fn jittered(profile: &Profile, groups: usize, jitter: f64, seed: u64) -> Profile {
     let scaled = |step: &Step, factor: f64| Step {
         start: step.start.iter().map(|time| time * factor).collect(),
         end: step.end.iter().map(|time| time * factor).collect(),
         length: step.length * factor,
     };
     let first = profile.steps.iter().take(1);
-    let most = most_steps(profile.operations.len());
+    let most = most_steps(profile.operations.len().saturating_mul(groups));
     let steps =
         first.flat_map(|step| jitter_factors(jitter, seed).take(most).map(|factor| scaled(step, factor)));
     Profile { steps: steps.collect(), ..profile.clone() }
 }
 
-/// Steps of so many operations that are worth their memory: fewer of an enormous model.
+/// Steps that are worth their memory where one of every group of workers together has so many operations: fewer of an
+/// enormous model.
 pub fn most_steps(operations: usize) -> usize {
     (MOST_TIMES / operations.max(1)).clamp(FEWEST_STEPS, STEPS)
 }

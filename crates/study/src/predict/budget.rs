@@ -23,6 +23,9 @@ pub(super) const COMPARED: usize = 5;
 /// Least budget of one prediction.
 const LEAST: f64 = 10_000.0;
 
+/// Numbers of workers that are simulated whatever the budget.
+const FEW: usize = 64;
+
 /// Most changes that are tried if each costs a simulation.
 pub(super) const MOST_SLOW: usize = 8;
 
@@ -45,7 +48,7 @@ pub(super) fn compared(scenario: &Scenario) -> Scenario {
 /// Refuses more numbers of workers than the budget has room to simulate.
 pub(super) fn check_scaling(scenario: &Scenario, method: &dyn Method, points: usize) -> Result<(), Fault> {
     let least = points as f64 * LEAST;
-    if method.is_quick() || least <= scenario.simulate.budget as f64 {
+    if method.is_quick() || points <= FEW || least <= scenario.simulate.budget as f64 {
         return Ok(());
     }
     let reason = format!("{points} numbers of workers take a budget of {least} events to simulate");
@@ -62,4 +65,26 @@ pub(super) fn what_if(scenario: &Scenario) -> Scenario {
 
 pub(super) fn input(scenario: &Scenario, inputs: usize) -> Scenario {
     part(scenario, INPUTS, 2 * inputs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::predict::methods::find;
+    use crate::request::Request;
+
+    #[test]
+    fn long_tables_of_simulations_ask_for_a_budget() {
+        let mut scenario = Request::quick_start(Vec::new()).scenario().unwrap();
+        let check = |scenario: &Scenario, method: &str, points| {
+            check_scaling(scenario, find(method).unwrap(), points).map_err(|fault| fault.key)
+        };
+        assert_eq!(check(&scenario, "simulate", 1000), Ok(()));
+        assert_eq!(check(&scenario, "simulate", 2000), Err(BUDGET.into()));
+        assert_eq!(check(&scenario, "layerwise", 4000), Ok(()));
+        scenario.simulate.budget = 20_000_000;
+        assert_eq!(check(&scenario, "simulate", 2000), Ok(()));
+        scenario.simulate.budget = 1000;
+        assert_eq!(check(&scenario, "simulate", FEW), Ok(()));
+    }
 }

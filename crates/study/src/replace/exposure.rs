@@ -10,6 +10,7 @@ use stepcast_analytic::contention::Contention;
 use stepcast_analytic::liu2022::{Outcome, Schedule, passes, schedule};
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::Curve;
+use stepcast_core::method::{Stopped, Wanted};
 use stepcast_core::pass::Pass;
 use stepcast_core::prediction::Warning;
 use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
@@ -60,7 +61,11 @@ impl Step {
 
     /// All layers with gradients, the most expensive first, and what is left out: where the budget does not pay for a step
     /// without each of them, those with the most gradients are looked at.
-    pub(super) fn layers(&self, scenario: &Scenario) -> (Vec<ExposedLayer>, Option<Warning>) {
+    pub(super) fn layers(
+        &self,
+        scenario: &Scenario,
+        wanted: &Wanted<'_>,
+    ) -> Result<(Vec<ExposedLayer>, Option<Warning>), Fault> {
         let whole = self.pass.gradients();
         let now = self.outcome().iteration();
         let work = &scenario.workload.layers;
@@ -76,6 +81,9 @@ impl Step {
             first = own.end;
             if !is_tried {
                 continue;
+            }
+            if wanted().is_break() {
+                return Err(Stopped::Cancelled.into());
             }
             let mut without = self.pass.clone();
             let mut size = Bytes::ZERO;
@@ -100,6 +108,6 @@ impl Step {
                 work.len()
             ),
         });
-        (layers, left_out)
+        Ok((layers, left_out))
     }
 }

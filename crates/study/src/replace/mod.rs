@@ -11,7 +11,7 @@ use serde_with::serde_as;
 use std::sync::Arc;
 use stepcast_analytic::liu2022::Liu2022;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::Method;
+use stepcast_core::method::{Method, Wanted};
 use stepcast_core::model::{Layer, LayerFile, Model, ModelFile};
 use stepcast_core::prediction::Warning;
 use stepcast_core::quantity::{Bytes, Flops, InBaseUnits, Seconds};
@@ -123,8 +123,12 @@ pub enum Refusal {
     Layers(Fault),
 }
 
-/// Finds the layers with exposed communication and applies the requested replacement.
-pub fn replace(scenario: &Scenario, request: Substitution) -> Result<ReplacementReport, Refusal> {
+/// Finds the layers with exposed communication and applies the requested replacement, as long as it is wanted.
+pub fn replace(
+    scenario: &Scenario,
+    request: Substitution,
+    wanted: &Wanted<'_>,
+) -> Result<ReplacementReport, Refusal> {
     let model = model(scenario)?;
     applies(scenario)?;
     let step = Step::of(scenario)?;
@@ -140,7 +144,7 @@ pub fn replace(scenario: &Scenario, request: Substitution) -> Result<Replacement
             Err(reason) => (None, Some(format!("Nothing is proposed: {reason}."))),
         }
     };
-    let (layers, left_out) = step.layers(scenario);
+    let (layers, left_out) = step.layers(scenario, wanted)?;
     let mut warnings = all_reduce::assumptions(scenario);
     warnings.extend(left_out);
     Ok(ReplacementReport { scenario: scenario.to_file(), before, layers, replacement, reason, warnings })

@@ -42,6 +42,9 @@ const MAX_WORKERS: u64 = 16_384;
 /// Servers beyond which a simulation is refused: every worker has a connection to each.
 const MAX_SERVERS: u32 = 64;
 
+/// Numbers that a simulation may keep: a gigabyte.
+const MAX_NUMBERS: u64 = 1 << 27;
+
 /// The event engine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Simulate;
@@ -94,6 +97,11 @@ impl Method for Simulate {
                 "cluster.workers",
                 "more than 16384 workers are too many to simulate",
                 "use `--method zeng2023`, or fewer workers",
+            ),
+            _ if timeline::numbers_kept(scenario) > MAX_NUMBERS => refuse(
+                "cluster.workers",
+                "so many workers with so many operations take too much memory to simulate",
+                "use fewer workers, join groups of equal ones, or use a closed form",
             ),
             _ => Ok(()),
         }
@@ -222,5 +230,28 @@ mod tests {
         let rate =
             |servers: u32| predicted(&[narrow, &format!("cluster.servers.count={servers}")]).throughput.get();
         assert!(rate(4) > 1.5 * rate(1), "{} {}", rate(4), rate(1));
+    }
+
+    fn deep(layers: usize, groups: usize) -> Scenario {
+        let mut text = "strategy.batch = 8\n".to_owned();
+        for group in 0..groups {
+            text += &format!("[[cluster.workers]]\ncount = 2\nspeed = {}\n", 1 + group);
+        }
+        text += "[model.custom]\nname = \"deep\"\ninput = [1]\nlayers = [\n";
+        text += &"{ op = \"linear\", out = 1 },\n".repeat(layers);
+        Document::new("test", text + "]\n").scenario(&[]).unwrap()
+    }
+
+    /// What a budget has no room for, or memory, is refused before anything is made ready for it.
+    #[test]
+    fn what_is_too_large_is_refused_at_once() {
+        let mut scenario = deep(4000, 2);
+        scenario.simulate.budget = 1000;
+        assert!(!is_affordable(&scenario));
+        assert_eq!(Simulate.predict(&scenario).unwrap_err().key, BUDGET);
+        let many = scenario.on(scenario.cluster.resized(16_000));
+        let refused = Simulate.applies(&many).unwrap_err();
+        assert!(refused.reason.contains("memory"), "{refused:?}");
+        assert!(Simulate.applies(&deep(100, 2)).is_ok());
     }
 }

@@ -37,7 +37,7 @@ impl Study for Body {
             |fault: Fault| Problem::invalid("with", for_the_page(&fault.reason), for_the_page(&fault.remedy));
         let with = layers.transpose().map_err(wrong)?;
         let substitution = Substitution { from: self.from.clone(), with };
-        let report = replace(&scenario, substitution).map_err(|refusal| match refusal {
+        let report = replace(&scenario, substitution, &|| job.wanted()).map_err(|refusal| match refusal {
             Refusal::Scenario(why) => request.refused(why).into(),
             Refusal::Cut(fault) => Problem::from(fault).at("from"),
             Refusal::Layers(fault) => wrong(fault),

@@ -56,6 +56,7 @@ fn the_space_is_what_the_checks_accept() {
         for ranks in space.ranks() {
             space.each(ranks, |choice| assert!(found.insert(choice), "twice: {choice:?}"));
         }
+        assert_eq!(space.count(u64::MAX), found.len() as u64);
         for choice in &found {
             let plan = choice.plan(&question.base);
             let division = plan.divide(&question.shape, workers).unwrap();
@@ -383,4 +384,12 @@ fn frameworks_get_their_own_words() {
     let alone =
         Plan { tensor: 1, sequence_parallel: false, pipeline: 1, sharding: Sharding::Zero3, ..base.clone() };
     assert!(launch(&alone).emit(emit::Framework::Fsdp).unwrap().contains("FULL_SHARD"));
+}
+
+#[test]
+fn more_plans_than_anybody_waits_for_are_refused() {
+    let nodes: Vec<String> = (1..=4096).map(|nodes| nodes.to_string()).collect();
+    let nodes = format!("plan.nodes=[{}]", nodes.join(","));
+    let refused = fault(&[&nodes, "plan.global-batch=735134400", "plan.tensor-across-nodes=true"]);
+    assert!(refused.reason.starts_with("there are more than 50000000 plans"), "{refused:?}");
 }

@@ -213,3 +213,16 @@ fn an_interrupted_search_reports_what_it_has_found() {
         assert!(!some.best.is_empty() && some.gap != Some(0.0), "{how:?}");
     }
 }
+
+/// What every configuration would cost is known before the first: one has to ask for it, or gets a cheaper search.
+#[test]
+fn too_many_configurations_are_not_tried_one_by_one() {
+    let vary = ["cluster.workers.0.count=1..100000", "batch=1..100000"];
+    let all = by(SearchStrategy::Exhaustive);
+    let refused = ask(&vary, "layerwise", "cost", &[], all).unwrap_err();
+    assert!(refused.remedy.contains("--budget 10000000000"), "{refused:?}");
+    let found = ask(&vary, "layerwise", "cost", &[], EFFORT).unwrap();
+    assert_eq!(found.how, SearchStrategy::Bound);
+    let few = ask(&["batch=1..100"], "layerwise", "cost", &[], EFFORT).unwrap();
+    assert_eq!(few.how, SearchStrategy::Exhaustive);
+}

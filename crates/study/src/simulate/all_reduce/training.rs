@@ -73,7 +73,8 @@ fn steps(scenario: &Scenario, index: usize, mean: &(Seconds, Pass)) -> Result<Ve
         _ => {
             let (delay, pass) = mean;
             let factors = jitter_factors(scenario.simulate.jitter, scenario.simulate.seed);
-            let factors = factors.take(most_steps(pass.layers.len()));
+            let factors =
+                factors.take(most_steps(pass.layers.len().saturating_mul(scenario.cluster.groups.len())));
             Ok(factors.map(|factor| pass.scaled(factor, *delay)).collect())
         }
     }

@@ -186,7 +186,8 @@ fn profile<'a>(scenario: &'a Scenario, warnings: &mut Vec<Warning>) -> Cow<'a, P
                 100.0 * scenario.simulate.jitter
             );
             warnings.push(Warning { code: "single-step", message });
-            Cow::Owned(jittered(profile, scenario.simulate.jitter, scenario.simulate.seed))
+            let groups = scenario.cluster.groups.len();
+            Cow::Owned(jittered(profile, groups, scenario.simulate.jitter, scenario.simulate.seed))
         }
         steps if steps < FEW_STEPS => {
             let message = format!(

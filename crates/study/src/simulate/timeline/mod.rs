@@ -9,7 +9,7 @@ use stepcast_core::profile::{Operation, Resource};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_sim::pipeline::Mark;
-use stepcast_sim::{ChunkRecord, Program};
+use stepcast_sim::{ChunkRecord, Program, most_steps};
 use stepcast_trace::timeline::{About, Event, Flow, Process, Timeline};
 
 /// Lane of the steps, above all others.
@@ -23,11 +23,27 @@ pub fn events_per_step(scenario: &Scenario) -> u64 {
     if let Some(events) = transformer::events_per_step(scenario) {
         return events.max(1);
     }
-    let operations = match scenario.profile() {
+    scenario.cluster.workers().saturating_mul(operations(scenario)).max(1)
+}
+
+/// Operations of a step of one worker, roughly.
+fn operations(scenario: &Scenario) -> u64 {
+    match scenario.profile() {
         Some(profile) => profile.operations.len() as u64,
         None => PER_LAYER * scenario.workload.layers.len() as u64,
+    }
+}
+
+/// Numbers that a simulation keeps: the state of every operation of every worker, and its times in the steps that every
+/// group draws from.
+pub(super) fn numbers_kept(scenario: &Scenario) -> u64 {
+    let (operations, groups) = (operations(scenario), scenario.cluster.groups.len() as u64);
+    let steps = match scenario.profile() {
+        Some(profile) if profile.steps.len() > 1 => profile.steps.len(),
+        _ => most_steps(usize::try_from(operations.saturating_mul(groups)).unwrap_or(usize::MAX)),
     };
-    scenario.cluster.workers().saturating_mul(operations).max(1)
+    let each = scenario.cluster.workers().saturating_add(groups.saturating_mul(steps as u64));
+    operations.saturating_mul(each)
 }
 
 /// A run to look at.
