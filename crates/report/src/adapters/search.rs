@@ -1,6 +1,7 @@
 //! The plot of a search: time against cost.
 
 use crate::plots::pareto::{Choice, Pareto};
+use crate::tables::search::configuration;
 use stepcast_study::explore::search::{Entry, SearchReport};
 
 /// The best configurations, the front, and the first of the best as the chosen one; empty without prices.
@@ -18,16 +19,10 @@ pub fn pareto(report: &SearchReport, name: &str) -> Pareto {
 
 /// One configuration, if its time and cost are known.
 pub fn choice(entry: &Entry) -> Option<Choice> {
-    let values = entry.values.iter().map(|(key, value)| format!("{} {value}", brief(key)));
     Some(Choice {
-        name: values.collect::<Vec<_>>().join(", "),
+        name: configuration(entry),
         index: Some(entry.index),
         time: entry.figures.training?,
         cost: entry.figures.cost?,
     })
-}
-
-/// A key without its section.
-fn brief(key: &str) -> &str {
-    key.split_once('.').map_or(key, |(_, rest)| rest)
 }
