@@ -18,6 +18,9 @@ const STEPS: u32 = 0;
 /// Operations that a layer becomes: parameters, forward, backward, gradients, update.
 const PER_LAYER: u64 = 5;
 
+/// Copies of the times of a step: in the profile, in the program and in its runs.
+const COPIES: u64 = 8;
+
 /// Roughly how many events a step of all workers has in a timeline.
 pub fn events_per_step(scenario: &Scenario) -> u64 {
     if let Some(events) = transformer::events_per_step(scenario) {
@@ -42,7 +45,8 @@ pub(super) fn numbers_kept(scenario: &Scenario) -> u64 {
         Some(profile) if profile.steps.len() > 1 => profile.steps.len(),
         _ => most_steps(usize::try_from(operations.saturating_mul(groups)).unwrap_or(usize::MAX)),
     };
-    let each = scenario.cluster.workers().saturating_add(groups.saturating_mul(steps as u64));
+    let drawn = groups.saturating_mul(steps as u64).saturating_mul(COPIES);
+    let each = scenario.cluster.workers().saturating_add(drawn);
     operations.saturating_mul(each)
 }
 
