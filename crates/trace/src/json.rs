@@ -22,7 +22,7 @@ pub fn parse_profile(json: &[u8], name: &str) -> Result<Profile, Fault> {
         let remedy = if error.is_eof() {
             "the file ends too early; copy or import it again"
         } else {
-            "see docs/profile.md for the format, or import the recording again"
+            "see docs/profile.md for the format; `stepcast import` makes a profile of a recording"
         };
         Fault::in_file(place, reason, remedy)
     })?;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use stepcast_core::fitted::artefact::Artefact;
 use stepcast_core::fitted::gemm::GemmModel;
 use stepcast_core::fitted::steps::{Nominal, StepModel};
@@ -13,36 +14,36 @@ use stepcast_fit::steps::PreparedSteps;
 use stepcast_study::always;
 use stepcast_study::fit::gemm;
 use stepcast_study::fit::steps::{Fold, LeftOutErrors, predictions, read, run, summary};
-use stepcast_validation::sets::steps::{is_bounded, predict};
+use stepcast_validation::sets::steps::{StepPredictions, is_bounded, predict};
 
 fn data() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../validation/steps/steps_h200.jsonl.gz")
 }
 
-#[test]
-fn models_that_were_left_out_are_predicted_within_bounds() {
-    let found = predict(&data(), None, &always).unwrap();
-    assert_eq!(found.rows.len(), 38);
-    assert!(found.holds(), "{:#?}", found.models);
-}
+/// Every step, predicted without its own model.
+static LEFT_OUT: LazyLock<StepPredictions> = LazyLock::new(|| predict(&data(), None, &always).unwrap());
 
-fn products() -> GemmModel {
+static PRODUCTS: LazyLock<GemmModel> = LazyLock::new(|| {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../validation/gemm/h200.csv.gz");
     stepcast_fit::gemm::fit(&gemm::read(&path, &always).unwrap().fit, Some(132), &always).unwrap()
+});
+
+#[test]
+fn models_that_were_left_out_are_predicted_within_bounds() {
+    assert_eq!(LEFT_OUT.rows.len(), 38);
+    assert!(LEFT_OUT.holds(), "{:#?}", LEFT_OUT.models);
 }
 
 #[test]
 fn the_same_holds_with_fitted_products() {
-    let (steps, products) = (read(&data(), &always).unwrap().steps, products());
-    let found = predict(&data(), None, &always).unwrap();
-    let rows = summary(&predictions(&steps, Fold::Model, Some(&products), &always).unwrap());
+    let steps = read(&data(), &always).unwrap().steps;
+    let rows = summary(&predictions(&steps, Fold::Model, Some(&PRODUCTS), &always).unwrap());
     for row in rows.iter().filter(|row| is_bounded(row)) {
-        assert!(found.keeps(row), "{row:?}");
+        assert!(LEFT_OUT.keeps(row), "{row:?}");
     }
-    let without = summary(&predictions(&steps, Fold::Model, None, &always).unwrap());
     let mean =
         |rows: &[LeftOutErrors]| rows.iter().filter(|row| is_bounded(row)).map(|row| row.mean).sum::<f64>();
-    assert!(mean(&rows) < mean(&without), "{rows:#?}");
+    assert!(mean(&rows) < mean(&LEFT_OUT.models), "{rows:#?}");
 }
 
 #[test]
@@ -65,8 +66,8 @@ fn an_artefact_read_again_predicts_the_same_and_is_written_the_same() {
 /// Small batches take at least the time of the host, and no time falls when the batch grows.
 #[test]
 fn times_never_fall_with_the_batch_and_have_a_floor() {
-    let (steps, products) = (read(&data(), &always).unwrap().steps, products());
-    for products in [None, Some(&products)] {
+    let steps = read(&data(), &always).unwrap().steps;
+    for products in [None, Some(&*PRODUCTS)] {
         let fitted = PreparedSteps::new(&steps, Nominal::h200(), products).fit(|_| true, &always).unwrap();
         never_fall(&fitted);
     }
