@@ -86,7 +86,8 @@ def test_keyboards_and_screen_readers(page):
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.id") == "tab-methods"
     assert page.get_attribute("#tab-methods", "aria-selected") == "true"
-    assert page.locator("#methods").is_visible() and not page.locator("#forecast").is_visible()
+    page.locator("#methods").wait_for(state="visible")
+    page.locator("#forecast").wait_for(state="hidden")
     assert page.locator("[role=status]").count() >= 2
 
 
