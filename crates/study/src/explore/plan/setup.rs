@@ -109,6 +109,14 @@ impl Question<'_> {
                 return wrong(key, format!("the list has no {such}"), "add one, or remove the list");
             }
         }
+        let offers = self.bounds.offers.iter().flatten();
+        for (place, offer) in offers.clone().enumerate() {
+            if offers.clone().take(place).any(|other| other.label() == offer.label()) {
+                let key = KeyPath::of("plan.offers").index(place).key("name");
+                let reason = format!("another offer is called \"{}\", too", offer.label());
+                return Err(Fault::in_key(key, reason, "give each a `name` of its own"));
+            }
+        }
         if self.setups.is_empty() {
             let reason = "no number of machines is given".to_owned();
             return wrong("plan.nodes", reason, "give some, such as [8, 16, 32]");

@@ -323,6 +323,9 @@ fn questions_without_an_answer_say_why() {
     assert!(many.reason.contains("1000000000 machines"), "{many}");
     let unknown = fault(&["plan.offers=[{ machine = \"dgx-h1000\" }]"]);
     assert!(unknown.key == KeyPath::of("plan.offers").index(0).key("machine"), "{unknown}");
+    let twice =
+        fault(&["plan.offers=[{ machine = \"dgx-h100\" }, { machine = \"dgx-h100\", worker-hour = 1.0 }]"]);
+    assert!(twice.key == KeyPath::of("plan.offers").index(1).key("name"), "{twice}");
     assert!(fault(&["plan.offers=[]"]).reason.contains("no machines"));
     assert!(fault(&["plan.nodes=[]"]).reason.contains("no number"));
     assert!(fault(&["plan.nodes=[0]"]).reason.contains("0 machines"));
