@@ -6,5 +6,5 @@ use serde::Serialize;
 
 /// Indented JSON that ends with a newline.
 pub(crate) fn pretty(value: &impl Serialize) -> PyResult<String> {
-    Ok(serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(Problem::from)?)
+    Ok(stepcast_report::json::pretty(value).map_err(Problem::from)?)
 }

@@ -14,6 +14,7 @@ pub mod adapters;
 mod draw;
 pub mod format;
 pub mod html;
+pub mod json;
 pub mod page;
 pub mod plots;
 pub mod sentences;

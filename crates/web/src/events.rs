@@ -10,6 +10,7 @@ use futures_util::StreamExt;
 use serde::Serialize;
 use std::convert::Infallible;
 use std::sync::Arc;
+use stepcast_report::json;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -38,8 +39,7 @@ pub(crate) struct Events {
 impl Events {
     /// Sends an event; blocks while the client reads slowly, and cancels the work if the client has disconnected.
     pub(crate) fn send(&self, event: &impl Serialize) {
-        let Ok(mut line) = serde_json::to_vec(event) else { return };
-        line.push(b'\n');
+        let Ok(line) = json::line(event) else { return };
         if self.lines.blocking_send(line.into()).is_err() {
             self.token.cancel();
         }
@@ -57,6 +57,13 @@ pub(crate) fn respond(
     queue: fn(&Work) -> &Queue,
     work: impl FnOnce(&Events) -> Result<(), Problem> + Send + 'static,
 ) -> Response {
+    streamed(shared, queue, Box::new(work))
+}
+
+/// Work that sends its results as events.
+type Streaming = dyn FnOnce(&Events) -> Result<(), Problem> + Send;
+
+fn streamed(shared: Arc<Shared>, queue: fn(&Work) -> &Queue, work: Box<Streaming>) -> Response {
     let (lines, receiver) = mpsc::channel(AHEAD);
     let token = queue(&shared.work).token();
     let events = Events { lines: lines.clone(), token: token.clone() };
@@ -90,8 +97,7 @@ pub(crate) fn respond(
             }
         };
         if let Err(problem) = &done {
-            let mut line = serde_json::to_vec(&Last::Problem { problem }).unwrap_or_default();
-            line.push(b'\n');
+            let line = json::line(&Last::Problem { problem }).unwrap_or_default();
             // Fails only if the client has disconnected.
             let _ = lines.send(line.into()).await;
         }

@@ -19,8 +19,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stepcast_core::prediction::Warning;
-use stepcast_report::html;
 use stepcast_report::table::Table;
+use stepcast_report::{html, json};
 use tokio_util::sync::CancellationToken;
 
 /// Shortest interval between progress events.
@@ -250,8 +250,7 @@ pub(crate) async fn ask<S: Study>(
 
 /// A value as commands write it with `--json`, to the byte.
 pub(crate) fn as_written(value: &impl Serialize) -> Result<Response, Problem> {
-    let mut text = serde_json::to_string_pretty(value).map_err(|error| Problem::fault(error.to_string()))?;
-    text.push('\n');
+    let text = json::pretty(value).map_err(|error| Problem::fault(error.to_string()))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }
 

@@ -22,6 +22,9 @@ pub(crate) fn wanted(token: &CancellationToken) -> ControlFlow<()> {
     if token.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
+/// Work that may be cancelled.
+type Task = dyn FnOnce(&CancellationToken) -> Result<(), Problem> + Send;
+
 /// A queue for one kind of work.
 pub(crate) struct Queue {
     places: Arc<Semaphore>,
@@ -63,6 +66,17 @@ impl Queue {
         &self,
         work: impl FnOnce(&CancellationToken) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
+        let (give, taken) = std::sync::mpsc::sync_channel(1);
+        self.run_boxed(Box::new(move |token| {
+            let done = work(token)?;
+            give.send(done).map_err(|_| Problem::stopped())
+        }))
+        .await?;
+        taken.try_recv().map_err(|_| Problem::stopped())
+    }
+
+    /// The part of [`Queue::run`] that is the same for all work.
+    async fn run_boxed(&self, work: Box<Task>) -> Result<(), Problem> {
         let turn = self.turn().await?;
         let token = self.token();
         let guard = token.clone().drop_guard();

@@ -91,6 +91,7 @@ impl Run<'_> {
             implementation: plan.implemented_by(),
             logit: plan.logit(),
             offload: plan.offloaded(),
+            prefetch: plan.overlaps().prefetch,
             stage_layers: plan.given_layers(),
             stage_recompute: plan.given_recompute(),
         }

@@ -36,6 +36,8 @@ pub(super) struct Once {
     tied: Seconds,
     update: Seconds,
     offload: Seconds,
+    /// Parts in which gradients and weights are sent; as many as there are layers if not given.
+    buckets: Option<u64>,
 }
 
 impl Once {
@@ -48,10 +50,10 @@ impl Once {
         [forward, backward]: [Seconds; 2],
         starved: Seconds,
     ) -> Tail {
-        let layers = layers.max(1) as f64;
+        let buckets = self.buckets.unwrap_or(layers).max(1) as f64;
         let hidden = |time: Seconds, beside: Seconds, overlapped: bool| match overlapped {
             // The last bucket, or what does not fit.
-            true => (time / layers).max(time - beside * ((layers - 1.0) / layers)),
+            true => (time / buckets).max(time - beside * ((buckets - 1.0) / buckets)),
             false => time,
         };
         Tail {
@@ -77,9 +79,13 @@ impl Run<'_> {
             (self.reduction(), self.sharding_seats(), dense),
             (experts, self.expert_replica_seats(), expert),
         ];
+        // Each bucket is a message of its own.
+        let in_buckets = |parameters: u64| plan.bucket.map(|bucket| parameters.div_ceil(bucket));
         for (reduction, seats, parameters) in both {
+            let count = in_buckets(parameters).unwrap_or(1).max(1);
             for message in traffic::data_step(reduction, parameters, 1, self.widths()) {
-                let time = self.time(&Message { count: 1, ..message }, seats);
+                let part = Message { count: 1, bytes: message.bytes.div_ceil(count), ..message };
+                let time = self.time(&part, seats) * count as f64;
                 match message.collective {
                     Collective::AllGather if gathered => weights += time,
                     Collective::AllGather => {}
@@ -92,7 +98,8 @@ impl Run<'_> {
             true => [Seconds::ZERO, self.updated_by_host(dense, expert)],
             false => [self.update(dense, expert), Seconds::ZERO],
         };
-        Once { gradients, weights, tied: self.tied(index), update, offload }
+        let buckets = in_buckets(dense).zip(in_buckets(expert)).map(|(dense, expert)| dense + expert);
+        Once { gradients, weights, tied: self.tied(index), update, offload, buckets }
     }
 
     /// Parameters of a layer on a rank before sharding: dense ones, and those of its experts.

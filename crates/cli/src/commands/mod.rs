@@ -63,7 +63,5 @@ pub(crate) fn run(cli: &Cli, screen: &Screen) -> anyhow::Result<Answer> {
 
 /// An answer as JSON.
 fn json(value: &impl Serialize) -> anyhow::Result<Answer> {
-    let mut text = serde_json::to_string_pretty(value)?;
-    text.push('\n');
-    Ok(text.into())
+    Ok(stepcast_report::json::pretty(value)?.into())
 }

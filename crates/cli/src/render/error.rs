@@ -7,6 +7,9 @@ use stepcast_core::fault::{Excerpt, Fault};
 /// Longer texts, such as a name of a megabyte, are cut.
 const LONGEST: usize = 600;
 
+/// Columns before a line of text: those of a margin as wide as line numbers get, and of "= help: ".
+const LABEL: u16 = 14;
+
 /// The fault of a scenario, or of one of the values set by `--set`.
 pub(crate) fn in_scenario(fault: Fault, overrides: &[String]) -> Fault {
     let (key, shown) = (fault.key.to_string(), fault.excerpt().is_some());
@@ -25,14 +28,14 @@ pub(crate) fn render(error: &anyhow::Error, screen: &Screen) -> String {
     let renderer = if screen.colours { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.term_width(usize::from(screen.width));
     let group = match error.downcast_ref::<Fault>() {
-        Some(fault) => group(fault),
-        None => Group::with_title(Level::ERROR.primary_title(short(&format!("{error:#}")))),
+        Some(fault) => group(fault, screen),
+        None => Group::with_title(Level::ERROR.primary_title(fitting(&format!("{error:#}"), screen))),
     };
     renderer.render(&[group]) + "\n"
 }
 
-fn group(fault: &Fault) -> Group<'_> {
-    let mut group = Group::with_title(Level::ERROR.primary_title(short(&fault.reason)));
+fn group<'a>(fault: &'a Fault, screen: &Screen) -> Group<'a> {
+    let mut group = Group::with_title(Level::ERROR.primary_title(fitting(&fault.reason, screen)));
     if let Some(place) = &fault.place {
         let origin = short(&place.origin);
         group = match &place.excerpt {
@@ -45,7 +48,17 @@ fn group(fault: &Fault) -> Group<'_> {
     if fault.remedy.is_empty() {
         return group;
     }
-    group.element(Level::HELP.message(short(&fault.remedy)))
+    group.element(Level::HELP.message(fitting(&fault.remedy, screen)))
+}
+
+/// Short enough, and in lines that fit a terminal; programs that read it get one line.
+fn fitting(text: &str, screen: &Screen) -> String {
+    let text = short(text);
+    if !screen.terminal {
+        return text;
+    }
+    let room = Screen { width: screen.width - LABEL, ..*screen };
+    room.paragraph(0, &text).trim_end().to_owned()
 }
 
 /// At most [`LONGEST`] characters, none of them a control character.
@@ -55,4 +68,22 @@ fn short(text: &str) -> String {
         return text.chars().map(plain).collect();
     }
     text.chars().take(LONGEST).map(plain).chain("…".chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_fit_a_terminal_and_are_one_line_for_programs() {
+        let words = "a reason of many words ".repeat(12);
+        let error = Fault::new(words.clone(), words).into();
+        let on = |terminal| render(&error, &Screen { width: 60, colours: false, terminal });
+        assert!(
+            on(true).lines().count() > 8 && on(true).lines().all(|line| line.chars().count() <= 60),
+            "{}",
+            on(true)
+        );
+        assert_eq!(on(false).lines().filter(|line| line.contains("words")).count(), 2);
+    }
 }

@@ -15,6 +15,8 @@ pub(crate) struct Screen {
     pub(crate) width: u16,
     /// Whether escape sequences are understood and wanted.
     pub(crate) colours: bool,
+    /// Whether somebody reads along, and not a program.
+    pub(crate) terminal: bool,
 }
 
 impl Screen {
@@ -33,7 +35,7 @@ impl Screen {
     fn new(terminal: bool, size: Option<(terminal_size::Width, terminal_size::Height)>) -> Self {
         let width = size.filter(|_| terminal).map_or(USUAL_WIDTH, |(width, _)| width.0);
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { width: width.clamp(WIDTHS.0, WIDTHS.1), colours: terminal && !refused }
+        Self { width: width.clamp(WIDTHS.0, WIDTHS.1), colours: terminal && !refused, terminal }
     }
 
     /// The title of a section or of a table's columns.
@@ -94,7 +96,7 @@ mod tests {
 
     #[test]
     fn paragraphs_fit() {
-        let screen = Screen { width: 30, colours: false };
+        let screen = Screen { width: 30, colours: false, terminal: true };
         let text = screen.paragraph(2, "one two three four five six seven eight nine ten");
         assert!(text.lines().all(|line| line.starts_with("  ") && line.len() <= 30), "{text}");
         assert_eq!(text.split_whitespace().count(), 10);

@@ -27,7 +27,7 @@ impl Written<'_> {
             "written": path, "resumed_at": self.begun, "rows": self.rows, "points": self.points,
             "methods": self.methods,
         });
-        serde_json::to_string_pretty(&value).map(|text| text + "\n")
+        stepcast_report::json::pretty(&value)
     }
 
     pub(crate) fn render(&self, screen: &Screen) -> String {

@@ -143,7 +143,7 @@ mod tests {
         table.row(["a".to_owned()]);
         table.marked_row(["b".to_owned()], Some("best"));
         table.note = "Note.".to_owned();
-        let text = section(&table, &Screen { width: 60, colours: false });
+        let text = section(&table, &Screen { width: 60, colours: false, terminal: false });
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "Title");
         assert_eq!(lines[3..], ["  a", "  b     ◂ best", "  Note."]);
@@ -153,7 +153,7 @@ mod tests {
     fn narrow_screens_lose_bars_first_and_then_the_columns() {
         let mut table = Table::new("", [Column::names("name"), Column::numbers("number"), Column::bars()]);
         table.row(["a name of several words".to_owned(), "1,234".to_owned(), "█".repeat(20)]);
-        let at = |width: u16| render(&table, &Screen { width, colours: false });
+        let at = |width: u16| render(&table, &Screen { width, colours: false, terminal: false });
         assert!(at(60).contains('█') && at(60).contains("a name of several words  "));
         assert!(!at(45).contains('█') && at(45).contains("a name of several words  "));
         assert_eq!(at(30), "  a name of several words\n    number 1,234\n");
@@ -168,7 +168,7 @@ mod tests {
             Table::new("", [Column::names("name"), Column::numbers("number"), Column::words("words")]);
         table.row(["a".to_owned(), "1".to_owned(), "some words that do not fit on a line".to_owned()]);
         table.row(["bcd".to_owned(), "1,234".to_owned(), "few".to_owned()]);
-        let text = render(&table, &Screen { width: 40, colours: false });
+        let text = render(&table, &Screen { width: 40, colours: false, terminal: false });
         let expected = "  \
   name  number  words
   ──────────────────────────────────────

@@ -69,9 +69,9 @@ mod tests {
     #[test]
     fn a_missed_bound_is_seen() {
         let table = bounds(["ok", "MISSED"]);
-        let plain = with_title_and_note(&table, &Screen { width: 100, colours: false });
+        let plain = with_title_and_note(&table, &Screen { width: 100, colours: false, terminal: false });
         assert!(plain.contains("5 %  ok\n") && plain.ends_with("5 %  MISSED\n"), "{plain}");
-        let coloured = with_title_and_note(&table, &Screen { width: 100, colours: true });
+        let coloured = with_title_and_note(&table, &Screen { width: 100, colours: true, terminal: true });
         assert!(coloured.contains("\u{1b}[33mMISSED\u{1b}[0m\n"), "{coloured:?}");
     }
 }

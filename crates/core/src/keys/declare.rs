@@ -32,13 +32,15 @@ macro_rules! keys {
         }
 
         $(#[doc = $section_doc])*
-        #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[derive(Debug, Clone, PartialEq, Default, serde::Deserialize, schemars::JsonSchema)]
         #[serde(rename_all = "kebab-case", deny_unknown_fields)]
         pub struct $section {
-            $($(#[doc = $bdoc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $before: Option<$btype>,)*
-            $($(#[doc = $doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: Option<$given>,)*
-            $($(#[doc = $adoc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $after: Option<$atype>,)*
+            $($(#[doc = $bdoc])* #[serde(default)] #[schemars(skip_serializing_if = "Option::is_none")] pub $before: Option<$btype>,)*
+            $($(#[doc = $doc])* #[serde(default)] #[schemars(skip_serializing_if = "Option::is_none")] pub $field: Option<$given>,)*
+            $($(#[doc = $adoc])* #[serde(default)] #[schemars(skip_serializing_if = "Option::is_none")] pub $after: Option<$atype>,)*
         }
+
+        $crate::keys::write_entries!($section { $($before)* $($field)* $($after)* });
 
         impl $section {
             /// The values: given ones first, then those of `base`, then the defaults; each is checked by itself.
@@ -205,11 +207,13 @@ macro_rules! document_keys {
         $($(#[doc = $fdoc:literal])* $field:ident: $type:ty, $written:literal, $default:literal;)*
     }) => {
         $(#[doc = $doc])*
-        #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[derive(Debug, Clone, PartialEq, Default, serde::Deserialize, schemars::JsonSchema)]
         #[serde(rename_all = "kebab-case", deny_unknown_fields)]
         pub struct $name {
-            $($(#[doc = $fdoc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)*
+            $($(#[doc = $fdoc])* #[serde(default)] #[schemars(skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)*
         }
+
+        $crate::keys::write_entries!($name { $($field)* });
 
         impl $name {
             /// Documentation of every key.

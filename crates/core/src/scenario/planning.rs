@@ -52,6 +52,10 @@ keys! {
         recompute: Vec<Recompute> => Vec<Recompute>, optional("all"), Check::Any, Resolved;
         /// What to try to keep in the host's memory, such as `[[], ["optimiser"]]`.
         offload: Vec<Vec<Offload>> => Vec<Vec<Offload>>, optional("as `strategy.plan` says"), Check::Any, Resolved;
+        /// Numbers of parameters to try whose gradients are sent together.
+        bucket: Vec<u64> => Vec<u64>, optional("as `strategy.plan` says"), Check::Any, Resolved;
+        /// Whether to gather sharded weights of the next layer ahead.
+        overlap_prefetch: Vec<bool> => Vec<bool>, optional("as `strategy.plan` says"), Check::Any, Resolved;
         /// Whether to try recomputing no more layers of every stage than a plan needs to fit.
         recompute_some: bool => bool, default(false), Check::Any, Resolved;
         /// Whether to choose layers and recomputation of every stage by itself where plans with equal stages recompute layers or do

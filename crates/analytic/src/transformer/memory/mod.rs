@@ -56,6 +56,8 @@ pub struct Held<'a> {
     pub logit: [u64; 2],
     /// What is kept in the host's memory.
     pub offload: Offloaded,
+    /// Whether sharded weights of the next layer are gathered ahead.
+    pub prefetch: bool,
     /// Layers of every virtual stage, in order; equal shares if empty.
     pub stage_layers: &'a [u64],
     /// Layers of every virtual stage, from its first, to which recomputation applies; as it says itself if empty.

@@ -7,9 +7,6 @@ use stepcast_core::model::transformer::Mlp;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{Attention, Recompute, ScheduleKind};
 
-/// Units whose weights are gathered at once beside the one in use (FSDP's prefetch).
-const PREFETCH: u64 = 1;
-
 impl Held<'_> {
     /// All that papers count, whenever it is held.
     pub(super) fn textbook(&self, stage: u64) -> RankMemory {
@@ -178,9 +175,10 @@ impl Held<'_> {
         Bytes::new(count as f64 * self.tokens() * (inputs + logits))
     }
 
-    /// Sharded weights: 16-bit weights of the unit in use and of those fetched ahead, a unit being a layer; in the
+    /// Sharded weights: 16-bit weights of the unit in use and of the one fetched ahead, a unit being a layer; in the
     /// backward pass also its gradient, and the 32-bit copy that is reduced.
     pub(super) fn unsharded(&self, layers: StageLayers) -> Bytes {
-        Bytes::new((self.unit(layers) * ((1 + PREFETCH) * 2 + 2 + 4)) as f64)
+        let gathered = 1 + u64::from(self.prefetch);
+        Bytes::new((self.unit(layers) * (gathered * 2 + 2 + 4)) as f64)
     }
 }

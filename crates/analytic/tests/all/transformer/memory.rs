@@ -31,6 +31,7 @@ fn korthikanti(shape: &Transformer, split: Split, micro_batch: u64, recompute: R
         implementation: Implementation::Textbook,
         logit: [4, 0],
         offload: Offloaded::default(),
+        prefetch: true,
         stage_layers: &[],
         stage_recompute: &[],
     }
@@ -170,6 +171,7 @@ fn held<'a>(shape: &'a Transformer, run: &Value) -> Held<'a> {
         implementation: Implementation::Textbook,
         logit: [4, 0],
         offload: Offloaded::default(),
+        prefetch: true,
         stage_layers: &[],
         stage_recompute: &[],
     }

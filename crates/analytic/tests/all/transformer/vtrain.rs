@@ -144,6 +144,7 @@ impl Row {
             implementation: Implementation::Textbook,
             logit: [4, 0],
             offload: Offloaded::default(),
+            prefetch: true,
             stage_layers: &[],
             stage_recompute: &[],
         };

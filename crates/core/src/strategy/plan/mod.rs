@@ -85,6 +85,8 @@ keys! {
         sharding: Sharding => Sharding, default(Sharding::None), Check::Any, Resolved;
         /// Ranks of one group of `"hsdp"`.
         sharding_group: u64 => u64, optional("–"), Check::Between(2, MOST, "a number such as 8"), Resolved;
+        /// Parameters whose gradients, and with `"zero-1"` also weights, are sent together.
+        bucket: u64 => u64, optional("those of a layer"), Check::Between(1, 1_000_000_000_000, "a number such as 40000000"), Resolved;
         /// Sequences of a micro-batch.
         micro_batch: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 1"), Resolved;
         /// Sequences of a step.

@@ -36,11 +36,15 @@ pub enum Property {
     Recompute,
     /// What is kept in the host's memory.
     Offload,
+    /// Parameters whose gradients are sent together.
+    Bucket,
+    /// Whether sharded weights are gathered ahead.
+    OverlapPrefetch,
 }
 
 impl Property {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Machine,
         Self::Nodes,
         Self::Tensor,
@@ -54,6 +58,8 @@ impl Property {
         Self::MicroBatch,
         Self::Recompute,
         Self::Offload,
+        Self::Bucket,
+        Self::OverlapPrefetch,
     ];
 
     /// The value of a plan, as a number.
@@ -75,6 +81,11 @@ impl Property {
             Self::MicroBatch => choice.micro_batch,
             Self::Recompute => 2 * choice.recompute.what as u64 + choice.recompute.layers.is_some() as u64,
             Self::Offload => setup.offloaded.optimiser as u64 + 2 * setup.offloaded.activations as u64,
+            Self::Bucket => match setup.bucket {
+                Some(parameters) => parameters,
+                None => 0,
+            },
+            Self::OverlapPrefetch => matches!(setup.prefetch, Some(true)) as u64,
         }
     }
 
@@ -85,6 +96,7 @@ impl Property {
             Self::Machine => naming.machine.unwrap_or_default().to_owned(),
             Self::Offload => offloaded(setup),
             Self::SequenceParallel => choice.sequence_parallel.to_string(),
+            Self::OverlapPrefetch => setup.prefetch.unwrap_or_default().to_string(),
             Self::Schedule => schedule.to_string(),
             Self::Sharding => sharding.to_string(),
             Self::Recompute if recompute.layers.is_some() => format!("some {}s", recompute.what),
@@ -100,6 +112,10 @@ impl Property {
             (Self::Machine, _) => value,
             (Self::Offload, 0) => "without offloading".to_owned(),
             (Self::Offload, _) => format!("offloading {value}"),
+            (Self::Bucket, 0) => "a bucket for each layer".to_owned(),
+            (Self::Bucket, _) => format!("buckets of {value} parameters"),
+            (Self::OverlapPrefetch, 0) => "weights gathered when needed".to_owned(),
+            (Self::OverlapPrefetch, _) => "weights gathered ahead".to_owned(),
             (Self::Nodes, 1) => "1 machine".to_owned(),
             (Self::Nodes, _) => format!("{value} machines"),
             (Self::Tensor, 1) => "without tensor parallelism".to_owned(),

@@ -103,7 +103,8 @@ pub struct Part {
     interrupted: bool,
 }
 
-/// How many parts a search has: one for each kind and number of machines, and for each way to offload.
+/// How many parts a search has: one for each kind and number of machines, way to offload, size of buckets, and with
+/// weights gathered ahead or not.
 pub fn parts(scenario: &Scenario, aim: Aim) -> Result<usize, Fault> {
     let question = Question::of(scenario, aim)?;
     question.check_number()?;
@@ -383,6 +384,13 @@ fn words(setup: &Setup, choice: &Choice) -> String {
     }
     if setup.offloaded != Offloaded::default() {
         words.push(format!("offloading {}", family::offloaded(setup)));
+    }
+    if let Some(parameters) = setup.bucket {
+        words.push(format!("buckets of {parameters} parameters"));
+    }
+    match setup.prefetch {
+        None | Some(true) => {}
+        Some(false) => words.push("weights gathered when needed".to_owned()),
     }
     words.join(", ")
 }

@@ -1,4 +1,5 @@
-//! What a part of the search holds fixed: the machines, how many there are, and what their hosts keep in memory.
+//! What a part of the search holds fixed: the machines, how many there are, and what their hosts keep in memory,
+//! the size of buckets, and whether weights are gathered ahead.
 
 use super::Question;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,10 @@ pub(super) struct Setup {
     pub(super) nodes: u64,
     /// What is kept in the memory of hosts.
     pub(super) offloaded: Offloaded,
+    /// Parameters of a bucket.
+    pub(super) bucket: Option<u64>,
+    /// Whether sharded weights are gathered ahead; as the base says if not given.
+    pub(super) prefetch: Option<bool>,
 }
 
 /// What a setup is called.
@@ -46,14 +51,26 @@ impl Setup {
             None => vec![base.offloaded()],
             Some(lists) => lists.iter().map(|list| Offloaded::of(list)).collect(),
         };
+        let buckets = or_else(&bounds.bucket, base.bucket);
+        let prefetches = or_else(&bounds.overlap_prefetch, base.overlap_prefetch);
         let mut all = Vec::new();
         for (offer, nodes) in &machines {
             for &nodes in nodes {
-                all.extend(offloaded.iter().map(|&offloaded| Self { offer: *offer, nodes, offloaded }));
+                for &offloaded in &offloaded {
+                    for &bucket in &buckets {
+                        let setup = |&prefetch| Self { offer: *offer, nodes, offloaded, bucket, prefetch };
+                        all.extend(prefetches.iter().map(setup));
+                    }
+                }
             }
         }
         all
     }
+}
+
+/// The values to try, or the only one.
+fn or_else<T: Copy>(listed: &Option<Vec<T>>, only: Option<T>) -> Vec<Option<T>> {
+    listed.as_ref().map_or_else(|| vec![only], |listed| listed.iter().copied().map(Some).collect())
 }
 
 impl Question<'_> {
@@ -81,7 +98,12 @@ impl Question<'_> {
 
     /// What the search does not vary.
     pub(super) fn base(&self, setup: &Setup) -> Plan {
-        Plan { offload: setup.offloaded.list(), ..self.base.clone() }
+        Plan {
+            offload: setup.offloaded.list(),
+            bucket: setup.bucket,
+            overlap_prefetch: setup.prefetch,
+            ..self.base.clone()
+        }
     }
 
     /// What a setup on these machines is called.
@@ -104,6 +126,12 @@ impl Question<'_> {
         for (key, empty, such) in [
             ("plan.offers", self.bounds.offers.as_ref().is_some_and(Vec::is_empty), "machines"),
             ("plan.offload", self.bounds.offload.as_ref().is_some_and(Vec::is_empty), "ways to offload"),
+            ("plan.bucket", self.bounds.bucket.as_ref().is_some_and(Vec::is_empty), "sizes"),
+            (
+                "plan.overlap-prefetch",
+                self.bounds.overlap_prefetch.as_ref().is_some_and(Vec::is_empty),
+                "values",
+            ),
         ] {
             if empty {
                 return wrong(key, format!("the list has no {such}"), "add one, or remove the list");
@@ -124,6 +152,10 @@ impl Question<'_> {
         if self.setups.len() > MOST_SETUPS {
             let reason = format!("{} numbers of machines are too many", self.setups.len());
             return wrong("plan.nodes", reason, "give fewer, such as [8, 16, 32]");
+        }
+        if self.bounds.bucket.iter().flatten().any(|&bucket| bucket == 0) {
+            let reason = "a bucket of 0 parameters sends nothing".to_owned();
+            return wrong("plan.bucket", reason, "use numbers such as [10000000, 40000000]");
         }
         for setup in &self.setups {
             if setup.nodes == 0 {

@@ -45,3 +45,31 @@ fn offloading_is_chosen_where_it_helps() {
     assert!(tight.best.words.ends_with("offloading optimiser"), "{}", tight.best.words);
     assert!(tight.best.plan.offload == Some(vec![stepcast_core::strategy::Offload::Optimiser]));
 }
+
+/// Sizes of buckets and gathers ahead are searched as if each were a search of its own.
+#[test]
+fn buckets_and_gathers_ahead_are_searched() {
+    let narrow =
+        ["plan.nodes=[1]", "plan.virtual-stages=[1]", "plan.context=[1]", "plan.recompute=[\"none\"]"];
+    let best =
+        |own: &[&str]| plan(&scenario(&[&narrow[..], own].concat()), Aim::Time, &mut go).unwrap().best.step;
+    let none = "plan.sharding=[\"none\"]";
+    let sizes = [1_000, 10_000_000, 100_000_000_000_u64];
+    let each = sizes.map(|size| best(&[none, &format!("strategy.plan.bucket={size}")]));
+    // Starts of many messages, a balance, and nothing hidden.
+    assert!(each[1] < each[0] && each[1] < each[2], "{each:?}");
+    assert_eq!(best(&[none, &format!("plan.bucket={sizes:?}")]), each[1]);
+
+    let sharded = "plan.sharding=[\"zero-3\"]";
+    let [ahead, late] =
+        ["true", "false"].map(|text| best(&[sharded, &format!("strategy.plan.overlap-prefetch={text}")]));
+    assert!(ahead < late, "{ahead:?} {late:?}");
+    let both = plan(
+        &scenario(&[&narrow[..], &[sharded, "plan.overlap-prefetch=[false, true]"]].concat()),
+        Aim::Time,
+        &mut go,
+    )
+    .unwrap();
+    assert_eq!((both.best.step, both.best.plan.overlap_prefetch), (ahead, Some(true)));
+    assert!(both.families.iter().any(|family| family.words == "weights gathered when needed"));
+}

@@ -8,7 +8,7 @@ use stepcast_core::strategy::{ContextExchange, OverlapPreset, Recompute, Shardin
 
 /// Keys that say nothing about the time of a step.
 const WITHOUT_EFFECT: &str = "\
-    zero_optimization.allgather_bucket_size zero_optimization.reduce_bucket_size \
+    zero_optimization.allgather_bucket_size \
     zero_optimization.stage3_param_persistence_threshold \
     optimizer. scheduler. gradient_clipping steps_per_print wall_clock_breakdown dump_state fp16. bf16. \
     tensorboard. wandb. csv_monitor. comet. flops_profiler. checkpoint. data_types. \
@@ -95,6 +95,7 @@ fn sharding(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     // Overlap is usual with ZeRO 3 alone.
     let overlapped = keys.truth("zero_optimization.overlap_comm")?.unwrap_or(stage == 3);
     launched.plan.overlap_gradients = (!overlapped).then_some(false);
+    launched.plan.bucket = keys.number("zero_optimization.reduce_bucket_size")?;
     if keys.number("zero_optimization.stage3_prefetch_bucket_size")? == Some(0) {
         launched.plan.overlap_prefetch = Some(false);
     }

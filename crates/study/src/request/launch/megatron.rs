@@ -137,6 +137,7 @@ fn sharding(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     }
     let plan = &mut launched.plan;
     plan.sharding = Some(sharding);
+    plan.bucket = keys.number("--ddp-bucket-size")?;
     if !keys.switch("--overlap-grad-reduce") && !torch {
         plan.overlap_gradients = Some(false);
     }

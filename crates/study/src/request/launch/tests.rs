@@ -53,6 +53,7 @@ fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
     };
     let base = Plan { overlap, states, context_exchange: exchange, global_batch: Some(BATCH), ..plain() };
     let with_float8 = matches!(framework, Framework::Megatron | Framework::Torchtitan);
+    let with_buckets = matches!(framework, Framework::Megatron | Framework::Deepspeed);
     let mut all = Vec::new();
     for (tensor, context, pipeline) in [1, 2, 4]
         .into_iter()
@@ -91,6 +92,7 @@ fn plans(shape: &Transformer, framework: Framework) -> Vec<Plan> {
                             micro_batch,
                             recompute: vec![recompute],
                             float8: with_float8 && micro_batch == 2,
+                            bucket: with_buckets.then_some(40_000_000 * micro_batch),
                             expert: shape.experts.map_or(1, |_| 2),
                             ..base.clone()
                         });

@@ -61,6 +61,7 @@ fn plain(shape: &Transformer, implementation: Implementation) -> Held<'_> {
         implementation,
         logit: implementation.logit(),
         offload: Offloaded::default(),
+        prefetch: true,
         stage_layers: &[],
         stage_recompute: &[],
     }

@@ -19,6 +19,13 @@ pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
     zero.insert("stage".to_owned(), plan.sharding.stage().into());
     zero.insert("overlap_comm".to_owned(), plan.overlaps().gradients.into());
     zero.insert("contiguous_gradients".to_owned(), true.into());
+    if let Some(parameters) = plan.bucket {
+        zero.insert("reduce_bucket_size".to_owned(), parameters.into());
+        zero.insert("allgather_bucket_size".to_owned(), parameters.into());
+    }
+    if plan.sharding.stage() == 3 && !plan.overlaps().prefetch {
+        zero.insert("stage3_prefetch_bucket_size".to_owned(), 0.into());
+    }
     if let (Sharding::Hsdp, Some(group)) = (plan.sharding, plan.sharding_group) {
         zero.insert("mics_shard_size".to_owned(), group.into());
     }

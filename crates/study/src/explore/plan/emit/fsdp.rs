@@ -1,11 +1,12 @@
 //! A configuration of Hugging Face Accelerate for PyTorch's FSDP (huggingface.co/docs/accelerate, FSDP).
 
-use super::{Launch, cannot};
+use super::{Launch, cannot, refuse_buckets};
 use stepcast_core::fault::Fault;
 use stepcast_core::strategy::{Attention, Recompute, Sharding};
 
 pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
     let plan = launch.plan;
+    refuse_buckets("FSDP", plan)?;
     for (ranks, what, key) in [
         (plan.tensor, "tensor parallelism", "tensor"),
         (plan.context, "context parallelism", "context"),

@@ -64,6 +64,9 @@ pub(super) fn flags(launch: &Launch<'_>) -> Result<String, Fault> {
         }
     }
     push(overlaps.gradients, "--overlap-grad-reduce".to_owned());
+    if let Some(parameters) = plan.bucket {
+        push(true, format!("--ddp-bucket-size {parameters}"));
+    }
     push(overlaps.weights && plan.sharding != Sharding::None, "--overlap-param-gather".to_owned());
     let recompute = plan.recomputation();
     match recompute.what {

@@ -143,3 +143,14 @@ impl Launch<'_> {
 fn cannot(framework: &str, what: &str, set: &str) -> Fault {
     Fault::new(format!("{framework} does not run {what}"), format!("search without it: --set '{set}'"))
 }
+
+/// FSDP sends the gradients of a layer together.
+fn refuse_buckets(framework: &str, plan: &Plan) -> Result<(), Fault> {
+    match plan.bucket {
+        None => Ok(()),
+        Some(_) => {
+            let reason = format!("{framework} has no buckets of a size: it sends layer by layer");
+            Err(Fault::in_key("strategy.plan.bucket", reason, "remove `bucket`, also from `[plan]`"))
+        }
+    }
+}

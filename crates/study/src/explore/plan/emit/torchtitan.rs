@@ -1,12 +1,13 @@
 //! A file of torchtitan (`torchtitan/config/job_config.py`).
 
-use super::{Launch, cannot};
+use super::{Launch, cannot, refuse_buckets};
 use stepcast_core::fault::Fault;
 use stepcast_core::model::transformer::zoo;
 use stepcast_core::strategy::{Attention, ContextExchange, Recompute, ScheduleKind, Sharding};
 
 pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
     let Launch { shape, plan, .. } = *launch;
+    refuse_buckets("torchtitan", plan)?;
     let schedule = match plan.schedule_kind() {
         ScheduleKind::OneFOneB => "1F1B",
         ScheduleKind::Gpipe => "GPipe",
