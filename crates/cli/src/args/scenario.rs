@@ -113,12 +113,20 @@ impl ScenarioFlags {
 #[derive(Debug, Args)]
 pub(crate) struct SimulationFlags {
     /// Half-width of the 90 % interval at which a simulation ends, as a share: 0.01 is 1 % [default: 0.01]
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) precision: Option<String>,
 
     /// Events after which a simulation ends anyway: ten million take about a second of a core [default: 10000000]
     #[arg(long, value_name = "EVENTS")]
     pub(crate) budget: Option<String>,
+}
+
+/// A share as it is written; what sounds like a number format is meant for another flag.
+fn share(text: &str) -> Result<String, String> {
+    match text.parse::<f64>() {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err("a share such as 0.05 ends a simulation; `--dtype` sets the number format".to_owned()),
+    }
 }
 
 impl SimulationFlags {

@@ -79,7 +79,14 @@ fn sentence(scenario: &Scenario, prediction: &Prediction) -> String {
     let percent = |time: Seconds| 100.0 * (time / prediction.iteration);
     let communicating = prediction.iteration - computing(prediction);
     let link = percent(communicating - prediction.part("start-up"));
+    let waiting = prediction.part("host-to-device");
     match prediction.bottleneck {
+        Bottleneck::Compute if scenario.input.rate.is_some() && waiting > prediction.part("compute") => {
+            format!(
+                "The input pipeline is the bottleneck: workers wait for their samples {:.0} % of the step.",
+                percent(waiting)
+            )
+        }
         Bottleneck::Compute => {
             format!(
                 "Computing is the bottleneck: it takes {:.0} % of the step.",
@@ -147,4 +154,26 @@ fn balanced_bandwidth(scenario: &Scenario, method: &dyn Method) -> Option<BitsPe
     }
     let server = scenario.cluster.servers.bandwidth.unwrap_or(scenario.cluster.network.bandwidth);
     Some(server * 10f64.powf(high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepcast_analytic::liu2022::Liu2022;
+    use stepcast_core::scenario::Document;
+
+    #[test]
+    fn slow_input_is_named() {
+        let said = |rate: u32| {
+            let text = format!(
+                "strategy = {{ batch = 64, architecture = \"all-reduce\" }}\ninput.rate = \"{rate} samples/s\"\n\
+                 [model]\nzoo = \"resnet50\"\n[cluster]\nnetwork = \"25gbe\"\n\
+                 workers = [{{ device = \"tesla-v100-sxm2-16gb\", count = 8 }}]\n"
+            );
+            let scenario = Document::new("test", &text).scenario(&[]).unwrap();
+            sentence(&scenario, &Liu2022.predict(&scenario).unwrap())
+        };
+        assert!(said(50).starts_with("The input pipeline is the bottleneck: workers wait"), "{}", said(50));
+        assert!(said(100_000).starts_with("Computing is the bottleneck"), "{}", said(100_000));
+    }
 }
