@@ -1,4 +1,4 @@
-//! What a part of the search holds fixed: the machines, how many there are, and what their hosts keep in memory,
+//! What a part of the search holds fixed: the machines, how many there are, what their hosts keep in memory,
 //! the size of buckets, and whether weights are gathered ahead.
 
 use super::Question;

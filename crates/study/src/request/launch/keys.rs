@@ -7,6 +7,9 @@ use stepcast_core::fault::Fault;
 /// A value that a trainer fills in.
 const OPEN: &str = "auto";
 
+/// Whole numbers up to this one, 2⁵³, are exact in 64-bit floating point.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// Keys in the words of a framework, those of nested tables joined by dots.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
@@ -49,12 +52,15 @@ impl Keys {
         (!open).then_some(value)
     }
 
-    /// A whole number; negative ones stand for "not given" in all formats.
+    /// A whole number, which may be written as 5e8; negative ones stand for "not given" in all formats.
     pub(super) fn number(&mut self, key: &str) -> Result<Option<u64>, Fault> {
         let Some(value) = self.take(key) else { return Ok(None) };
+        let whole = |real: f64| (real.fract() == 0.0 && real.abs() <= EXACT).then_some(real as i64);
         let number = match &value {
-            Value::String(text) => text.trim().parse::<i64>().ok(),
-            value => value.as_i64(),
+            Value::String(text) => {
+                text.trim().parse::<i64>().ok().or_else(|| whole(text.trim().parse().ok()?))
+            }
+            value => value.as_i64().or_else(|| whole(value.as_f64()?)),
         };
         match number {
             Some(number) => Ok(u64::try_from(number).ok()),

@@ -301,12 +301,14 @@ fn accelerate_asks_for_the_batch_of_the_trainer() {
 #[test]
 fn deepspeed_leaves_what_is_open_to_flags() {
     let text = r#"{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": "auto",
-        "zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}, "fp16": {"enabled": true}}"#;
+        "zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}, "reduce_bucket_size": 5e8,
+        "stage3_prefetch_bucket_size": "5e7"}, "fp16": {"enabled": true}}"#;
     let request =
         request(text, &["cluster.workers.device=a100", "cluster.workers.count=8", "model.zoo=llama3-8b"]);
     let request = request.unwrap();
     let read = request.scenario().unwrap();
-    assert_eq!(read.strategy.plan.as_ref().unwrap().global_batch, Some(16));
+    let plan = read.strategy.plan.as_ref().unwrap();
+    assert_eq!((plan.global_batch, plan.bucket), (Some(16), Some(500_000_000)));
     assert_eq!(read.strategy.precision, Precision::Fp16);
     assert!(request.take_notes().join("\n").contains("zero_optimization.offload_param.device"));
 }
