@@ -175,6 +175,7 @@ fn key(name: &str, value: &SummaryValue) -> String {
     let unit = match value {
         SummaryValue::Time(_) => "_s",
         SummaryValue::Size(_) => "_bytes",
+        SummaryValue::Rate(_) => "_bytes_per_s",
         SummaryValue::Count(_) | SummaryValue::Share(_) | SummaryValue::Text(_) | SummaryValue::Unknown => "",
     };
     format!("{name}{unit}")
@@ -185,6 +186,7 @@ fn value(value: &SummaryValue) -> Json {
         SummaryValue::Count(count) => (*count).into(),
         SummaryValue::Time(time) => time.get().into(),
         SummaryValue::Size(size) => size.get().into(),
+        SummaryValue::Rate(rate) => rate.get().into(),
         SummaryValue::Share(share) => (*share).into(),
         SummaryValue::Text(text) => text.clone().into(),
         SummaryValue::Unknown => Json::Null,

@@ -1,6 +1,6 @@
 //! Figures of a recording, in a form that a caller can print without knowing the format.
 
-use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 
 /// Figures and tables, in reading order.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -46,6 +46,8 @@ pub enum SummaryValue {
     Time(Seconds),
     /// A size.
     Size(Bytes),
+    /// The rate of a link.
+    Rate(BytesPerSec),
     /// A part of a whole, from 0 to 1.
     Share(f64),
     /// Words.

@@ -155,9 +155,12 @@ fn line(name: &str, files: &[PathBuf], batch: Option<u32>, folder: &Path) -> (St
     for key in ["forward_s", "backward_s", "rest_s", "exposed_s"] {
         let _ = write!(text, " {} |", milliseconds(found[key].as_f64()));
     }
+    let replayed =
+        found["replayed_s"].as_f64().map(|replayed| replayed / found["step_s"].as_f64().unwrap() - 1.0);
+    let replayed = replayed.map_or_else(|| UNKNOWN.to_owned(), |off| format!("{:+.1} %", 100.0 * off));
     let parameters = found["parameters"].as_u64().map_or_else(|| UNKNOWN.to_owned(), |it| it.to_string());
     let workers = predicted.unwrap_or_else(|_| [0; 3].map(|_| UNKNOWN.to_owned())).join(" | ");
-    let _ = write!(text, " {parameters} | {buckets} | {workers} |");
+    let _ = write!(text, " {replayed} | {parameters} | {buckets} | {workers} |");
     (text, off, import)
 }
 

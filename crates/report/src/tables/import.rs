@@ -66,6 +66,7 @@ fn value(value: &SummaryValue) -> String {
         SummaryValue::Count(number) => count(*number),
         SummaryValue::Time(time) => time.human(),
         SummaryValue::Size(size) => size.human(),
+        SummaryValue::Rate(rate) => rate.human(),
         SummaryValue::Share(share) => percent(*share),
         SummaryValue::Text(text) => name(text),
         SummaryValue::Unknown => "–".to_owned(),

@@ -4,6 +4,7 @@
 //! optimiser, autograd's graph, the loader of data. A trace without a device has only the operators of the host: the
 //! outermost ones are taken as the work.
 
+use super::messages;
 use super::recording::Recording;
 use super::records::{Kind, Launch, Operator, Phase, Placed, Range, Role, Span, Time, Work, union};
 use std::collections::HashMap;
@@ -76,6 +77,7 @@ fn host_works(recording: &Recording, context: &Context) -> Vec<Placed> {
         launch: span.start,
         phase: context.phase(kind, thread, span.start),
         thread,
+        sums_gradients: false,
     };
     let mut works = Vec::new();
     let mut until: Option<(u16, Time)> = None;
@@ -89,7 +91,9 @@ fn host_works(recording: &Recording, context: &Context) -> Vec<Placed> {
         until = Some((operator.thread, operator.span.end));
         works.push(place(operator.span, Kind::Compute, operator.name, operator.thread));
     }
-    works.extend(recording.collectives.iter().map(|it| place(it.span, Kind::Collective, it.name, it.thread)));
+    let always = Span { start: Time::MIN, end: Time::MAX };
+    let collectives = messages::recorded(recording, always);
+    works.extend(collectives.iter().map(|it| place(it.span, Kind::Collective, it.name, it.thread)));
     works
 }
 

@@ -1,10 +1,16 @@
 //! Messages of collectives: which of them sum gradients, and what every process group sends in a step.
 
+use super::gradients::Inputs;
+use super::join::Joined;
 use super::rank::Understood;
 use super::recording::Recording;
-use super::records::{Collective, Kind, Message, Placed, Role, Span, Time, inside};
+use super::records::{Collective, Message, Placed, Role, Span, Time, inside, union, within};
+use super::replay::Exchange;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A group that gathers this share of what it sums holds parts of the parameters (a guess: gathers of statistics are far below it).
+const LEAST_GATHERED: f64 = 0.5;
 
 /// The messages of one collective in one process group, in all steps together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,89 +26,210 @@ pub(super) struct Traffic {
     pub(super) bytes: u64,
     /// Time on the device, or on the host where no device was recorded.
     pub(super) time: Time,
+    /// The part of it in which nothing is computed.
+    pub(super) exposed: Time,
+    /// Whether it sums gradients over replicas.
+    pub(super) sums_gradients: bool,
 }
 
 impl Traffic {
-    /// Whether it sums over workers.
-    pub(super) fn sums(&self) -> bool {
+    /// Whether it sums over ranks, gradients or activations.
+    pub(super) fn reduces(&self) -> bool {
         sums(&self.collective)
     }
 }
 
 /// The collectives that the host worked on in `window`, in order. One that is recorded twice, as an operator and as a
-/// range, counts once.
-fn recorded(recording: &Recording, window: Span) -> Vec<Collective> {
+/// range, counts once; sends and receives that are launched together are one.
+pub(super) fn recorded(recording: &Recording, window: Span) -> Vec<Collective> {
     let mut all: Vec<Collective> = inside(&recording.collectives, window, |it| it.span.start).to_vec();
     all.sort_by_key(|it| (it.thread, it.span.start, -it.span.end));
     let mut distinct: Vec<Collective> = Vec::new();
+    // Records at the end of the list that have no range of their own: they wait for the range that launches them.
+    let mut pending = 0;
     for next in all {
         match distinct.last_mut() {
             Some(last) if last.thread == next.thread && next.span.start < last.span.end => {
                 last.elements = last.elements.or(next.elements);
                 last.element = last.element.max(next.element);
                 last.message = last.message.or(next.message);
+                pending = 0;
             }
-            _ => distinct.push(next),
+            Some(last)
+                if last.thread == next.thread && recording.name(next.name) == "coalesced" && pending > 0 =>
+            {
+                let parts = distinct.split_off(distinct.len() - pending);
+                distinct.push(Collective { message: together(&parts), ..next });
+                pending = 0;
+            }
+            last => {
+                let before = if last.is_some_and(|last| last.thread == next.thread) { pending } else { 0 };
+                let alone = matches!(kind(recording.name(next.name)), "send" | "receive");
+                pending = if alone { before + 1 } else { 0 };
+                distinct.push(next);
+            }
         }
     }
+    distinct.retain(|it| recording.name(it.name) != "wait");
     distinct.sort_by_key(|it| it.span.start);
     distinct
 }
 
-/// The collectives of a step that sum gradients, in order. A process group that sums during the forward pass sums
-/// activations: tensor parallelism.
-pub(super) fn gradient_sums(recording: &Recording, window: Span) -> Vec<Collective> {
-    let mut found = recorded(recording, window);
-    found.retain(|it| sums(recording.name(it.name)) && it.elements != Some(0));
-    let backward = recording.ranges.iter().filter(|it| it.role == Role::Backward);
-    let backward = backward.map(|it| it.span.start).filter(|start| window.contains(*start)).min();
-    let of_activations: Vec<u32> = found
+/// The message of records that are launched together; without a name if they are of different kinds.
+fn together(parts: &[Collective]) -> Message {
+    let mut all = Message::default();
+    for part in parts {
+        let bytes = all.bytes.saturating_add(part.message.bytes);
+        all = Message { bytes, ..all.or(part.message) };
+    }
+    let same = parts.windows(2).all(|pair| pair[0].name == pair[1].name);
+    Message { collective: all.collective.filter(|_| same), ..all }
+}
+
+/// The sums of gradients of a step.
+pub(super) struct GradientSums {
+    /// Those over replicas, in order: they are taken out of the step.
+    pub(super) sums: Vec<Collective>,
+    /// What a rank exchanges with its replicas, or would exchange with more of them, in bytes; none if unknown.
+    pub(super) bytes: Option<u64>,
+}
+
+/// Finds the collectives of a step that sum gradients over replicas. A process group that sums during the forward pass sums
+/// activations (tensor parallelism), in the backward pass too; if no other group sums, messages of other sizes than those of the
+/// forward pass are gradients. Groups that also gather parameters hold parts of them (sharded data parallelism): all that they
+/// exchange stays in the step, and replicas of such a group would exchange the parts.
+pub(super) fn gradient_sums(recording: &Recording, window: Span) -> GradientSums {
+    let all = recorded(recording, window);
+    let mut sums = of_gradients(recording, &all, window);
+    let bytes_of = |it: &Collective| Some(it.elements? * u64::from(it.element)).filter(|bytes| *bytes > 0);
+    let sharded: BTreeSet<Option<u32>> = sums
         .iter()
-        .filter(|it| backward.is_some_and(|start| it.span.start < start))
-        .filter_map(|it| it.message.group)
+        .map(|it| it.message.group)
+        .filter(|group| is_sharded(recording, &all, &sums, *group))
         .collect();
-    let of_gradients = |it: &Collective| it.message.group.is_none_or(|own| !of_activations.contains(&own));
-    if found.iter().any(of_gradients) {
-        found.retain(of_gradients);
+    let part = |it: &Collective| match sharded.contains(&it.message.group) {
+        true => Some(bytes_of(it)? / u64::from(it.message.ranks).max(1)),
+        false => bytes_of(it),
+    };
+    let bytes = sums.iter().map(part).sum();
+    sums.retain(|it| !sharded.contains(&it.message.group));
+    GradientSums { sums, bytes }
+}
+
+/// Sums of gradients, over replicas or over ranks that hold parts of the parameters.
+fn of_gradients(recording: &Recording, all: &[Collective], window: Span) -> Vec<Collective> {
+    let summed = |it: &&Collective| sums(recording.name(it.name)) && it.elements != Some(0);
+    let mut found: Vec<Collective> = all.iter().filter(summed).cloned().collect();
+    let backward = recording.ranges.iter().filter(|it| it.role == Role::Backward);
+    let Some(backward) = backward.map(|it| it.span.start).filter(|start| window.contains(*start)).min()
+    else {
+        return found;
+    };
+    let of_activations: BTreeSet<(u32, Option<u64>)> = found
+        .iter()
+        .filter(|it| it.span.start < backward)
+        .filter_map(|it| Some((it.message.group?, it.elements)))
+        .collect();
+    let sums_activations = |group: u32| of_activations.iter().any(|(own, _)| *own == group);
+    let other_group = |it: &Collective| it.message.group.is_none_or(|own| !sums_activations(own));
+    if found.iter().any(other_group) {
+        found.retain(other_group);
+    } else {
+        found.retain(|it| it.message.group.is_none_or(|own| !of_activations.contains(&(own, it.elements))));
     }
     found
 }
 
-/// What every process group sends in all steps, by collective; what takes longest comes first.
-pub(super) fn traffic(recording: &Recording, steps: &[Understood<'_>], on_host: bool) -> Vec<Traffic> {
-    let mut found = BTreeMap::<(String, String), Traffic>::new();
-    let mut add = |kind: &str, message: Message, time: Time| {
-        let group = message.group.map_or("", |group| recording.name(group));
-        let all = found.entry((kind.to_owned(), group.to_owned())).or_insert_with(|| Traffic {
-            collective: kind.to_owned(),
-            group: group.to_owned(),
-            ranks: 0,
-            messages: 0,
-            bytes: 0,
-            time: 0,
-        });
-        all.ranks = all.ranks.max(message.ranks);
-        all.messages += 1;
-        all.bytes = all.bytes.saturating_add(message.bytes);
-        all.time += time;
+/// Whether a group gathers about as much as it sums: by bytes, or by time where sizes are not recorded.
+fn is_sharded(recording: &Recording, all: &[Collective], sums: &[Collective], group: Option<u32>) -> bool {
+    let gathers =
+        |it: &&Collective| kind(recording.name(it.name)) == "all-gather" && it.message.group == group;
+    let gathered: Vec<&Collective> = all.iter().filter(gathers).collect();
+    let summed: Vec<&Collective> = sums.iter().filter(|it| it.message.group == group).collect();
+    let known = gathered.iter().chain(&summed).all(|it| it.message.bytes > 0);
+    let amount = |list: &[&Collective]| -> f64 {
+        let own = |it: &&Collective| if known { it.message.bytes as f64 } else { it.span.length() as f64 };
+        list.iter().map(own).sum()
     };
+    !gathered.is_empty() && amount(&gathered) >= LEAST_GATHERED * amount(&summed)
+}
+
+/// Marks the works that sum gradients. A kernel belongs to the host's record of a collective around its launch; one without a
+/// record is known by its name alone.
+pub(super) fn mark_gradient_sums(recording: &Recording, joined: &mut Joined, windows: &[Span]) {
+    for &window in windows {
+        let records = recorded(recording, window);
+        let own = gradient_sums(recording, window).sums;
+        let first = joined.works.partition_point(|placed| placed.launch < window.start);
+        let last = joined.works.partition_point(|placed| placed.launch < window.end);
+        for placed in joined.works[first..last.max(first)].iter_mut().filter(|placed| placed.is_collective())
+        {
+            let launches = |it: &&Collective| it.thread == placed.thread && it.span.contains(placed.launch);
+            placed.sums_gradients = match records.iter().find(launches) {
+                Some(_) => own.iter().any(|it| launches(&it)),
+                None => sums(recording.name(placed.work.name)),
+            };
+        }
+    }
+}
+
+/// What every process group sends in all steps, by collective; what takes longest comes first.
+pub(super) fn traffic(recording: &Recording, steps: &[Understood<'_>]) -> Vec<Traffic> {
+    let mut found = BTreeMap::<(String, String, bool), Traffic>::new();
     for (step, works) in steps {
         let recorded = recorded(recording, step.host);
-        if on_host {
-            for it in &recorded {
-                add(kind(recording.name(it.name)), it.message, it.span.length());
-            }
-            continue;
-        }
-        for placed in works.iter().filter(|placed| placed.work.kind == Kind::Collective) {
+        let computing = works.iter().filter(|placed| !placed.is_collective());
+        let computing = union(computing.map(|placed| placed.work.span).collect());
+        for placed in works.iter().filter(|placed| placed.is_collective()) {
             let message = message(recording, &recorded, placed);
-            let name = message.collective.unwrap_or(placed.work.name);
-            add(kind(recording.name(name)), message, placed.work.span.length());
+            let collective = kind(recording.name(message.collective.unwrap_or(placed.work.name)));
+            let group = message.group.map_or("", |group| recording.name(group));
+            let sums_gradients = placed.sums_gradients;
+            let all =
+                found.entry((collective.to_owned(), group.to_owned(), sums_gradients)).or_insert_with(|| {
+                    Traffic {
+                        collective: collective.to_owned(),
+                        group: group.to_owned(),
+                        ranks: 0,
+                        messages: 0,
+                        bytes: 0,
+                        time: 0,
+                        exposed: 0,
+                        sums_gradients,
+                    }
+                });
+            let span = placed.work.span;
+            let hidden: Time = within(&computing, span).map(Span::length).sum();
+            all.ranks = all.ranks.max(message.ranks);
+            all.messages += 1;
+            all.bytes = all.bytes.saturating_add(message.bytes);
+            all.time += span.length();
+            all.exposed += span.length() - hidden;
         }
     }
     let mut found: Vec<Traffic> = found.into_values().collect();
     found.sort_by_key(|own| Reverse(own.time));
     found
+}
+
+/// The collectives of a step, in the order in which they were launched.
+pub(super) fn exchanges(
+    recording: &Recording,
+    window: Span,
+    works: &[&Placed],
+    on_host: bool,
+) -> Vec<Exchange> {
+    let recorded = recorded(recording, window);
+    let inputs = Inputs::new(works, on_host);
+    let mut collectives: Vec<&Placed> = works.iter().copied().filter(|it| it.is_collective()).collect();
+    collectives.sort_by_key(|placed| placed.launch);
+    let exchange = |placed: &Placed| Exchange {
+        ran: placed.work.span,
+        ready: inputs.ready(placed.launch),
+        group: message(recording, &recorded, placed).group,
+        sums_gradients: placed.sums_gradients,
+    };
+    collectives.into_iter().map(exchange).collect()
 }
 
 /// What a kernel and the host's record around its launch say.

@@ -1,15 +1,16 @@
 //! PyTorch: traces of its profiler (Kineto), one file for each rank.
 //!
 //! `event` and `lenient` read one event; `names`, `records` and `recording` keep what matters.
-//! `join` assigns kernels to their calls, operators and phases, `steps` finds steps, `timeline` removes
-//! communication from one, `gradients`, `messages` and `sizes` find what is exchanged and when. `rank` is the analysis of one file,
-//! `ranks` compares several, `profile` makes the profile and `report` the summary. Assumptions are documented in
+//! `join` assigns kernels to their calls, operators and phases, `steps` finds steps, `messages` tells sums of gradients from
+//! other collectives, `timeline` removes these sums from a step, `replay` puts them back, `gradients` and `sizes` find what is
+//! exchanged and when. `rank` is the analysis of one file, `ranks` compares several, `profile` makes the profile and `report` the summary. Assumptions are documented in
 //! `docs/import.md`.
 //!
 //! Reading takes one pass, or two for traces of more than a million records.
 
 mod event;
 mod gradients;
+mod head;
 mod join;
 mod lenient;
 mod messages;
@@ -19,6 +20,7 @@ mod rank;
 mod ranks;
 mod recording;
 mod records;
+mod replay;
 mod report;
 mod sizes;
 mod steps;
@@ -199,21 +201,16 @@ fn part(recording: &Recording, records: usize, most: usize, name: &str) -> Resul
     }
 }
 
-/// A note about communication other than sums of gradients: a profile has no place for it.
-fn left_out_traffic(rank: &Rank) -> Option<String> {
-    let groups: BTreeSet<&str> =
-        rank.traffic.iter().filter(|own| own.sums()).map(|own| own.group.as_str()).collect();
-    let mut kinds: Vec<&str> =
-        rank.traffic.iter().filter(|own| !own.sums()).map(|own| own.collective.as_str()).collect();
-    kinds.dedup();
-    let others = match (kinds.is_empty(), groups.len() > 1) {
-        (true, false) => return None,
-        (true, true) => "sums of several process groups".to_owned(),
-        (false, false) => kinds.join(", "),
-        (false, true) => format!("{} and sums of several process groups", kinds.join(", ")),
-    };
+/// A note about communication other than sums of gradients, which a profile keeps as it was recorded.
+fn kept_traffic(rank: &Rank) -> Option<String> {
+    let kept: BTreeSet<&str> =
+        rank.traffic.iter().filter(|own| !own.sums_gradients).map(|own| own.collective.as_str()).collect();
+    if kept.is_empty() {
+        return None;
+    }
+    let kept = kept.into_iter().collect::<Vec<_>>().join(", ");
     Some(format!(
-        "the trace has {others}: the profile keeps only sums of gradients; predict such a job by `[strategy.plan]`"
+        "{kept}: part of the step, as recorded; workers are replicas of the recorded plan (`[strategy.plan]` predicts other plans)"
     ))
 }
 
@@ -243,7 +240,7 @@ fn notes(rank: &Rank) -> Vec<String> {
     if rank.on_host {
         notes.push("no device was recorded: the host's operators are the work".to_owned());
     }
-    notes.extend(left_out_traffic(rank));
+    notes.extend(kept_traffic(rank));
     let gradients = rank.steps.first().map_or(0, |step| step.gradients.len());
     if gradients == 0 {
         notes.push(
@@ -270,7 +267,11 @@ fn notes(rank: &Rank) -> Vec<String> {
                 "some sizes of gradients are estimated from the kernels that copy them{range}"
             ));
         }
-        Some(SizeSource::Shapes | SizeSource::Copies | SizeSource::Sent) => {}
+        Some(SizeSource::Shapes) if rank.traffic.iter().any(|own| own.reduces() && !own.sums_gradients) => notes.push(
+            "sizes of gradients are those of whole tensors, even if ranks hold parts of them: no sum of gradients shows the parts"
+                .to_owned(),
+        ),
+        Some(SizeSource::Shapes | SizeSource::Divided | SizeSource::Copies | SizeSource::Sent) => {}
     }
     if rank.steps.iter().all(|step| step.gradients.iter().all(|gradient| gradient.needed.is_none())) {
         notes.push(

@@ -4,7 +4,8 @@ use super::gradients::{self, Gradient};
 use super::join::Joined;
 use super::messages::{self, Traffic};
 use super::recording::Recording;
-use super::records::{Collective, Kind, Operator, Phase, Placed, Role, Span, Time, union, within};
+use super::records::{Collective, Operator, Phase, Placed, Role, Span, Time, union, within};
+use super::replay::Exchange;
 use super::sizes::{self, Sizes};
 use super::steps::{self, StepBoundary};
 use super::timeline::{Shift, Surroundings, Timeline};
@@ -25,8 +26,8 @@ pub(super) struct Step {
     pub(super) gradients: Vec<Gradient>,
     pub(super) buckets: Vec<Bucket>,
     pub(super) works: usize,
-    /// When each of its collectives ran on the device, in order.
-    pub(super) exchanges: Vec<Span>,
+    /// Its collectives, in the order in which they were launched.
+    pub(super) exchanges: Vec<Exchange>,
     /// Time that the host spent loading data.
     pub(super) loading: Time,
     /// Time that works of each phase took together.
@@ -38,6 +39,8 @@ pub(super) struct Step {
 pub(super) struct Bucket {
     pub(super) elements: Option<u64>,
     pub(super) element: u8,
+    /// Ranks that sum; 0 if unknown.
+    pub(super) ranks: u32,
     /// When it ran.
     pub(super) ran: Option<Span>,
 }
@@ -81,8 +84,10 @@ impl Rank {
     /// None if it has no works.
     pub(super) fn new(place: String, mut recording: Recording, notes: Vec<String>) -> Option<Self> {
         recording.sort();
-        let joined = Joined::new(&mut recording);
+        recording.attribute_groups();
+        let mut joined = Joined::new(&mut recording);
         let (windows, boundary) = steps::windows(&recording, &joined);
+        messages::mark_gradient_sums(&recording, &mut joined, &windows);
         let (all, overlapping) = understand(&recording, &joined, &windows);
         let found = all.len();
         let kept = alike(all);
@@ -90,7 +95,7 @@ impl Rank {
             let sent = messages::gradient_sums(&recording, step.host);
             sizes::of_step(&recording, &step.gradients, &sent, works)
         });
-        let traffic = messages::traffic(&recording, &kept, joined.on_host);
+        let traffic = messages::traffic(&recording, &kept);
         let steps: Vec<Step> = kept.into_iter().map(|(step, _)| step).collect();
         if steps.is_empty() {
             return None;
@@ -135,6 +140,13 @@ impl Rank {
     }
 }
 
+impl Step {
+    /// Time that collectives run.
+    pub(super) fn communication(&self) -> Time {
+        union(self.exchanges.iter().map(|it| it.ran).collect()).into_iter().map(Span::length).sum()
+    }
+}
+
 fn host_marks(recording: &Recording) -> Vec<Time> {
     let marks = recording.ranges.iter().filter(|range| range.role == Role::Step);
     marks.map(|range| range.span.length()).collect()
@@ -157,11 +169,11 @@ fn understand<'a>(
     joined: &'a Joined,
     windows: &[Span],
 ) -> (Vec<Understood<'a>>, usize) {
-    let ran = |placed: &&Placed| placed.work.kind == Kind::Collective;
     let loading = recording.ranges.iter().filter(|range| range.role == Role::Loading);
     let loading = union(loading.map(|range| range.span).collect());
+    let sums = joined.works.iter().filter(|placed| placed.sums_gradients);
     let around = Surroundings {
-        collectives: union(joined.works.iter().filter(ran).map(|placed| placed.work.span).collect()),
+        sums: union(sums.map(|placed| placed.work.span).collect()),
         waiting: joined.waiting.clone(),
         on_host: joined.on_host,
     };
@@ -171,7 +183,7 @@ fn understand<'a>(
         let last = joined.works.partition_point(|placed| placed.launch < window.end);
         let mut works: Vec<&Placed> = joined.works[first..last.max(first)].iter().collect();
         works.sort_by_key(|placed| (placed.work.span, placed.launch));
-        if works.iter().any(|placed| placed.work.kind != Kind::Collective) {
+        if works.iter().any(|placed| !placed.is_collective()) {
             grouped.push((*window, works));
         }
     }
@@ -188,15 +200,19 @@ fn understand<'a>(
         let launch = works.iter().map(|placed| placed.launch).min().unwrap_or(host.start) + host.length();
         let timeline = Timeline::new(&works, carried, (begin, next), (gap, launch), &around, backward);
         carried = timeline.carry();
-        let sent = messages::gradient_sums(recording, host);
+        let sent = messages::gradient_sums(recording, host).sums;
         let gradients = gradients::of_step(recording, joined, &works, &sent, host);
-        steps.push((step(host, &loading, timeline, gradients, &sent, &works), works));
+        steps.push((
+            step(recording, (host, joined.on_host), &loading, timeline, gradients, &sent, &works),
+            works,
+        ));
     }
     (steps, overlapping)
 }
 
 fn step(
-    host: Span,
+    recording: &Recording,
+    (host, on_host): (Span, bool),
     loading: &[Span],
     timeline: Timeline,
     gradients: Vec<Gradient>,
@@ -207,15 +223,17 @@ fn step(
     for placed in works {
         *phases.entry(placed.phase).or_default() += placed.work.span.length();
     }
-    let collective = || works.iter().filter(|placed| placed.work.kind == Kind::Collective);
     let bucket = |it: &Collective| {
-        let launched = |placed: &&&Placed| placed.thread == it.thread && it.span.contains(placed.launch);
-        let ran = collective().find(launched);
+        let launched = |placed: &&&Placed| {
+            placed.is_collective() && placed.thread == it.thread && it.span.contains(placed.launch)
+        };
+        let ran = works.iter().find(launched);
         Bucket {
             elements: it.elements.or_else(|| {
                 ran.map(|placed| u64::from(placed.work.elements)).filter(|elements| *elements > 0)
             }),
             element: it.element,
+            ranks: it.message.ranks,
             ran: ran.map(|placed| placed.work.span),
         }
     };
@@ -224,7 +242,7 @@ fn step(
         gradients,
         buckets: sent.iter().map(bucket).collect(),
         works: works.len(),
-        exchanges: collective().map(|placed| placed.work.span).collect(),
+        exchanges: messages::exchanges(recording, host, works, on_host),
         loading: within(loading, host).map(Span::length).sum(),
         timeline,
         phases,
@@ -232,7 +250,7 @@ fn step(
 }
 
 fn computing<'a>(works: &'a [&Placed]) -> impl Iterator<Item = &'a Placed> {
-    works.iter().copied().filter(|placed| placed.work.kind != Kind::Collective)
+    works.iter().copied().filter(|placed| placed.stays())
 }
 
 fn last_end(works: &[&Placed]) -> Time {
@@ -311,8 +329,7 @@ fn alike(steps: Vec<Understood<'_>>) -> Vec<Understood<'_>> {
 /// that its launch lies in.
 fn operators(recording: &mut Recording, joined: &Joined, windows: &[Span]) -> Vec<Usage> {
     recording.operators.sort_unstable_by_key(|it| (it.thread, it.span.start, Reverse(it.span.end)));
-    let mut works: Vec<&Placed> =
-        joined.works.iter().filter(|placed| placed.work.kind != Kind::Collective).collect();
+    let mut works: Vec<&Placed> = joined.works.iter().filter(|placed| !placed.is_collective()).collect();
     works.sort_unstable_by_key(|placed| (placed.thread, placed.launch));
     let mut usages = BTreeMap::<u32, (usize, Time)>::new();
     let mut open: Vec<&Operator> = Vec::new();

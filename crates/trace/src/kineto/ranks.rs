@@ -24,7 +24,7 @@ pub(super) struct Standing {
 pub(super) fn align(ranks: &[Rank]) -> Option<Vec<Standing>> {
     let exchanges: Vec<Vec<Span>> = ranks
         .iter()
-        .map(|rank| rank.steps.iter().flat_map(|step| step.exchanges.iter().copied()).collect())
+        .map(|rank| rank.steps.iter().flat_map(|step| step.exchanges.iter().map(|it| it.ran)).collect())
         .collect();
     let count = exchanges.iter().map(Vec::len).min().filter(|count| *count > 0)?;
     if ranks.len() < 2 || exchanges.iter().any(|own| own.len() != count) {

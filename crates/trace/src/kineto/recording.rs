@@ -4,6 +4,7 @@
 //! the trace is read again for the steps that fit.
 
 use super::event::{Category, Details, Event};
+use super::head::Head;
 use super::lenient::Shape;
 use super::names::{self, Fact, Names};
 use super::records::{
@@ -13,7 +14,6 @@ use super::records::{
 use crate::objects::{Begin, Extent, Receive, extent, repair};
 use crate::source::Memory;
 use rustc_hash::FxHashMap;
-use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// Times beyond this many microseconds are mistakes, and their nanoseconds hardly fit: the year 2096.
@@ -23,6 +23,9 @@ const LONGEST: f64 = 1e12;
 
 /// Bytes of an arrow between events: a longer one has lost a bracket.
 const LONGEST_ARROW: usize = 1000;
+
+/// Threads that run the collectives of a process group of gloo (PyTorch's default).
+const POOL: usize = 2;
 
 /// One launch in this many is kept, to find the works of a time window by their correlation.
 const SAMPLED: usize = 64;
@@ -41,29 +44,6 @@ fn push<T>(list: &mut Vec<T>, item: T) {
         list.reserve_exact(list.len() / 4 + 1024);
     }
     list.push(item);
-}
-
-/// The part of the file before the events.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Head {
-    #[serde(rename = "distributedInfo")]
-    pub(super) distributed: Option<Distributed>,
-    #[serde(rename = "deviceProperties")]
-    pub(super) devices: Vec<Device>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Distributed {
-    pub(super) rank: Option<u64>,
-    pub(super) world_size: Option<u64>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Device {
-    pub(super) name: String,
 }
 
 /// Events that could not be used.
@@ -97,6 +77,8 @@ pub(super) struct Recording {
     pub(super) devices: Vec<u64>,
     names: Names,
     threads: FxHashMap<u64, u16>,
+    /// Threads on which gloo runs collectives, each of one process group, with their numbers in the trace.
+    pool_threads: BTreeMap<u16, u32>,
     /// Only this part is kept.
     part: Option<Part>,
     /// Times and correlations of one launch in [`SAMPLED`].
@@ -135,6 +117,7 @@ impl Recording {
             devices: Vec::new(),
             names: Names::default(),
             threads: FxHashMap::default(),
+            pool_threads: BTreeMap::new(),
             part: None,
             samples: Vec::new(),
             calls: 0,
@@ -184,6 +167,41 @@ impl Recording {
         self.accumulations.sort_by_key(|it| it.span);
         self.numbered.sort_by_key(|it| it.start);
         self.collectives.sort_by_key(|it| it.span);
+    }
+
+    /// Attributes collectives whose group is not recorded: to the only group of the job; or, with gloo, to the threads that ran
+    /// them. Those of one group were started together, though ranks of the same host may have started some between them.
+    pub(super) fn attribute_groups(&mut self) {
+        let only = match self.head.groups() {
+            [only] => Some((self.names.intern(&only.name).0, only.ranks)),
+            _ => None,
+        };
+        let mut pools = BTreeMap::<u16, u32>::new();
+        let mut threads: Vec<(u32, u16)> =
+            self.pool_threads.iter().map(|(own, label)| (*label, *own)).collect();
+        threads.sort_unstable();
+        let world = self.head.distributed.as_ref().and_then(|own| own.world_size).unwrap_or(1);
+        let mut rest = &threads[..];
+        while let [(first, _), ..] = rest {
+            let near =
+                rest.iter().take(POOL).take_while(|(next, _)| u64::from(next - first) <= world).count();
+            let (pool, others) = rest.split_at(near);
+            rest = others;
+            let name = match pool {
+                [(only, _)] => format!("gloo {only}"),
+                [(first, _), .., (last, _)] => format!("gloo {first}-{last}"),
+                [] => continue,
+            };
+            let (name, _) = self.names.intern(&name);
+            pools.extend(pool.iter().map(|(_, thread)| (*thread, name)));
+        }
+        for own in &mut self.collectives {
+            if own.message.group.is_some() {
+                continue;
+            }
+            own.message.group = only.map(|(name, _)| name).or_else(|| pools.get(&own.thread).copied());
+            own.message.ranks = own.message.ranks.max(only.map_or(0, |(_, ranks)| ranks));
+        }
     }
 
     pub(super) fn name(&self, index: u32) -> &str {
@@ -288,7 +306,10 @@ impl Recording {
             self.hold();
             self.messages.insert(work.correlation, message);
         }
-        push(&mut self.works, Placed { work, launch: span.start, phase: Phase::Forward, thread: 0 });
+        push(
+            &mut self.works,
+            Placed { work, launch: span.start, phase: Phase::Forward, thread: 0, sums_gradients: false },
+        );
     }
 
     /// What the arguments of a kernel or of an operator say about a message.
@@ -340,13 +361,18 @@ impl Recording {
         }
         if let Some(name) = facts.collective {
             self.hold();
-            // Of a sum, the range itself tells the size, with gloo nothing else does; of a gather it tells a part.
-            let is_sum = matches!(self.name(name), "all_reduce" | "allreduce");
-            let elements = details.shape.and_then(|shape| shape.product()).filter(|_| is_sum);
-            let element = details.types.as_deref().filter(|_| is_sum).map_or(0, element_bytes);
+            // The range has the shape of one tensor: the whole message, except of gathers and scatters.
+            let whole = ["all_reduce", "allreduce", "all_to_all", "send", "recv", "broadcast"];
+            let whole = whole.contains(&self.name(name));
+            let elements = details.shape.and_then(|shape| shape.product()).filter(|_| whole);
+            let element = details.types.as_deref().filter(|_| whole).map_or(0, element_bytes);
             let bytes = elements.unwrap_or(0).saturating_mul(element.into());
             let message = Message { collective: Some(name), bytes, ..Message::default() };
             self.collectives.push(Collective { span, thread, name, elements, element, message });
+            // Sends and receives of gloo are recorded on the thread that asks for them.
+            if event.name.starts_with("gloo:") && !matches!(self.name(name), "send" | "recv") {
+                self.pool_threads.insert(thread, event.thread as u32);
+            }
         }
         if facts.has(Fact::RecordsCollective)
             && let Some(elements) = details.elements
@@ -395,7 +421,7 @@ impl Receive for Recording {
         let mut whole = repair(text);
         whole.truncate(whole.trim_end().trim_end_matches(',').len());
         whole.push('}');
-        self.head = serde_json::from_str(&whole).unwrap_or_default();
+        self.head = Head::parse(&whole);
     }
 
     fn begin(&mut self, text: &[u8]) -> Begin {

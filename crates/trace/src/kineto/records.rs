@@ -69,6 +69,19 @@ pub(super) struct Placed {
     pub(super) launch: Time,
     pub(super) phase: Phase,
     pub(super) thread: u16,
+    /// Whether it sums gradients over replicas. Such works are taken out of a step; other collectives stay in it.
+    pub(super) sums_gradients: bool,
+}
+
+impl Placed {
+    /// Whether it is part of a step of one replica.
+    pub(super) fn stays(&self) -> bool {
+        !self.sums_gradients
+    }
+
+    pub(super) fn is_collective(&self) -> bool {
+        self.work.kind == Kind::Collective
+    }
 }
 
 /// A call on the host that may have launched a work.

@@ -4,6 +4,7 @@ use super::messages::Traffic;
 use super::rank::{Bucket, Rank, Step, Usage, median};
 use super::ranks::Standing;
 use super::records::{Phase, Time};
+use super::replay;
 use super::sizes::SizeSource;
 use super::steps::StepBoundary;
 use crate::summary::{Summary, SummaryTable, SummaryValue};
@@ -59,22 +60,19 @@ pub(super) fn summary(rank: &Rank) -> Summary {
     summary.figure(
         "communication",
         "communication",
-        time(mean(|step| step.timeline.collectives)),
+        time(mean(Step::communication)),
         "collectives run on the device",
     );
     let exposed = mean(|step| step.timeline.exposed);
-    summary.figure(
-        "exposed",
-        "of it exposed",
-        time(exposed),
-        "waited for; taken out as far as the host is fast enough",
-    );
+    let of_gradients = "waits for sums of gradients; taken out as far as the host is fast enough";
+    summary.figure("exposed", "exposed sums", time(exposed), of_gradients);
+    replay(rank, step, &mut summary);
     let share = |part: f64| SummaryValue::Share(if length > 0.0 { part / length } else { 0.0 });
     summary.figure(
         "idle",
         "idle",
         share(mean(|step| step.timeline.idle())),
-        "of the step without communication",
+        "of the step without sums of gradients",
     );
     let late = "the device waits for the host to launch";
     summary.figure("launch_bound", "launch-bound", share(mean(|step| step.timeline.late)), late);
@@ -89,6 +87,23 @@ pub(super) fn summary(rank: &Rank) -> Summary {
     summary
 }
 
+/// The step with its sums put back, for traces that have any.
+fn replay(rank: &Rank, recorded: f64, summary: &mut Summary) {
+    if rank.steps.iter().all(|step| step.buckets.is_empty()) {
+        return;
+    }
+    let replayed = rank.mean(Step::replayed);
+    let off = format!(
+        "{:+.1} % off the trace: the profile with sums as recorded",
+        100.0 * (replayed / recorded - 1.0)
+    );
+    summary.figure("replayed", "step replayed", time(replayed), off);
+    if let Some(rate) = replay::ring_rate(rank) {
+        let note = "of each link of a ring that sums in that time: `reached` of `[cluster.network]`";
+        summary.figure("reached", "rate of sums", SummaryValue::Rate(rate), note);
+    }
+}
+
 fn gradients(rank: &Rank, summary: &mut Summary) {
     let Some(step) = rank.steps.first() else { return };
     summary.figure("gradients", "gradients", SummaryValue::Count(step.gradients.len() as u64), "");
@@ -96,6 +111,7 @@ fn gradients(rank: &Rank, summary: &mut Summary) {
     let parameters: u64 = sizes.elements.iter().sum();
     let from = match sizes.source {
         SizeSource::Shapes => "from recorded shapes",
+        SizeSource::Divided => "what a rank exchanges, shared by recorded shapes",
         SizeSource::Copies => "from copies out of the buckets",
         SizeSource::Sent => "from copies before each collective",
         SizeSource::Buckets => "from buckets; single gradients are estimated",
@@ -146,7 +162,7 @@ fn buckets(rank: &Rank) -> Option<SummaryTable> {
 
 /// What process groups send in a step, by collective; left out where the table of buckets says it all.
 fn traffic(rank: &Rank) -> Option<SummaryTable> {
-    let only_buckets = rank.traffic.iter().all(|own| own.sums() && own.group.is_empty());
+    let only_buckets = rank.traffic.iter().all(|own| own.sums_gradients && own.group.is_empty());
     if only_buckets {
         return None;
     }
@@ -164,6 +180,8 @@ fn traffic(rank: &Rank) -> Option<SummaryTable> {
             SummaryValue::Count((own.messages as f64 / steps).round() as u64),
             known(own.bytes, SummaryValue::Size(Bytes::new(own.bytes as f64 / steps))),
             time(own.time as f64 / steps),
+            time(own.exposed as f64 / steps),
+            SummaryValue::Text(if own.sums_gradients { "sums gradients" } else { "stays" }.to_owned()),
         ]
     };
     let columns = vec![
@@ -173,6 +191,8 @@ fn traffic(rank: &Rank) -> Option<SummaryTable> {
         ("messages", "in a step"),
         ("size", "size"),
         ("time", "takes"),
+        ("exposed", "exposed"),
+        ("use", ""),
     ];
     let rows = rank.traffic.iter().take(MOST_OPERATORS).map(row).collect();
     Some(SummaryTable { key: "communication", title: "Communication", columns, rows })

@@ -1,6 +1,7 @@
 //! Sizes of gradients: from recorded shapes, from copies for the exchange, or from kernels of the optimiser.
 
 use super::gradients::Gradient;
+use super::messages::GradientSums;
 use super::recording::Recording;
 use super::records::{Collective, Kind, Phase, Placed, Time};
 use std::collections::BTreeMap;
@@ -10,6 +11,8 @@ use std::collections::BTreeMap;
 pub(super) enum SizeSource {
     /// Shapes that were recorded.
     Shapes,
+    /// Shapes of whole tensors, of which each rank exchanges its part.
+    Divided,
     /// Copies of single gradients that add up to the buckets.
     Copies,
     /// The copy before each collective, which carries one gradient.
@@ -48,20 +51,38 @@ const CHUNK_THREADS: u64 = 512;
 pub(super) fn of_step(
     recording: &Recording,
     gradients: &[Gradient],
-    sent: &[Collective],
+    exchanged: &GradientSums,
     works: &[&Placed],
 ) -> Option<Sizes> {
     if gradients.is_empty() {
         return None;
     }
+    let sent = &exchanged.sums;
     let mut asked: Vec<&Placed> = works.to_vec();
     asked.sort_by_key(|placed| placed.launch);
     by_shapes(gradients)
+        .map(|sizes| sizes.divided(exchanged.bytes))
         .or_else(|| by_copies(gradients, sent, &asked))
         .or_else(|| by_copy_before(gradients, sent, &asked))
         .or_else(|| by_buckets(gradients, sent))
         .or_else(|| by_kernels(recording, gradients, &asked))
         .or_else(|| by_chunks(recording, gradients, &asked))
+}
+
+impl Sizes {
+    /// Shapes of tensors that are divided over ranks are those of the whole: they share what is exchanged, if that is less.
+    fn divided(mut self, exchanged: Option<u64>) -> Self {
+        let whole: u64 = self.elements.iter().sum();
+        let own = exchanged.map(|bytes| bytes / self.element).filter(|own| (1..whole).contains(own));
+        let Some(own) = own else { return self };
+        let mut left = (u128::from(own), u128::from(whole));
+        for elements in &mut self.elements {
+            let share = u128::from(*elements) * left.0 / left.1.max(1);
+            left = (left.0 - share, left.1 - u128::from(*elements));
+            *elements = share as u64;
+        }
+        Self { source: SizeSource::Divided, ..self }
+    }
 }
 
 fn by_shapes(gradients: &[Gradient]) -> Option<Sizes> {
@@ -112,7 +133,7 @@ fn by_copy_before(gradients: &[Gradient], sent: &[Collective], asked: &[&Placed]
     for it in sent {
         let copy = asked.iter().rfind(|placed| {
             let between = previous < placed.launch && placed.launch < it.span.start;
-            placed.thread == it.thread && between && placed.work.kind != Kind::Collective
+            placed.thread == it.thread && between && !placed.is_collective()
         })?;
         let (low, high) = match copy.work.kind {
             Kind::Copy => (copy.work.amount / element, copy.work.amount / element),

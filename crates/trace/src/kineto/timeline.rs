@@ -1,26 +1,26 @@
-//! One step on the device, with and without communication.
+//! One step on the device, with and without sums of gradients. Other collectives are works like any other: they stay.
 //!
 //! Between two works the device is idle for one of three reasons: the host had not launched the second yet (late), the
-//! second waited for a collective (exposed), or neither. A wait is counted as exposed while the second work had been
+//! second waited for a sum of gradients (exposed), or neither. A wait is counted as exposed while the second work had been
 //! launched, or while the host itself waited for the device. Exposed waits are removed, and everything after them moves
 //! forward; but no work starts before its launch, so a slow host stays slow. A host that waits for
 //! the device continues as much earlier as the device finishes earlier, though not before it began to wait.
 
-use super::records::{Kind, Placed, Span, Time, within};
+use super::records::{Placed, Span, Time, within};
 
 /// One step.
 #[derive(Debug, Clone)]
 pub(super) struct Timeline {
     /// From its mark, the first work that does not run beside the step before, to that of the next step.
     pub(super) span: Span,
-    /// Time that the device waits for collectives.
+    /// Time that the device waits for sums of gradients.
     pub(super) exposed: Time,
     /// Time that the device computes or copies.
     pub(super) busy: Time,
     /// It does nothing because the host is late, without communication.
     pub(super) late: Time,
-    /// Time that collectives run.
-    pub(super) collectives: Time,
+    /// Time that sums of gradients run.
+    pub(super) sums: Time,
     /// When the first work of the backward pass starts.
     pub(super) backward: Option<Time>,
     last_end: Time,
@@ -43,8 +43,8 @@ pub(super) struct Shift {
 
 /// Data that all steps share.
 pub(super) struct Surroundings {
-    /// When collectives run.
-    pub(super) collectives: Vec<Span>,
+    /// When sums of gradients run.
+    pub(super) sums: Vec<Span>,
     /// When the host waits for the device.
     pub(super) waiting: Vec<Span>,
     /// Whether the host itself computes: then nothing is launched ahead of time.
@@ -63,14 +63,14 @@ impl Timeline {
         around: &Surroundings,
         backward_is: impl Fn(&Placed) -> bool,
     ) -> Self {
-        let computing = || works.iter().filter(|placed| placed.work.kind != Kind::Collective);
+        let computing = || works.iter().filter(|placed| placed.stays());
         let ((start, _), next) = marks;
         let mut timeline = Self {
             span: Span { start, end: start },
             exposed: 0,
             busy: 0,
             late: 0,
-            collectives: 0,
+            sums: 0,
             backward: computing().find(|placed| backward_is(placed)).map(|placed| placed.work.span.start),
             last_end: start,
             shifts: vec![(start, carried.device)],
@@ -89,7 +89,7 @@ impl Timeline {
         timeline.span.end = end;
         // Where steps overlap, the rest of this one runs beside the next.
         timeline.busy = timeline.busy.min(timeline.span.length());
-        timeline.collectives = within(&around.collectives, timeline.span).map(Span::length).sum();
+        timeline.sums = within(&around.sums, timeline.span).map(Span::length).sum();
         timeline
     }
 
@@ -100,10 +100,10 @@ impl Timeline {
         }
         let asked = if around.on_host { gap.start } else { launch.clamp(gap.start, gap.end) };
         let late = Span { start: gap.start, end: asked };
-        let waits = within(&around.collectives, late).flat_map(|part| within(&around.waiting, part));
+        let waits = within(&around.sums, late).flat_map(|part| within(&around.waiting, part));
         let by_host: Time = waits.map(Span::length).sum();
         let by_device: Time =
-            within(&around.collectives, Span { start: asked, end: gap.end }).map(Span::length).sum();
+            within(&around.sums, Span { start: asked, end: gap.end }).map(Span::length).sum();
         self.exposed += by_host + by_device;
         let before = self.shifts.last().map_or(0, |(_, shift)| *shift);
         self.count_waits(launch, before, around);
@@ -126,7 +126,7 @@ impl Timeline {
         }
     }
 
-    /// Time from the start of the step to the start of a work at `time`, without waits for collectives.
+    /// Time from the start of the step to the start of a work at `time`, without waits for sums of gradients.
     pub(super) fn clock_at_start(&self, time: Time) -> Time {
         self.clock(time, self.shifts.partition_point(|(from, _)| *from <= time))
     }
@@ -155,7 +155,7 @@ impl Timeline {
         }
     }
 
-    /// Length without waits for collectives.
+    /// Length without waits for sums of gradients.
     pub(super) fn length(&self) -> Time {
         self.clock_at_start(self.span.end)
     }

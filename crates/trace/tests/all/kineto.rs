@@ -42,6 +42,7 @@ fn figure(imported: &Imported, key: &str) -> f64 {
         SummaryValue::Count(count) => *count as f64,
         SummaryValue::Time(time) => time.get() * 1e6,
         SummaryValue::Size(size) => size.get(),
+        SummaryValue::Rate(rate) => rate.get(),
         SummaryValue::Share(share) => *share,
         SummaryValue::Text(_) | SummaryValue::Unknown => f64::NAN,
     }
@@ -111,30 +112,39 @@ fn communication_is_taken_out() {
 fn collectives_belong_to_their_process_groups() {
     let ddp = Job { exchange: Some((2, 500.0)), rank: Some((0, 8)), ..Job::default() };
     let alone = read(ddp.trace().as_bytes()).unwrap();
-    assert!(!alone.notes.iter().any(|note| note.contains("process groups")), "{:?}", alone.notes);
+    assert!(!alone.notes.iter().any(|note| note.contains("part of the step")), "{:?}", alone.notes);
     let split = Job { activations: Some(30.0), ..ddp };
     let imported = read(split.trace().as_bytes()).unwrap();
-    assert!(
-        imported.notes.iter().any(|note| note.contains("several process groups")),
-        "{:?}",
-        imported.notes
-    );
+    assert!(imported.notes.iter().any(|note| note.contains("part of the step")), "{:?}", imported.notes);
     let table = imported.summary.tables.iter().find(|table| table.key == "communication").unwrap();
     let text = |text: &str| SummaryValue::Text(text.to_owned());
-    let sums = |group: &str, ranks: u64, messages: u64, bytes: f64, us: f64| {
+    let time = |us: f64| SummaryValue::Time(Seconds::new(us / 1e6));
+    let sums = |group: &str, ranks: u64, messages: u64, bytes: f64, us: f64, exposed: f64, stays: &str| {
         vec![
             text("all-reduce"),
             text(group),
             SummaryValue::Count(ranks),
             SummaryValue::Count(messages),
             SummaryValue::Size(Bytes::new(bytes)),
-            SummaryValue::Time(Seconds::new(us / 1e6)),
+            time(us),
+            time(exposed),
+            text(stays),
         ]
     };
-    assert_eq!(table.rows, [sums("dp", 4, 2, 16_000.0, 1000.0), sums("tp", 2, 4, 4.0 * 256.0, 120.0)]);
+    // The second bucket starts with the third layer's backward pass and is sent behind the first, which two layers hide.
+    let expected = [
+        sums("dp", 4, 2, 16_000.0, 1000.0, 600.0, "sums gradients"),
+        sums("tp", 2, 4, 4.0 * 256.0, 120.0, 120.0, "stays"),
+    ];
+    assert_eq!(table.rows, expected);
+    assert_relative_eq!(figure(&imported, "replayed"), figure(&imported, "step"), max_relative = 0.01);
+    // 16 kB by a ring of four, at 1.5 times the bytes.
+    assert_relative_eq!(figure(&imported, "reached"), 24e3 / 1e-3);
     assert_relative_eq!(figure(&imported, "parameters"), figure(&alone, "parameters"));
     let (with, without) = (profile(imported), profile(alone));
     assert_eq!(with.operations.len(), without.operations.len());
+    // What sums activations stays in the step.
+    same(with.mean_step(), without.mean_step().get() * 1e6 + 120.0);
 }
 
 /// A host that is slow stays slow when nothing is waited for: works do not start before they are asked for.

@@ -1,6 +1,11 @@
 //! Tests of the public interface, linked as one program.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests; some print what they skip")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "helpers of tests; some print what they skip"
+)]
 
 mod files;
 mod kineto;
@@ -8,4 +13,5 @@ mod kineto;
 mod made;
 mod measured;
 mod onnx;
+mod plans;
 mod seeds;
