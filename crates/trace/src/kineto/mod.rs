@@ -1,6 +1,6 @@
 //! PyTorch: traces of its profiler (Kineto), one file for each rank.
 //!
-//! `event` and `lenient` read one event; `names`, `records` and `recording` keep what matters.
+//! `receive`, `event` and `lenient` read one event; `names`, `records`, `recording` and `groups` keep what matters.
 //! `join` assigns kernels to their calls, operators and phases, `steps` finds steps, `messages` tells sums of gradients from
 //! other collectives, `timeline` removes these sums from a step, `replay` puts them back, `gradients` and `sizes` find what is
 //! exchanged and when. `rank` is the analysis of one file, `ranks` compares several, `profile` makes the profile and `report` the summary. Assumptions are documented in
@@ -10,6 +10,7 @@
 
 mod event;
 mod gradients;
+mod groups;
 mod head;
 mod join;
 mod lenient;
@@ -18,6 +19,7 @@ mod names;
 mod profile;
 mod rank;
 mod ranks;
+mod receive;
 mod recording;
 mod records;
 mod replay;
