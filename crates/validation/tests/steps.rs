@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
 
+use rayon::prelude::*;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use stepcast_core::fitted::artefact::Artefact;
@@ -75,9 +76,10 @@ fn times_never_fall_with_the_batch_and_have_a_floor() {
 
 fn never_fall(fitted: &StepModel) {
     let batches = [1, 2, 3, 8, 13, 32, 33, 64, 127, 200, 300, 512];
-    for model in zoo::entries().map(|entry| entry.build().unwrap()) {
+    let models: Vec<_> = zoo::entries().map(|entry| entry.build().unwrap()).collect();
+    models.par_iter().for_each(|model| {
         for precision in [Precision::Fp32, Precision::Bf16] {
-            let times = batches.map(|batch| fitted.predict(&model, precision, batch).unwrap());
+            let times = batches.map(|batch| fitted.predict(model, precision, batch).unwrap());
             for (pair, batch) in times.windows(2).zip(batches) {
                 let grows = |small: Seconds, large: Seconds| large.get() >= small.get() * (1.0 - 1e-12);
                 let all = grows(pair[0].forward, pair[1].forward)
@@ -88,5 +90,5 @@ fn never_fall(fitted: &StepModel) {
             let kernels = model.layers().len() as f64;
             assert!(times[0].iteration.get() > 20e-6 * kernels, "{} {:?}", model.name, times[0]);
         }
-    }
+    });
 }
