@@ -107,6 +107,8 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    /// How far labels of the horizontal axis may reach beyond the area: every drawing has that much room there.
+    const BESIDE: f64 = 28.0;
     /// Wider labels of the vertical axis are cut.
     const WIDEST_LABEL: f64 = 130.0;
 
@@ -184,8 +186,8 @@ impl Frame {
         let room = self.width / self.across.labels.len().max(1) as f64;
         let mut free = f64::NEG_INFINITY;
         for (share, label) in &self.across.labels {
-            let x = self.left + share * self.width;
             let wide = width(label, "small").min(room.max(46.0));
+            let x = (self.left + share * self.width).min(self.left + self.width + Self::BESIDE - wide / 2.0);
             if x - wide / 2.0 >= free {
                 svg.words_within(x, self.floor() + 15.0, "small middle", label, wide);
                 free = x + wide / 2.0 + GAP;
