@@ -5,6 +5,7 @@ use crate::explore::sweep::on_threads;
 use std::collections::HashSet;
 use stepcast_core::fault::KeyPath;
 use stepcast_core::scenario::{Document, Override};
+use stepcast_core::strategy::{ScheduleKind, Sharding};
 
 const SMALL: &str = r#"
     [model]

@@ -14,14 +14,14 @@
 
 use super::constraint::Figure;
 use super::objective::Objective;
+use super::order::{Kind, Ordered, ordered};
 use super::tracker::{Goal, Tracker};
 use super::{Ended, Follower, Progress};
-use crate::explore::sweep::{Refused, Setting, Variants, Walker};
+use crate::explore::sweep::{Refused, Variants, Walker};
 use crate::predict::MethodChoice;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
-use stepcast_core::keys::Effect;
 use stepcast_core::method::Wanted;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
@@ -37,58 +37,6 @@ pub(super) const MOST_CATEGORIES: u128 = 100_000;
 
 /// Bounds are computed in another order than steps: allowance for rounding.
 const ROUNDING: f64 = 1e-12;
-
-/// How the step time depends on the values of an axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Longer with larger values, which also mean more samples.
-    Load,
-    /// Longer with larger values.
-    Slower,
-    /// Shorter with larger values.
-    Faster,
-    /// Shorter with larger values, but more expensive.
-    Servers,
-    /// Values without an order.
-    Category,
-}
-
-/// An axis with its values sorted in ascending order.
-struct Ordered {
-    kind: Kind,
-    /// Position of the n-th smallest value on the axis; `None` if the axis is already sorted.
-    places: Option<Vec<u64>>,
-}
-
-fn kind(method: &str, setting: &Setting) -> (Kind, f64) {
-    let Some(number) = setting.number() else { return (Kind::Category, 0.0) };
-    match setting.effect() {
-        Effect::Load => (Kind::Load, number),
-        Effect::Delay => (Kind::Slower, number),
-        Effect::Computing | Effect::Transfer => (Kind::Faster, number),
-        Effect::Servers if method == "zeng2023" => (Kind::Servers, number),
-        Effect::Servers | Effect::Choice | Effect::Exchange | Effect::Resolved => (Kind::Category, 0.0),
-    }
-}
-
-fn ordered(variants: &Variants<'_>, method: &str, axis: usize) -> Ordered {
-    let category = Ordered { kind: Kind::Category, places: None };
-    let Some(first) = variants.setting(axis, 0) else { return category };
-    let (kind_of_first, _) = kind(method, &first);
-    let length = variants.grid().lengths()[axis];
-    if variants.axes()[axis].values.number(0).is_some() || kind_of_first == Kind::Category {
-        return Ordered { kind: kind_of_first, places: None };
-    }
-    let sized: Option<Vec<(f64, u64)>> = (0..length)
-        .map(|place| {
-            let (kind, size) = kind(method, &variants.setting(axis, place)?);
-            (kind == kind_of_first).then_some((size, place))
-        })
-        .collect();
-    let Some(mut sized) = sized else { return category };
-    sized.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    Ordered { kind: kind_of_first, places: Some(sized.into_iter().map(|(_, place)| place).collect()) }
-}
 
 /// Whether bounds are known. They are not for fitted step times, which need not grow with the batch.
 pub(super) fn applies(variants: &Variants<'_>, choice: MethodChoice) -> bool {

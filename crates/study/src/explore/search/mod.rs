@@ -9,6 +9,7 @@ mod exhaustive;
 mod heuristic;
 mod ideal;
 mod objective;
+mod order;
 mod pareto;
 mod report;
 mod tracker;

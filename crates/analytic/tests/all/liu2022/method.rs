@@ -1,0 +1,171 @@
+//! The method on scenarios.
+
+use super::{near, relative};
+use stepcast_analytic::collectives::{Fabric, ring_update};
+use stepcast_analytic::liu2022::{Buffer, Liu2022, Pass, Schedule, osf};
+use stepcast_core::method::Method;
+use stepcast_core::prediction::{Bottleneck, Prediction};
+use stepcast_core::quantity::{Bytes, Seconds};
+use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_core::speed::Speed;
+use stepcast_core::strategy::PYTORCH_CAP;
+
+fn scenario(text: &str, sets: &[&str]) -> Scenario {
+    let sets: Vec<Override> = sets.iter().map(|set| Override::parse(set).unwrap()).collect();
+    Document::new("test", text).scenario(&sets).unwrap()
+}
+
+const EQUAL: &str = r#"
+[model]
+zoo = "resnet50"
+[strategy]
+architecture = "all-reduce"
+batch = 32
+[[cluster.workers]]
+count = 32
+device = { base = "quadro-rtx-4000", efficiency = 0.5 }
+[cluster.network]
+bandwidth = "25 Gbit/s"
+latency = "5 us"
+startup = "10 us"
+transport = "ideal"
+"#;
+
+fn predict(scenario: &Scenario) -> Prediction {
+    let prediction = Liu2022.predict(scenario).unwrap();
+    let parts: f64 = prediction.breakdown.iter().map(|part| part.time.get()).sum();
+    relative(parts, prediction.iteration.get(), 1e-12, "parts");
+    prediction
+}
+
+#[test]
+fn equal_workers_are_osf() {
+    for sets in [
+        vec![],
+        vec!["model.zoo=vgg16"],
+        vec!["model.zoo=vgg16", "strategy.batch=4"],
+        vec!["cluster.network.startup=1 ms"],
+    ] {
+        let scenario = scenario(EQUAL, &sets);
+        let device = &scenario.cluster.groups[0].device;
+        let fabric = Fabric {
+            step: Seconds::ZERO,
+            bandwidth: scenario.cluster.network.bandwidth.to_bytes_per_sec()
+                * scenario.cluster.network.efficiency,
+            reduce: device.fp32_peak(),
+            element: Bytes::new(4.0),
+        };
+        let network = &scenario.cluster.network;
+        let delta = (network.latency + network.startup) * 62.0;
+        let pass =
+            Pass::by_tensor(&scenario.workload, &Speed::of(&scenario, 0), |tensor| scenario.summed(tensor));
+        let curve = ring_update(&fabric, 32, delta);
+        let buffer = Schedule::Fused(Buffer::new(PYTORCH_CAP));
+        for (fusion, schedule) in [
+            (&["strategy.fusion.rule=none"][..], Schedule::PerLayer),
+            (&["strategy.fusion.rule=buffer", "strategy.fusion.size=25 MiB"], buffer),
+            (&["strategy.fusion.rule=all"], Schedule::AtEnd),
+        ] {
+            let expected = osf(&pass, &curve, &schedule);
+            let prediction = predict(&self::scenario(EQUAL, &[&sets[..], fusion].concat()));
+            let copying = prediction.part("host-to-device").get();
+            relative(prediction.iteration.get() - copying, expected.iteration().get(), 1e-9, "iteration");
+            relative(prediction.part("compute").get(), expected.computing.get(), 1e-9, "compute");
+            let exposed = prediction.part("exposed communication").get();
+            near(exposed, expected.exposed().get(), 1e-9, "exposed");
+            let (computing, all) = (expected.computing.get() + copying, prediction.iteration.get());
+            relative(prediction.scaling_factor, computing / all, 1e-9, "scaling factor");
+            // iteration = forward + t_b(n) + T_update.
+            let from_start = pass.forward + pass.layers[0].backward + expected.update;
+            relative(expected.iteration().get(), from_start.get(), 1e-12, "forward, first layer, update");
+        }
+    }
+}
+
+#[test]
+fn one_worker_computes_only() {
+    let prediction = predict(&scenario(&EQUAL.replace("count = 32", "count = 1"), &[]));
+    assert_eq!(prediction.part("exposed communication"), Seconds::ZERO);
+    relative(prediction.scaling_factor, 1.0, 1e-15, "scaling factor");
+    assert_eq!(prediction.bottleneck, Bottleneck::Compute);
+}
+
+#[test]
+fn unequal_workers_wait_for_the_slowest() {
+    let second = "[[cluster.workers]]\ncount = 8\nspeed = 0.5\n\
+                  device = { base = \"quadro-rtx-4000\", efficiency = 0.5 }\n[cluster.network]";
+    let mixed = predict(&scenario(&EQUAL.replace("[cluster.network]", second), &[]));
+    let slow = EQUAL.replace("count = 32", "count = 40\nspeed = 0.5");
+    let slow = predict(&scenario(&slow, &[]));
+    relative(mixed.iteration.get(), slow.iteration.get(), 1e-9, "the slow decide");
+    assert_eq!((mixed.workers, mixed.groups.len()), (40, 2));
+    assert!(
+        mixed.groups[0].ready < mixed.groups[1].ready && mixed.groups[0].compute < mixed.groups[1].compute
+    );
+    assert!(mixed.scaling_factor < slow.scaling_factor);
+    // A slow port slows down the whole ring.
+    let port = EQUAL.replace("count = 32", "count = 31")
+        + "\n[[cluster.workers]]\ncount = 1\nbandwidth = \
+                \"1 Gbit/s\"\ndevice = { base = \"quadro-rtx-4000\", efficiency = 0.5 }\n";
+    let port = predict(&scenario(&port, &[]));
+    let all = predict(&scenario(EQUAL, &["cluster.network.bandwidth=1 Gbit/s"]));
+    relative(port.iteration.get(), all.iteration.get(), 1e-9, "the slow port decides");
+}
+
+#[test]
+fn bottlenecks_and_warnings() {
+    let bottleneck = |sets: &[&str]| predict(&scenario(EQUAL, sets)).bottleneck;
+    assert_eq!(bottleneck(&["strategy.batch=256"]), Bottleneck::Compute);
+    assert_eq!(
+        bottleneck(&["strategy.batch=1", "cluster.network.bandwidth=1 Gbit/s"]),
+        Bottleneck::WorkerLink
+    );
+    assert_eq!(
+        bottleneck(&["strategy.batch=1", "strategy.fusion.rule=none", "cluster.network.startup=1 ms"]),
+        Bottleneck::FixedCost
+    );
+    let copies = ["strategy.batch=1", "cluster.network.host-rate=200 MB/s"];
+    assert_eq!(bottleneck(&copies), Bottleneck::HostCopy);
+    assert!(predict(&scenario(EQUAL, &[])).warnings.is_empty());
+    let assumed = EQUAL.replace("\"quadro-rtx-4000\", efficiency = 0.5", "\"rtx-2080-ti\"");
+    assert_eq!(predict(&scenario(&assumed, &[])).warnings[0].code, "assumed-efficiency");
+}
+
+#[test]
+fn refuses_what_it_does_not_model() {
+    for (sets, key) in [
+        (&["strategy.architecture=parameter-server"][..], "strategy.architecture"),
+        (&["strategy.synchronisation=async"], "strategy.synchronisation"),
+        (&["strategy.synchronisation=ssp(3)"], "strategy.synchronisation"),
+        (&["strategy.synchronisation=local-sgd(4)"], "strategy.synchronisation"),
+    ] {
+        let refusal = Liu2022.predict(&scenario(EQUAL, sets)).unwrap_err();
+        assert_eq!(refusal.key, key);
+        assert!(!refusal.reason.is_empty() && !refusal.remedy.is_empty());
+    }
+}
+
+#[test]
+fn accumulated_batches_are_exchanged_once_and_sixteen_bits_are_half_the_bytes() {
+    let once = predict(&scenario(EQUAL, &[]));
+    let four = predict(&scenario(EQUAL, &["strategy.accumulation=4"]));
+    let exposed = |prediction: &Prediction| prediction.part("exposed communication").get();
+    relative(exposed(&four), exposed(&once), 1e-9, "exposed");
+    let computing = once.iteration.get() - exposed(&once);
+    relative(four.iteration.get(), 4.0 * computing + exposed(&once), 1e-9, "step");
+    assert_eq!(four.samples, 4 * once.samples);
+    let sent = |sets: &[&str]| predict(&scenario(EQUAL, sets)).communication.unwrap().allreduce.get();
+    let none = "strategy.all-reduce.overhead=0 s";
+    let half = sent(&[none, "strategy.all-reduce.gradients=fp16"]);
+    relative(half, 0.5 * sent(&[none]), 1e-9, "all-reduces");
+}
+
+#[test]
+fn a_slow_input_pipeline_limits_a_machine() {
+    let fed = predict(&scenario(EQUAL, &["input.rate=100 samples/s"]));
+    let free = predict(&scenario(EQUAL, &[]));
+    let exposed = fed.part("exposed communication").get();
+    // Every worker is a machine of its own: 32 samples at 100 samples/s.
+    relative(fed.iteration.get() - exposed, 0.32, 1e-9, "computing and waiting");
+    assert!(fed.iteration > free.iteration);
+}

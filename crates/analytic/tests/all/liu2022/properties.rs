@@ -1,0 +1,210 @@
+//! What holds of every pass, and every rule of fusion.
+
+use super::letters::{Letters, Print, golden};
+use super::paper_fabric;
+use proptest::prelude::*;
+use stepcast_analytic::collectives::ring_update;
+use stepcast_analytic::liu2022::{Buffer, Layer, Pass, Plan, Reading, Schedule, csf, osf, plan, sf};
+use stepcast_core::fitted::transfer::{Curve, LogLinear};
+use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
+
+/// Times and sizes in multiples of a quarter, which are exact in binary.
+fn letters() -> impl Strategy<Value = Letters> {
+    let layers = prop::collection::vec((0u32..40, 0u32..40), 1..12);
+    (layers, 0u32..120, 1u32..60, 0u32..20).prop_map(|(layers, buffer, timeout, overhead)| {
+        let quarter = |n: u32| f64::from(n) / 4.0;
+        Letters {
+            backward: [0.0].into_iter().chain(layers.iter().map(|layer| quarter(layer.0))).collect(),
+            size: [0.0].into_iter().chain(layers.iter().map(|layer| quarter(layer.1))).collect(),
+            buffer: quarter(buffer),
+            timeout: quarter(timeout),
+            per_byte: 0.5,
+            overhead: quarter(overhead),
+        }
+    })
+}
+
+fn schedules(letters: &Letters) -> Vec<Schedule> {
+    let timeout = Seconds::new(letters.timeout);
+    vec![
+        Schedule::PerLayer,
+        Schedule::AtEnd,
+        letters.fused(Reading::Concurrent),
+        letters.fused(Reading::Serial),
+        Schedule::Fused(Buffer::new(Bytes::new(letters.buffer))),
+        Schedule::Adaptive { timeout: None },
+        Schedule::Adaptive { timeout: Some(timeout) },
+        Schedule::MgWfbp { overhead: Seconds::new(letters.overhead) },
+    ]
+}
+
+fn piecewise(letters: &Letters) -> Curve {
+    Curve::Piecewise(LogLinear::continuous(
+        Bytes::new(6.0),
+        Seconds::new(0.5),
+        BytesPerSec::new(2.0),
+        Seconds::new(letters.overhead + 2.0),
+    ))
+}
+
+proptest! {
+    #[test]
+    fn every_byte_is_sent_once_and_in_order(letters in letters()) {
+        let pass = letters.pass();
+        for curve in [letters.curve(), piecewise(&letters)] {
+            for schedule in schedules(&letters) {
+                let plan = plan(&pass, &curve, &schedule);
+                prop_assert_eq!(plan.sent(), pass.gradients());
+                prop_assert_eq!(plan.outcome, osf(&pass, &curve, &schedule));
+                let mut free = Seconds::ZERO;
+                let mut next = 0;
+                for flush in &plan.flushes {
+                    prop_assert!(flush.first >= next && flush.last >= flush.first);
+                    let size: Bytes = pass.layers[flush.first..=flush.last].iter().map(|l| l.gradients).sum();
+                    prop_assert_eq!(flush.size, size);
+                    prop_assert!(flush.start >= free && flush.start >= flush.ready);
+                    prop_assert_eq!(flush.end, flush.start + curve.time(flush.size));
+                    (free, next) = (flush.end, flush.last + 1);
+                }
+                prop_assert_eq!(plan.outcome.update, free.max(pass.overlap()));
+                prop_assert!(plan.outcome.exposed() >= Seconds::ZERO && plan.outcome.factor() <= 1.0);
+            }
+        }
+    }
+
+    #[test]
+    fn the_recursion_is_that_of_the_corrected_equations(mut letters in letters()) {
+        // In eq. 15, unlike here, a layer without gradients that flushes nothing waits.
+        letters.size[1..].iter_mut().for_each(|size| *size = size.max(0.25));
+        let pass = letters.pass();
+        for (reading, print) in [(Reading::Serial, Print::Corrected), (Reading::Concurrent, Print::Concurrent)] {
+            let found = plan(&pass, &letters.curve(), &letters.fused(reading));
+            let solved = letters.solve(print);
+            prop_assert_eq!(found.outcome.update.get(), solved.update);
+            let sent: Vec<f64> = solved.f[1..].iter().rev().copied().filter(|&f| f > 0.0).collect();
+            prop_assert_eq!(found.flushes.iter().map(|flush| flush.size.get()).collect::<Vec<_>>(), sent);
+        }
+    }
+
+    #[test]
+    fn without_fusion_the_update_is_a_longest_path(letters in letters()) {
+        // τ unrolled: from some layer's ready time on, the network is busy without a gap.
+        let (pass, curve) = (letters.pass(), letters.curve());
+        let mut ready = 0.0;
+        let mut longest = 0.0_f64;
+        for (index, layer) in pass.layers.iter().enumerate() {
+            ready += if index == 0 { 0.0 } else { layer.backward.get() };
+            let rest: f64 = pass.layers[index..].iter().map(|layer| curve.time(layer.gradients).get()).sum();
+            longest = longest.max(ready + rest);
+        }
+        prop_assert_eq!(osf(&pass, &curve, &Schedule::PerLayer).update.get(), longest);
+    }
+
+    #[test]
+    fn an_endless_buffer_is_csf(letters in letters()) {
+        let pass = letters.pass();
+        for reading in [Reading::Concurrent, Reading::Serial] {
+            let endless = Schedule::Fused(Buffer::new(Bytes::new(f64::INFINITY)).reading(reading));
+            for curve in [letters.curve(), piecewise(&letters)] {
+                prop_assert_eq!(plan(&pass, &curve, &endless), plan(&pass, &curve, &Schedule::AtEnd));
+                let (found, expected) = (osf(&pass, &curve, &endless).factor(), csf(&pass, &curve));
+                prop_assert!((found - expected).abs() <= 4e-16);
+            }
+            // Sums of quarters have no rounding error, so the results are bitwise equal.
+            let found = osf(&pass, &letters.curve(), &endless).factor();
+            prop_assert_eq!(found.to_bits(), csf(&pass, &letters.curve()).to_bits());
+            // The same holds for a buffer that just holds everything.
+            let enough = Schedule::Fused(Buffer::new(pass.gradients()).reading(reading));
+            prop_assert_eq!(osf(&pass, &letters.curve(), &enough), osf(&pass, &letters.curve(), &endless));
+        }
+    }
+
+    #[test]
+    fn no_buffer_sends_every_layer_alone_but_late(letters in letters()) {
+        let (pass, curve) = (letters.pass(), letters.curve());
+        let off = plan(&pass, &curve, &Schedule::PerLayer);
+        let [concurrent, serial] = [Reading::Concurrent, Reading::Serial]
+            .map(|reading| plan(&pass, &curve, &Schedule::Fused(Buffer::new(Bytes::ZERO).reading(reading))));
+        for fused in [&concurrent, &serial] {
+            let sizes = |plan: &Plan| plan.flushes.iter().map(|flush| flush.size).collect::<Vec<_>>();
+            prop_assert_eq!(sizes(fused), sizes(&off));
+        }
+        prop_assert!(off.outcome.update <= concurrent.outcome.update);
+        prop_assert!(concurrent.outcome.update <= serial.outcome.update);
+        // A timeout of zero means no wait: fusion is off.
+        let fusion = Buffer::new(Bytes::new(f64::INFINITY)).timeout(Seconds::ZERO);
+        prop_assert_eq!(osf(&pass, &curve, &Schedule::Fused(fusion)), off.outcome);
+        let serial = Schedule::Fused(fusion.reading(Reading::Serial));
+        prop_assert_eq!(osf(&pass, &curve, &serial), off.outcome);
+    }
+
+    #[test]
+    fn one_worker_scales_perfectly(letters in letters(), overhead in 0.0..1.0f64) {
+        let pass = letters.pass();
+        prop_assume!(pass.computing() > Seconds::ZERO);
+        let curve = ring_update(&paper_fabric(), 1, Seconds::new(overhead));
+        prop_assert_eq!(csf(&pass, &curve), 1.0);
+        for schedule in schedules(&letters) {
+            let outcome = osf(&pass, &curve, &schedule);
+            prop_assert_eq!(outcome.factor(), 1.0);
+            prop_assert_eq!(sf(pass.computing(), outcome.iteration(), 1), 1.0);
+        }
+    }
+
+    #[test]
+    fn overlap_only_loses_by_its_fixed_costs(mut letters in letters()) {
+        letters.overhead = 0.0;
+        let (pass, curve) = (letters.pass(), letters.curve());
+        let per_layer = osf(&pass, &curve, &Schedule::PerLayer);
+        for schedule in schedules(&letters) {
+            prop_assert!(per_layer.update <= osf(&pass, &curve, &schedule).update);
+        }
+    }
+
+    #[test]
+    fn on_a_line_adaptive_fusion_compares_the_wait_with_the_overhead(mut letters in letters()) {
+        letters.size[1..].iter_mut().for_each(|size| *size = size.max(0.25));
+        let pass = letters.pass();
+        let plan = plan(&pass, &letters.curve(), &Schedule::Adaptive { timeout: None });
+        let fused = |index: usize| !plan.flushes.iter().any(|flush| flush.last == index);
+        for (index, next) in pass.layers.iter().skip(1).enumerate() {
+            prop_assert_eq!(fused(index), next.backward.get() < letters.overhead);
+        }
+    }
+
+    #[test]
+    fn everybody_waits_for_the_slowest(letters in letters(), slower in 1u32..8, delay in 0u32..8) {
+        let pass = letters.pass();
+        let slow = Pass {
+            forward: pass.forward * f64::from(slower),
+            layers: pass.layers.iter().map(|l| Layer { backward: l.backward * f64::from(slower), ..*l }).collect(),
+            update: Seconds::ZERO,
+        };
+        let delay = Seconds::new(f64::from(delay));
+        let alone = Pass { forward: delay + slow.forward, ..slow.clone() };
+        let both = Pass::slowest(&[(Seconds::ZERO, pass.clone()), (delay, slow.clone())]).unwrap();
+        prop_assert_eq!(&both, &alone);
+        prop_assert_eq!(Pass::slowest(&[(delay, slow)]).unwrap(), alone);
+        prop_assert_eq!(Pass::slowest(&[]), None);
+        // One worker starts late and another is slow: the later one counts, layer by layer.
+        let crossed = Pass::slowest(&[(Seconds::new(9.0), pass.clone()), (Seconds::ZERO, both.clone())]).unwrap();
+        let end = (Seconds::new(9.0) + pass.computing()).max(both.computing());
+        prop_assert_eq!(crossed.computing(), end);
+        prop_assert_eq!(crossed.forward, (Seconds::new(9.0) + pass.forward).max(both.forward));
+    }
+}
+
+#[test]
+fn mg_wfbp_waits_for_quick_layers() {
+    // Backward order: 1 s, 2 s, 3 s, 4 s with 8, 3, 2 and 1 bytes, at one byte per second plus half a second each.
+    let letters = Letters::of(&golden()[0]);
+    let found = |overhead: f64| {
+        let schedule = Schedule::MgWfbp { overhead: Seconds::new(overhead) };
+        let plan = plan(&letters.pass(), &letters.curve(), &schedule);
+        plan.flushes.iter().map(|flush| (flush.size.get(), flush.start.get())).collect::<Vec<_>>()
+    };
+    // 2 < 8.5: the first waits; 3 < 3.5: so does the second; 4 > 2.5 does not.
+    assert_eq!(found(0.0), [(13.0, 5.0), (1.0, 18.5)]);
+    assert_eq!(found(1.5), [(13.0, 5.0), (1.0, 18.5)]);
+    assert_eq!(found(2.0), [(14.0, 9.0)]);
+}
