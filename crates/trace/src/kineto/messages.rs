@@ -101,17 +101,15 @@ pub(super) struct GradientSums {
 pub(super) fn gradient_sums(recording: &Recording, window: Span) -> GradientSums {
     let all = recorded(recording, window);
     let mut sums = of_gradients(recording, &all, window);
-    let bytes_of = |it: &Collective| Some(it.elements? * u64::from(it.element)).filter(|bytes| *bytes > 0);
-    let sharded: BTreeSet<Option<u32>> = sums
-        .iter()
-        .map(|it| it.message.group)
-        .filter(|group| is_sharded(recording, &all, &sums, *group))
-        .collect();
+    let bytes_of =
+        |it: &Collective| Some(it.elements?.saturating_mul(it.element.into())).filter(|bytes| *bytes > 0);
+    let mut sharded: BTreeSet<Option<u32>> = sums.iter().map(|it| it.message.group).collect();
+    sharded.retain(|group| is_sharded(recording, &all, &sums, *group));
     let part = |it: &Collective| match sharded.contains(&it.message.group) {
         true => Some(bytes_of(it)? / u64::from(it.message.ranks).max(1)),
         false => bytes_of(it),
     };
-    let bytes = sums.iter().map(part).sum();
+    let bytes = sums.iter().map(part).try_fold(0, |all: u64, own| Some(all.saturating_add(own?)));
     sums.retain(|it| !sharded.contains(&it.message.group));
     GradientSums { sums, bytes }
 }

@@ -72,10 +72,10 @@ pub(super) fn of_step(
 impl Sizes {
     /// Shapes of tensors that are divided over ranks are those of the whole: they share what is exchanged, if that is less.
     fn divided(mut self, exchanged: Option<u64>) -> Self {
-        let whole: u64 = self.elements.iter().sum();
-        let own = exchanged.map(|bytes| bytes / self.element).filter(|own| (1..whole).contains(own));
-        let Some(own) = own else { return self };
-        let mut left = (u128::from(own), u128::from(whole));
+        let whole: u128 = self.elements.iter().copied().map(u128::from).sum();
+        let own = exchanged.map(|bytes| u128::from(bytes / self.element));
+        let Some(own) = own.filter(|own| (1..whole).contains(own)) else { return self };
+        let mut left = (own, whole);
         for elements in &mut self.elements {
             let share = u128::from(*elements) * left.0 / left.1.max(1);
             left = (left.0 - share, left.1 - u128::from(*elements));
