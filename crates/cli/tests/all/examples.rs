@@ -56,7 +56,9 @@ fn the_echoed_scenario_gives_the_same_prediction() {
         fs::copy(path.with_file_name("one-worker.json"), folder.path().join("one-worker.json")).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let path = path.to_str().unwrap();
-        let methods = answering(path);
+        // By default only the method that is chosen by itself.
+        let full = std::env::var_os("STEPCAST_FULL_TESTS").is_some();
+        let methods = if full { answering(path) } else { vec!["auto".to_owned()] };
         assert!(!methods.is_empty(), "{path}");
         for method in &methods {
             // A plan divides only multiples of its ranks.

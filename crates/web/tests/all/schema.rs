@@ -2,6 +2,7 @@
 //! passes unseen.
 
 use serde_json::Value;
+use stepcast_core::strategy::Synchronisation;
 
 /// What is wrong with `value` by a schema; `root` is where references lead.
 pub(crate) fn violations(root: &Value, schema: &Value, value: &Value) -> Vec<String> {
@@ -37,6 +38,7 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<
             "enum" => list(argument).contains(value),
             "minimum" => value.as_f64().is_none_or(|number| number >= argument.as_f64().unwrap()),
             "maximum" => value.as_f64().is_none_or(|number| number <= argument.as_f64().unwrap()),
+            "pattern" => value.as_str().is_none_or(|text| matches_pattern(argument.as_str().unwrap(), text)),
             "minItems" => {
                 value.as_array().is_none_or(|items| items.len() as u64 >= argument.as_u64().unwrap())
             }
@@ -90,6 +92,15 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<
         if !right {
             found.push(format!("{at}: {value:.200} is against {keyword} {argument:.200}"));
         }
+    }
+}
+
+/// The patterns of the description, each by what it stands for.
+fn matches_pattern(pattern: &str, text: &str) -> bool {
+    match pattern {
+        r"\.\." => text.contains(".."),
+        _ if pattern.starts_with("^(bsp|async|") => text.parse::<Synchronisation>().is_ok(),
+        _ => panic!("{pattern} is not checked"),
     }
 }
 
