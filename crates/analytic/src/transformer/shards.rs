@@ -3,18 +3,10 @@
 use super::placement::{Group, Seats};
 use super::stages::Run;
 use super::traffic::{self, Message};
-use super::units;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::strategy::Sharding;
 
 impl Run<'_> {
-    /// What a micro-batch waits for if weights or gradients are sharded, on a virtual stage of `layers` that compute
-    /// for `passes` and hold `parameters` together.
-    pub(super) fn sharded_stage(&self, layers: u64, parameters: u64, passes: [Seconds; 2]) -> [Seconds; 2] {
-        let sent = self.sharded_layer(layers, parameters);
-        units::exposed(sent, layers, passes, self.overlaps().prefetch)
-    }
-
     /// Gather of the weights and reduction of the gradients of one layer, for every micro-batch.
     pub(super) fn sharded_layer(&self, layers: u64, parameters: u64) -> [Seconds; 2] {
         let plan = self.plan;

@@ -277,7 +277,7 @@ impl<'a> Search<'a> {
             let memory = held(&recomputed);
             (self.fits)(memory).then_some((again, memory))
         });
-        let once = self.run.once(&Held { stage_layers: &layers, ..self.run.held() }, stage);
+        let once = self.run.tail_work(&Held { stage_layers: &layers, ..self.run.held() }, stage);
         self.asked = [layers, recomputed];
         let (again, memory) = found?;
         let [forward, backward, weight] = self.pass(stage, from, count, again);

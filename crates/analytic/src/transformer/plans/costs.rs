@@ -4,7 +4,7 @@ use super::layout::{Alike, Class, Layout};
 use super::{Choice, TimesOf};
 use crate::transformer::spent::{Pass, Spent};
 use crate::transformer::stages::Run;
-use crate::transformer::tail::Once;
+use crate::transformer::tail::TailWork;
 use crate::transformer::{kinds, offload, units};
 use stepcast_core::quantity::{Bytes, Seconds};
 use stepcast_core::strategy::Recompute;
@@ -195,7 +195,7 @@ pub(super) struct StateCosts {
     /// Gradients of a micro-batch to the host, for every class of virtual stages.
     pub(super) offloaded: Vec<Seconds>,
     /// What stages send and update once, for every kind of stage.
-    pub(super) once: Vec<Once>,
+    pub(super) once: Vec<TailWork>,
     /// Weights, gradients, optimiser states and gathered weights, for every kind of stage.
     pub(super) states: Vec<Bytes>,
 }
@@ -253,7 +253,7 @@ impl StateCosts {
         Self {
             shards: layout.classes.iter().map(shards).collect(),
             offloaded: layout.classes.iter().map(offloaded).collect(),
-            once: layout.alike.iter().map(|alike| run.once(&held, alike.first as u64)).collect(),
+            once: layout.alike.iter().map(|alike| run.tail_work(&held, alike.first as u64)).collect(),
             states: layout.alike.iter().map(states).collect(),
         }
     }

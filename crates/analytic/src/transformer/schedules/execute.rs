@@ -4,7 +4,7 @@
 //! number of operations.
 
 use super::receives::asked_after;
-use super::{Kind, Operation, Order, Sends, Sizes, place_of, stage_of};
+use super::{Operation, Order, PassKind, Sends, Sizes, place_of, stage_of};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::strategy::ScheduleKind;
 
@@ -126,15 +126,15 @@ pub fn execute(
                 let issued = end + times.issue.get();
                 let slot = ends.slot(place, operation);
                 let next = match operation.kind {
-                    Kind::Forward => {
+                    PassKind::Forward => {
                         ends.forward[slot] = issued;
                         Some(place + 1).filter(|&next| next < places)
                     }
-                    Kind::Backward => {
+                    PassKind::Backward => {
                         ends.backward[slot] = issued;
                         place.checked_sub(1)
                     }
-                    Kind::Weight => None,
+                    PassKind::Weight => None,
                 };
                 let sends = next.is_some_and(|next| stage_at(kind, stages, next) != stage);
                 let blocked = sends && times.sends == Sends::Blocking;
@@ -167,23 +167,23 @@ fn stage_at(kind: ScheduleKind, stages: usize, place: usize) -> usize {
     stage_of(kind, stages as u64, place as u64) as usize
 }
 
-fn duration(times: &Times<'_>, kind: Kind, place: usize, (stage, index): (usize, usize)) -> f64 {
+fn duration(times: &Times<'_>, kind: PassKind, place: usize, (stage, index): (usize, usize)) -> f64 {
     if let Some(each) = times.each.get(stage) {
         return each.get(index).map_or(0.0, |time| time.get());
     }
     let list = match kind {
-        Kind::Forward => times.forward,
-        Kind::Backward => times.backward,
-        Kind::Weight => times.weight,
+        PassKind::Forward => times.forward,
+        PassKind::Backward => times.backward,
+        PassKind::Weight => times.weight,
     };
     list.get(place).map_or(0.0, |time| time.get())
 }
 
 /// What is computed right before an operation, whatever it waits for.
-fn ahead(times: &Times<'_>, kind: Kind, place: usize) -> f64 {
+fn ahead(times: &Times<'_>, kind: PassKind, place: usize) -> f64 {
     match kind {
-        Kind::Backward => times.ahead.get(place).map_or(0.0, |time| time.get()),
-        Kind::Forward | Kind::Weight => 0.0,
+        PassKind::Backward => times.ahead.get(place).map_or(0.0, |time| time.get()),
+        PassKind::Forward | PassKind::Weight => 0.0,
     }
 }
 
@@ -210,11 +210,11 @@ fn ready(
         false => end.max(ask) + send,
     };
     match operation.kind {
-        Kind::Forward => match place.checked_sub(1) {
+        PassKind::Forward => match place.checked_sub(1) {
             Some(from) => arrival(ends.forward[ends.slot(from, operation)], from),
             None => 0.0,
         },
-        Kind::Backward => {
+        PassKind::Backward => {
             let own = ends.forward[ends.slot(place, operation)];
             match place + 1 {
                 from if from < places => {
@@ -224,6 +224,6 @@ fn ready(
                 _ => own,
             }
         }
-        Kind::Weight => ends.backward[ends.slot(place, operation)],
+        PassKind::Weight => ends.backward[ends.slot(place, operation)],
     }
 }

@@ -3,7 +3,7 @@
 //! Forwards go group by group of micro-batches, chunk by chunk, micro-batch by micro-batch; backwards follow the same
 //! list with the chunks in reverse.
 
-use super::{Kind, Operation, Order, Sizes, split};
+use super::{Operation, Order, PassKind, Sizes, split};
 
 /// All (micro-batch, chunk) in the order of their forwards.
 fn list(sizes: &Sizes) -> Vec<(u32, u32)> {
@@ -23,13 +23,13 @@ pub(super) fn order(sizes: &Sizes, stage: u32) -> Order {
     let group = sizes.group.unwrap_or(sizes.stages);
     let ahead = 2 * (sizes.stages - 1 - stage) + (sizes.chunks - 1) * group;
     let ahead = (ahead as usize).min(list.len());
-    let forward = |&(micro_batch, chunk): &(u32, u32)| Operation::new(Kind::Forward, micro_batch, chunk);
+    let forward = |&(micro_batch, chunk): &(u32, u32)| Operation::new(PassKind::Forward, micro_batch, chunk);
     let (first, rest) = list.split_at(ahead);
     let mut order: Order = first.iter().map(forward).collect();
     let mut rest = rest.iter().map(forward);
     for &(micro_batch, chunk) in &list {
         order.extend(rest.next());
-        order.push(Operation::new(Kind::Backward, micro_batch, sizes.chunks - 1 - chunk));
+        order.push(Operation::new(PassKind::Backward, micro_batch, sizes.chunks - 1 - chunk));
     }
     order
 }

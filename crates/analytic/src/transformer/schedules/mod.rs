@@ -25,7 +25,7 @@ use stepcast_core::strategy::ScheduleKind;
 
 /// What an operation computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PassKind {
     /// The forward pass of a chunk.
     Forward,
     /// Its backward pass; with a split backward, the gradients of inputs.
@@ -38,7 +38,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
     /// What it computes.
-    pub kind: Kind,
+    pub kind: PassKind,
     /// Of which micro-batch.
     pub micro_batch: u32,
     /// Of which of the stage's chunks.
@@ -46,7 +46,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    const fn new(kind: Kind, micro_batch: u32, chunk: u32) -> Self {
+    const fn new(kind: PassKind, micro_batch: u32, chunk: u32) -> Self {
         Self { kind, micro_batch, chunk }
     }
 }
@@ -130,10 +130,14 @@ pub fn in_flight(kind: ScheduleKind, stages: u64, stage: u64, micro_batches: u64
 
 /// The same by counting along an order.
 pub fn count_in_flight(order: &[Operation]) -> u64 {
-    let last = if order.iter().any(|op| op.kind == Kind::Weight) { Kind::Weight } else { Kind::Backward };
+    let last = if order.iter().any(|op| op.kind == PassKind::Weight) {
+        PassKind::Weight
+    } else {
+        PassKind::Backward
+    };
     let (mut now, mut most) = (0_u64, 0);
     for operation in order {
-        if operation.kind == Kind::Forward {
+        if operation.kind == PassKind::Forward {
             now += 1;
             most = most.max(now);
         } else if operation.kind == last {

@@ -3,7 +3,7 @@
 //! PyTorch goes through the orders of all stages in turn, one operation of each, and notes a receive on its stage when it
 //! comes to the operation that sends (`_add_send_recv` of `torch.distributed.pipelining`).
 
-use super::{Kind, Operation, Order, Sizes, place_of, stage_of};
+use super::{Operation, Order, PassKind, Sizes, place_of, stage_of};
 use stepcast_core::strategy::ScheduleKind;
 
 /// For every operation of every stage, the number of the stage's operations before which it asks for what this one
@@ -27,9 +27,9 @@ pub(super) fn asked_after(kind: ScheduleKind, sizes: &Sizes, orders: &[Order]) -
             let here = place(stage, operation);
             // What it waits for, by the virtual stage that gives it.
             let source = match operation.kind {
-                Kind::Forward => here.checked_sub(1).map(|from| forward[slot(from, operation)]),
-                Kind::Backward if here + 1 < places => Some(backward[slot(here + 1, operation)]),
-                Kind::Backward | Kind::Weight => None,
+                PassKind::Forward => here.checked_sub(1).map(|from| forward[slot(from, operation)]),
+                PassKind::Backward if here + 1 < places => Some(backward[slot(here + 1, operation)]),
+                PassKind::Backward | PassKind::Weight => None,
             };
             match source {
                 Some(None) => continue,
@@ -39,9 +39,9 @@ pub(super) fn asked_after(kind: ScheduleKind, sizes: &Sizes, orders: &[Order]) -
             next[stage] += 1;
             moved = true;
             let (sent, to) = match operation.kind {
-                Kind::Forward => (&mut forward, Some(here + 1).filter(|&to| to < places)),
-                Kind::Backward => (&mut backward, here.checked_sub(1)),
-                Kind::Weight => continue,
+                PassKind::Forward => (&mut forward, Some(here + 1).filter(|&to| to < places)),
+                PassKind::Backward => (&mut backward, here.checked_sub(1)),
+                PassKind::Weight => continue,
             };
             if let Some(to) = to {
                 let receiver = stage_of(kind, stages as u64, to as u64) as usize;

@@ -1,6 +1,6 @@
 //! A split backward: where the gradients of weights go.
 
-use super::{Kind, Operation, Order};
+use super::{Operation, Order, PassKind};
 use std::collections::VecDeque;
 
 /// The order with gradients of weights apart: after a backward, the oldest of them runs if more than `waiting` wait;
@@ -10,8 +10,8 @@ pub(super) fn backward(order: Order, waiting: u32) -> Order {
     let mut queue = VecDeque::new();
     for operation in order {
         split.push(operation);
-        if operation.kind == Kind::Backward {
-            queue.push_back(Operation { kind: Kind::Weight, ..operation });
+        if operation.kind == PassKind::Backward {
+            queue.push_back(Operation { kind: PassKind::Weight, ..operation });
             if queue.len() > waiting as usize {
                 split.extend(queue.pop_front());
             }

@@ -3,7 +3,7 @@
 //!
 //! The pattern is made for at least 2p−1 micro-batches; with fewer, the operations of the missing ones are left out.
 
-use super::{Kind, Operation, Order, Sizes};
+use super::{Operation, Order, PassKind, Sizes};
 
 /// An order under construction, with the next micro-batch of every kind and chunk.
 struct Pattern {
@@ -12,19 +12,19 @@ struct Pattern {
 }
 
 impl Pattern {
-    fn push(&mut self, kind: Kind, chunk: usize) {
+    fn push(&mut self, kind: PassKind, chunk: usize) {
         let next = &mut self.next[kind as usize][chunk];
         self.order.push(Operation::new(kind, *next, chunk as u32));
         *next += 1;
     }
 
-    fn done(&self, kind: Kind, chunk: usize) -> u32 {
+    fn done(&self, kind: PassKind, chunk: usize) -> u32 {
         self.next[kind as usize][chunk]
     }
 }
 
 pub(super) fn order(sizes: &Sizes, stage: u32) -> Order {
-    use Kind::{Backward, Forward, Weight};
+    use PassKind::{Backward, Forward, Weight};
     let p = sizes.stages;
     let m = sizes.micro_batches.max(2 * p - 1);
     let mut it = Pattern { order: Order::new(), next: [[0; 2]; 3] };

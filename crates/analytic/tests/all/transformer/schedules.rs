@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use stepcast_analytic::transformer::schedules::{
-    Kind, Operation, Order, Sends, Sizes, Times, closed, count_in_flight, execute, has_chunks, in_flight,
+    Operation, Order, PassKind, Sends, Sizes, Times, closed, count_in_flight, execute, has_chunks, in_flight,
     is_split, order, orders, stage_of,
 };
 use stepcast_core::quantity::Seconds;
@@ -42,13 +42,13 @@ fn relaxed(kind: ScheduleKind, sizes: &Sizes, orders: &[Order], times: &Times<'_
     };
     let duration = |stage: usize, op: &Operation| {
         let list = match op.kind {
-            Kind::Forward => times.forward,
-            Kind::Backward => times.backward,
-            Kind::Weight => times.weight,
+            PassKind::Forward => times.forward,
+            PassKind::Backward => times.backward,
+            PassKind::Weight => times.weight,
         };
         list[place(stage, op) as usize].get()
     };
-    let find = |kind_of: Kind, micro_batch: u32, at: u64| -> (usize, usize) {
+    let find = |kind_of: PassKind, micro_batch: u32, at: u64| -> (usize, usize) {
         let stage = stage_of(kind, p, at) as usize;
         let matches =
             |op: &Operation| op.kind == kind_of && op.micro_batch == micro_batch && place(stage, op) == at;
@@ -65,30 +65,30 @@ fn relaxed(kind: ScheduleKind, sizes: &Sizes, orders: &[Order], times: &Times<'_
                     let before = &orders[stage][index - 1];
                     let from = place(stage, before);
                     let next = match before.kind {
-                        Kind::Forward => Some(from + 1).filter(|&next| next < places),
-                        Kind::Backward => from.checked_sub(1),
-                        Kind::Weight => None,
+                        PassKind::Forward => Some(from + 1).filter(|&next| next < places),
+                        PassKind::Backward => from.checked_sub(1),
+                        PassKind::Weight => None,
                     };
                     let leaves = next.is_some_and(|next| stage_of(kind, p, next) != stage as u64);
                     let blocked = times.sends == Sends::Blocking && leaves;
                     let end = start[stage][index - 1] + duration(stage, before);
                     earliest = end + if blocked { send } else { 0.0 };
                 }
-                let mut wait = |kind_of: Kind, from: u64| {
+                let mut wait = |kind_of: PassKind, from: u64| {
                     let (other, position) = find(kind_of, op.micro_batch, from);
                     let end = start[other][position] + duration(other, &orders[other][position]);
                     earliest = earliest.max(end + if other == stage { 0.0 } else { send });
                 };
                 match op.kind {
-                    Kind::Forward if at > 0 => wait(Kind::Forward, at - 1),
-                    Kind::Forward => {}
-                    Kind::Backward => {
-                        wait(Kind::Forward, at);
+                    PassKind::Forward if at > 0 => wait(PassKind::Forward, at - 1),
+                    PassKind::Forward => {}
+                    PassKind::Backward => {
+                        wait(PassKind::Forward, at);
                         if at + 1 < places {
-                            wait(Kind::Backward, at + 1);
+                            wait(PassKind::Backward, at + 1);
                         }
                     }
-                    Kind::Weight => wait(Kind::Backward, at),
+                    PassKind::Weight => wait(PassKind::Backward, at),
                 }
                 if earliest > start[stage][index] {
                     start[stage][index] = earliest;
@@ -177,9 +177,9 @@ proptest! {
             _ => chunk as usize * orders.len() + stage,
         };
         let duration = |stage: usize, op: &Operation| match op.kind {
-            Kind::Forward => forward[place(stage, op.chunk)],
-            Kind::Backward => backward[place(stage, op.chunk)],
-            Kind::Weight => weight[place(stage, op.chunk)],
+            PassKind::Forward => forward[place(stage, op.chunk)],
+            PassKind::Backward => backward[place(stage, op.chunk)],
+            PassKind::Weight => weight[place(stage, op.chunk)],
         };
         let each: Vec<Vec<Seconds>> = orders.iter().enumerate()
             .map(|(stage, order)| order.iter().map(|op| duration(stage, op)).collect())
@@ -310,7 +310,7 @@ fn orders_that_wait_for_each_other_are_found() {
         sends: Sends::Asynchronous,
     };
     let stuck = execute(kind, &sizes, &orders, &times).unwrap_err();
-    assert_eq!((stuck.stage, stuck.operation.kind), (0, Kind::Backward));
+    assert_eq!((stuck.stage, stuck.operation.kind), (0, PassKind::Backward));
     assert_eq!(order(kind, &sizes, 1).len(), 2);
 }
 

@@ -64,7 +64,7 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     let training = training(scenario)?;
     let built = training.pipeline.build().map_err(broken)?;
     let stages = training.pipeline.orders.len();
-    let observer = || Stages::new(&built.marks, stages);
+    let observer = || Stages::new(&built, stages);
     if scenario.simulate.jitter <= 0.0 {
         let mut observed = observer();
         let wanted = || watch(Progress::Working);
@@ -127,7 +127,7 @@ fn shown(measured: &Measured<'_, Stages<'_>>) -> Shown {
     }
 }
 
-/// The prediction: what the closed form says of memory, with the times that were simulated.
+/// The prediction: memory and counts as for the closed form, with the times that were simulated.
 fn prediction(closed: Prediction, training: &Training, shown: Shown) -> Prediction {
     let throughput = SamplesPerSec::new(shown.throughput);
     let iteration = throughput.time_for(training.samples as f64);
