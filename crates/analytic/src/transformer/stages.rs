@@ -211,7 +211,7 @@ impl Run<'_> {
     /// A layer whose operations all run at one rate.
     fn at_one_rate(&self, rate: FlopsPerSec, with_experts: bool, window: Option<u64>) -> Computed {
         let (plan, split) = (self.plan, self.split());
-        let flops = LayerFlops::of(self.shape, with_experts, window, self.work());
+        let flops = LayerFlops::new(self.shape, with_experts, window, self.work());
         let inner = (split.tensor * split.context) as f64;
         // Every token-parallel rank has its own tokens for the experts.
         let routed = (flops.router as f64 + flops.experts as f64 * plan.expert_skew)

@@ -3,7 +3,7 @@
 //! All ranks of a stage are alike, so that one of each stage is looked at. What a stage does after its last backward
 //! pass does not wait for the other stages, except for the gradient of a tied embedding.
 
-use super::memory::{Held, StageLayers};
+use super::memory::{MemoryInputs, StageLayers};
 use super::placement::Group;
 use super::schedules::{self, Deadlock, Sends, Sizes, Times};
 use super::spent::{Pass, Spent};
@@ -98,9 +98,9 @@ pub struct StageTraffic {
 
 impl Run<'_> {
     /// What a rank holds.
-    pub fn held(&self) -> Held<'_> {
+    pub fn held(&self) -> MemoryInputs<'_> {
         let plan = self.plan;
-        Held {
+        MemoryInputs {
             shape: self.shape,
             split: self.split(),
             micro_batch: plan.micro_batch,
@@ -319,14 +319,10 @@ impl Run<'_> {
             group: None,
         };
         let times = Times {
-            forward: &forward,
-            backward: &backward,
-            weight: &weight,
-            ahead: &[],
-            each: &[],
             issue: self.plan.issue_time,
             send,
             sends: self.plan.stage_sends(),
+            ..Times::new(&forward, &backward, &weight)
         };
         let ends = schedules::ends_of_any(&sizes, |micro_batches| {
             let sizes = Sizes { micro_batches, ..sizes };
@@ -337,7 +333,7 @@ impl Run<'_> {
     }
 
     /// Gradients, update and weights of a stage.
-    fn tail(&self, held: &Held<'_>, index: u64, stage: &StageStep) -> Tail {
+    fn tail(&self, held: &MemoryInputs<'_>, index: u64, stage: &StageStep) -> Tail {
         let layers = stage.layers.dense + stage.layers.expert;
         let passes = stage.pass.beside(false);
         let starved = match self.plan.pipeline {

@@ -1,7 +1,7 @@
 //! What a stage does once in a step, after its last backward pass: gradients, update and weights.
 
 use super::Split;
-use super::memory::Held;
+use super::memory::MemoryInputs;
 use super::placement::{Group, Seats};
 use super::stages::Run;
 use super::traffic::{self, Collective, Message, Reduction};
@@ -77,7 +77,7 @@ impl TailWork {
 
 impl Run<'_> {
     /// What a stage sends and updates once in a step.
-    pub fn tail_work(&self, held: &Held<'_>, index: u64) -> TailWork {
+    pub fn tail_work(&self, held: &MemoryInputs<'_>, index: u64) -> TailWork {
         let plan = self.plan;
         let (dense, expert) = held.stage_parameters(index);
         let (mut gradients, mut weights) = (Seconds::ZERO, Seconds::ZERO);

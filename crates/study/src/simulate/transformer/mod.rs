@@ -47,7 +47,7 @@ pub(super) fn applies(scenario: &Scenario) -> Result<(), Fault> {
 }
 
 /// What runs show.
-struct Shown {
+struct StepFigures {
     throughput: f64,
     interval: [f64; 2],
     run_spread: Option<f64>,
@@ -85,9 +85,9 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
 }
 
 /// One step stands for all.
-fn single(training: &Training, observed: &Stages<'_>, time: f64) -> Shown {
+fn single(training: &Training, observed: &Stages<'_>, time: f64) -> StepFigures {
     let throughput = training.samples as f64 / time;
-    Shown {
+    StepFigures {
         throughput,
         interval: [throughput; 2],
         run_spread: None,
@@ -100,7 +100,7 @@ fn single(training: &Training, observed: &Stages<'_>, time: f64) -> Shown {
     }
 }
 
-fn shown(measured: &Measured<'_, Stages<'_>>) -> Shown {
+fn shown(measured: &Measured<'_, Stages<'_>>) -> StepFigures {
     let estimate = &measured.estimate;
     let mut lengths = Vec::new();
     let mut stages: Vec<StageTimes> = Vec::new();
@@ -114,7 +114,7 @@ fn shown(measured: &Measured<'_, Stages<'_>>) -> Shown {
             stages = observed.mean();
         }
     }
-    Shown {
+    StepFigures {
         throughput: estimate.throughput,
         interval: estimate.interval(),
         run_spread: spread_of_logarithms(&estimate.rates),
@@ -128,7 +128,7 @@ fn shown(measured: &Measured<'_, Stages<'_>>) -> Shown {
 }
 
 /// The prediction: memory and counts as for the closed form, with the times that were simulated.
-fn prediction(closed: Prediction, training: &Training, shown: Shown) -> Prediction {
+fn prediction(closed: Prediction, training: &Training, shown: StepFigures) -> Prediction {
     let throughput = SamplesPerSec::new(shown.throughput);
     let iteration = throughput.time_for(training.samples as f64);
     let faster = closed.iteration / iteration;

@@ -32,7 +32,7 @@ pub(super) fn training(scenario: &Scenario) -> Result<Training, Fault> {
     let (shape, plan) = planned(scenario)?;
     let run = run(scenario, &shape, plan)?;
     let ranks = plan.tensor * plan.context;
-    let replicas = Replicas::of(&scenario.cluster.groups, plan.pipeline, run.division.data, ranks);
+    let replicas = Replicas::new(&scenario.cluster.groups, plan.pipeline, run.division.data, ranks);
     let (stage_of, orders) = orders(&run);
     let costs = costs(scenario, &replicas, &stage_of)?;
     let jitter = scenario.simulate.jitter;
