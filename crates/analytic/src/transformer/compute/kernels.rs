@@ -1,7 +1,7 @@
 //! Products of matrices in tiles over multiprocessors, core attention, experts, and the host that issues kernels.
 
 use super::shard::ExpertShard;
-use super::{Compute, Computed, Parts, Product, Shard, Work};
+use super::{Compute, Computed, Parts, Shard, Work};
 use stepcast_core::quantity::{Bytes, Flops, Seconds};
 use stepcast_core::strategy::Attention;
 

@@ -330,8 +330,11 @@ impl<'a> List<'a> {
                 let main = self.work(stage, task, &child(0), after.clone())?;
                 let mut ended = main.clone();
                 for index in 1..children {
-                    let first = self.specs.len();
-                    ended.extend(self.work(stage, task, &child(index), after.clone())?);
+                    let (works, first) = (child(index), self.specs.len());
+                    if works.iter().all(|work| work.alone() <= 0.0) {
+                        continue;
+                    }
+                    ended.extend(self.work(stage, task, &works, after.clone())?);
                     for op in first..self.specs.len() {
                         if let Role::Traffic { overlapped, .. } = &mut self.marks[op].role {
                             *overlapped = true;
