@@ -117,7 +117,7 @@ pub fn on_machines<'a>(
         links: links(cluster, &scenario.priors),
         node: u64::from(cluster.workers_per_node()),
         compute: devices.fold(unlimited, Compute::slower),
-        fused: Software::of(&scenario.strategy, plan).fused,
+        fused: Software::from_strategy(&scenario.strategy, plan).fused,
         weight_width: scenario.strategy.precision.width().into(),
         host_link: offload::host_link(plan, cluster),
     }
@@ -129,7 +129,7 @@ fn computing(scenario: &Scenario, plan: &Plan, index: usize) -> Compute {
     let precision = scenario.strategy.precision;
     match group.device.peak(precision) {
         Some(peak) if compute::is_by_parts(scenario, group) => {
-            let software = Software::of(&scenario.strategy, plan);
+            let software = Software::from_strategy(&scenario.strategy, plan);
             Compute::Parts(Parts::new(
                 &group.device,
                 peak,

@@ -5,7 +5,7 @@ mod training;
 
 pub(crate) use training::{assumptions, messages, training};
 
-use super::excerpt::Named;
+use super::excerpt::NamedProgram;
 use super::measure::{Measured, Measurement, Recorder, measure, observe};
 use super::summary::{batches, groups, mean, spread};
 use super::{Recording, about, broken};
@@ -170,9 +170,9 @@ fn first_step(training: &AllReduce) -> Result<(Seconds, Communication), Fault> {
 }
 
 /// The program of a scenario.
-pub(super) fn named_program(scenario: &Scenario) -> Result<Named, Fault> {
+pub(super) fn named_program(scenario: &Scenario) -> Result<NamedProgram, Fault> {
     let training = training(scenario).map_err(inapplicable)?;
-    Ok(Named { program: training.program().map_err(broken)?, lane_names: training.lane_names() })
+    Ok(NamedProgram { program: training.program().map_err(broken)?, lane_names: training.lane_names() })
 }
 
 pub(super) fn timeline(

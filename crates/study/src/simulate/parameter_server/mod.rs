@@ -5,7 +5,7 @@ mod figures;
 mod placement;
 mod replay;
 
-use super::excerpt::Named;
+use super::excerpt::NamedProgram;
 use super::measure::{Measured, measure, observe};
 use super::summary::{batches, groups, histogram, mean, spread};
 use super::{Recording, about, broken};
@@ -33,7 +33,7 @@ const FEW_STEPS: usize = 10;
 const LOCK_STEP: f64 = 0.75;
 
 pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Prediction, Stopped> {
-    let prepared = Prepared::of(scenario)?;
+    let prepared = Prepared::new(scenario)?;
     let predicted = |measured: &Measured<'_, Steps>| prepared.prediction(scenario, measured);
     let measured = measure(
         &prepared.program,
@@ -50,9 +50,9 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
 }
 
 /// The program of a scenario.
-pub(super) fn named_program(scenario: &Scenario) -> Result<Named, Fault> {
-    let Prepared { program, lanes, .. } = Prepared::of(scenario)?;
-    Ok(Named { program, lane_names: lanes.names() })
+pub(super) fn named_program(scenario: &Scenario) -> Result<NamedProgram, Fault> {
+    let Prepared { program, lanes, .. } = Prepared::new(scenario)?;
+    Ok(NamedProgram { program, lane_names: lanes.names() })
 }
 
 /// The first `steps` steps of every worker of one run.
@@ -61,7 +61,7 @@ pub(super) fn timeline(
     steps: u64,
     wanted: &CancelCheck<'_>,
 ) -> Result<Recording, Stopped> {
-    let prepared = Prepared::of(scenario)?;
+    let prepared = Prepared::new(scenario)?;
     let mut observed = Timeline::default();
     observe(&prepared.program, scenario.simulate.seed, steps, &mut observed, wanted)?;
     Ok(Recording {
@@ -87,7 +87,7 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn of(scenario: &Scenario) -> Result<Self, Fault> {
+    fn new(scenario: &Scenario) -> Result<Self, Fault> {
         let mut warnings = Vec::new();
         let profile = profile(scenario, &mut warnings);
         warnings.extend(servers::assumption(scenario));

@@ -47,7 +47,7 @@ pub(super) fn applies(scenario: &Scenario) -> Result<(), Fault> {
 }
 
 /// What runs show.
-struct Shown {
+struct StepFigures {
     throughput: f64,
     interval: [f64; 2],
     run_spread: Option<f64>,
@@ -64,7 +64,7 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     let training = training(scenario)?;
     let built = training.pipeline.build().map_err(broken)?;
     let stages = training.pipeline.orders.len();
-    let observer = || Stages::new(&built.marks, stages);
+    let observer = || Stages::new(&built, stages);
     if scenario.simulate.jitter <= 0.0 {
         let mut observed = observer();
         let wanted = || watch(Progress::Working);
@@ -85,9 +85,9 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
 }
 
 /// One step stands for all.
-fn single(training: &Training, observed: &Stages<'_>, time: f64) -> Shown {
+fn single(training: &Training, observed: &Stages<'_>, time: f64) -> StepFigures {
     let throughput = training.samples as f64 / time;
-    Shown {
+    StepFigures {
         throughput,
         interval: [throughput; 2],
         run_spread: None,
@@ -100,7 +100,7 @@ fn single(training: &Training, observed: &Stages<'_>, time: f64) -> Shown {
     }
 }
 
-fn shown(measured: &Measured<'_, Stages<'_>>) -> Shown {
+fn shown(measured: &Measured<'_, Stages<'_>>) -> StepFigures {
     let estimate = &measured.estimate;
     let mut lengths = Vec::new();
     let mut stages: Vec<StageTimes> = Vec::new();
@@ -114,7 +114,7 @@ fn shown(measured: &Measured<'_, Stages<'_>>) -> Shown {
             stages = observed.mean();
         }
     }
-    Shown {
+    StepFigures {
         throughput: estimate.throughput,
         interval: estimate.interval(),
         run_spread: spread_of_logarithms(&estimate.rates),
@@ -127,8 +127,8 @@ fn shown(measured: &Measured<'_, Stages<'_>>) -> Shown {
     }
 }
 
-/// The prediction: what the closed form says of memory, with the times that were simulated.
-fn prediction(closed: Prediction, training: &Training, shown: Shown) -> Prediction {
+/// The prediction: memory and counts as for the closed form, with the times that were simulated.
+fn prediction(closed: Prediction, training: &Training, shown: StepFigures) -> Prediction {
     let throughput = SamplesPerSec::new(shown.throughput);
     let iteration = throughput.time_for(training.samples as f64);
     let faster = closed.iteration / iteration;
