@@ -8,9 +8,10 @@ use crate::render::screen::Screen;
 use anyhow::Context;
 use serde::Serialize;
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::{self, Parameters, Transformer, TransformerSection};
+use stepcast_core::model::transformer::{self, Parameters, Transformer};
 use stepcast_core::model::zoo::{self, Entry};
 use stepcast_core::model::{Counting, Layer, Model};
+use stepcast_core::scenario::TransformerSection;
 
 pub(super) fn run(command: Option<&Models>, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     match command {

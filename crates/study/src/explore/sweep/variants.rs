@@ -238,7 +238,7 @@ fn resolve(
         let change = axis.change_to(if group.is_some() { "1" } else { &value });
         changes.push(change.map_err(|fault| document.located(fault, &[]))?);
     }
-    let mut scenario = document.scenario_of_each_with(files, &changes)?;
+    let mut scenario = document.resolve_unchecked(files, &changes)?;
     for group in without {
         if let Some(group) = scenario.cluster.groups.get_mut(group) {
             group.count = 0;

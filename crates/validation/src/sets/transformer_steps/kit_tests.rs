@@ -7,9 +7,9 @@ use stepcast_analytic::transformer::Transformer;
 use stepcast_core::fitted::artefact::Artefact;
 use stepcast_core::machine::{FittedDevice, FittedModel};
 use stepcast_core::method::Method as _;
+use stepcast_fit::FitReport;
+use stepcast_fit::machine::{AttentionChoice, run};
 use stepcast_study::always;
-use stepcast_study::fit::FitReport;
-use stepcast_study::fit::machine::{AttentionChoice, run};
 use stepcast_study::predict::interval;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../validation/kit/machine_h200.jsonl.gz");
