@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use stepcast_core::fitted::artefact::ArtefactKind;
 use stepcast_core::fitted::kernel::LinearKernel;
-use stepcast_core::method::{Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::quantity::Seconds;
 
 const ARTEFACT: ArtefactText = ArtefactText {
@@ -32,7 +32,7 @@ struct KernelRun {
 }
 
 /// Fits the coefficients to relative errors, as long as that is wanted.
-fn fit(runs: &[KernelRun], wanted: &Wanted<'_>) -> Result<LinearKernel, FitError> {
+fn fit(runs: &[KernelRun], wanted: &CancelCheck<'_>) -> Result<LinearKernel, FitError> {
     let rows: Vec<Vec<f64>> =
         runs.iter().map(|run| vec![run.elements / run.time.get(), run.time.get().recip()]).collect();
     let fit = nnls_while(&rows, &vec![1.0; runs.len()], wanted)?;
@@ -50,7 +50,7 @@ fn quality(kernel: &LinearKernel, runs: &[KernelRun]) -> Option<Quality> {
     Quality::from_pairs(runs.iter().map(|run| (kernel.time(run.elements).0, run.time)))
 }
 
-fn read(path: &Path, wanted: &Wanted<'_>) -> Result<BTreeMap<String, Split<KernelRun>>, Stopped> {
+fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<BTreeMap<String, Split<KernelRun>>, Stopped> {
     let file = MeasurementFile::read(path, wanted)?;
     let (kernel, elements) = (file.column("kernel")?, file.column("elements")?);
     let times = file.time_column()?;
@@ -74,7 +74,7 @@ pub fn run(
     data: &Path,
     test: Option<&Path>,
     date: String,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<FitReport, Stopped> {
     let kernels = read(data, wanted)?;
     let mut tests = test.map(|test| read(test, wanted)).transpose()?;
@@ -104,13 +104,13 @@ pub fn run(
 mod tests {
     use super::*;
     use std::ops::ControlFlow;
-    use stepcast_core::method::always;
+    use stepcast_core::method::never_cancelled;
 
     #[test]
     fn a_line_is_found_again() {
         let line = |elements: f64| KernelRun { elements, time: Seconds::new(2e-9 * elements + 5e-6) };
         let runs: Vec<KernelRun> = [1e3, 1e4, 1e5, 1e6].map(line).into();
-        let kernel = fit(&runs, &always).unwrap();
+        let kernel = fit(&runs, &never_cancelled).unwrap();
         assert!((kernel.per_element.get() / 2e-9 - 1.0).abs() < 1e-9, "{kernel:?}");
         assert!((kernel.start.get() / 5e-6 - 1.0).abs() < 1e-9, "{kernel:?}");
         assert!(!kernel.time(1e7).1);
@@ -121,7 +121,7 @@ mod tests {
     fn one_size_cannot_tell_two_coefficients() {
         let same = [KernelRun { elements: 8.0, time: Seconds::new(1.0) }; 4];
         let expected = FitError::Collinear { rank: 1, columns: 2, undetermined: vec![0, 1] };
-        assert_eq!(fit(&same, &always), Err(expected));
+        assert_eq!(fit(&same, &never_cancelled), Err(expected));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use crate::FitError;
 use nalgebra::{DMatrix, DVector};
-use stepcast_core::method::{Wanted, always};
+use stepcast_core::method::{CancelCheck, never_cancelled};
 
 /// Singular values below this share of the largest are zero.
 const RANK_TOLERANCE: f64 = 1e-10;
@@ -41,7 +41,7 @@ struct Reduced {
 }
 
 impl Reduced {
-    fn new(rows: &[Vec<f64>], target: &[f64], wanted: &Wanted<'_>) -> Result<Self, FitError> {
+    fn new(rows: &[Vec<f64>], target: &[f64], wanted: &CancelCheck<'_>) -> Result<Self, FitError> {
         let columns = rows.first().map_or(0, Vec::len);
         if rows.len() < columns || columns == 0 {
             return Err(FitError::TooFew { rows: rows.len(), columns });
@@ -79,7 +79,7 @@ fn triangular(
     a: &DMatrix<f64>,
     b: &[f64],
     block: usize,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<(DMatrix<f64>, DVector<f64>), FitError> {
     let columns = a.ncols();
     let (mut r, mut left) = (DMatrix::zeros(0, columns), DVector::zeros(0));
@@ -121,7 +121,7 @@ fn condition(r: &DMatrix<f64>) -> Result<f64, FitError> {
 
 /// Minimises |A·x − b|, where `rows` are the rows of A.
 pub fn least_squares(rows: &[Vec<f64>], target: &[f64]) -> Result<Fit, FitError> {
-    let reduced = Reduced::new(rows, target, &always)?;
+    let reduced = Reduced::new(rows, target, &never_cancelled)?;
     let solution = reduced.r.solve_upper_triangular(&reduced.b);
     // R is invertible: its rank was checked.
     let scaled = solution.ok_or(FitError::TooFew { rows: rows.len(), columns: reduced.lengths.len() })?;
@@ -131,11 +131,11 @@ pub fn least_squares(rows: &[Vec<f64>], target: &[f64]) -> Result<Fit, FitError>
 /// Minimises |A·x − b| over x ≥ 0, where `rows` are the rows of A: the active-set method of Lawson and Hanson (1974,
 /// chapter 23).
 pub fn nnls(rows: &[Vec<f64>], target: &[f64]) -> Result<Fit, FitError> {
-    nnls_while(rows, target, &always)
+    nnls_while(rows, target, &never_cancelled)
 }
 
 /// As [`nnls`], as long as it is wanted.
-pub fn nnls_while(rows: &[Vec<f64>], target: &[f64], wanted: &Wanted<'_>) -> Result<Fit, FitError> {
+pub fn nnls_while(rows: &[Vec<f64>], target: &[f64], wanted: &CancelCheck<'_>) -> Result<Fit, FitError> {
     let reduced = Reduced::new(rows, target, wanted)?;
     let scaled = active_set(&reduced.r, &reduced.b);
     Ok(reduced.fit(rows, target, &scaled))
@@ -200,7 +200,7 @@ mod tests {
         let a = DMatrix::from_fn(50, 4, value);
         let b: Vec<f64> = (0..50).map(|row| value(row, 9)).collect();
         for block in [3, 7, 25, 50, 64] {
-            let (r, left) = triangular(&a, &b, block, &always).unwrap();
+            let (r, left) = triangular(&a, &b, block, &never_cancelled).unwrap();
             assert_eq!((r.nrows(), left.len()), (4, 4));
             assert!((r.transpose() * &r - a.transpose() * &a).norm() < 1e-12, "{block}");
             let expected = a.transpose() * DVector::from_column_slice(&b);

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::suggest;
@@ -81,7 +81,7 @@ pub(crate) struct TimeColumn {
 
 impl MeasurementFile {
     /// Reads a file, as long as it is wanted.
-    pub(crate) fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Self, Stopped> {
+    pub(crate) fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Self, Stopped> {
         let name = path.display().to_string();
         let bytes = stepcast_trace::unpacked_while(path, wanted)?;
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes.as_slice());
@@ -118,7 +118,7 @@ impl MeasurementFile {
     /// The rows, as long as they are wanted.
     fn rows<'a>(
         &'a self,
-        wanted: &'a Wanted<'_>,
+        wanted: &'a CancelCheck<'_>,
     ) -> impl Iterator<Item = Result<MeasurementRow<'a>, Stopped>> {
         self.rows.iter().enumerate().map(move |(place, cells)| {
             match place % OFTEN == 0 && wanted().is_break() {
@@ -131,7 +131,7 @@ impl MeasurementFile {
     /// One measurement a row, read by `read` together with a name that no other row of its set may have.
     pub(crate) fn split<T>(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &CancelCheck<'_>,
         read: impl Fn(MeasurementRow<'_>) -> Result<(String, T), Fault>,
     ) -> Result<Split<T>, Stopped> {
         let set = self.optional_column("set");

@@ -23,7 +23,7 @@ mod transformer;
 mod transformer_tests;
 mod uncertain;
 
-pub use document::{Document, Override};
+pub use document::{Document, Edit};
 pub use documentation::{SectionDoc, documentation, full_key};
 pub use field::{Field, Groups};
 pub use file::ScenarioFile;

@@ -23,7 +23,7 @@ use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::artefact::ArtefactKind;
 use stepcast_core::fitted::gemm::{Alignment, Coverage, GemmModel, Shape, Variant};
-use stepcast_core::method::{Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
 
@@ -145,7 +145,7 @@ fn grouped<K: Ord>(
 }
 
 /// Reads measured products.
-pub fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Split<MeasuredProduct>, Stopped> {
+pub fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Split<MeasuredProduct>, Stopped> {
     let file = MeasurementFile::read(path, wanted)?;
     let [dtype, trans] = [file.column("dtype")?, file.column("trans")?];
     let sizes = [file.column("m")?, file.column("n")?, file.column("k")?];
@@ -168,7 +168,7 @@ pub fn run(
     test: Option<&Path>,
     multiprocessors: Option<u32>,
     date: String,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<FitReport, Stopped> {
     let products = read(data, wanted)?;
     let test = test.map(|test| read(test, wanted)).transpose()?;

@@ -9,7 +9,7 @@ use crate::FitError;
 use std::collections::{BTreeMap, BTreeSet};
 use stepcast_core::fitted::gemm::costs::{Costs, LAUNCH};
 use stepcast_core::fitted::gemm::{Alignment, Family, GemmModel, Machine, Shape, Variant};
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 use stepcast_core::quantity::{Flops, Seconds};
 
 /// Multiprocessors of GPUs that are trained on, tried where the number is not given.
@@ -44,7 +44,7 @@ const BEST_RATE_THERE: f64 = 787e12;
 pub fn fit(
     samples: &[MeasuredProduct],
     multiprocessors: Option<u32>,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<GemmModel, GemmError> {
     check(samples)?;
     let budget = find_budget(samples, multiprocessors.unwrap_or(FIRST_GUESS), wanted)?;
@@ -89,7 +89,7 @@ fn fit_family(
     ratios: &[f64],
     machine: &Machine,
     shared: &Costs,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<Family, GemmError> {
     let as_usual = timed(own, machine);
     let products: Vec<TimedProduct> =
@@ -107,7 +107,7 @@ fn fit_family(
 fn likeliest(
     samples: &[MeasuredProduct],
     budget: Option<Flops>,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<Machine, GemmError> {
     let mut best = (f64::INFINITY, Machine { multiprocessors: FIRST_GUESS, budget });
     for multiprocessors in USUAL_MULTIPROCESSORS {
@@ -152,7 +152,7 @@ fn check(samples: &[MeasuredProduct]) -> Result<(), GemmError> {
 fn find_budget(
     samples: &[MeasuredProduct],
     multiprocessors: u32,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<Option<Flops>, FitError> {
     let flops = || samples.iter().map(|sample| sample.shape.flops().get());
     let (Some(least), Some(most)) = (flops().reduce(f64::min), flops().reduce(f64::max)) else {
@@ -175,7 +175,11 @@ fn find_budget(
 }
 
 /// The loss over all families of kernels, each fitted by itself to some of its products.
-fn total_loss(samples: &[MeasuredProduct], machine: &Machine, wanted: &Wanted<'_>) -> Result<f64, FitError> {
+fn total_loss(
+    samples: &[MeasuredProduct],
+    machine: &Machine,
+    wanted: &CancelCheck<'_>,
+) -> Result<f64, FitError> {
     let mut total = 0.0;
     for all in families(samples).values() {
         let some: Vec<MeasuredProduct> = all.iter().step_by(all.len().div_ceil(ENOUGH)).copied().collect();

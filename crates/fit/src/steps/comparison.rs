@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use stepcast_core::fitted::gemm::GemmModel;
 use stepcast_core::fitted::steps::{Nominal, StepModel, StepTimes};
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
 
@@ -177,7 +177,7 @@ pub fn predictions(
     steps: &[MeasuredStep],
     fold: Fold,
     products: Option<&GemmModel>,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<Vec<LeftOutPrediction>, FitError> {
     let recording = PreparedSteps::new(steps, Nominal::h200(), products);
     let held: Vec<&str> =

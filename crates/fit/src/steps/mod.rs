@@ -31,7 +31,7 @@ use stepcast_core::fitted::gemm::GemmModel;
 use stepcast_core::fitted::steps::{
     Class, Coefficients, Nominal, Phase, PhaseModel, PrecisionModel, StepModel, lacks,
 };
-use stepcast_core::method::{Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::model::Model;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
@@ -121,7 +121,7 @@ impl<'a> PreparedSteps<'a> {
     pub fn fit(
         &self,
         keep: impl Fn(&MeasuredStep) -> bool,
-        wanted: &Wanted<'_>,
+        wanted: &CancelCheck<'_>,
     ) -> Result<StepModel, FitError> {
         let rows: Vec<&PreparedStep<'_>> = self.rows.iter().filter(|row| keep(row.step)).collect();
         let table = CoefficientTable::fit(&rows, self.products.is_some(), wanted)?;
@@ -163,7 +163,7 @@ pub fn run(
     test: Option<&Path>,
     gemm: Option<&Path>,
     date: String,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<FitReport, Stopped> {
     let MeasuredSteps { steps, mut notes } = read(data, wanted)?;
     several_models(data, &steps)?;
