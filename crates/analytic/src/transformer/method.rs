@@ -157,9 +157,9 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
         (None, Transport::Rdma) => port * own.rdma,
         _ => reached_rate(cluster, inside, &priors.all_reduce),
     };
-    let unless_ideal = |network: &Network, time: f64| match network.transport {
+    let unless_ideal = |network: &Network, time: Seconds| match network.transport {
         Transport::Ideal => Seconds::ZERO,
-        _ => Seconds::new(time),
+        _ => time,
     };
     let latency = |network: &Network| (network.latency + network.startup).max(unless_ideal(network, own.hop));
     let start = |network: &Network| unless_ideal(network, own.start);

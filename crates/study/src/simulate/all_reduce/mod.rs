@@ -73,11 +73,11 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     let observer = || Exchanges::new(training.roles(), 0);
     let predicted = |measured: &Measured<'_, Exchanges>| prediction(scenario, &program, &compute, measured);
     let measured =
-        measure(&program, &batches, &scenario.simulate, observer, watch, |measured| {
-            match measured.is_last {
-                true => ControlFlow::Continue(()),
-                false => watch(Progress::Estimate(&predicted(measured))),
-            }
+        measure(&program, &batches, &scenario.methods.simulate, observer, watch, |measured| match measured
+            .is_last
+        {
+            true => ControlFlow::Continue(()),
+            false => watch(Progress::Estimate(&predicted(measured))),
         })?;
     Ok(predicted(&measured))
 }
@@ -183,7 +183,7 @@ pub(super) fn timeline(
     let training = training(scenario).map_err(inapplicable)?;
     let program = training.program().map_err(broken)?;
     let mut observed = Timeline::default();
-    observe(&program, scenario.simulate.seed, steps, &mut observed, wanted)?;
+    observe(&program, scenario.methods.simulate.seed, steps, &mut observed, wanted)?;
     let about = about(scenario, training.profile_operations());
     Ok(Recording { lane_names: training.lane_names(), program, observed, about, marks: Vec::new() })
 }

@@ -38,7 +38,7 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     let measured = measure(
         &prepared.program,
         &prepared.batches,
-        &scenario.simulate,
+        &scenario.methods.simulate,
         Steps::default,
         watch,
         |measured| match measured.is_last {
@@ -63,7 +63,7 @@ pub(super) fn timeline(
 ) -> Result<Recording, Stopped> {
     let prepared = Prepared::new(scenario)?;
     let mut observed = Timeline::default();
-    observe(&prepared.program, scenario.simulate.seed, steps, &mut observed, wanted)?;
+    observe(&prepared.program, scenario.methods.simulate.seed, steps, &mut observed, wanted)?;
     Ok(Recording {
         lane_names: prepared.lanes.names(),
         program: prepared.program,
@@ -187,11 +187,16 @@ fn profile<'a>(scenario: &'a Scenario, warnings: &mut Vec<Warning>) -> Cow<'a, P
         1 => {
             let message = format!(
                 "the profile has a single step: others are made from it, computing times spread by {:.0} %",
-                100.0 * scenario.simulate.jitter
+                100.0 * scenario.methods.simulate.jitter
             );
             warnings.push(Warning { code: "single-step", message });
             let groups = scenario.cluster.groups.len();
-            Cow::Owned(jittered(profile, groups, scenario.simulate.jitter, scenario.simulate.seed))
+            Cow::Owned(jittered(
+                profile,
+                groups,
+                scenario.methods.simulate.jitter,
+                scenario.methods.simulate.seed,
+            ))
         }
         steps if steps < FEW_STEPS => {
             let message = format!(
@@ -227,7 +232,7 @@ fn lock_step(scenario: &Scenario, simulation: &Simulation) -> Option<Warning> {
     let busiest = simulation.usage.first()?;
     let asynchronous =
         matches!(scenario.strategy.synchronisation, Synchronisation::Async | Synchronisation::Ssp(1..));
-    let fair = scenario.simulate.transport == scenario::SharingRule::Fair;
+    let fair = scenario.methods.simulate.transport == scenario::SharingRule::Fair;
     (asynchronous && fair && scenario.cluster.workers() > 1 && busiest.share < LOCK_STEP).then(|| Warning {
         code: "lock-step",
         message: format!(

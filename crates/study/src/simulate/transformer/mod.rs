@@ -65,22 +65,23 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     let built = training.pipeline.build().map_err(broken)?;
     let stages = training.pipeline.orders.len();
     let observer = || Stages::new(&built, stages);
-    if scenario.simulate.jitter <= 0.0 {
+    if scenario.methods.simulate.jitter <= 0.0 {
         let mut observed = observer();
         let wanted = || watch(Progress::Working);
-        let time = observe(&built.program, scenario.simulate.seed, 1, &mut observed, &wanted)?;
+        let time = observe(&built.program, scenario.methods.simulate.seed, 1, &mut observed, &wanted)?;
         return Ok(prediction(closed, &training, single(&training, &observed, time)));
     }
     let each = training.samples as f64 / built.program.workers() as f64;
     let batches = vec![each; built.program.workers()];
     let predicted =
         |measured: &Measured<'_, Stages<'_>>| prediction(closed.clone(), &training, shown(measured));
-    let measured = measure(&built.program, &batches, &scenario.simulate, observer, watch, |measured| {
-        match measured.is_last {
-            true => ControlFlow::Continue(()),
-            false => watch(Progress::Estimate(&predicted(measured))),
-        }
-    })?;
+    let measured =
+        measure(&built.program, &batches, &scenario.methods.simulate, observer, watch, |measured| {
+            match measured.is_last {
+                true => ControlFlow::Continue(()),
+                false => watch(Progress::Estimate(&predicted(measured))),
+            }
+        })?;
     Ok(predicted(&measured))
 }
 

@@ -1,5 +1,6 @@
 //! Measured steps: one JSON object a line, plain or compressed.
 
+use super::MeasuredStep;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,7 +10,6 @@ use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::model::{Model, zoo};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
-use stepcast_fit::steps::MeasuredStep;
 
 /// Prefixes that libraries put before the names of a network's layers.
 const WRAPPERS: [&str; 3] = ["m.", "bert.", "transformer."];
