@@ -14,3 +14,4 @@ mod profiles;
 mod serving;
 mod sweep;
 mod walkthrough;
+mod wording;

@@ -17,8 +17,9 @@ pub use constants::{AllReduce, OneGpu, Servers, Transformers};
 pub use file::{Constant, Range, Residual};
 pub use spread::{REPEATS, SHIFT, doublings_outside};
 
+use crate::fault::Remedies;
 use crate::machine::CatalogError;
-use file::{PriorsFile, Section};
+use file::{PriorsFile, Replacement, Section};
 use std::sync::{Arc, LazyLock};
 
 static SHIPPED: LazyLock<Result<Arc<Priors>, CatalogError>> = LazyLock::new(|| {
@@ -69,7 +70,7 @@ pub struct Group {
     /// Its constants.
     pub constants: Vec<Member>,
     /// How a user replaces the assumption by knowledge.
-    pub remedy: String,
+    pub remedy: Remedies,
 }
 
 /// A constant of a group.
@@ -234,7 +235,7 @@ fn groups(domain: Domain, section: &Section) -> Vec<Group> {
                 domain,
                 spread: constant.group_spread,
                 constants: vec![member],
-                remedy: section.remedies.get(group).cloned().unwrap_or_default(),
+                remedy: section.remedies.get(group).map(Replacement::to_remedies).unwrap_or_default(),
             }),
         }
     }

@@ -59,7 +59,7 @@ pub fn run(
     wanted: &Wanted<'_>,
 ) -> Result<FitReport, Stopped> {
     let device = catalog::device(name)
-        .map_err(|fault| Fault::in_file(format!("--device {name}"), fault.reason, fault.remedy))?;
+        .map_err(|fault| Fault::in_file(format!("device {name}"), fault.reason, fault.remedy))?;
     let Steps { fit, mut held, mut notes } = read(data, wanted)?;
     if let Some(test) = test {
         let other = read(test, wanted)?;
@@ -177,5 +177,5 @@ fn table(path: &Path, wanted: &Wanted<'_>) -> Result<Steps, Stopped> {
 
 fn network(row: MeasurementRow<'_>, column: usize) -> Result<Arc<Model>, Fault> {
     let model = zoo::build(row.text(column)).map(Arc::new);
-    model.map_err(|error| row.fault(column, "is not a model of the zoo", &error.remedy))
+    model.map_err(|error| row.fault(column, "is not a model of the zoo", error.remedy))
 }

@@ -4,7 +4,7 @@
 //! are fitted, `held` rows only tested; without it all are fitted.
 
 use std::path::Path;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedies};
 use stepcast_core::method::{Stopped, Wanted};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::suggest;
@@ -118,7 +118,7 @@ impl MeasurementFile {
 
     fn missing(&self, reason: &str, title: &str) -> Fault {
         let list = format!("the columns are {}; add {title}", self.titles.join(", "));
-        let remedy = suggest::remedy(title, self.titles.iter().map(String::as_str), &list);
+        let remedy = suggest::remedy(title, self.titles.iter().map(String::as_str), list);
         Fault::in_file(self.head(), reason, remedy)
     }
 
@@ -163,7 +163,7 @@ impl MeasurementRow<'_> {
         }
     }
 
-    pub(super) fn fault(&self, column: usize, what: &str, remedy: &str) -> Fault {
+    pub(super) fn fault(&self, column: usize, what: &str, remedy: impl Into<Remedies>) -> Fault {
         let reason = format!("{} \"{}\" {what}", self.file.titles[column], self.text(column));
         Fault::in_file(self.place(), reason, remedy)
     }
