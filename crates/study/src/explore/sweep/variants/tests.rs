@@ -153,7 +153,7 @@ proptest! {
 #[test]
 fn points_have_a_small_budget_unless_the_scenario_gives_one() {
     let budget = |text: &str, overrides: &[&str]| {
-        let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).unwrap()).collect();
+        let overrides: Vec<Edit> = overrides.iter().map(|text| Edit::parse(text).unwrap()).collect();
         let document = Document::new("test", text);
         Variants::new(&document, &NoFiles, &overrides, Vec::new()).unwrap().first().simulate.budget
     };
