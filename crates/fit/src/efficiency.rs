@@ -146,7 +146,7 @@ pub fn run(
     wanted: &CancelCheck<'_>,
 ) -> Result<FitReport, Stopped> {
     let device = catalog::device(name)
-        .map_err(|fault| Fault::in_file(format!("--device {name}"), fault.reason, fault.remedy))?;
+        .map_err(|fault| Fault::in_file(format!("device {name}"), fault.reason, fault.remedy))?;
     let mut notes = Vec::new();
     let steps = read(data, &mut notes, wanted)?;
     let test = test.map(|test| read(test, &mut notes, wanted)).transpose()?;
@@ -251,7 +251,7 @@ fn table(path: &Path, wanted: &CancelCheck<'_>) -> Result<Split<NetworkStep>, St
         let precision = dtype.map(|dtype| row.precision(dtype)).transpose()?.unwrap_or_default();
         let network = zoo::build(row.text(model)).map(Arc::new);
         let network =
-            network.map_err(|error| row.fault(model, "is not a model of the zoo", &error.remedy))?;
+            network.map_err(|error| row.fault(model, "is not a model of the zoo", error.remedy))?;
         let step =
             NetworkStep { model: network, precision, batch: row.count(batch)?, time: row.time(times)? };
         Ok((format!("{} in {precision} with batch {}", step.model.name, step.batch), step))

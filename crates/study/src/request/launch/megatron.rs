@@ -217,7 +217,7 @@ fn model(keys: &mut Keys, launched: &mut Launched) -> Result<(), Fault> {
     let padding = padding.saturating_mul(launched.plan.tensor.unwrap_or(1)).max(1);
     if vocabulary.is_none() {
         let what = format!("the vocabulary is that of the tokeniser: the {GPT2} tokens of GPT-2 are assumed");
-        launched.notes.push(format!("{what}; --set model.transformer.vocabulary=128256 gives another"));
+        launched.notes.push(format!("{what}; `model.transformer.vocabulary` sets another"));
     }
     // Two thirds of four times the width, in multiples of 64.
     let usual = if swiglu { hidden.saturating_mul(8) / 3 / 64 * 64 } else { hidden.saturating_mul(4) };

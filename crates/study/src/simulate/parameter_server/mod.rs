@@ -18,7 +18,9 @@ use stepcast_analytic::servers;
 use stepcast_core::compute;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch};
-use stepcast_core::prediction::{Bottleneck, Part, Prediction, Simulation, Usage, Warning, samples_per_step};
+use stepcast_core::prediction::{
+    Bottleneck, Part, PartKind, Prediction, Resource, Simulation, Usage, Warning, samples_per_step,
+};
 use stepcast_core::profile::{Operation, Profile};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::{self, Scenario};
@@ -163,8 +165,8 @@ impl Prepared {
             end: measured.end(),
         };
         let breakdown = vec![
-            Part { name: "compute", time: compute },
-            Part { name: "waiting", time: iteration - compute },
+            Part { kind: PartKind::Compute, time: compute },
+            Part { kind: PartKind::Waiting, time: iteration - compute },
         ];
         let mut warnings = self.warnings.clone();
         warnings.extend(estimate.warning());
@@ -245,15 +247,17 @@ fn lock_step(scenario: &Scenario, simulation: &Simulation) -> Option<Warning> {
 
 fn usage(lanes: LocalLanes, runs: &[Figures]) -> Vec<Usage> {
     let mut usage =
-        vec![Usage { resource: "workers".to_owned(), share: mean(runs, |figures| figures.workers_busy) }];
+        vec![Usage { resource: Resource::Workers, share: mean(runs, |figures| figures.workers_busy) }];
     for server in 0..usize::from(lanes.servers) {
-        for (direction, name) in ["downlink", "uplink"].into_iter().enumerate() {
+        for (direction, resource) in
+            [Resource::Downlink(server), Resource::Uplink(server)].into_iter().enumerate()
+        {
             let share = mean(runs, |figures| figures.links_used[2 * server + direction]);
-            usage.push(Usage { resource: format!("server {server}, {name}"), share });
+            usage.push(Usage { resource, share });
         }
     }
     usage.push(Usage {
-        resource: "server computing".to_owned(),
+        resource: Resource::ServerComputing,
         share: mean(runs, |figures| figures.servers_busy),
     });
     usage.sort_by(|a, b| b.share.total_cmp(&a.share));
