@@ -68,7 +68,11 @@ impl Contention {
             stragglers: priors.loss_per_machine_doubling * machines.count.log2(),
             tensor: priors.tensor,
             hideable_backward: priors.hideable_backward.min(1.0),
-            always_exposed: if within_machine { priors.exposed_intra_node } else { priors.exposed_inter_node },
+            always_exposed: if within_machine {
+                priors.exposed_intra_node
+            } else {
+                priors.exposed_inter_node
+            },
             cycle: priors.cycle * (cluster.workers() as f64).log2(),
         }
     }

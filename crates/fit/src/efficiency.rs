@@ -250,8 +250,7 @@ fn table(path: &Path, wanted: &CancelCheck<'_>) -> Result<Split<NetworkStep>, St
     file.split(wanted, |row| {
         let precision = dtype.map(|dtype| row.precision(dtype)).transpose()?.unwrap_or_default();
         let network = zoo::build(row.text(model)).map(Arc::new);
-        let network =
-            network.map_err(|error| row.fault(model, "is not a model of the zoo", error.remedy))?;
+        let network = network.map_err(|error| row.fault(model, "is not a model of the zoo", error.remedy))?;
         let step =
             NetworkStep { model: network, precision, batch: row.count(batch)?, time: row.time(times)? };
         Ok((format!("{} in {precision} with batch {}", step.model.name, step.batch), step))

@@ -85,15 +85,19 @@ impl Method for Simulate {
                 "there is nothing to simulate with a worker that is alone",
                 Remedy::method("layerwise").into(),
             ),
-            _ if scenario.methods.simulate.transport == SharingRule::Tcp && !ports_are_alike(scenario) => refuse(
-                "methods.simulate.transport",
-                "TCP is modelled for one server and ports of one rate that nothing shares",
-                [
-                    Remedy::set("methods.simulate.transport", "fair"),
-                    Remedy::advice("use one server, no `bandwidth` of its own for any group, and no `nodes`"),
-                ]
-                .into(),
-            ),
+            _ if scenario.methods.simulate.transport == SharingRule::Tcp && !ports_are_alike(scenario) => {
+                refuse(
+                    "methods.simulate.transport",
+                    "TCP is modelled for one server and ports of one rate that nothing shares",
+                    [
+                        Remedy::set("methods.simulate.transport", "fair"),
+                        Remedy::advice(
+                            "use one server, no `bandwidth` of its own for any group, and no `nodes`",
+                        ),
+                    ]
+                    .into(),
+                )
+            }
             _ if parameter_server::simulated_servers(scenario) > MAX_SERVERS => refuse(
                 "cluster.servers.count",
                 "more than 64 servers are too many to simulate",
