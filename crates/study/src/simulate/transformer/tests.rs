@@ -80,8 +80,6 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
-
     #[test]
     fn the_engine_and_the_closed_form_agree_where_links_are_apart(
         case in cases(),
