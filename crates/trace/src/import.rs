@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy, RequestOption};
 
 /// Imports the recordings at `paths`: files, folders or archives. The format is detected from the content. Several paths
 /// are several workers of one job.
@@ -228,7 +228,8 @@ impl<'a> Options<'a> {
 
     /// The batch, for a recording at `place` that needs it.
     pub(crate) fn required_batch(&self, place: &str) -> Result<u32, Fault> {
-        self.batch.ok_or_else(|| Fault::in_file(place, UNKNOWN_BATCH, "give the number: --batch 32"))
+        self.batch
+            .ok_or_else(|| Fault::in_file(place, UNKNOWN_BATCH, Remedy::option(RequestOption::Batch, "32")))
     }
 }
 

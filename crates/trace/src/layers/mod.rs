@@ -18,7 +18,7 @@ use crate::source::{Memory, Source};
 use crate::{Summary, SummaryValue, source};
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedies};
 use stepcast_core::profile::Profile;
 use stepcast_core::quantity::{Bytes, Seconds};
 
@@ -187,7 +187,7 @@ impl<'a, 'b> Lines<'a, 'b> {
         }
     }
 
-    fn fault(&self, reason: impl Into<String>, remedy: &str) -> Fault {
+    fn fault(&self, reason: impl Into<String>, remedy: impl Into<Remedies>) -> Fault {
         Fault::in_file(format!("{}:{}", self.place, self.number), reason, remedy)
     }
 

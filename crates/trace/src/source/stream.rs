@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::{fmt, io};
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedies, Remedy, RequestOption};
 
 /// Bytes that a format is recognised by.
 const HEAD: u64 = 64 << 10;
@@ -177,11 +177,14 @@ pub(crate) enum Excess {
 
 impl Excess {
     /// What to do about it.
-    pub(crate) fn remedy(self) -> &'static str {
+    pub(crate) fn remedy(self) -> Remedies {
         match self {
-            Self::Size(_) | Self::Ratio(_) => "import fewer steps at a time",
-            Self::Memory(_) => "import fewer steps at a time, or allow more with --max-memory",
-            Self::Stopped => "import it again",
+            Self::Size(_) | Self::Ratio(_) => "import fewer steps at a time".into(),
+            Self::Memory(_) => {
+                let more = Remedy::option_to(RequestOption::MaxMemory, "to allow more");
+                [Remedy::advice("import fewer steps at a time"), more].into()
+            }
+            Self::Stopped => "import it again".into(),
         }
     }
 }

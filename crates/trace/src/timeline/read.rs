@@ -10,7 +10,7 @@ use crate::source::Memory;
 use std::collections::HashMap;
 use std::io::BufReader;
 use std::path::PathBuf;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use stepcast_core::profile;
 use stepcast_core::profile::{Operation, Profile, Step};
 use stepcast_core::quantity::Seconds;
@@ -35,8 +35,8 @@ pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Importe
             false => perfetto::read_packets(BufReader::new(&mut *source), &memory),
         };
         source.check()?;
-        let remedy = "write it again: stepcast predict --timeline";
-        let events = read.map_err(|reason| Fault::in_file(name.clone(), reason, remedy))?;
+        let again = Remedy::option_to(RequestOption::Timeline, "to write it again");
+        let events = read.map_err(|reason| Fault::in_file(name.clone(), reason, again))?;
         events.profile(&name, options.batch)
     })?;
     imported.notes.extend(notes);
