@@ -1,10 +1,10 @@
 //! Traces that are too large to be kept whole.
 
-#[path = "../../../tests/made/mod.rs"]
+#[path = "../../tests/made/mod.rs"]
 mod made;
 
 use super::{Rank, read_all};
-use crate::options::Options;
+use crate::import::Options;
 use made::Job;
 use stepcast_core::fault::Fault;
 

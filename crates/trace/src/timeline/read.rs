@@ -1,13 +1,47 @@
-//! Events of one worker, and the profile that they become.
+//! Reads timelines back: the steps of the first worker become a profile. Only that worker's events are kept in memory.
 
-use crate::imported::Imported;
+use super::{About, FORMAT, chrome, perfetto};
+use crate::draft::topological_order;
+use crate::files::Content;
+use crate::import::{Imported, Options};
+use crate::overview::{Summary, SummaryValue};
+use crate::source;
 use crate::source::Memory;
-use crate::summary::{Summary, SummaryValue};
-use crate::timeline::event::{About, FORMAT};
 use std::collections::HashMap;
-use stepcast_core::fault::Fault;
-use stepcast_core::profile::{self, Operation, Profile, Step};
+use std::io::BufReader;
+use std::path::PathBuf;
+use stepcast_core::fault::{Fault, Remedy, RequestOption};
+use stepcast_core::profile;
+use stepcast_core::profile::{Operation, Profile, Step};
 use stepcast_core::quantity::Seconds;
+
+/// Whether a file that begins like this is a timeline of ours.
+pub(crate) fn recognises(head: &[u8]) -> bool {
+    matches!(head.first(), Some(b'{' | 0x0a))
+        && head.windows(FORMAT.len()).any(|bytes| bytes == FORMAT.as_bytes())
+}
+
+/// Imports one timeline.
+pub(crate) fn import(paths: &[PathBuf], options: &Options<'_>) -> Result<Imported, Fault> {
+    let path = source::only(paths, "timelines", "name one of them")?;
+    let mut notes = Vec::new();
+    let reading = options.reading(paths);
+    let mut imported = source::first(path, &reading, recognises, &mut notes, |source| {
+        let name = source.name().to_owned();
+        let is_json = source.head().first() == Some(&b'{');
+        let memory = source.memory();
+        let read = match is_json {
+            true => chrome::read_events(&mut *source, &memory),
+            false => perfetto::read_packets(BufReader::new(&mut *source), &memory),
+        };
+        source.check()?;
+        let again = Remedy::option_to(RequestOption::Timeline, "to write it again");
+        let events = read.map_err(|reason| Fault::in_file(name.clone(), reason, again))?;
+        events.profile(&name, options.batch)
+    })?;
+    imported.notes.extend(notes);
+    Ok(imported.map(Content::Profile))
+}
 
 /// From when until when, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,7 +102,9 @@ impl Events {
         }
         let wrong =
             |error: Fault| Fault::in_file(format!("{place}, {}", error.origin()), error.reason, error.remedy);
-        let order = order(&operations);
+        let order = topological_order(operations.len(), |op| {
+            operations[op].after.iter().map(|&before| before as usize)
+        });
         self.steps.sort_unstable();
         self.chunks.sort_unstable();
         let mut chunks = self.chunks.iter().peekable();
@@ -103,11 +139,16 @@ impl Events {
 }
 
 /// Operations that took no time are not in a timeline: they ended when what they wait for had.
-fn measured(operations: &[Operation], order: &[u32], spans: &[Option<Span>], step: Span, next: u64) -> Step {
+fn measured(
+    operations: &[Operation],
+    order: &[usize],
+    spans: &[Option<Span>],
+    step: Span,
+    next: u64,
+) -> Step {
     let mut start = vec![0; operations.len()];
     let mut end = vec![0; operations.len()];
     for &op in order {
-        let op = op as usize;
         let before = operations[op].after.iter().map(|&before| end[before as usize]);
         let ready = before.max().unwrap_or(step.since).max(step.since);
         let span = spans[op].unwrap_or(Span { since: ready, until: ready });
@@ -119,29 +160,4 @@ fn measured(operations: &[Operation], order: &[u32], spans: &[Option<Span>], ste
         end: end.into_iter().map(seconds).collect(),
         length: seconds(next),
     }
-}
-
-/// Operations after those they wait for; what waits in a circle, or for nothing that exists, is left out.
-fn order(operations: &[Operation]) -> Vec<u32> {
-    let mut waiting: Vec<usize> = operations.iter().map(|operation| operation.after.len()).collect();
-    let mut followers = vec![Vec::new(); operations.len()];
-    for (op, operation) in (0..).zip(operations) {
-        for &before in &operation.after {
-            if let Some(followers) = followers.get_mut(before as usize) {
-                followers.push(op);
-            }
-        }
-    }
-    let mut order: Vec<u32> = (0..operations.len() as u32).filter(|&op| waiting[op as usize] == 0).collect();
-    let mut done = 0;
-    while let Some(&op) = order.get(done) {
-        done += 1;
-        for &follower in &followers[op as usize] {
-            waiting[follower as usize] -= 1;
-            if waiting[follower as usize] == 0 {
-                order.push(follower);
-            }
-        }
-    }
-    order
 }
