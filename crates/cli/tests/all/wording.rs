@@ -102,7 +102,7 @@ fn flags_are_recognised() {
 /// The refusals of `compare`, by the command line and by the API. (python/tests/test_same_as_cli.py adds the third road.)
 #[test]
 fn remedies_are_the_same_data_by_every_road() {
-    let program = assert_cmd::cargo::cargo_bin("stepcast");
+    let program = env!("CARGO_BIN_EXE_stepcast");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let scenario = root.join("examples/all-reduce.toml");
     let printed =
