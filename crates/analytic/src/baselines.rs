@@ -43,6 +43,10 @@ impl Method for Cynthia2019 {
         "Zheng et al. 2019 (Cynthia), as quoted by Li et al. 2020, section 4.4"
     }
 
+    fn is_rough(&self) -> bool {
+        true
+    }
+
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
         only_asynchronous("Cynthia", scenario)
     }
@@ -65,6 +69,10 @@ impl Method for Lin2018 {
 
     fn source(&self) -> &'static str {
         "Lin et al. 2018, as described by Li et al. 2020, section 4.4"
+    }
+
+    fn is_rough(&self) -> bool {
+        true
     }
 
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
@@ -122,7 +130,7 @@ fn group_phases(scenario: &Scenario, index: usize) -> Phases {
     let cluster = &scenario.cluster;
     let groups = vec![cluster.groups[index].clone()];
     let alone = scenario.on(Cluster { groups, ..cluster.clone() });
-    Phases::of(&alone)
+    Phases::from_scenario(&alone)
 }
 
 /// The prediction, computed from the total rate of steps of all workers.
@@ -134,7 +142,7 @@ fn prediction(
 ) -> Prediction {
     let cluster = &scenario.cluster;
     let workers = cluster.workers();
-    let mean = Phases::of(scenario);
+    let mean = Phases::from_scenario(scenario);
     let report = |(index, group): (usize, &stepcast_core::machine::WorkerGroup)| {
         let compute = group_phases(scenario, index).compute;
         GroupReport {
@@ -208,7 +216,7 @@ mod tests {
     #[test]
     fn rates_are_those_of_the_formulas() {
         let scenario = scenario("");
-        let phases = Phases::of(&scenario);
+        let phases = Phases::from_scenario(&scenario);
         let expected = [
             cynthia2019::from_phases(&phases, 4, false),
             cynthia2019::from_phases(&phases, 4, true),

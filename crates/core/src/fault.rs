@@ -6,10 +6,20 @@ mod remedy;
 pub(crate) use remedy::names;
 pub use remedy::{Measurement, NameList, Remedies, Remedy, RequestOption};
 
-use crate::text::shown;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Most characters of a foreign text in a message.
+const SHOWN: usize = 120;
+
+/// A text for a message, cut if it is long.
+pub fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
 
 /// One component of a path into a document.
 #[derive(Debug, Clone, PartialEq, Eq)]

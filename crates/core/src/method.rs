@@ -83,6 +83,11 @@ pub trait Method: Sync {
         true
     }
 
+    /// Whether it is rougher than the others and kept for comparison: no answer is chosen from it where another exists.
+    fn is_rough(&self) -> bool {
+        false
+    }
+
     /// Whether the method can model the scenario; the fault names the key that it cannot model.
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault>;
 

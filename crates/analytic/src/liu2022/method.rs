@@ -102,7 +102,7 @@ impl Method for Liu2022 {
         };
         let update = curve(scenario);
         let rule = schedule(scenario, &scenario.strategy.exchange.fusion, &update);
-        let contention = Contention::of(scenario);
+        let contention = Contention::from_scenario(scenario);
         let plan = plan(&contention.slowed(&pass), &update, &rule);
         let Mean { outcome, communication } = contention.mean(&pass, &update, &rule);
 

@@ -57,7 +57,7 @@ impl Method for Oyama2016 {
                 [Remedy::set("strategy.synchronisation", "async"), Remedy::method("liu2022")].into(),
             );
         }
-        if scenario.oyama2016.through_servers {
+        if scenario.methods.oyama2016.through_servers {
             return refuse(
                 "methods.oyama2016.through-servers",
                 "has no parameter servers".to_owned(),

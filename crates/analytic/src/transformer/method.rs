@@ -117,7 +117,7 @@ pub fn on_machines<'a>(
         links: links(cluster, &scenario.priors),
         node: u64::from(cluster.workers_per_node()),
         compute: devices.fold(unlimited, Compute::slower),
-        fused: Software::of(&scenario.strategy, plan).fused,
+        fused: Software::from_strategy(&scenario.strategy, plan).fused,
         weight_width: scenario.strategy.precision.width().into(),
         host_link: offload::host_link(plan, cluster),
     }
@@ -129,7 +129,7 @@ fn computing(scenario: &Scenario, plan: &Plan, index: usize) -> Compute {
     let precision = scenario.strategy.precision;
     match group.device.peak(precision) {
         Some(peak) if compute::is_by_parts(scenario, group) => {
-            let software = Software::of(&scenario.strategy, plan);
+            let software = Software::from_strategy(&scenario.strategy, plan);
             Compute::Parts(Parts::new(
                 &group.device,
                 peak,
@@ -157,9 +157,9 @@ fn links(cluster: &Cluster, priors: &Priors) -> Links {
         (None, Transport::Rdma) => port * own.rdma,
         _ => reached_rate(cluster, inside, &priors.all_reduce),
     };
-    let unless_ideal = |network: &Network, time: f64| match network.transport {
+    let unless_ideal = |network: &Network, time: Seconds| match network.transport {
         Transport::Ideal => Seconds::ZERO,
-        _ => Seconds::new(time),
+        _ => time,
     };
     let latency = |network: &Network| (network.latency + network.startup).max(unless_ideal(network, own.hop));
     let start = |network: &Network| unless_ideal(network, own.start);

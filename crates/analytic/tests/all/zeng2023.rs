@@ -177,7 +177,7 @@ fn start_up_and_copies_add_what_they_cost() {
     assert!((with.part(PartKind::StartUp).get() - 3.0).abs() < 1e-12);
 
     let mut copying = plain.clone();
-    copying.zeng2023.host_copy = true;
+    copying.methods.zeng2023.host_copy = true;
     for group in &mut copying.cluster.groups {
         group.device.host_link = Some(BytesPerSec::new(1e6));
     }
@@ -190,7 +190,7 @@ fn start_up_and_copies_add_what_they_cost() {
 fn the_activation_sets_the_backward_count() {
     let of = |activation: &str| {
         let change = format!("methods.zeng2023.activation=\"{activation}\"");
-        scenario("xeon-e5-2620", &[1], "1 Gbit/s", &[&change]).zeng2023.flops_per_weight
+        scenario("xeon-e5-2620", &[1], "1 Gbit/s", &[&change]).methods.zeng2023.flops_per_weight
     };
     assert_eq!(of("sigmoid"), 85.0);
     assert_eq!(of("relu"), 3.0);

@@ -3,12 +3,13 @@
 //! The text is parsed into plain structs. Only after an error is it parsed again, with spans, to locate the key path
 //! of the error.
 
+use super::documentation::SECTIONS;
 use super::{Scenario, ScenarioFile, full_key};
-use crate::fault::{Excerpt, Fault, KeyPath, Place, Remedies, Step};
+use crate::fault::{Excerpt, Fault, KeyPath, Place, Remedies, Step, shown};
 use crate::files::{Files, NoFiles};
 use crate::model::LayerFile;
 use crate::suggest;
-use crate::text::{self, key_parts, shown};
+use crate::text::{self, key_parts};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,6 +18,9 @@ use toml::{Spanned, Value};
 
 /// A value of a document, with its place.
 type Node<'a> = Spanned<DeValue<'a>>;
+
+/// Sections that may be given several times.
+const LISTS: [&str; 2] = ["cluster.workers", "plan.offers"];
 
 /// The text of a scenario and its name.
 #[derive(Debug, Clone)]
@@ -116,13 +120,11 @@ impl Document {
 
     /// The parsed file after the overrides.
     pub fn file(&self, overrides: &[Edit]) -> Result<ScenarioFile, Fault> {
-        let mut file: ScenarioFile = text::parse(&self.text).map_err(|error| self.explain_toml(&error))?;
-        if overrides.is_empty() {
-            return Ok(file);
-        }
+        let mut root = text::document(&self.text).map_err(|error| self.explain_toml(&error))?;
+        self.check_tables(root.get_ref())?;
+        let mut file: ScenarioFile = text::read(root.clone()).map_err(|error| self.explain_toml(&error))?;
         let values: Vec<String> =
             overrides.iter().map(|change| format!("value = {}", change.value)).collect();
-        let mut root = text::document(&self.text).map_err(|error| self.explain_toml(&error))?;
         for (change, value) in overrides.iter().zip(&values) {
             let wrong = |(reason, remedy): (String, Remedies)| {
                 Fault::in_key(change.key.as_str(), reason, remedy).at(change.origin())
@@ -135,6 +137,28 @@ impl Document {
             file = text::read(root.clone()).map_err(refused)?;
         }
         Ok(file)
+    }
+
+    /// Refuses a list where a section is one table: `[[strategy]]`.
+    fn check_tables(&self, root: &DeTable<'_>) -> Result<(), Fault> {
+        let paths = SECTIONS.iter().map(|section| section.path);
+        for path in paths.filter(|path| !LISTS.contains(path)) {
+            let mut parts = path.split('.');
+            let first = parts.next().and_then(|first| root.get(first));
+            let found = parts.try_fold(first, |value, part| match value?.get_ref() {
+                DeValue::Table(table) => Some(table.get(part)),
+                _ => None,
+            });
+            if let Some(Some(value)) = found
+                && value.get_ref().is_array()
+            {
+                let reason = format!("`{path}` is one table, and a list of them is given");
+                let fault = Fault::in_key(path, reason, format!("write [{path}] once, with single brackets"));
+                let span = first_line(&self.text, clamp(&self.text, value.span()));
+                return Err(self.placed(fault, Some(span)));
+            }
+        }
+        Ok(())
     }
 
     fn explain_toml(&self, error: &toml::de::Error) -> Fault {
@@ -316,4 +340,29 @@ fn descend<'a>(slot: &mut DeValue<'a>, name: &str, rest: &[&'a str], value: &Nod
 /// A key or value that stands nowhere in the text.
 fn unplaced<T>(inner: T) -> Spanned<T> {
     Spanned::new(0..0, inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_that_is_one_table_is_no_list() {
+        for (text, path) in [
+            ("[[strategy]]\nbatch = 8", "strategy"),
+            ("[[cluster.servers]]\ncount = 2", "cluster.servers"),
+            ("strategy.plan = [{ tensor = 2 }]", "strategy.plan"),
+            ("strategy = []", "strategy"),
+        ] {
+            let fault =
+                Document::new("s.toml", format!("model.zoo = \"vgg16\"\n{text}")).file(&[]).unwrap_err();
+            assert_eq!(fault.key.to_string(), path, "{fault}");
+            assert!(
+                fault.reason.contains("is one table") && fault.remedy.contains(&format!("[{path}]")),
+                "{fault}"
+            );
+        }
+        let lists = "model.zoo = \"vgg16\"\n[[cluster.workers]]\ncount = 2\n[[cluster.workers]]\ncount = 1";
+        assert_eq!(Document::new("s.toml", lists).scenario(&[]).unwrap().cluster.workers(), 3);
+    }
 }

@@ -44,7 +44,7 @@ impl Granted {
         intervals: &Intervals<'_>,
         points: usize,
     ) -> Self {
-        let mut left = scenario.simulate.budget / pass(scenario);
+        let mut left = scenario.methods.simulate.budget / pass(scenario);
         let mut pays = |predictions: u64| {
             let enough = predictions <= left;
             left -= if enough { predictions } else { 0 };
@@ -57,7 +57,8 @@ impl Granted {
         let scaling = pays(points * quick) && simulates(budget::scaling(scenario, points as usize));
         Self {
             // Worth as much as the first figure of a simulation.
-            interval: interval * quick * pass(scenario) <= scenario.simulate.budget.saturating_mul(EXCESS),
+            interval: interval * quick * pass(scenario)
+                <= scenario.methods.simulate.budget.saturating_mul(EXCESS),
             scaling,
             what_if: pays(WHAT_IF * quick) && simulates(budget::what_if(scenario)),
             intervals: scaling && pays(points.saturating_mul(intervals.predictions(scenario))),

@@ -226,7 +226,7 @@ impl Comparison {
 /// Whether the budget pays for finding out by which effects all methods differ.
 fn explained(scenario: &Scenario) -> bool {
     let predictions = (COMPARED * methods::all().len()) as u64;
-    pass(scenario).saturating_mul(predictions) <= scenario.simulate.budget
+    pass(scenario).saturating_mul(predictions) <= scenario.methods.simulate.budget
 }
 
 /// One sentence for each method whose prediction differs from that of the selected one.

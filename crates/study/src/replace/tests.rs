@@ -124,7 +124,7 @@ fn what_cannot_be_replaced_is_refused() {
 fn a_budget_bounds_the_layers_that_are_looked_at() {
     let whole = scenario(&[]);
     let mut small = whole.clone();
-    small.simulate.budget = 3 * crate::cost::pass(&whole);
+    small.methods.simulate.budget = 3 * crate::cost::pass(&whole);
     let [all, few] = [&whole, &small]
         .map(|scenario| replace(scenario, Substitution::default(), &never_cancelled).unwrap());
     assert_eq!((all.layers.len(), few.layers.len()), (16, 3));

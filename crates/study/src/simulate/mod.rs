@@ -85,15 +85,19 @@ impl Method for Simulate {
                 "there is nothing to simulate with a worker that is alone",
                 Remedy::method("layerwise").into(),
             ),
-            _ if scenario.simulate.transport == SharingRule::Tcp && !ports_are_alike(scenario) => refuse(
-                "methods.simulate.transport",
-                "TCP is modelled for one server and ports of one rate that nothing shares",
-                [
-                    Remedy::set("methods.simulate.transport", "fair"),
-                    Remedy::advice("use one server, no `bandwidth` of its own for any group, and no `nodes`"),
-                ]
-                .into(),
-            ),
+            _ if scenario.methods.simulate.transport == SharingRule::Tcp && !ports_are_alike(scenario) => {
+                refuse(
+                    "methods.simulate.transport",
+                    "TCP is modelled for one server and ports of one rate that nothing shares",
+                    [
+                        Remedy::set("methods.simulate.transport", "fair"),
+                        Remedy::advice(
+                            "use one server, no `bandwidth` of its own for any group, and no `nodes`",
+                        ),
+                    ]
+                    .into(),
+                )
+            }
             _ if parameter_server::simulated_servers(scenario) > MAX_SERVERS => refuse(
                 "cluster.servers.count",
                 "more than 64 servers are too many to simulate",
@@ -126,7 +130,7 @@ impl Method for Simulate {
             return sprint::predict(scenario, watch);
         }
         if !is_affordable(scenario) {
-            return Err(Stopped::Fault(measure::too_long(&scenario.simulate)));
+            return Err(Stopped::Fault(measure::too_long(&scenario.methods.simulate)));
         }
         if scenario.strategy.architecture == Architecture::AllReduce {
             return all_reduce::predict(scenario, watch);
@@ -252,7 +256,7 @@ mod tests {
     #[test]
     fn what_is_too_large_is_refused_at_once() {
         let mut scenario = deep(4000, 2);
-        scenario.simulate.budget = 1000;
+        scenario.methods.simulate.budget = 1000;
         assert!(!is_affordable(&scenario));
         assert_eq!(Simulate.predict(&scenario).unwrap_err().key, BUDGET);
         let many = scenario.on(scenario.cluster.resized(16_000));

@@ -37,7 +37,7 @@ pub(super) fn applies(scenario: &Scenario) -> Result<(), Fault> {
 /// The same scenario with the all-reduce of the paper, even where servers replace it.
 fn as_published(scenario: &Scenario) -> Scenario {
     let mut published = scenario.clone();
-    published.oyama2016.through_servers = false;
+    published.methods.oyama2016.through_servers = false;
     published
 }
 
@@ -61,14 +61,14 @@ fn sprint(threads: &Threads, scenario: &Scenario) -> Sprint {
         update_gradient: threads.update_gradient.get(),
         sum_buffer: threads.sum_buffer.get(),
         before_exchange: (threads.keep_old_weights + threads.add_momentum).get(),
-        exchange: match scenario.oyama2016.through_servers {
+        exchange: match scenario.methods.oyama2016.through_servers {
             true => serving(scenario).get(),
             false => threads.all_reduce.get(),
         },
         after_exchange: threads.update_momentum.get(),
         update_weights: threads.update_weights.get(),
-        jitter: scenario.simulate.jitter,
-        how: match scenario.oyama2016.through_servers {
+        jitter: scenario.methods.simulate.jitter,
+        how: match scenario.methods.oyama2016.through_servers {
             true => Exchange::ParameterServer,
             false => Exchange::AllReduce,
         },
@@ -86,7 +86,7 @@ const WARM_UP: u64 = 20;
 
 /// The figures of independent runs, which share the budget.
 fn runs(sprint: &Sprint, scenario: &Scenario, watch: &Watch<'_>) -> Result<Vec<Figures>, Stopped> {
-    let options = scenario.simulate;
+    let options = scenario.methods.simulate;
     let budget = options.budget / u64::from(options.runs);
     let operations = sprint.program(options.seed).map_err(broken)?.graph.len() as u64;
     let affordable = budget / (operations * u64::from(sprint.threads())).max(1);
@@ -204,9 +204,9 @@ pub(super) fn timeline(
     wanted: &CancelCheck<'_>,
 ) -> Result<Recording, Stopped> {
     let (threads, _) = threads(scenario)?;
-    let program = sprint(&threads, scenario).program(scenario.simulate.seed).map_err(broken)?;
+    let program = sprint(&threads, scenario).program(scenario.methods.simulate.seed).map_err(broken)?;
     let mut observed = Timeline::default();
-    observe(&program, scenario.simulate.seed, steps, &mut observed, wanted)?;
+    observe(&program, scenario.methods.simulate.seed, steps, &mut observed, wanted)?;
     let shared = ["thread", "weights", "own buffer", "barrier", "exchange", "weights to publish"];
     let mut lane_names: Vec<String> = shared.map(str::to_owned).into();
     lane_names.extend((0..threads.gpus).map(|gpu| format!("buffer {gpu}")));

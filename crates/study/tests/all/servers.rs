@@ -136,7 +136,7 @@ fn priors_move_predictions() {
     let mut scenario = scenario("resnet50", &[]);
     let before = predicted(&scenario).iteration;
     let priors = std::sync::Arc::make_mut(&mut scenario.priors);
-    priors.servers.grpc *= 0.5;
+    priors.servers.grpc = priors.servers.grpc * 0.5;
     assert!(predicted(&scenario).iteration > before * 1.3);
 }
 

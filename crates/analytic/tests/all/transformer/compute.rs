@@ -93,7 +93,7 @@ fn flash(device: &str, width: u64) -> f64 {
     let work = Work { sequence: 16384, batch: 1, mask: Mask::Causal };
     let shard = Shard::new(&shape, plan, &Split::WHOLE, [false, false], None, work);
     let start = Priors::shipped().unwrap().transformer.kernel;
-    parts(device).layer(&shard).core[0].device.get() - start
+    (parts(device).layer(&shard).core[0].device - start).get()
 }
 
 /// A narrow head costs as many exponentials on an A100 as on an H200, whose tensor units are 2.6 times as fast: there it

@@ -3,7 +3,7 @@
 use super::below;
 use crate::fault::{Fault, NameList, Remedy};
 use crate::files::Files;
-use crate::fitted::artefact::{self, Artefact, Kind};
+use crate::fitted::artefact::{self, Artefact, ArtefactKind};
 use crate::fitted::transfer::{Curve, LogLinear, Measured, TransferModel};
 use crate::keys::{not_negative, positive};
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
@@ -67,7 +67,7 @@ fn curve(
 fn fitted_curve(path: &str, files: &dyn Files) -> Result<TransferModel, Fault> {
     match artefact::load(path, files)? {
         Artefact::Transfer(model) => Ok(model),
-        other => Err(artefact::unwanted(path, other.kind(), &[Kind::Transfer])),
+        other => Err(artefact::unwanted(path, other.kind(), &[ArtefactKind::Transfer])),
     }
 }
 

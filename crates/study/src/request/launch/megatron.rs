@@ -4,8 +4,9 @@ use super::keys::Keys;
 use super::{Group, Launched, shell};
 use serde_json::Value;
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::{ExpertsSection, MlaSection, Mlp, NormKind, TransformerSection};
+use stepcast_core::model::transformer::{Mlp, NormKind};
 use stepcast_core::precision::Precision;
+use stepcast_core::scenario::{ExpertsSection, MlaSection, TransformerSection};
 use stepcast_core::strategy::{
     Attention, ContextExchange, OverlapPreset, Recompute, ScheduleKind, Sharding, States,
 };

@@ -5,7 +5,7 @@ mod training;
 
 pub(crate) use training::{assumptions, messages, training};
 
-use super::excerpt::Named;
+use super::excerpt::NamedProgram;
 use super::measure::{Measured, Measurement, Recorder, measure, observe};
 use super::summary::{batches, groups, mean, spread};
 use super::{Recording, about, broken};
@@ -74,11 +74,11 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     let observer = || Exchanges::new(training.roles(), 0);
     let predicted = |measured: &Measured<'_, Exchanges>| prediction(scenario, &program, &compute, measured);
     let measured =
-        measure(&program, &batches, &scenario.simulate, observer, watch, |measured| {
-            match measured.is_last {
-                true => ControlFlow::Continue(()),
-                false => watch(Progress::Estimate(&predicted(measured))),
-            }
+        measure(&program, &batches, &scenario.methods.simulate, observer, watch, |measured| match measured
+            .is_last
+        {
+            true => ControlFlow::Continue(()),
+            false => watch(Progress::Estimate(&predicted(measured))),
         })?;
     Ok(predicted(&measured))
 }
@@ -173,9 +173,9 @@ fn first_step(training: &AllReduce) -> Result<(Seconds, Communication), Fault> {
 }
 
 /// The program of a scenario.
-pub(super) fn named_program(scenario: &Scenario) -> Result<Named, Fault> {
+pub(super) fn named_program(scenario: &Scenario) -> Result<NamedProgram, Fault> {
     let training = training(scenario).map_err(inapplicable)?;
-    Ok(Named { program: training.program().map_err(broken)?, lane_names: training.lane_names() })
+    Ok(NamedProgram { program: training.program().map_err(broken)?, lane_names: training.lane_names() })
 }
 
 pub(super) fn timeline(
@@ -186,7 +186,7 @@ pub(super) fn timeline(
     let training = training(scenario).map_err(inapplicable)?;
     let program = training.program().map_err(broken)?;
     let mut observed = Timeline::default();
-    observe(&program, scenario.simulate.seed, steps, &mut observed, wanted)?;
+    observe(&program, scenario.methods.simulate.seed, steps, &mut observed, wanted)?;
     let about = about(scenario, training.profile_operations());
     Ok(Recording { lane_names: training.lane_names(), program, observed, about, marks: Vec::new() })
 }

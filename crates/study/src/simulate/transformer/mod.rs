@@ -50,7 +50,7 @@ pub(super) fn applies(scenario: &Scenario) -> Result<(), Fault> {
 }
 
 /// What runs show.
-struct Shown {
+struct StepFigures {
     throughput: f64,
     interval: [f64; 2],
     run_spread: Option<f64>,
@@ -67,30 +67,31 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     let training = training(scenario)?;
     let built = training.pipeline.build().map_err(broken)?;
     let stages = training.pipeline.orders.len();
-    let observer = || Stages::new(&built.marks, stages);
-    if scenario.simulate.jitter <= 0.0 {
+    let observer = || Stages::new(&built, stages);
+    if scenario.methods.simulate.jitter <= 0.0 {
         let mut observed = observer();
         let wanted = || watch(Progress::Working);
-        let time = observe(&built.program, scenario.simulate.seed, 1, &mut observed, &wanted)?;
+        let time = observe(&built.program, scenario.methods.simulate.seed, 1, &mut observed, &wanted)?;
         return Ok(prediction(closed, &training, single(&training, &observed, time)));
     }
     let each = training.samples as f64 / built.program.workers() as f64;
     let batches = vec![each; built.program.workers()];
     let predicted =
         |measured: &Measured<'_, Stages<'_>>| prediction(closed.clone(), &training, shown(measured));
-    let measured = measure(&built.program, &batches, &scenario.simulate, observer, watch, |measured| {
-        match measured.is_last {
-            true => ControlFlow::Continue(()),
-            false => watch(Progress::Estimate(&predicted(measured))),
-        }
-    })?;
+    let measured =
+        measure(&built.program, &batches, &scenario.methods.simulate, observer, watch, |measured| {
+            match measured.is_last {
+                true => ControlFlow::Continue(()),
+                false => watch(Progress::Estimate(&predicted(measured))),
+            }
+        })?;
     Ok(predicted(&measured))
 }
 
 /// One step stands for all.
-fn single(training: &Training, observed: &Stages<'_>, time: f64) -> Shown {
+fn single(training: &Training, observed: &Stages<'_>, time: f64) -> StepFigures {
     let throughput = training.samples as f64 / time;
-    Shown {
+    StepFigures {
         throughput,
         interval: [throughput; 2],
         run_spread: None,
@@ -103,7 +104,7 @@ fn single(training: &Training, observed: &Stages<'_>, time: f64) -> Shown {
     }
 }
 
-fn shown(measured: &Measured<'_, Stages<'_>>) -> Shown {
+fn shown(measured: &Measured<'_, Stages<'_>>) -> StepFigures {
     let estimate = &measured.estimate;
     let mut lengths = Vec::new();
     let mut stages: Vec<StageTimes> = Vec::new();
@@ -117,7 +118,7 @@ fn shown(measured: &Measured<'_, Stages<'_>>) -> Shown {
             stages = observed.mean();
         }
     }
-    Shown {
+    StepFigures {
         throughput: estimate.throughput,
         interval: estimate.interval(),
         run_spread: spread_of_logarithms(&estimate.rates),
@@ -130,8 +131,8 @@ fn shown(measured: &Measured<'_, Stages<'_>>) -> Shown {
     }
 }
 
-/// The prediction: what the closed form says of memory, with the times that were simulated.
-fn prediction(closed: Prediction, training: &Training, shown: Shown) -> Prediction {
+/// The prediction: memory and counts as for the closed form, with the times that were simulated.
+fn prediction(closed: Prediction, training: &Training, shown: StepFigures) -> Prediction {
     let throughput = SamplesPerSec::new(shown.throughput);
     let iteration = throughput.time_for(training.samples as f64);
     let faster = closed.iteration / iteration;
