@@ -1,22 +1,14 @@
 //! The errors of a fit.
 
 use crate::format::{count, name, percent};
-use crate::table::{Column, Table};
+use crate::table::Table;
 use stepcast_fit::FitReport;
 
 /// Relative errors on the fitted and on the held-out measurements.
 pub fn errors(fitted: &FitReport) -> Table {
     let mut table = Table::new(
         "",
-        [
-            Column::names("errors of"),
-            Column::names("set"),
-            Column::numbers("points"),
-            Column::numbers("median"),
-            Column::numbers("3rd quartile"),
-            Column::numbers("95th percentile"),
-            Column::numbers("worst"),
-        ],
+        ["errors of", "set", "#points", "#median", "#3rd quartile", "#95th percentile", "#worst"],
     );
     for row in &fitted.rows {
         let quality = &row.quality;

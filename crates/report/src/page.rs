@@ -4,9 +4,12 @@
 //! inserted as they are.
 
 use crate::draw::WIDTH;
+use crate::plots::breakdown::Breakdown;
+use crate::plots::scaling_curve::ScalingCurve;
+use crate::plots::staleness::Staleness;
 use crate::table::Table;
 use crate::tables::forecast;
-use crate::{adapters, format, html, sentences};
+use crate::{format, sentences, table};
 use askama::Template;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Prediction, Warning};
@@ -42,9 +45,9 @@ fn plots_of(scenario: &Scenario, method: &dyn Method, forecast: &Forecast, wide:
     let name = format::name(scenario.name());
     let prediction = &forecast.prediction;
     let scaling =
-        (!forecast.scaling.is_empty()).then(|| adapters::scaling_curve(forecast, &name).svg_of(wide));
-    let breakdown = adapters::breakdown(&columns(scenario, method, forecast), &name).svg_of(wide);
-    let staleness = adapters::staleness(prediction, &name).map(|staleness| staleness.svg_of(wide));
+        (!forecast.scaling.is_empty()).then(|| ScalingCurve::from_forecast(forecast, &name).svg_of(wide));
+    let breakdown = Breakdown::from_predictions(&columns(scenario, method, forecast), &name).svg_of(wide);
+    let staleness = Staleness::from_prediction(prediction, &name).map(|staleness| staleness.svg_of(wide));
     let all = [("scaling", scaling), ("breakdown", Some(breakdown)), ("staleness", staleness)];
     all.into_iter().filter_map(|(name, svg)| Some(Plot { name, svg: svg? })).collect()
 }
@@ -85,7 +88,7 @@ impl<'a> Answer<'a> {
         plots: &'a [Plot],
         interactive: bool,
     ) -> Result<Self, askama::Error> {
-        let render = if interactive { html::folding_section } else { html::section };
+        let render = if interactive { table::folding_section } else { table::section };
         let (first, tables): (Vec<Table>, Vec<Table>) =
             forecast::all(scenario, forecast).into_iter().partition(|table| interactive && !table.folded);
         Ok(Self {
@@ -164,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_report_says_everything_and_needs_nothing() {
-        let text = include_str!("../../../../examples/quickstart.toml");
+        let text = include_str!("../../../examples/quickstart.toml");
         let html = made(text, "stepcast report examples/quickstart.toml -o report.html");
         for part in [
             "vgg16 on 2 × ",
