@@ -33,7 +33,7 @@ pub use oyama2016::{
     ASSUMED_HOST_MEMORY_RATE, KernelTime, KernelTimes, KernelsSection, Line, LineSection, Oyama2016,
     Oyama2016Section, PerParameter, PerParameterSection, Products, SgemmSection, SgemmTable,
 };
-pub use planning::{Energy, EnergySection, Failures, FailuresSection, Planning, PlanningSection};
+pub use planning::{Energy, EnergySection, Failures, FailuresSection, PlanList, Planning, PlanningSection};
 pub use sections::{ClusterSection, MethodsSection, ModelSection};
 pub use simulate::{SharingRule, Simulate, SimulateSection, TransferOrder};
 pub use training::{DataSection, DataSet, Input, InputKind, InputSection, Price, PriceSection};
