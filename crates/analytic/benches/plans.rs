@@ -2,9 +2,9 @@
 
 use divan::counter::ItemsCount;
 use stepcast_analytic::transformer::on_machines;
-use stepcast_analytic::transformer::plans::{Choice, Table};
+use stepcast_analytic::transformer::plans::Table;
 use stepcast_core::scenario::{Document, Scenario};
-use stepcast_core::strategy::{Division, Recompute, ScheduleKind, Sharding};
+use stepcast_core::strategy::{Division, PlanChoice, Recompute, ScheduleKind, Sharding};
 
 const EXAMPLE: &str = include_str!("../../../examples/plan-175b.toml");
 
@@ -20,18 +20,18 @@ fn scenario() -> Scenario {
 }
 
 /// Plans with this schedule that differ in recomputation, micro-batch and sharding.
-fn choices(schedule: ScheduleKind, tensor: u64, pipeline: u64, chunks: u64) -> Vec<Choice> {
+fn choices(schedule: ScheduleKind, tensor: u64, pipeline: u64, chunks: u64) -> Vec<PlanChoice> {
     let data = WORKERS / tensor / pipeline;
     let mut choices = Vec::new();
     for recompute in [Recompute::None, Recompute::Layer] {
         for micro_batch in [1, 2, 3].into_iter().filter(|batch| BATCH.is_multiple_of(data * batch)) {
             for sharding in [Sharding::None, Sharding::Zero1, Sharding::Zero2, Sharding::Zero3] {
-                choices.push(Choice {
+                choices.push(PlanChoice {
                     tensor,
                     sequence_parallel: tensor > 1,
                     context: 1,
                     pipeline,
-                    chunks,
+                    virtual_stages: chunks,
                     schedule,
                     expert: 1,
                     data,

@@ -228,6 +228,7 @@ macro_rules! plan_dimensions {
 pub(crate) use plan_dimensions;
 
 use super::{Offload, Plan, Recomputation};
+use crate::fault::Fault;
 use crate::keys::kebab;
 use std::fmt;
 use std::str::FromStr;
@@ -311,6 +312,8 @@ pub struct ListedValue {
     pub set: fn(&mut Plan, u64),
     /// A plan's value as reports write it.
     pub written: fn(&Plan) -> String,
+    /// Checks a plan's value.
+    pub check: fn(&Plan) -> Result<(), Fault>,
 }
 
 /// What a framework calls a dimension.

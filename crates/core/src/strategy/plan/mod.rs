@@ -15,12 +15,12 @@ pub use choices::{
     Attention, ContextExchange, Implementation, Mask, Offload, Offloaded, OverlapPreset, Overlaps,
     Recomputation, Recompute, ScheduleKind, Sends, Sharding, States,
 };
-pub use dimensions::{Coded, Dimension, Framework, ListedValue, Setting, SettingForm};
 pub(crate) use dimensions::plan_dimensions;
+pub use dimensions::{Coded, Dimension, Framework, ListedValue, Setting, SettingForm};
 
 use crate::fault::Fault;
 use crate::fitted::collectives::MeasuredCollectives;
-use crate::keys::{Check, keys, plain, section_of};
+use crate::keys::{Check, Figure, keys, plain, section_of};
 use crate::model::transformer::Transformer;
 use crate::quantity::{Bytes, BytesPerSec, Seconds};
 use Framework::{Deepspeed, Fsdp, Megatron, Torchtitan};
@@ -122,6 +122,7 @@ macro_rules! declare_plan {
                     code: |plan| plan.$field.code(),
                     set: |plan, code| plan.$field = Decoded::from_code(code),
                     written: |plan| plan.$field.written(),
+                    check: |plan| ($check).apply(stringify!($field), &Figure::value(&plan.$field)),
                 })
             };)? None),
             words: first!($($(Some([$neutral, $words]);)?)? $(Some([$absent, $listed_words]);)? None),
@@ -193,7 +194,12 @@ impl Plan {
     /// The same plan in which every layer computes `what` again.
     #[must_use]
     pub fn recomputing(&self, what: Recompute) -> Self {
-        Self { recompute: Recomputation::from(what).into(), recompute_layers: None, stage_recompute: None, ..self.clone() }
+        Self {
+            recompute: Recomputation::from(what).into(),
+            recompute_layers: None,
+            stage_recompute: None,
+            ..self.clone()
+        }
     }
 
     /// How stages send.

@@ -51,8 +51,8 @@ fn the_space_is_what_the_checks_accept() {
         let zoo = format!("model.zoo={model}");
         let global = format!("plan.global-batch={batch}");
         let scenario = scenario(&[&zoo, &global, "plan.tensor-across-nodes=true"]);
-        let question = Question::of(&scenario, Aim::Time).unwrap();
-        let space = Space { workers, ..question.space(&scenario, &question.base) };
+        let question = PlanQuestion::of(&scenario, Aim::Time).unwrap();
+        let space = PlanSpace { workers, ..question.space(&scenario, &question.base) };
         let mut found = HashSet::new();
         for ranks in space.ranks() {
             space.each(ranks, |choice| assert!(found.insert(choice), "twice: {choice:?}"));
@@ -84,12 +84,12 @@ fn the_space_is_what_the_checks_accept() {
                         continue;
                     }
                     for x in 1..=experts {
-                        let choice = Choice {
+                        let choice = PlanChoice {
                             tensor: t,
                             sequence_parallel: false,
                             context: c,
                             pipeline: p,
-                            chunks: v,
+                            virtual_stages: v,
                             schedule,
                             expert: x,
                             data,
@@ -107,7 +107,7 @@ fn the_space_is_what_the_checks_accept() {
                 }
             }
         }
-        let plain = |choice: &&Choice| {
+        let plain = |choice: &&PlanChoice| {
             let kind = matches!(
                 choice.schedule,
                 ScheduleKind::OneFOneB | ScheduleKind::Interleaved | ScheduleKind::Zbv
@@ -140,7 +140,7 @@ fn bounds_leave_out_nothing_that_matters() {
     for changes in cases {
         let scenario = scenario(changes);
         for aim in [Aim::Time, Aim::Cost] {
-            let question = Question::of(&scenario, aim).unwrap();
+            let question = PlanQuestion::of(&scenario, aim).unwrap();
             let pruned = question.answer(true, &mut go).unwrap();
             let all = question.answer(false, &mut go).unwrap();
             assert_eq!(pruned.best, all.best, "{changes:?}");
@@ -234,7 +234,7 @@ fn stages_of_their_own_fit_where_equal_ones_do_not() {
     let changes =
         ["plan.pipeline=[4]", "plan.schedule=[\"1f1b\"]", "plan.tensor=[1]", "plan.micro-batch=[2]"];
     let wide = scenario(&changes);
-    let question = Question::of(&wide, Aim::Time).unwrap();
+    let question = PlanQuestion::of(&wide, Aim::Time).unwrap();
     let part = question.part(&question.setups[0], true, &mut go).unwrap();
     let (least, _, _) = part.found.families.least().unwrap();
     let memory = format!("cluster.workers.0.device.memory={} B", (0.999 * least) as u64);
@@ -352,7 +352,7 @@ fn runs_without_failures_lose_nothing() {
 #[test]
 fn frameworks_get_their_own_words() {
     let scenario = scenario(&["plan.schedule=[\"1f1b\", \"interleaved\"]"]);
-    let question = Question::of(&scenario, Aim::Time).unwrap();
+    let question = PlanQuestion::of(&scenario, Aim::Time).unwrap();
     let shape = &question.shape;
     let base = Plan {
         tensor: 4,
