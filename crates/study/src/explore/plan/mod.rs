@@ -3,7 +3,6 @@
 //! [`plan`] tries all of them, exactly: what it leaves out is shown by a bound to be the best of nothing.
 
 mod confirm;
-pub mod emit;
 mod families;
 mod faults;
 mod figures;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::explore::sweep::on_threads;
+use crate::request::launch::{Framework, Launch};
 use std::collections::HashSet;
 use stepcast_core::fault::KeyPath;
 use stepcast_core::scenario::{Document, Override};
@@ -361,7 +362,7 @@ fn frameworks_get_their_own_words() {
         global_batch: Some(64),
         ..question.base.clone()
     };
-    let launch = |plan| emit::Launch {
+    let launch = |plan| Launch {
         name: "gpt3-2.7b",
         shape,
         plan,
@@ -370,24 +371,24 @@ fn frameworks_get_their_own_words() {
         data: 2,
         micro_batches: 32,
     };
-    let megatron = launch(&base).emit(emit::Framework::Megatron).unwrap();
+    let megatron = launch(&base).emit(Framework::Megatron).unwrap();
     assert!(
         megatron.contains("--tensor-model-parallel-size 4") && megatron.contains("--global-batch-size 64")
     );
-    let titan = launch(&base).emit(emit::Framework::Torchtitan).unwrap();
+    let titan = launch(&base).emit(Framework::Torchtitan).unwrap();
     let titan: toml::Table = toml::from_str(&titan).unwrap();
     assert_eq!(titan["parallelism"]["tensor_parallel_degree"].as_integer(), Some(4));
-    let refused = launch(&base).emit(emit::Framework::Deepspeed).unwrap_err();
+    let refused = launch(&base).emit(Framework::Deepspeed).unwrap_err();
     assert!(refused.reason.contains("sequence parallelism"), "{refused}");
     let whole = Plan { sequence_parallel: false, ..base.clone() };
-    let deepspeed = launch(&whole).emit(emit::Framework::Deepspeed).unwrap();
+    let deepspeed = launch(&whole).emit(Framework::Deepspeed).unwrap();
     let deepspeed: serde_json::Value = serde_json::from_str(&deepspeed).unwrap();
     assert_eq!(deepspeed["train_batch_size"], 64);
     assert_eq!(deepspeed["gradient_accumulation_steps"], 32);
-    assert!(launch(&base).emit(emit::Framework::Fsdp).unwrap_err().reason.contains("tensor"));
+    assert!(launch(&base).emit(Framework::Fsdp).unwrap_err().reason.contains("tensor"));
     let alone =
         Plan { tensor: 1, sequence_parallel: false, pipeline: 1, sharding: Sharding::Zero3, ..base.clone() };
-    assert!(launch(&alone).emit(emit::Framework::Fsdp).unwrap().contains("FULL_SHARD"));
+    assert!(launch(&alone).emit(Framework::Fsdp).unwrap().contains("FULL_SHARD"));
 }
 
 #[test]
