@@ -101,40 +101,36 @@ pub(super) fn write(launch: &Launch<'_>, mut settings: Settings) -> Result<Strin
     refuse(launch)?;
     let stage = plan.sharding.stage();
     let mut file = Map::new();
-    let mut set = |key: &str, value: Value| insert(&mut file, key, value);
-    for key in ["global-batch", "micro-batch"] {
-        if let Some((key, value)) = settings.take(key) {
-            set(key, value);
-        }
-    }
-    set("gradient_accumulation_steps", launch.micro_batches.into());
+    let mut set = |(key, value): (&str, Value)| insert(&mut file, key, value);
+    settings.take(&["global-batch", "micro-batch"]).into_iter().for_each(&mut set);
+    set(("gradient_accumulation_steps", launch.micro_batches.into()));
     match plan.states {
         States::Fp32 => {}
-        States::MegatronFp16 => set("fp16.enabled", true.into()),
-        _ => set("bf16.enabled", true.into()),
+        States::MegatronFp16 => set(("fp16.enabled", true.into())),
+        _ => set(("bf16.enabled", true.into())),
     }
-    set("zero_optimization.stage", stage.into());
-    set("zero_optimization.overlap_comm", plan.overlaps().gradients.into());
-    set("zero_optimization.contiguous_gradients", true.into());
-    if let Some((key, value)) = settings.take("bucket") {
-        set(key, value.clone());
-        set("zero_optimization.allgather_bucket_size", value);
+    set(("zero_optimization.stage", stage.into()));
+    set(("zero_optimization.overlap_comm", plan.overlaps().gradients.into()));
+    set(("zero_optimization.contiguous_gradients", true.into()));
+    for (key, value) in settings.take(&["bucket"]) {
+        set((key, value.clone()));
+        set(("zero_optimization.allgather_bucket_size", value));
     }
     if stage == 3 && !plan.overlaps().prefetch {
-        set("zero_optimization.stage3_prefetch_bucket_size", 0.into());
+        set(("zero_optimization.stage3_prefetch_bucket_size", 0.into()));
     }
     if let (Sharding::Hsdp, Some(group)) = (plan.sharding, plan.sharding_group) {
-        set("zero_optimization.mics_shard_size", group.into());
+        set(("zero_optimization.mics_shard_size", group.into()));
     }
     let offloaded = plan.offloaded();
     if offloaded.optimiser {
-        set("zero_optimization.offload_optimizer.device", "cpu".into());
-        set("zero_optimization.offload_optimizer.pin_memory", true.into());
+        set(("zero_optimization.offload_optimizer.device", "cpu".into()));
+        set(("zero_optimization.offload_optimizer.pin_memory", true.into()));
     }
-    settings.rest().for_each(|(key, value)| set(key, value));
+    settings.rest().for_each(&mut set);
     if plan.recomputation().what == Recompute::Layer {
-        set("activation_checkpointing.partition_activations", (plan.tensor > 1).into());
-        set("activation_checkpointing.cpu_checkpointing", offloaded.activations.into());
+        set(("activation_checkpointing.partition_activations", (plan.tensor > 1).into()));
+        set(("activation_checkpointing.cpu_checkpointing", offloaded.activations.into()));
     }
     serde_json::to_string_pretty(&Value::Object(file))
         .map(|text| text + "\n")

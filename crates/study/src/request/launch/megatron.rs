@@ -348,24 +348,16 @@ pub(super) fn write(launch: &Launch<'_>, mut settings: Settings) -> Result<Strin
         vec![format!("torchrun --nnodes {nodes} --nproc-per-node {workers_per_node} pretrain_gpt.py")];
     flags.extend(model_flags(shape, plan.tensor));
     flags.extend(settings.take_if("expert", shape.experts.is_some()).map(flag));
-    flags.extend(
-        ["tensor", "sequence-parallel", "context"]
-            .map(|key| settings.take(key).map(flag))
-            .into_iter()
-            .flatten(),
-    );
+    flags.extend(settings.take(&["tensor", "sequence-parallel", "context"]).into_iter().map(flag));
     flags.extend(settings.take_if("context-exchange", plan.context > 1).map(flag));
-    flags
-        .extend(["pipeline", "virtual-stages"].map(|key| settings.take(key).map(flag)).into_iter().flatten());
+    flags.extend(settings.take(&["pipeline", "virtual-stages"]).into_iter().map(flag));
     let ends = launch.ends().filter(|_| plan.virtual_stages == 1);
     flags.extend(plan.stage_layers.as_ref().map(|layers| divided(layers, ends)));
     let overlaps = plan.overlaps();
     if plan.virtual_stages > 1 && !overlaps.sends {
         flags.push("--no-overlap-p2p-communication".to_owned());
     }
-    flags.extend(
-        ["micro-batch", "global-batch"].map(|key| settings.take(key).map(flag)).into_iter().flatten(),
-    );
+    flags.extend(settings.take(&["micro-batch", "global-batch"]).into_iter().map(flag));
     let mut push = |condition: bool, flag: String| {
         if condition {
             flags.push(flag);
@@ -392,8 +384,7 @@ pub(super) fn write(launch: &Launch<'_>, mut settings: Settings) -> Result<Strin
         }
     }
     push(overlaps.gradients, "--overlap-grad-reduce".to_owned());
-    let own = settings.take("bucket").map(flag);
-    push(own.is_some(), own.unwrap_or_default());
+    settings.take(&["bucket"]).into_iter().for_each(|own| push(true, flag(own)));
     push(overlaps.weights && plan.sharding != Sharding::None, "--overlap-param-gather".to_owned());
     let recompute = plan.recomputation();
     match recompute.what {
@@ -418,8 +409,7 @@ pub(super) fn write(launch: &Launch<'_>, mut settings: Settings) -> Result<Strin
             push(true, flags);
         }
     }
-    let own = settings.take("attention").map(flag);
-    push(own.is_some(), own.unwrap_or_default());
+    settings.take(&["attention"]).into_iter().for_each(|own| push(true, flag(own)));
     push(!plan.dropout, "--hidden-dropout 0 --attention-dropout 0".to_owned());
     match plan.states {
         States::Fp32 => {}

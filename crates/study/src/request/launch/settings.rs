@@ -120,9 +120,9 @@ impl Settings {
         Ok(Self { waiting })
     }
 
-    /// Takes the setting of a key, if a file needs it.
-    pub(super) fn take(&mut self, key: &str) -> Option<(&'static str, Value)> {
-        self.take_if(key, false)
+    /// Takes the settings of some keys, in this order, as far as a file needs them.
+    pub(super) fn take(&mut self, keys: &[&str]) -> Vec<(&'static str, Value)> {
+        keys.iter().filter_map(|key| self.take_if(key, false)).collect()
     }
 
     /// Takes the setting of a key, even if a file would do without if `always`.

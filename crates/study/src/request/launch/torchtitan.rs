@@ -210,31 +210,21 @@ pub(super) fn write(launch: &Launch<'_>, mut settings: Settings) -> Result<Strin
         Recompute::Layer => "full",
     };
     let mut file = Map::new();
-    let mut set = |key: &str, value: Value| insert(&mut file, key, value);
+    let mut set = |(key, value): (&str, Value)| insert(&mut file, key, value);
     if let Some((family, size)) = known_model(launch.name) {
-        set("model.name", family.into());
-        set("model.flavor", size.into());
+        set(("model.name", family.into()));
+        set(("model.flavor", size.into()));
     }
-    if let Some((key, value)) = settings.take("float8") {
-        set(key, value);
-    }
+    settings.take(&["float8"]).into_iter().for_each(&mut set);
     let local = plan.micro_batch * if plan.pipeline > 1 { launch.micro_batches } else { 1 };
-    set("training.local_batch_size", local.into());
-    if let Some((key, value)) = settings.take("global-batch") {
-        set(key, value);
-    }
-    set("training.seq_len", shape.sequence.into());
-    set("parallelism.data_parallel_replicate_degree", replicate.into());
-    set("parallelism.data_parallel_shard_degree", shard.into());
-    set("parallelism.fsdp_reshard_after_forward", reshard.into());
-    for key in ["tensor", "context", "pipeline"] {
-        if let Some((key, value)) = settings.take(key) {
-            set(key, value);
-        }
-    }
-    if let Some((key, value)) = settings.take_if("context-exchange", plan.context > 1) {
-        set(key, value);
-    }
+    set(("training.local_batch_size", local.into()));
+    settings.take(&["global-batch"]).into_iter().for_each(&mut set);
+    set(("training.seq_len", shape.sequence.into()));
+    set(("parallelism.data_parallel_replicate_degree", replicate.into()));
+    set(("parallelism.data_parallel_shard_degree", shard.into()));
+    set(("parallelism.fsdp_reshard_after_forward", reshard.into()));
+    settings.take(&["tensor", "context", "pipeline"]).into_iter().for_each(&mut set);
+    settings.take_if("context-exchange", plan.context > 1).into_iter().for_each(&mut set);
     if plan.pipeline > 1 {
         let each = shape.layers / (plan.pipeline * plan.virtual_stages);
         let [first, each, last] = match &plan.stage_layers {
@@ -246,20 +236,18 @@ pub(super) fn write(launch: &Launch<'_>, mut settings: Settings) -> Result<Strin
                 },
             )?,
         };
-        set("parallelism.pipeline_parallel_schedule", schedule.into());
-        set("parallelism.pipeline_parallel_microbatch_size", plan.micro_batch.into());
-        set("parallelism.pipeline_parallel_layers_per_stage", each.into());
-        set("parallelism.pipeline_parallel_first_stage_less_layers", (each - first).into());
-        set("parallelism.pipeline_parallel_last_stage_less_layers", (each - last).into());
+        set(("parallelism.pipeline_parallel_schedule", schedule.into()));
+        set(("parallelism.pipeline_parallel_microbatch_size", plan.micro_batch.into()));
+        set(("parallelism.pipeline_parallel_layers_per_stage", each.into()));
+        set(("parallelism.pipeline_parallel_first_stage_less_layers", (each - first).into()));
+        set(("parallelism.pipeline_parallel_last_stage_less_layers", (each - last).into()));
     }
-    if let Some((key, value)) = settings.take("expert") {
-        set(key, value);
-    }
-    set("activation_checkpoint.mode", recompute.into());
+    settings.take(&["expert"]).into_iter().for_each(&mut set);
+    set(("activation_checkpoint.mode", recompute.into()));
     if recompute == "selective" {
-        set("activation_checkpoint.selective_ac_option", "op".into());
+        set(("activation_checkpoint.selective_ac_option", "op".into()));
     }
-    settings.rest().for_each(|(key, value)| set(key, value));
+    settings.rest().for_each(&mut set);
     toml::to_string(&file).map_err(|error| Fault::new(error.to_string(), "choose another framework"))
 }
 
