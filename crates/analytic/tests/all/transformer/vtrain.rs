@@ -142,7 +142,7 @@ impl Row {
             dropout: true,
             schedule: ScheduleKind::OneFOneB,
             implementation: Implementation::Textbook,
-            logit: [4, 0],
+            logit: [4.0, 0.0],
             offload: Offloaded::default(),
             prefetch: true,
             stage_layers: &[],

@@ -281,11 +281,11 @@ impl Implementation {
     ///
     /// Megatron-LM: 32-bit exponentials; meanwhile the 16-bit logits and their 32-bit copy. PyTorch: the 32-bit
     /// logarithms of the softmax; meanwhile their gradient and that of the logits, both in 32 bits.
-    pub const fn logit(self) -> [u64; 2] {
+    pub const fn logit(self) -> [f64; 2] {
         match self {
-            Self::Textbook => [4, 0],
-            Self::Megatron => [4, 6],
-            Self::Pytorch => [4, 8],
+            Self::Textbook => [4.0, 0.0],
+            Self::Megatron => [4.0, 6.0],
+            Self::Pytorch => [4.0, 8.0],
         }
     }
 }

@@ -35,7 +35,7 @@ macro_rules! plan_dimensions {
             sequence_parallel: bool => bool, default(false), Check::Any,
                 each { bool, bool, "Whether to divide norms and dropout by tokens.", "both",
                     words("without sequence parallelism", "with sequence parallelism") },
-                launch { switch(Megatron, "--sequence-parallel"), refused(Deepspeed, "sequence parallelism") };
+                launch { switch(Megatron, "--sequence-parallel", ["true", "false"]), refused(Deepspeed, "sequence parallelism") };
             /// Ranks that divide every sequence.
             context: u64 => u64, default(1_u64), Check::Between(1, MOST, "a number such as 2"),
                 model { check_context },
@@ -338,11 +338,11 @@ pub struct Setting {
 pub enum SettingForm {
     /// The same number.
     Number,
-    /// A flag without a value.
-    Switch,
-    /// Names: theirs and ours.
+    /// A flag without a value: our names with it and without it.
+    Switch([&'static str; 2]),
+    /// Names: theirs and ours. An empty name of theirs is not written, and an empty one of ours says nothing.
     Names(&'static [(&'static str, &'static str)]),
-    /// An entry of a list: theirs and ours.
+    /// An entry of a list: the same.
     Item(&'static [(&'static str, &'static str)]),
     /// Not at all.
     Absent,
@@ -376,8 +376,8 @@ pub(super) const fn number(framework: Framework, name: &'static str) -> Setting 
     setting(framework, name, SettingForm::Number)
 }
 
-pub(super) const fn switch(framework: Framework, name: &'static str) -> Setting {
-    setting(framework, name, SettingForm::Switch)
+pub(super) const fn switch(framework: Framework, name: &'static str, ours: [&'static str; 2]) -> Setting {
+    setting(framework, name, SettingForm::Switch(ours))
 }
 
 pub(super) const fn names(

@@ -221,10 +221,10 @@ impl Plan {
     }
 
     /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
-    pub fn logit(&self) -> [u64; 2] {
+    pub fn logit(&self) -> [f64; 2] {
         let [kept, meanwhile] = self.implemented_by().logit();
         match self.logit_bytes {
-            Some(most) => [kept.min(most), most.saturating_sub(kept)],
+            Some(most) => [kept.min(most as f64), (most as f64 - kept).max(0.0)],
             None => [kept, meanwhile],
         }
     }

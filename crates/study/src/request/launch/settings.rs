@@ -42,7 +42,7 @@ pub(super) fn read(
         };
         let value = match form {
             SettingForm::Number => keys.number(name)?.map(Value::from),
-            SettingForm::Switch => keys.switch(name).then_some(Value::Bool(true)),
+            SettingForm::Switch([with, _]) => keys.switch(name).then(|| named(with)),
             SettingForm::Names(names) => {
                 keys.word(name).and_then(|word| find(names, word.clone(), format!("{name} {word}")))
             }
@@ -52,7 +52,7 @@ pub(super) fn read(
             }
             SettingForm::Absent => None,
         };
-        section.extend(value.map(|value| (dimension.key(), value)));
+        section.extend(value.filter(|value| *value != "").map(|value| (dimension.key(), value)));
     }
     serde_json::from_value(Value::Object(section)).map_err(written)
 }
@@ -103,13 +103,17 @@ impl Settings {
             };
             let value = match setting.form {
                 SettingForm::Number => Some(own.clone()),
-                SettingForm::Switch => (*own == Value::Bool(true)).then_some(Value::Bool(true)),
-                SettingForm::Names(names) => theirs(names),
-                SettingForm::Item(names) => theirs(names).map(|name| Value::from(vec![name])),
+                SettingForm::Switch([with, _]) if text == with => Some(Value::Bool(true)),
+                SettingForm::Switch([_, without]) => (text == without).then(|| Value::from("")),
+                SettingForm::Names(names) | SettingForm::Item(names) => theirs(names),
                 SettingForm::Absent => continue,
             };
             match value {
+                // Said by leaving it out.
+                Some(value) if value == "" => {}
                 Some(value) => {
+                    let listed = matches!(setting.form, SettingForm::Item(_));
+                    let value = if listed { Value::from(vec![value]) } else { value };
                     let needed = setting.always || differs;
                     waiting.push(Waiting { key, name: setting.name, value, needed });
                 }
