@@ -4,7 +4,7 @@ use super::offers::{Offer, OfferSection};
 use crate::fault::Fault;
 use crate::keys::{Check, kebab, keys, plain, section_of, used_as};
 use crate::quantity::{BytesPerSec, Seconds, Watts};
-use crate::strategy::{Coded, Offload, Recompute, ScheduleKind, Sharding, plan_dimensions};
+use crate::strategy::{Coded, Loss, Offload, Recompute, ScheduleKind, Sharding, plan_dimensions};
 
 plain!(Vec<bool>, "list of booleans");
 plain!(Vec<Vec<Offload>>, "list of lists of strings");

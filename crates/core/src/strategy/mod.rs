@@ -15,7 +15,7 @@ pub use optimiser::Optimiser;
 pub(crate) use plan::plan_dimensions;
 pub use plan::{
     Attention, COMPARED_EACH, COMPARED_LISTED, Coded, ContextExchange, DIMENSIONS, Dimension, Division,
-    Framework, Implementation, ListedValue, Mask, Offload, Offloaded, OverlapPreset, Overlaps, Plan,
+    Framework, Implementation, ListedValue, Loss, Mask, Offload, Offloaded, OverlapPreset, Overlaps, Plan,
     PlanChoice, PlanSection, Recomputation, Recompute, ScheduleKind, Sends, Setting, SettingForm, Sharding,
     States,
 };

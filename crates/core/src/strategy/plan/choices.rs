@@ -2,6 +2,7 @@
 
 use super::dimensions::{Coded, Decoded};
 use crate::keys::plain;
+use crate::model::transformer::Transformer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -212,6 +213,39 @@ choice! {
         AllGather = "all-gather",
         /// Heads for tokens and back (Ulysses).
         AllToAll = "all-to-all",
+    }
+}
+
+choice! {
+    /// How the logits of a language model and their cross-entropy are computed.
+    Loss, "string" {
+        /// Operation by operation: logits are copied to 32 bits and kept until their gradient.
+        Eager = "eager",
+        /// In one kernel, which reads logits in 16 bits (`torch.compile`, Megatron-LM's `--cross-entropy-loss-fusion`).
+        Compiled = "compiled",
+        /// Together with the output layer, chunk by chunk of the tokens; gradients are computed in the forward pass (Hsu 2024,
+        /// Liger Kernel).
+        Chunked = "chunked",
+    }
+}
+
+impl Loss {
+    /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
+    ///
+    /// Compiled: logits, and their gradients, in 16 bits. Chunked: Liger takes ⌈V/h⌉ chunks, so that the logits of one, which
+    /// their gradients overwrite, are about as many as all inputs of the output layer: 2/⌈V/h⌉ bytes for each of all
+    /// logits. Gradients of these inputs are kept in their place.
+    pub fn logit(self, implementation: Implementation, shape: &Transformer) -> [f64; 2] {
+        match self {
+            Self::Eager => implementation.logit(),
+            Self::Compiled => [2.0, 2.0],
+            Self::Chunked => [0.0, 2.0 / Self::chunks(shape)],
+        }
+    }
+
+    /// Chunks of a chunked loss: ⌈V/h⌉.
+    pub fn chunks(shape: &Transformer) -> f64 {
+        shape.vocabulary.div_ceil(shape.hidden) as f64
     }
 }
 

@@ -215,6 +215,16 @@ macro_rules! plan_dimensions {
             mask: Mask => Mask, default(Mask::None), Check::Any;
             /// Whose kernels compute a layer, for memory: `"textbook"`, `"megatron"` or `"pytorch"`.
             implementation: Implementation => Implementation, optional("`\"pytorch\"` with `overlap` of `\"torchtitan\"` or `\"fsdp2\"`, else `\"megatron\"`"), Check::Any;
+            /// How logits and their loss are computed: `"eager"`, `"compiled"` in one kernel, or `"chunked"` together with the output
+            /// layer.
+            loss: Loss => Loss, optional("bytes as `implementation` has them, time as `compiled` says"), Check::Any,
+                listed { Loss, "Ways to compute the loss to try.", words("", "{} loss") },
+                launch {
+                    switch(Megatron, "--cross-entropy-loss-fusion", ["compiled", "eager"]),
+                    item(Torchtitan, "compile.components", &[("loss", "compiled"), ("", "eager"), ("model", "")]),
+                    names(Deepspeed, "", &[("", "eager")]),
+                    names(Fsdp, "", &[("", "eager")])
+                };
             /// Most bytes that a logit needs, from the loss to its gradient.
             logit_bytes: u64 => u64, optional("4 for `\"textbook\"`, 10 for `\"megatron\"`, 12 for `\"pytorch\"`"), Check::Between(0, 64, "10 for Megatron-LM");
             /// Share of memory that the allocator may lose between tensors.

@@ -12,7 +12,7 @@ mod tests;
 
 pub use check::Division;
 pub use choices::{
-    Attention, ContextExchange, Implementation, Mask, Offload, Offloaded, OverlapPreset, Overlaps,
+    Attention, ContextExchange, Implementation, Loss, Mask, Offload, Offloaded, OverlapPreset, Overlaps,
     Recomputation, Recompute, ScheduleKind, Sends, Sharding, States,
 };
 pub(crate) use dimensions::plan_dimensions;
@@ -221,8 +221,8 @@ impl Plan {
     }
 
     /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
-    pub fn logit(&self) -> [f64; 2] {
-        let [kept, meanwhile] = self.implemented_by().logit();
+    pub fn logit(&self, shape: &Transformer) -> [f64; 2] {
+        let [kept, meanwhile] = self.loss.unwrap_or(Loss::Eager).logit(self.implemented_by(), shape);
         match self.logit_bytes {
             Some(most) => [kept.min(most as f64), (most as f64 - kept).max(0.0)],
             None => [kept, meanwhile],

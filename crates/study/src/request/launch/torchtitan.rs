@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use stepcast_core::fault::Fault;
 use stepcast_core::model::transformer::zoo;
 use stepcast_core::strategy::{
-    Attention, ContextExchange, OverlapPreset, Recompute, ScheduleKind, Sharding, States,
+    Attention, ContextExchange, Loss, OverlapPreset, Recompute, ScheduleKind, Sharding, States,
 };
 
 /// Keys that say nothing about the time of a step.
@@ -19,7 +19,7 @@ const WITHOUT_EFFECT: &str = "\
     training.mixed_precision_param training.debug_moe_force_load_balance parallelism.disable_loss_parallel \
     activation_checkpoint.debug activation_checkpoint.determinism_check \
     activation_checkpoint.preserve_rng_state activation_checkpoint.early_stop activation_checkpoint.per_op \
-    compile.components compile.backend";
+    compile.backend";
 
 /// Schedules with one stage on each rank have no chunks.
 const SCHEDULES: [(&str, ScheduleKind); 6] = [
@@ -43,7 +43,15 @@ pub(super) fn recognises(table: &toml::Table) -> bool {
 
 /// `layers` is the number of layers of the model, if it does not come from this file.
 pub(super) fn read(mut keys: Keys, layers: Option<u64>) -> Result<Launched, Fault> {
+    // The loss is compiled with the model unless components say otherwise.
+    let compiled = keys.truth("compile.enable")? == Some(true);
+    match (compiled, keys.has("compile.components")) {
+        (false, _) => keys.forget("compile.components"),
+        (true, false) => keys.set("compile.components", serde_json::json!(["model", "loss"])),
+        (true, true) => {}
+    }
     let mut launched = Launched::read("torchtitan", &mut keys, Framework::Torchtitan)?;
+    launched.unknown.extend(compiled.then(|| "compile.enable".to_owned()));
     launched.exchange(ContextExchange::AllGather);
     let (name, flavor) = (keys.word("model.name"), keys.word("model.flavor"));
     if let (Some(name), Some(flavor)) = (name, flavor) {
@@ -246,6 +254,9 @@ pub(super) fn write(launch: &Launch<'_>, mut settings: Settings) -> Result<Strin
     set(("activation_checkpoint.mode", recompute.into()));
     if recompute == "selective" {
         set(("activation_checkpoint.selective_ac_option", "op".into()));
+    }
+    if plan.loss == Some(Loss::Compiled) {
+        set(("compile.enable", true.into()));
     }
     settings.rest().for_each(&mut set);
     toml::to_string(&file).map_err(|error| Fault::new(error.to_string(), "choose another framework"))
