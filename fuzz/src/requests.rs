@@ -1,13 +1,13 @@
 //! Scenarios, settings, fitted artefacts, files of sweeps and bodies of requests.
 
-use crate::path;
+use super::path;
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use std::sync::OnceLock;
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::artefact::Artefact;
-use stepcast_core::scenario::{Document, Override};
+use stepcast_core::scenario::{Document, Edit};
 use stepcast_study::MethodChoice;
 use stepcast_study::explore::sweep::{Agreement, Axis, Format, Output, fingerprint};
 use stepcast_web::{Access, application};
@@ -28,8 +28,12 @@ pub(crate) fn scenario(data: &[u8]) {
     match Document::new("scenario.toml", text).scenario(&[]) {
         Ok(scenario) => {
             let text = toml::to_string(&scenario.to_file()).expect("a scenario can be written");
-            let again = Document::new("again.toml", text).scenario(&[]).expect("what was written can be read");
-            assert!(again.to_file() == scenario.to_file(), "a scenario is the same after being written and read");
+            let again =
+                Document::new("again.toml", text).scenario(&[]).expect("what was written can be read");
+            assert!(
+                again.to_file() == scenario.to_file(),
+                "a scenario is the same after being written and read"
+            );
         }
         Err(fault) => complete(&fault),
     }
@@ -39,7 +43,7 @@ pub(crate) fn scenario(data: &[u8]) {
 pub(crate) fn launch(data: &[u8]) {
     let given = ["model.zoo=llama3-8b", "cluster.machine=dgx-h100", "cluster.machines=2"];
     for count in [1, 3] {
-        let changes = given.iter().rev().take(count).map(|text| Override::parse(text).expect("an override"));
+        let changes = given.iter().rev().take(count).map(|text| Edit::parse(text).expect("an override"));
         let request = stepcast_study::Request::from_reader("launch", data, changes.collect());
         if let Err(fault) = request.and_then(|request| request.prepare(MethodChoice::Auto)) {
             complete(&fault);
@@ -50,8 +54,9 @@ pub(crate) fn launch(data: &[u8]) {
 /// Sets what each line says in the quick start.
 pub(crate) fn set(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let changes: Result<Vec<Override>, Fault> = text.lines().take(8).map(Override::parse).collect();
-    let resolved = changes.and_then(|changes| Document::new("quickstart.toml", QUICK_START).scenario(&changes));
+    let changes: Result<Vec<Edit>, Fault> = text.lines().take(8).map(Edit::parse).collect();
+    let resolved =
+        changes.and_then(|changes| Document::new("quickstart.toml", QUICK_START).scenario(&changes));
     if let Err(fault) = resolved {
         complete(&fault);
     }

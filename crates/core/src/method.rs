@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 /// What happens during a prediction that takes long.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Progress<'a> {
-    /// Work goes on; said at least every 50 ms of it.
+    /// Heartbeat, at least every 50 ms.
     Working,
     /// An estimate that will be refined.
     Estimate(&'a Prediction),
@@ -19,11 +19,11 @@ pub enum Progress<'a> {
 /// Follows predictions and may cancel them.
 pub type Watch<'a> = dyn Fn(Progress<'_>) -> ControlFlow<()> + Sync + 'a;
 
-/// Whether an answer is still wanted; asked at least every 50 ms of work that has nothing else to tell.
-pub type Wanted<'a> = dyn Fn() -> ControlFlow<()> + Sync + 'a;
+/// Whether to go on; long work asks at least every 50 ms.
+pub type CancelCheck<'a> = dyn Fn() -> ControlFlow<()> + Sync + 'a;
 
-/// An answer that is wanted until it is there.
-pub fn always() -> ControlFlow<()> {
+/// A check that never cancels.
+pub fn never_cancelled() -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 

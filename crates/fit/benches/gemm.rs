@@ -2,7 +2,7 @@
 
 use divan::{Bencher, black_box};
 use stepcast_core::fitted::gemm::{Shape, Transposition, Variant};
-use stepcast_core::method::always;
+use stepcast_core::method::never_cancelled;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
 use stepcast_fit::gemm::{MeasuredProduct, fit as fit_products};
@@ -41,14 +41,14 @@ fn recording() -> Vec<MeasuredProduct> {
 #[divan::bench(sample_count = 3, sample_size = 1)]
 fn fit(bencher: Bencher<'_, '_>) {
     let samples = recording();
-    bencher.bench(|| fit_products(black_box(&samples), None, &always));
+    bencher.bench(|| fit_products(black_box(&samples), None, &never_cancelled));
 }
 
 #[divan::bench]
 fn predict(bencher: Bencher<'_, '_>) {
     let samples = grid(Precision::Fp32, Transposition::Nn, 1);
     let variant = samples[0].variant;
-    let model = fit_products(&samples, Some(132), &always);
+    let model = fit_products(&samples, Some(132), &never_cancelled);
     let shape = Shape { m: 300, n: 1000, k: 700 };
     bencher.bench(|| model.as_ref().ok().and_then(|model| model.predict(variant, black_box(shape))));
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use stepcast_core::compute::ASSUMED_MEMORY_EFFICIENCY;
 use stepcast_core::fitted::artefact::Kind;
 use stepcast_core::fitted::efficiency::EfficiencyModel;
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 use stepcast_core::quantity::Seconds;
 
 const FORMULA: &str = "\
@@ -56,7 +56,7 @@ pub struct TwoShares {
 impl TwoShares {
     /// Fits both, as long as that is wanted. Steps that do not tell them apart, such as a single one, give the share of the
     /// peak rate; that of the memory rate is then assumed.
-    pub fn fit(steps: &[StepWork], wanted: &Wanted<'_>) -> Result<Self, FitError> {
+    pub fn fit(steps: &[StepWork], wanted: &CancelCheck<'_>) -> Result<Self, FitError> {
         match Self::fit_both(steps, wanted) {
             Err(FitError::TooFew { .. } | FitError::Collinear { .. }) if !steps.is_empty() => {
                 Self::with_memory(steps, ASSUMED_MEMORY_EFFICIENCY, wanted)
@@ -66,7 +66,7 @@ impl TwoShares {
     }
 
     /// The share of the peak rate that fits best if the share of the memory rate is `memory`.
-    fn with_memory(steps: &[StepWork], memory: f64, wanted: &Wanted<'_>) -> Result<Self, FitError> {
+    fn with_memory(steps: &[StepWork], memory: f64, wanted: &CancelCheck<'_>) -> Result<Self, FitError> {
         let left = |step: &StepWork| {
             let rest = step.measured - step.fixed - step.memory / memory;
             (step.compute, rest.max(step.measured * LEAST_COMPUTING))
@@ -74,7 +74,7 @@ impl TwoShares {
         Ok(Self { compute: one_share(&steps.iter().map(left).collect::<Vec<_>>(), wanted)?, memory })
     }
 
-    fn fit_both(steps: &[StepWork], wanted: &Wanted<'_>) -> Result<Self, FitError> {
+    fn fit_both(steps: &[StepWork], wanted: &CancelCheck<'_>) -> Result<Self, FitError> {
         let row = |step: &StepWork| vec![step.compute / step.measured, step.memory / step.measured];
         let rows: Vec<Vec<f64>> = steps.iter().map(row).collect();
         // What weights take beyond the full rate is never negative.
@@ -98,7 +98,7 @@ impl TwoShares {
 }
 
 /// The one share of steps that take pairs of (time at the full rate, measured time).
-pub fn one_share(steps: &[(Seconds, Seconds)], wanted: &Wanted<'_>) -> Result<f64, FitError> {
+pub fn one_share(steps: &[(Seconds, Seconds)], wanted: &CancelCheck<'_>) -> Result<f64, FitError> {
     let rows: Vec<Vec<f64>> = steps.iter().map(|(full, measured)| vec![*full / *measured]).collect();
     Ok(nnls_while(&rows, &vec![1.0; rows.len()], wanted)?.coefficients[0].recip())
 }
@@ -116,7 +116,7 @@ pub fn to_toml(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepcast_core::method::always;
+    use stepcast_core::method::never_cancelled;
 
     fn steps(compute: f64, memory: f64) -> Vec<StepWork> {
         let step = |(flops, bytes): (f64, f64)| {
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn two_shares_are_found_again() {
-        let found = TwoShares::fit(&steps(0.6, 0.25), &always).unwrap();
+        let found = TwoShares::fit(&steps(0.6, 0.25), &never_cancelled).unwrap();
         assert!((found.compute - 0.6).abs() < 1e-9 && (found.memory - 0.25).abs() < 1e-9, "{found:?}");
         assert!(found.quality(&steps(0.6, 0.25)).unwrap().worst < 1e-9);
     }
@@ -137,7 +137,7 @@ mod tests {
     /// Weights that seem to move faster than memory are held at its rate, and the rest goes to computing.
     #[test]
     fn memory_is_never_faster_than_its_rate() {
-        let found = TwoShares::fit(&steps(0.6, 4.0), &always).unwrap();
+        let found = TwoShares::fit(&steps(0.6, 4.0), &never_cancelled).unwrap();
         assert!((found.memory - 1.0).abs() < 1e-12 && found.compute > 0.6, "{found:?}");
     }
 
@@ -147,16 +147,16 @@ mod tests {
         let pairs = [(1.0, 2.0), (3.0, 4.0), (2.0, 10.0)].map(|(x, t)| (Seconds::new(x), Seconds::new(t)));
         let ratios = pairs.map(|(x, t)| x / t);
         let expected = ratios.map(|r| r * r).iter().sum::<f64>() / ratios.iter().sum::<f64>();
-        assert!((one_share(&pairs, &always).unwrap() - expected).abs() < 1e-12);
+        assert!((one_share(&pairs, &never_cancelled).unwrap() - expected).abs() < 1e-12);
     }
 
     #[test]
     fn one_kind_of_step_tells_the_share_of_the_peak_rate() {
         for same in [vec![steps(0.6, 0.5)[0]; 4], vec![steps(0.6, 0.5)[0]]] {
-            let found = TwoShares::fit(&same, &always).unwrap();
+            let found = TwoShares::fit(&same, &never_cancelled).unwrap();
             assert!((found.compute - 0.6).abs() < 1e-9, "{found:?}");
             assert!((found.memory - ASSUMED_MEMORY_EFFICIENCY).abs() < 1e-12);
         }
-        assert!(TwoShares::fit(&[], &always).is_err());
+        assert!(TwoShares::fit(&[], &never_cancelled).is_err());
     }
 }

@@ -5,7 +5,7 @@ use crate::{FitError, Quality, nnls_while};
 use std::collections::BTreeMap;
 use stepcast_core::fitted::artefact::Kind;
 use stepcast_core::fitted::kernel::LinearKernel;
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 use stepcast_core::quantity::Seconds;
 
 const FORMULA: &str = "time = per_element * elements + start";
@@ -24,7 +24,7 @@ pub struct KernelRun {
 }
 
 /// Fits the coefficients to relative errors, as long as that is wanted.
-pub fn fit(runs: &[KernelRun], wanted: &Wanted<'_>) -> Result<LinearKernel, FitError> {
+pub fn fit(runs: &[KernelRun], wanted: &CancelCheck<'_>) -> Result<LinearKernel, FitError> {
     let rows: Vec<Vec<f64>> =
         runs.iter().map(|run| vec![run.elements / run.time.get(), run.time.get().recip()]).collect();
     let fit = nnls_while(&rows, &vec![1.0; runs.len()], wanted)?;
@@ -56,13 +56,13 @@ pub fn to_toml(
 mod tests {
     use super::*;
     use std::ops::ControlFlow;
-    use stepcast_core::method::always;
+    use stepcast_core::method::never_cancelled;
 
     #[test]
     fn a_line_is_found_again() {
         let line = |elements: f64| KernelRun { elements, time: Seconds::new(2e-9 * elements + 5e-6) };
         let runs: Vec<KernelRun> = [1e3, 1e4, 1e5, 1e6].map(line).into();
-        let kernel = fit(&runs, &always).unwrap();
+        let kernel = fit(&runs, &never_cancelled).unwrap();
         assert!((kernel.per_element.get() / 2e-9 - 1.0).abs() < 1e-9, "{kernel:?}");
         assert!((kernel.start.get() / 5e-6 - 1.0).abs() < 1e-9, "{kernel:?}");
         assert!(!kernel.time(1e7).1);
@@ -73,7 +73,7 @@ mod tests {
     fn one_size_cannot_tell_two_coefficients() {
         let same = [KernelRun { elements: 8.0, time: Seconds::new(1.0) }; 4];
         let expected = FitError::Collinear { rank: 1, columns: 2, undetermined: vec![0, 1] };
-        assert_eq!(fit(&same, &always), Err(expected));
+        assert_eq!(fit(&same, &never_cancelled), Err(expected));
     }
 
     #[test]

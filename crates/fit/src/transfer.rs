@@ -4,7 +4,7 @@ use crate::artefact::{self, FitErrors, Provenance};
 use crate::{FitError, Quality, nnls_while};
 use stepcast_core::fitted::artefact::Kind;
 use stepcast_core::fitted::transfer::{LogLinear, TransferCurve, TransferModel};
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 use stepcast_core::quantity::{Bytes, BytesPerSec, Seconds};
 
 const FORMULA: &str = "line: time = startup + size / bandwidth; log-linear (Liu 2022, eq. 18): \
@@ -31,7 +31,7 @@ const FEWEST_BENDS: usize = 16;
 
 /// The curve with the smaller median error; the line where no bend can be determined. Bends are tried at every measured
 /// size, or at as many of them as time allows. The fit goes on as long as it is wanted.
-pub fn fit(measured: &[Transfer], wanted: &Wanted<'_>) -> Result<TransferCurve, FitError> {
+pub fn fit(measured: &[Transfer], wanted: &CancelCheck<'_>) -> Result<TransferCurve, FitError> {
     let mut best = line(measured, wanted)?;
     let error =
         |curve: &TransferCurve| quality(curve, measured).map_or(f64::INFINITY, |quality| quality.median);
@@ -62,7 +62,7 @@ fn bends(measured: &[Transfer]) -> Vec<Bytes> {
 }
 
 /// α and β by relative errors.
-pub fn line(measured: &[Transfer], wanted: &Wanted<'_>) -> Result<TransferCurve, FitError> {
+pub fn line(measured: &[Transfer], wanted: &CancelCheck<'_>) -> Result<TransferCurve, FitError> {
     let row = |(size, time): &Transfer| vec![size.get() / time.get(), time.get().recip()];
     let rows: Vec<Vec<f64>> = measured.iter().map(row).collect();
     let fit = nnls_while(&rows, &vec![1.0; measured.len()], wanted)?;
@@ -92,7 +92,7 @@ pub fn to_toml(
 mod tests {
     use super::*;
     use std::ops::ControlFlow;
-    use stepcast_core::method::always;
+    use stepcast_core::method::never_cancelled;
 
     fn sizes() -> impl Iterator<Item = Bytes> {
         (6..28).map(|power| Bytes::new(f64::from(power).exp2()))
@@ -102,12 +102,12 @@ mod tests {
     fn lines_and_bends_are_found_again() {
         let truth = TransferCurve::Line { startup: Seconds::new(3e-5), bandwidth: BytesPerSec::new(1e9) };
         let measured: Vec<Transfer> = sizes().map(|size| (size, truth.time(size))).collect();
-        assert!(quality(&fit(&measured, &always).unwrap(), &measured).unwrap().worst < 1e-6);
+        assert!(quality(&fit(&measured, &never_cancelled).unwrap(), &measured).unwrap().worst < 1e-6);
         let threshold = Bytes::new(65536.0);
         let truth =
             LogLinear::continuous(threshold, Seconds::new(4e-6), BytesPerSec::new(2e9), Seconds::new(5e-5));
         let measured: Vec<Transfer> = sizes().map(|size| (size, truth.time(size))).collect();
-        let found = fit(&measured, &always).unwrap();
+        let found = fit(&measured, &never_cancelled).unwrap();
         assert!(matches!(found, TransferCurve::LogLinear(_)), "{found:?}");
         assert!(quality(&found, &measured).unwrap().worst < 1e-6);
     }
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn one_size_tells_no_line() {
         let same = [(Bytes::new(8.0), Seconds::new(1.0)); 3];
-        assert!(matches!(fit(&same, &always), Err(FitError::Collinear { .. })));
+        assert!(matches!(fit(&same, &never_cancelled), Err(FitError::Collinear { .. })));
     }
 
     /// A hundred thousand sizes would take ten thousand million looks at a transfer.

@@ -7,7 +7,7 @@ use crate::value;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
-use stepcast_core::scenario::{Document, Override};
+use stepcast_core::scenario::{Document, Edit};
 use stepcast_report::format::grouped;
 use stepcast_report::tables::{check, comparison, fit, forecast, fusion, import, plan, search};
 use stepcast_report::{adapters, html};
@@ -188,16 +188,16 @@ impl Answer {
                     section.map_err(|error| Problem::internal(error.to_string()))
                 };
                 let plan = written(toml::Value::try_from(&report.best.plan))?;
-                let mut own = vec![Override::new("strategy.plan", plan)];
+                let mut own = vec![Edit::new("strategy.plan", plan)];
                 if report.best.machine.is_some() {
                     let to = applied(scenario, &report.best).map_err(Problem::from)?.to_file();
-                    own.push(Override::new("cluster", written(toml::Value::try_from(&to.cluster))?));
+                    own.push(Edit::new("cluster", written(toml::Value::try_from(&to.cluster))?));
                     if let Some(price) = &to.price {
-                        own.push(Override::new("price", written(toml::Value::try_from(price))?));
+                        own.push(Edit::new("price", written(toml::Value::try_from(price))?));
                     }
                 } else if report.best.workers != scenario.cluster.workers() {
                     let workers = i64::try_from(report.best.workers).unwrap_or(i64::MAX);
-                    own.push(Override::new("cluster.workers.count", toml::Value::Integer(workers)));
+                    own.push(Edit::new("cluster.workers.count", toml::Value::Integer(workers)));
                 }
                 request.changed(own.into_iter().chain(changes))
             }

@@ -5,7 +5,7 @@ use crate::border::{interruptible, on_pool, until};
 use crate::problem::Problem;
 use crate::scenario::Scenario;
 use pyo3::prelude::*;
-use stepcast_core::scenario::Override;
+use stepcast_core::scenario::Edit;
 use stepcast_study::Request;
 use stepcast_study::explore::plan::{Aim, join, part, parts};
 
@@ -29,7 +29,7 @@ impl PlanSearch {
         let aim: Aim = minimize.parse().map_err(wrong)?;
         let open =
             scenario.resolved.strategy.plan.is_none() && scenario.resolved.source.transformer().is_some();
-        let change = open.then(|| Override::parse(OPEN)).transpose().map_err(Problem::from)?;
+        let change = open.then(|| Edit::parse(OPEN)).transpose().map_err(Problem::from)?;
         let request = scenario.asked_with(change);
         let found = interruptible(py, move |_| {
             let scenario = request.scenario()?;

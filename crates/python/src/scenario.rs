@@ -14,10 +14,10 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use stepcast_core::method::Method;
-use stepcast_core::scenario::{Document, Override};
+use stepcast_core::scenario::{Document, Edit};
 use stepcast_study::explore::sweep::PointFigures;
 use stepcast_study::request::Folder;
-use stepcast_study::{MethodChoice, Request, Stopped, Wanted, always};
+use stepcast_study::{CancelCheck, MethodChoice, Request, Stopped, never_cancelled};
 
 /// A model, a cluster and a strategy.
 #[pyclass(frozen, module = "stepcast._stepcast")]
@@ -53,7 +53,7 @@ impl Scenario {
     }
 
     /// The request with further overrides.
-    pub(crate) fn asked_with(&self, changes: impl IntoIterator<Item = Override>) -> Request {
+    pub(crate) fn asked_with(&self, changes: impl IntoIterator<Item = Edit>) -> Request {
         self.request.changed(changes)
     }
 }
@@ -62,7 +62,7 @@ impl Scenario {
 fn request(
     source: Option<&Bound<'_, PyAny>>,
     folder: Option<PathBuf>,
-    changes: Vec<Override>,
+    changes: Vec<Edit>,
 ) -> PyResult<Request> {
     let beside = || Folder::new(folder.clone().unwrap_or_default());
     let Some(source) = source else {
@@ -198,7 +198,7 @@ impl Scenario {
         let method = asked.method(&scenario.resolved).map_err(refused)?;
         // A thread for every closed form would take longer than most of them.
         let figures = match method.is_quick() {
-            true => released(py, || scenario.figures_by(method, &always))?,
+            true => released(py, || scenario.figures_by(method, &never_cancelled))?,
             false => interruptible(py, move |stop| {
                 on_pool(None, || slf.get().figures_by(method, &|| until(stop)))
             })?,
@@ -209,7 +209,11 @@ impl Scenario {
 
 impl Scenario {
     /// The figures of a prediction, as long as they are wanted.
-    fn figures_by(&self, method: &'static dyn Method, wanted: &Wanted<'_>) -> Result<PointFigures, Problem> {
+    fn figures_by(
+        &self,
+        method: &'static dyn Method,
+        wanted: &CancelCheck<'_>,
+    ) -> Result<PointFigures, Problem> {
         match MethodChoice::One(method).figures(&self.resolved, wanted) {
             ControlFlow::Continue(Ok(figures)) => Ok(figures),
             ControlFlow::Continue(Err(why)) => {

@@ -3,7 +3,7 @@
 use crate::problem::Problem;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyMapping, PyString};
-use stepcast_core::scenario::{Override, full_key};
+use stepcast_core::scenario::{Edit, full_key};
 use toml::{Table, Value};
 
 /// Deepest nesting; deeper values are a mistake, or contain themselves.
@@ -86,7 +86,7 @@ pub(crate) fn document(object: &Bound<'_, PyAny>) -> PyResult<String> {
 pub(crate) fn changes(
     set: Option<&Bound<'_, PyAny>>,
     keywords: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Vec<Override>> {
+) -> PyResult<Vec<Edit>> {
     let mut changes = Vec::new();
     if let Some(set) = set {
         if let Ok(set) = set.cast::<PyMapping>() {
@@ -100,7 +100,7 @@ pub(crate) fn changes(
         } else {
             for text in set.try_iter()? {
                 let text: String = text?.extract()?;
-                changes.push(Override::parse(&text).map_err(Problem::from)?);
+                changes.push(Edit::parse(&text).map_err(Problem::from)?);
             }
         }
     }
@@ -111,7 +111,7 @@ pub(crate) fn changes(
     Ok(changes)
 }
 
-fn change(key: &str, item: &Bound<'_, PyAny>) -> PyResult<Override> {
+fn change(key: &str, item: &Bound<'_, PyAny>) -> PyResult<Edit> {
     let key = full_key(key).map_err(|fault| Problem::from(fault).at_key(key))?;
-    Ok(Override::new(key.clone(), value(item, &key)?))
+    Ok(Edit::new(key.clone(), value(item, &key)?))
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used)]
 
 use divan::{Bencher, black_box};
-use stepcast_core::scenario::Override;
+use stepcast_core::scenario::Edit;
 use stepcast_study::predict::methods;
 use stepcast_study::{Extent, MethodChoice, Request, predict, unwatched};
 
@@ -28,7 +28,7 @@ const EXAMPLES: [&str; 12] = [
 
 fn request(name: &str, changes: &[&str]) -> Request {
     let path = format!("{}/../../examples/{name}.toml", env!("CARGO_MANIFEST_DIR"));
-    let changes = changes.iter().map(|change| Override::parse(change).expect("it is a change")).collect();
+    let changes = changes.iter().map(|change| Edit::parse(change).expect("it is a change")).collect();
     Request::open(&path, changes).expect("the example is there")
 }
 

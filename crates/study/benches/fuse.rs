@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used)]
 
 use divan::{Bencher, black_box};
-use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_study::fuse::fuse;
 
 fn main() {
@@ -12,8 +12,8 @@ fn main() {
 
 fn scenario(changes: &[&str]) -> Scenario {
     let text = "[model]\nzoo = \"resnet152\"\n[strategy]\narchitecture = \"all-reduce\"\n[[cluster.workers]]\ncount = 16\n";
-    let changes: Vec<Override> =
-        changes.iter().map(|change| Override::parse(change).expect("it is an override")).collect();
+    let changes: Vec<Edit> =
+        changes.iter().map(|change| Edit::parse(change).expect("it is an override")).collect();
     Document::new("bench", text).scenario(&changes).expect("the scenario is valid")
 }
 

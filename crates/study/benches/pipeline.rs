@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used)]
 
 use divan::{Bencher, black_box};
-use stepcast_core::scenario::{Override, Scenario};
+use stepcast_core::scenario::{Edit, Scenario};
 use stepcast_study::Request;
 use stepcast_study::predict::methods;
 
@@ -13,7 +13,7 @@ fn main() {
 
 fn scenario(changes: &[&str]) -> Scenario {
     let path = format!("{}/../../examples/transformer.toml", env!("CARGO_MANIFEST_DIR"));
-    let changes = changes.iter().map(|change| Override::parse(change).expect("it is a change")).collect();
+    let changes = changes.iter().map(|change| Edit::parse(change).expect("it is a change")).collect();
     Request::open(&path, changes).expect("the example is there").scenario().expect("it is sound")
 }
 

@@ -5,7 +5,7 @@
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use stepcast_core::files::NoFiles;
-use stepcast_core::method::always;
+use stepcast_core::method::never_cancelled;
 use stepcast_core::scenario::Document;
 use stepcast_study::explore::search::{Constraint, Effort, Goal, Objective, search};
 use stepcast_study::explore::sweep::{Axis, Variants};
@@ -34,7 +34,7 @@ fn find(bencher: Bencher<'_, '_>, axes: &[&str], threads: usize) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be started");
     bencher.counter(ItemsCount::new(points)).bench_local(|| {
         pool.install(|| {
-            let found = search(black_box(&variants), asked, &goal, effort, &always, &mut |_| ());
+            let found = search(black_box(&variants), asked, &goal, effort, &never_cancelled, &mut |_| ());
             assert!(found.is_ok_and(|report| report.gap == Some(0.0)));
         });
     });

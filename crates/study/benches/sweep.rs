@@ -8,7 +8,7 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use std::ops::ControlFlow;
 use stepcast_core::files::NoFiles;
-use stepcast_core::method::always;
+use stepcast_core::method::never_cancelled;
 use stepcast_core::scenario::Document;
 use stepcast_study::explore::sweep::{Agreement, Axis, Variants, rows};
 use stepcast_study::predict::MethodChoice;
@@ -39,7 +39,7 @@ fn sweep(bencher: Bencher<'_, '_>, text: &str, method: &str, axes: &[&str], thre
             let mut refused = 0;
             let each = |row: stepcast_study::explore::sweep::SweepRow| u64::from(row.answer.is_err());
             let agreement = Agreement::of(black_box(&variants), asked);
-            let ended = rows(&variants, &agreement, 0..points, &always, each, |rows| {
+            let ended = rows(&variants, &agreement, 0..points, &never_cancelled, each, |rows| {
                 refused += rows.iter().sum::<u64>();
                 ControlFlow::Continue(())
             });

@@ -3,9 +3,9 @@
 //!
 //! ```
 //! use stepcast_study::{Extent, MethodChoice, Request, predict, unwatched};
-//! use stepcast_core::scenario::Override;
+//! use stepcast_core::scenario::Edit;
 //!
-//! let changes = vec![Override::parse("strategy.batch=64")?];
+//! let changes = vec![Edit::parse("strategy.batch=64")?];
 //! let request = Request::quick_start(changes);
 //! let forecast = predict(&request, MethodChoice::Auto, &Extent::default(), &unwatched)?;
 //! assert!(forecast.prediction.throughput.get() > 10.0);
@@ -27,7 +27,8 @@ pub mod request;
 pub mod simulate;
 
 pub use predict::{
-    Advice, Alone, CriticalPath, Extent, Forecast, MethodChoice, Prepared, Progress, ScalingPoint, Share,
-    Stopped, Training, WORTH, Wanted, Watch, WhatIf, always, predict, unwatched, usual_workers,
+    Advice, Alone, CancelCheck, CriticalPath, Extent, Forecast, MethodChoice, Prepared, Progress,
+    ScalingPoint, Share, Stopped, Training, WORTH, Watch, WhatIf, never_cancelled, predict, unwatched,
+    usual_workers,
 };
 pub use request::Request;

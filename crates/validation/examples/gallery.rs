@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::Seconds;
-use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_report::adapters;
 use stepcast_report::plots::predicted_measured::{Pair, PredictedMeasured, Set};
 use stepcast_study::predict::methods;
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// The built-in example with some changes.
 fn quick_start(changes: &[&str]) -> Result<Scenario, Box<dyn Error>> {
     let text = include_str!("../../../examples/quickstart.toml");
-    let changes: Result<Vec<Override>, _> = changes.iter().map(|change| Override::parse(change)).collect();
+    let changes: Result<Vec<Edit>, _> = changes.iter().map(|change| Edit::parse(change)).collect();
     let changes = changes.map_err(|error| error.reason)?;
     Ok(Document::new("quickstart.toml", text).scenario(&changes).map_err(|error| error.reason)?)
 }

@@ -12,9 +12,9 @@ use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
 use stepcast_fit::steps::PreparedSteps;
-use stepcast_study::always;
 use stepcast_study::fit::gemm;
 use stepcast_study::fit::steps::{Fold, LeftOutErrors, predictions, read, run, summary};
+use stepcast_study::never_cancelled;
 use stepcast_validation::sets::steps::{StepPredictions, is_bounded, predict};
 
 fn data() -> PathBuf {
@@ -22,11 +22,13 @@ fn data() -> PathBuf {
 }
 
 /// Every step, predicted without its own model.
-static LEFT_OUT: LazyLock<StepPredictions> = LazyLock::new(|| predict(&data(), None, &always).unwrap());
+static LEFT_OUT: LazyLock<StepPredictions> =
+    LazyLock::new(|| predict(&data(), None, &never_cancelled).unwrap());
 
 static PRODUCTS: LazyLock<GemmModel> = LazyLock::new(|| {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../validation/gemm/h200.csv.gz");
-    stepcast_fit::gemm::fit(&gemm::read(&path, &always).unwrap().fit, Some(132), &always).unwrap()
+    stepcast_fit::gemm::fit(&gemm::read(&path, &never_cancelled).unwrap().fit, Some(132), &never_cancelled)
+        .unwrap()
 });
 
 #[test]
@@ -37,8 +39,8 @@ fn models_that_were_left_out_are_predicted_within_bounds() {
 
 #[test]
 fn the_same_holds_with_fitted_products() {
-    let steps = read(&data(), &always).unwrap().steps;
-    let rows = summary(&predictions(&steps, Fold::Model, Some(&PRODUCTS), &always).unwrap());
+    let steps = read(&data(), &never_cancelled).unwrap().steps;
+    let rows = summary(&predictions(&steps, Fold::Model, Some(&PRODUCTS), &never_cancelled).unwrap());
     for row in rows.iter().filter(|row| is_bounded(row)) {
         assert!(LEFT_OUT.keeps(row), "{row:?}");
     }
@@ -49,15 +51,15 @@ fn the_same_holds_with_fitted_products() {
 
 #[test]
 fn an_artefact_read_again_predicts_the_same_and_is_written_the_same() {
-    let [one, two] =
-        [(); 2].map(|()| run(&data(), None, None, "2026-01-01".to_owned(), &always).unwrap().artefact);
+    let [one, two] = [(); 2]
+        .map(|()| run(&data(), None, None, "2026-01-01".to_owned(), &never_cancelled).unwrap().artefact);
     assert_eq!(one, two);
     let again = match Artefact::from_toml(&one).unwrap() {
         Artefact::Steps(model) => *model,
         other => unreachable!("{other:?}"),
     };
-    let steps = read(&data(), &always).unwrap().steps;
-    let fitted = PreparedSteps::new(&steps, Nominal::h200(), None).fit(|_| true, &always).unwrap();
+    let steps = read(&data(), &never_cancelled).unwrap().steps;
+    let fitted = PreparedSteps::new(&steps, Nominal::h200(), None).fit(|_| true, &never_cancelled).unwrap();
     for step in &steps {
         let [a, b] = [&fitted, &again].map(|m| m.predict(&step.model, step.precision, step.batch).unwrap());
         assert!((a.iteration / b.iteration - 1.0).abs() < 1e-9, "{a:?} {b:?}");
@@ -67,9 +69,10 @@ fn an_artefact_read_again_predicts_the_same_and_is_written_the_same() {
 /// Small batches take at least the time of the host, and no time falls when the batch grows.
 #[test]
 fn times_never_fall_with_the_batch_and_have_a_floor() {
-    let steps = read(&data(), &always).unwrap().steps;
+    let steps = read(&data(), &never_cancelled).unwrap().steps;
     for products in [None, Some(&*PRODUCTS)] {
-        let fitted = PreparedSteps::new(&steps, Nominal::h200(), products).fit(|_| true, &always).unwrap();
+        let fitted =
+            PreparedSteps::new(&steps, Nominal::h200(), products).fit(|_| true, &never_cancelled).unwrap();
         never_fall(&fitted);
     }
 }

@@ -1,6 +1,6 @@
 //! Sets values in the text of a scenario for the form, preserving comments and order.
 //!
-//! The rules are those of `--set` ([`Override`](stepcast_core::scenario::Override)); the tests compare the two. In
+//! The rules are those of `--set` ([`Edit`](stepcast_core::scenario::Edit)); the tests compare the two. In
 //! addition, naming the worker group after the last one adds it.
 
 use crate::problem::Problem;
@@ -125,7 +125,7 @@ fn remove(table: &mut dyn TableLike, parts: &[&str]) -> Option<()> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use stepcast_core::scenario::{Document, Override};
+    use stepcast_core::scenario::{Document, Edit};
 
     const TEXTS: [&str; 4] = [
         include_str!("../../../examples/quickstart.toml"),
@@ -159,7 +159,7 @@ mod tests {
             for change in changes.iter().map(|change| CHANGES[*change]) {
                 let (key, value) = change.split_once('=').unwrap();
                 edited = edit(&edited, key, Some(value)).unwrap();
-                overrides.push(Override::parse(change).unwrap());
+                overrides.push(Edit::parse(change).unwrap());
             }
             let by_edit = Document::new("test", edited.clone()).scenario(&[]);
             let by_override = Document::new("test", text).scenario(&overrides);

@@ -10,7 +10,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::files::Files;
 use stepcast_core::model::ModelFile;
 use stepcast_core::profile::Profile;
-use stepcast_core::scenario::{Document, Override};
+use stepcast_core::scenario::{Document, Edit};
 use stepcast_study::request::Source;
 use stepcast_study::{MethodChoice, Request};
 
@@ -31,7 +31,7 @@ impl ScenarioBody {
     /// The request for this scenario.
     pub(crate) fn request(&self, shared: &Arc<Shared>) -> Result<Request<Uploaded>, Problem> {
         few(self.set.len(), "set")?;
-        let overrides: Result<_, _> = self.set.iter().map(|text| Override::parse(text)).collect();
+        let overrides: Result<_, _> = self.set.iter().map(|text| Edit::parse(text)).collect();
         let document = Document::new("scenario", self.scenario.clone());
         Ok(Request::new(document, Uploaded(Arc::clone(shared)), overrides?))
     }

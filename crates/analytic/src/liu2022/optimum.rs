@@ -11,17 +11,17 @@
 //! for any t. The result is exact and takes O(n²) evaluations of t.
 
 use stepcast_core::fitted::transfer::Curve;
-use stepcast_core::method::{Wanted, always};
+use stepcast_core::method::{CancelCheck, never_cancelled};
 use stepcast_core::pass::Pass;
 use stepcast_core::quantity::{Bytes, Seconds};
 
 /// Number of gradients in each message of the best plan; among equally fast plans, one with few messages.
 pub fn optimum(pass: &Pass, update: &Curve) -> Vec<u32> {
-    optimum_while(pass, update, &always).unwrap_or_default()
+    optimum_while(pass, update, &never_cancelled).unwrap_or_default()
 }
 
 /// As [`optimum`]; none if `wanted`, which is asked at every gradient, breaks off.
-pub fn optimum_while(pass: &Pass, update: &Curve, wanted: &Wanted<'_>) -> Option<Vec<u32>> {
+pub fn optimum_while(pass: &Pass, update: &Curve, wanted: &CancelCheck<'_>) -> Option<Vec<u32>> {
     let mut ready = vec![Seconds::ZERO];
     let mut sent = vec![Bytes::ZERO];
     let mut now = Seconds::ZERO;

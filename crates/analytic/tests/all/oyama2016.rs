@@ -9,7 +9,7 @@ use stepcast_core::method::Method;
 use stepcast_core::model::zoo;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::Seconds;
-use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_core::scenario::{Document, Edit, Scenario};
 
 const MODEL: &str = include_str!("../../../../validation/oyama2016/model.json");
 const EQ_8: &str = include_str!("../../../../validation/oyama2016/eq8.csv");
@@ -262,8 +262,6 @@ fn residual(threads: &Threads, steady: &Steady) -> f64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
-
     #[test]
     fn the_fixed_point_is_one(threads in any_threads(3)) {
         let steady = threads.steady().unwrap();
@@ -443,7 +441,7 @@ const SCENARIO: &str = r#"
 "#;
 
 fn scenario(changes: &[&str]) -> Scenario {
-    let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
     Document::new("test", SCENARIO).scenario(&changes).unwrap()
 }
 

@@ -4,7 +4,7 @@ use stepcast_analytic::collectives::curve;
 use stepcast_analytic::layerwise::Layerwise;
 use stepcast_core::method::Method;
 use stepcast_core::quantity::Bytes;
-use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_core::workload::Tensor;
 
 /// One table of a million rows of 64 bytes, of which a sample looks up two, before a product.
@@ -33,7 +33,7 @@ const RATE: f64 = 1.25e9;
 const START: f64 = 25e-6;
 
 fn scenario(sets: &[&str]) -> Scenario {
-    let sets: Vec<Override> = sets.iter().map(|set| Override::parse(set).unwrap()).collect();
+    let sets: Vec<Edit> = sets.iter().map(|set| Edit::parse(set).unwrap()).collect();
     Document::new("table", TABLE).scenario(&sets).unwrap()
 }
 

@@ -11,7 +11,7 @@ use stepcast_core::machine::DeviceKind;
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, Prediction};
 use stepcast_core::quantity::{Bits, BitsPerSec, BytesPerSec, Flops, Hertz, Seconds};
-use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_core::strategy::Synchronisation;
 
 fn seconds(times: &[f64]) -> Vec<Seconds> {
@@ -81,7 +81,7 @@ fn scenario(device: &str, batches: &[u32], bandwidth: &str, more: &[&str]) -> Sc
     }
     text += "[cluster.servers]\nsoftware = \"none\"\n";
     text += &format!("[cluster.network]\nbandwidth = \"{bandwidth}\"\n");
-    let more: Vec<Override> = more.iter().map(|change| Override::parse(change).unwrap()).collect();
+    let more: Vec<Edit> = more.iter().map(|change| Edit::parse(change).unwrap()).collect();
     Document::new("test", text).scenario(&more).unwrap()
 }
 

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::always;
+use stepcast_core::method::never_cancelled;
 use stepcast_core::scenario::Document;
 use stepcast_study::replace::{Refusal, Substitution, replace};
 use stepcast_study::request::QUICK_START_NAME;
@@ -20,14 +20,14 @@ use stepcast_study::request::QUICK_START_NAME;
 /// Bytes of a file of layers, at most.
 const LONGEST: u64 = 16 << 20;
 
-pub(super) fn run(flags: &Replace, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+pub(super) fn run(flags: &Replace, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     let request = Request::of(&flags.about)?;
     let scenario = request.scenario()?;
     let layers = flags.with.as_deref().map(document).transpose()?;
     let with = layers.as_ref().map(Document::layers).transpose();
     let with = with.map_err(|error| in_scenario(error, &[]))?;
     let substitution = Substitution { from: flags.from.clone(), with };
-    let report = busy("replacing layers", || replace(&scenario, substitution, &always));
+    let report = busy("replacing layers", || replace(&scenario, substitution, &never_cancelled));
     let report = report.map_err(|refusal| match (refusal, &layers) {
         (Refusal::Scenario(why), _) => request.refused(why),
         (Refusal::Layers(fault), Some(layers)) => in_scenario(layers.located(fault, &[]), &[]),

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::prediction::Prediction;
-use stepcast_core::scenario::{Override, Scenario};
+use stepcast_core::scenario::{Edit, Scenario};
 use stepcast_report::format::count;
 use stepcast_study::check::{self, Check, Reading};
 use stepcast_study::explore::sweep::{Axis, Variants, VaryError};
@@ -54,8 +54,7 @@ impl Request {
     /// Reads the scenario that the flags choose, with these changes in place of theirs.
     pub(super) fn read(about: &ScenarioFlags, flags: &[String]) -> Result<Self, Fault> {
         let placed = |fault| in_scenario(fault, flags);
-        let overrides: Result<Vec<Override>, Fault> =
-            flags.iter().map(|text| Override::parse(text)).collect();
+        let overrides: Result<Vec<Edit>, Fault> = flags.iter().map(|text| Edit::parse(text)).collect();
         let overrides = overrides.map_err(placed)?;
         let inner = match (about.scenario.as_deref(), &about.model) {
             (None, Some(model)) => stepcast_study::Request::of_model(model, overrides).map_err(placed)?,

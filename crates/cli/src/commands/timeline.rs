@@ -5,7 +5,7 @@ use super::request::Request;
 use crate::render::screen::Screen;
 use std::path::Path;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Method, always};
+use stepcast_core::method::{Method, never_cancelled};
 use stepcast_core::scenario::Scenario;
 use stepcast_report::adapters;
 use stepcast_report::format::{name, several};
@@ -56,8 +56,8 @@ pub(super) fn check(path: &Path, steps: u32, method: &dyn Method, scenario: &Sce
 
 /// Simulates the first steps of every worker and writes them down, or draws them.
 pub(super) fn write(path: &Path, steps: u64, scenario: &Scenario) -> Result<(), Failure> {
-    let recording =
-        simulate::timeline(scenario, steps, &always).map_err(|stopped| Failure::Refused(stopped.into()))?;
+    let recording = simulate::timeline(scenario, steps, &never_cancelled)
+        .map_err(|stopped| Failure::Refused(stopped.into()))?;
     let written = if is_drawing(path) {
         let title = format!("Steps of {}, simulated", name(scenario.name()));
         write_text(path, &adapters::gantt(&recording, &title).svg())

@@ -27,13 +27,13 @@ pub struct Document {
 
 /// A value set from outside the file: `strategy.batch=64`, or `batch=64` where it is clear whose key is meant.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Override {
+pub struct Edit {
     key: String,
     value: Value,
     text: String,
 }
 
-impl Override {
+impl Edit {
     /// Parses `key=value`. The value is TOML if it parses as such, and otherwise a string: `cluster.network=10gbe`.
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let remedy = "write key=value, such as strategy.batch=64";
@@ -80,23 +80,19 @@ impl Document {
     }
 
     /// The scenario after the overrides.
-    pub fn scenario(&self, overrides: &[Override]) -> Result<Scenario, Fault> {
+    pub fn scenario(&self, overrides: &[Edit]) -> Result<Scenario, Fault> {
         self.scenario_with(&NoFiles, overrides)
     }
 
     /// Like [`scenario`](Self::scenario), with the files that the scenario names taken from `files`.
-    pub fn scenario_with(&self, files: &dyn Files, overrides: &[Override]) -> Result<Scenario, Fault> {
+    pub fn scenario_with(&self, files: &dyn Files, overrides: &[Edit]) -> Result<Scenario, Fault> {
         self.file(overrides)?.resolve_with(files).map_err(|fault| self.located(fault, overrides))
     }
 
     /// Like [`scenario_with`](Self::scenario_with), without checking whether the values are consistent
     /// ([`Scenario::check_together`]).
-    pub fn scenario_of_each_with(
-        &self,
-        files: &dyn Files,
-        overrides: &[Override],
-    ) -> Result<Scenario, Fault> {
-        let scenario = self.file(overrides)?.resolve_each_with(files);
+    pub fn resolve_unchecked(&self, files: &dyn Files, overrides: &[Edit]) -> Result<Scenario, Fault> {
+        let scenario = self.file(overrides)?.resolve_unchecked(files);
         scenario.map_err(|fault| self.located(fault, overrides))
     }
 
@@ -119,7 +115,7 @@ impl Document {
     }
 
     /// The parsed file after the overrides.
-    pub fn file(&self, overrides: &[Override]) -> Result<ScenarioFile, Fault> {
+    pub fn file(&self, overrides: &[Edit]) -> Result<ScenarioFile, Fault> {
         let mut file: ScenarioFile = text::parse(&self.text).map_err(|error| self.explain_toml(&error))?;
         if overrides.is_empty() {
             return Ok(file);
@@ -148,7 +144,7 @@ impl Document {
     }
 
     /// Adds the place to the fault of a value: the override that set it, or its position in the text.
-    pub fn located(&self, fault: Fault, overrides: &[Override]) -> Fault {
+    pub fn located(&self, fault: Fault, overrides: &[Edit]) -> Fault {
         let keys: Vec<&str> = fault.key.steps().iter().filter_map(key_of).collect();
         let blamed = overrides.iter().rev().find(|change| {
             let parts = change.key.split('.').map(str::trim).filter(|part| part.parse::<usize>().is_err());

@@ -24,7 +24,7 @@ mod transformer_tests;
 mod uncertain;
 mod zeng2023;
 
-pub use document::{Document, Override};
+pub use document::{Document, Edit};
 pub use documentation::{SectionDoc, documentation, full_key};
 pub use field::{Field, Groups};
 pub use file::ScenarioFile;

@@ -9,7 +9,7 @@
 use super::learn::{TimedProduct, WEAK_PULL, learn};
 use crate::FitError;
 use stepcast_core::fitted::gemm::costs::Costs;
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 use stepcast_stats::quantile_of_sorted;
 
 /// The other state's launch time relative to the usual one's, where the search begins: faster or slower. The ratio is
@@ -44,7 +44,7 @@ impl Host {
         products: &[TimedProduct],
         costs: &Costs,
         loss: f64,
-        wanted: &Wanted<'_>,
+        wanted: &CancelCheck<'_>,
     ) -> Result<Self, FitError> {
         let usual = Self { costs: *costs, ratios: vec![1.0; products.len()] };
         let mut best = (loss, usual);
@@ -62,7 +62,7 @@ impl Host {
         products: &[TimedProduct],
         costs: &Costs,
         guess: f64,
-        wanted: &Wanted<'_>,
+        wanted: &CancelCheck<'_>,
     ) -> Result<Option<(f64, Self)>, FitError> {
         let (mut ratio, mut found) = (guess, (f64::INFINITY, Self { costs: *costs, ratios: Vec::new() }));
         for round in 0..ROUNDS {

@@ -12,7 +12,7 @@ use stepcast_core::fitted::gemm::Machine;
 use stepcast_core::fitted::gemm::costs::{
     ALONE, COUNT, Costs, LAUNCH, MERGE, Product, READ, SECOND, SPLIT, START, STEP, TILE, TILES, WRITE,
 };
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 use stepcast_stats::quantile_of_sorted;
 
 /// Products between two looks at whether the fit is still wanted: some milliseconds of work.
@@ -132,7 +132,7 @@ pub(super) fn learn(
     products: &[TimedProduct],
     start: &Costs,
     pull: f64,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<LearnedCosts, FitError> {
     let mut best = LearnedCosts { costs: *start, loss: f64::INFINITY };
     let mut costs = *start;

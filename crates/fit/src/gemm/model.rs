@@ -10,7 +10,7 @@ use super::timing;
 use std::collections::{BTreeMap, BTreeSet};
 use stepcast_core::fitted::gemm::costs::Costs;
 use stepcast_core::fitted::gemm::{Alignment, Family, GemmModel, Machine, Shape, Variant};
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 use stepcast_core::quantity::{Flops, Seconds};
 
 /// Multiprocessors of GPUs that are trained on, tried where the number is not given.
@@ -23,7 +23,7 @@ const FIRST_GUESS: u32 = 108;
 pub fn fit(
     samples: &[MeasuredProduct],
     multiprocessors: Option<u32>,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<GemmModel, GemmError> {
     check(samples)?;
     let budget = timing::find(samples, multiprocessors.unwrap_or(FIRST_GUESS), wanted)?;
@@ -68,7 +68,7 @@ fn fit_family(
     ratios: &[f64],
     machine: &Machine,
     shared: &Costs,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<Family, GemmError> {
     let as_usual = timed(own, machine);
     let products: Vec<TimedProduct> =
@@ -86,7 +86,7 @@ fn fit_family(
 fn likeliest(
     samples: &[MeasuredProduct],
     budget: Option<Flops>,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<Machine, GemmError> {
     let mut best = (f64::INFINITY, Machine { multiprocessors: FIRST_GUESS, budget });
     for multiprocessors in USUAL_MULTIPROCESSORS {

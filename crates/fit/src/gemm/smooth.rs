@@ -12,7 +12,7 @@
 
 use crate::FitError;
 use stepcast_core::fitted::gemm::{Corners, Corrections, Shape, interpolate};
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 
 const SLOPE: f64 = 0.1;
 const BEND: f64 = 0.1;
@@ -32,7 +32,7 @@ struct Equations<'a> {
 }
 
 /// The smooth version of scattered log ratios.
-pub(super) fn smooth(points: &[(Shape, f64)], wanted: &Wanted<'_>) -> Result<Corrections, FitError> {
+pub(super) fn smooth(points: &[(Shape, f64)], wanted: &CancelCheck<'_>) -> Result<Corrections, FitError> {
     let extreme = |pick: fn(u32, u32) -> u32, axis: usize| {
         let size = |(Shape { m, n, k }, _): &(Shape, f64)| [*m, *n, *k][axis];
         points.iter().map(size).reduce(pick).unwrap_or(1)
@@ -60,7 +60,7 @@ pub(super) fn smooth(points: &[(Shape, f64)], wanted: &Wanted<'_>) -> Result<Cor
 
 impl Equations<'_> {
     /// Conjugate gradients with the diagonal as preconditioner, from what `solution` holds.
-    fn solve(&self, target: &[f64], solution: &mut [f64], wanted: &Wanted<'_>) -> Result<(), FitError> {
+    fn solve(&self, target: &[f64], solution: &mut [f64], wanted: &CancelCheck<'_>) -> Result<(), FitError> {
         let diagonal = self.diagonal();
         let mut residual = self.times(solution);
         residual.iter_mut().zip(target).for_each(|(residual, target)| *residual = target - *residual);
@@ -145,7 +145,7 @@ fn rounded(log_ratio: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepcast_core::method::always;
+    use stepcast_core::method::never_cancelled;
 
     fn grid(value: impl Fn(Shape) -> f64) -> Vec<(Shape, f64)> {
         let sizes = || [16, 32, 64, 128, 256];
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_is_the_same_everywhere_stays() {
-        let corrections = smooth(&grid(|_| 0.2), &always).unwrap();
+        let corrections = smooth(&grid(|_| 0.2), &never_cancelled).unwrap();
         assert!(corrections.is_whole());
         for shape in [Shape { m: 16, n: 16, k: 16 }, Shape { m: 128, n: 45, k: 181 }] {
             let found = corrections.log_ratio(shape);
@@ -169,14 +169,15 @@ mod tests {
     #[test]
     fn outliers_are_not_followed() {
         let odd = Shape { m: 64, n: 64, k: 64 };
-        let corrections = smooth(&grid(|shape| if shape == odd { 1.0 } else { 0.0 }), &always).unwrap();
+        let corrections =
+            smooth(&grid(|shape| if shape == odd { 1.0 } else { 0.0 }), &never_cancelled).unwrap();
         assert!(corrections.log_ratio(odd) < 0.05, "{}", corrections.log_ratio(odd));
         assert!(corrections.log_ratio(Shape { m: 128, n: 64, k: 64 }).abs() < 0.01);
     }
 
     #[test]
     fn a_single_size_is_enough() {
-        let corrections = smooth(&[(Shape { m: 8, n: 8, k: 8 }, 0.1)], &always).unwrap();
+        let corrections = smooth(&[(Shape { m: 8, n: 8, k: 8 }, 0.1)], &never_cancelled).unwrap();
         assert!(corrections.is_whole());
         let found = corrections.log_ratio(Shape { m: 8, n: 8, k: 8 });
         assert!((0.08..0.1).contains(&found), "{found}");

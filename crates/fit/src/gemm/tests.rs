@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, Ordering};
 use stepcast_core::fitted::artefact::Artefact;
 use stepcast_core::fitted::gemm::{Coverage, GemmModel, Shape, Transposition, Variant};
-use stepcast_core::method::always;
+use stepcast_core::method::never_cancelled;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::{Flops, Seconds};
 
@@ -41,7 +41,7 @@ fn quality(model: &GemmModel, samples: &[MeasuredProduct]) -> Quality {
 #[test]
 fn a_made_up_device_is_explained() {
     let samples = recording();
-    let model = fit(&samples, Some(108), &always).unwrap();
+    let model = fit(&samples, Some(108), &never_cancelled).unwrap();
     let found = quality(&model, &samples);
     assert!(found.median < 0.05 && found.third_quartile < 0.12, "{found:?}");
 }
@@ -49,7 +49,7 @@ fn a_made_up_device_is_explained() {
 #[test]
 fn an_artefact_read_again_predicts_the_same() {
     let samples = recording();
-    let model = fit(&samples, Some(108), &always).unwrap();
+    let model = fit(&samples, Some(108), &never_cancelled).unwrap();
     let errors = BTreeMap::from([(VARIANT, FitErrors { fit: quality(&model, &samples), held: None })]);
     let text = to_toml(&model, &errors, "made up".to_owned(), "2026-01-01".to_owned()).unwrap();
     let Artefact::Gemm(again) = Artefact::from_toml(&text).unwrap() else { unreachable!("{text}") };
@@ -62,7 +62,7 @@ fn an_artefact_read_again_predicts_the_same() {
 
 #[test]
 fn what_was_not_measured_is_flagged() {
-    let model = fit(&recording(), Some(108), &always).unwrap();
+    let model = fit(&recording(), Some(108), &never_cancelled).unwrap();
     let coverage = |m| model.predict(VARIANT, Shape { m, n: 64, k: 64 }).unwrap().coverage;
     assert_eq!(coverage(64), Coverage::Measured);
     assert_eq!(coverage(1 << 20), Coverage::OutsideSizes);
@@ -75,13 +75,13 @@ fn what_was_not_measured_is_flagged() {
 #[test]
 fn bad_measurements_are_refused() {
     let samples = recording();
-    assert!(matches!(fit(&samples[..20], None, &always), Err(GemmError::TooFew { found: 20, .. })));
+    assert!(matches!(fit(&samples[..20], None, &never_cancelled), Err(GemmError::TooFew { found: 20, .. })));
     let mut twice = samples.clone();
     twice.push(samples[3]);
-    assert!(matches!(fit(&twice, None, &always), Err(GemmError::Twice { .. })));
+    assert!(matches!(fit(&twice, None, &never_cancelled), Err(GemmError::Twice { .. })));
     let mut negative = samples;
     negative[5].time = Seconds::new(-1.0);
-    assert!(matches!(fit(&negative, None, &always), Err(GemmError::BadTime { .. })));
+    assert!(matches!(fit(&negative, None, &never_cancelled), Err(GemmError::BadTime { .. })));
 }
 
 /// A fit ends at the first check of its cancellation that says so, whichever check that is.

@@ -10,7 +10,7 @@ use super::learn::{WEAK_PULL, learn, start, timed};
 use super::products::{MeasuredProduct, families};
 use crate::FitError;
 use stepcast_core::fitted::gemm::Machine;
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 use stepcast_core::quantity::Flops;
 
 /// A budget must lower the error by at least this share (a guess).
@@ -24,7 +24,7 @@ const ROUND: [f64; 3] = [1.0, 2.0, 5.0];
 pub(super) fn find(
     samples: &[MeasuredProduct],
     multiprocessors: u32,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<Option<Flops>, FitError> {
     let flops = || samples.iter().map(|sample| sample.shape.flops().get());
     let (Some(least), Some(most)) = (flops().reduce(f64::min), flops().reduce(f64::max)) else {
@@ -50,7 +50,7 @@ pub(super) fn find(
 pub(super) fn total_loss(
     samples: &[MeasuredProduct],
     machine: &Machine,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<f64, FitError> {
     let mut total = 0.0;
     for all in families(samples).values() {

@@ -12,7 +12,7 @@ pub use ordinary::least_squares;
 
 use crate::FitError;
 use nalgebra::{DMatrix, DVector};
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 
 /// Singular values below this share of the largest are zero.
 const RANK_TOLERANCE: f64 = 1e-10;
@@ -44,7 +44,7 @@ struct Reduced {
 }
 
 impl Reduced {
-    fn new(rows: &[Vec<f64>], target: &[f64], wanted: &Wanted<'_>) -> Result<Self, FitError> {
+    fn new(rows: &[Vec<f64>], target: &[f64], wanted: &CancelCheck<'_>) -> Result<Self, FitError> {
         let columns = rows.first().map_or(0, Vec::len);
         if rows.len() < columns || columns == 0 {
             return Err(FitError::TooFew { rows: rows.len(), columns });
@@ -82,7 +82,7 @@ fn triangular(
     a: &DMatrix<f64>,
     b: &[f64],
     block: usize,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<(DMatrix<f64>, DVector<f64>), FitError> {
     let columns = a.ncols();
     let (mut r, mut left) = (DMatrix::zeros(0, columns), DVector::zeros(0));
@@ -125,7 +125,7 @@ fn condition(r: &DMatrix<f64>) -> Result<f64, FitError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepcast_core::method::always;
+    use stepcast_core::method::never_cancelled;
 
     /// RᵀR = AᵀA and RᵀQᵀb = Aᵀb determine the solution, whatever the blocks.
     #[test]
@@ -134,7 +134,7 @@ mod tests {
         let a = DMatrix::from_fn(50, 4, value);
         let b: Vec<f64> = (0..50).map(|row| value(row, 9)).collect();
         for block in [3, 7, 25, 50, 64] {
-            let (r, left) = triangular(&a, &b, block, &always).unwrap();
+            let (r, left) = triangular(&a, &b, block, &never_cancelled).unwrap();
             assert_eq!((r.nrows(), left.len()), (4, 4));
             assert!((r.transpose() * &r - a.transpose() * &a).norm() < 1e-12, "{block}");
             let expected = a.transpose() * DVector::from_column_slice(&b);

@@ -3,18 +3,18 @@
 use super::{Fit, Reduced};
 use crate::FitError;
 use nalgebra::{DMatrix, DVector};
-use stepcast_core::method::{Wanted, always};
+use stepcast_core::method::{CancelCheck, never_cancelled};
 
 /// Gradients below this are noise, with columns and target of unit length.
 const TOLERANCE: f64 = 1e-12;
 
 /// Minimises |A·x − b| over x ≥ 0, where `rows` are the rows of A.
 pub fn nnls(rows: &[Vec<f64>], target: &[f64]) -> Result<Fit, FitError> {
-    nnls_while(rows, target, &always)
+    nnls_while(rows, target, &never_cancelled)
 }
 
 /// As [`nnls`], as long as it is wanted.
-pub fn nnls_while(rows: &[Vec<f64>], target: &[f64], wanted: &Wanted<'_>) -> Result<Fit, FitError> {
+pub fn nnls_while(rows: &[Vec<f64>], target: &[f64], wanted: &CancelCheck<'_>) -> Result<Fit, FitError> {
     let reduced = Reduced::new(rows, target, wanted)?;
     let scaled = active_set(&reduced.r, &reduced.b);
     Ok(reduced.fit(rows, target, &scaled))

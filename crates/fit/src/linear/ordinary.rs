@@ -2,11 +2,11 @@
 
 use super::{Fit, Reduced};
 use crate::FitError;
-use stepcast_core::method::always;
+use stepcast_core::method::never_cancelled;
 
 /// Minimises |A·x − b|, where `rows` are the rows of A.
 pub fn least_squares(rows: &[Vec<f64>], target: &[f64]) -> Result<Fit, FitError> {
-    let reduced = Reduced::new(rows, target, &always)?;
+    let reduced = Reduced::new(rows, target, &never_cancelled)?;
     let solution = reduced.r.solve_upper_triangular(&reduced.b);
     // R is invertible: its rank was checked.
     let scaled = solution.ok_or(FitError::TooFew { rows: rows.len(), columns: reduced.lengths.len() })?;

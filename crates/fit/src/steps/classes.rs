@@ -5,7 +5,7 @@ use super::prepared::{Interval, Key, PreparedStep};
 use crate::{FitError, nnls_while};
 use std::collections::BTreeMap;
 use stepcast_core::fitted::steps::{Class, Phase};
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 use stepcast_core::precision::Precision;
 
 /// Rounds in which the weights follow the errors. This and the constants below are assumptions.
@@ -71,7 +71,7 @@ impl CoefficientTable {
     pub(super) fn fit(
         rows: &[&PreparedStep<'_>],
         products: bool,
-        wanted: &Wanted<'_>,
+        wanted: &CancelCheck<'_>,
     ) -> Result<Self, FitError> {
         let mut table = Self { products, ..Self::default() };
         table.update(rows, Phase::Forward, wanted)?;
@@ -85,7 +85,7 @@ impl CoefficientTable {
         &mut self,
         rows: &[&PreparedStep<'_>],
         phase: Phase,
-        wanted: &Wanted<'_>,
+        wanted: &CancelCheck<'_>,
     ) -> Result<(), FitError> {
         let mut samples: BTreeMap<Key, Vec<LayerSample>> = BTreeMap::new();
         for row in rows {
@@ -132,7 +132,7 @@ fn robust(
     key: Key,
     samples: &[LayerSample],
     products: bool,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<ClassCoefficients, FitError> {
     let precision = samples.first().map_or(Precision::Fp32, |sample| sample.precision);
     let guess = guess(key, precision, products);

@@ -5,7 +5,7 @@ use super::classes::CoefficientTable;
 use super::prepared::PreparedStep;
 use crate::FitError;
 use stepcast_core::fitted::steps::{Lanes, LaunchCosts, Nominal, Phase, lanes};
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
 
@@ -39,7 +39,7 @@ impl Host {
         rows: &[&PreparedStep<'_>],
         table: &CoefficientTable,
         nominal: &Nominal,
-        wanted: &Wanted<'_>,
+        wanted: &CancelCheck<'_>,
     ) -> Result<Self, FitError> {
         let steps: Vec<(&PreparedStep<'_>, Lanes)> =
             rows.iter().filter_map(|row| Some((*row, timed(row, table, nominal)?))).collect();

@@ -27,7 +27,7 @@ use stepcast_core::fitted::gemm::GemmModel;
 use stepcast_core::fitted::steps::{
     Class, Coefficients, Nominal, Phase, PhaseModel, PrecisionModel, StepModel,
 };
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 use stepcast_core::precision::Precision;
 
 /// Measured steps, made ready to be fitted.
@@ -52,7 +52,7 @@ impl<'a> PreparedSteps<'a> {
     pub fn fit(
         &self,
         keep: impl Fn(&MeasuredStep) -> bool,
-        wanted: &Wanted<'_>,
+        wanted: &CancelCheck<'_>,
     ) -> Result<StepModel, FitError> {
         let rows: Vec<&PreparedStep<'_>> = self.rows.iter().filter(|row| keep(row.step)).collect();
         let table = CoefficientTable::fit(&rows, self.products.is_some(), wanted)?;

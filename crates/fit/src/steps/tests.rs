@@ -1,7 +1,7 @@
 use super::*;
 use std::sync::Arc;
 use stepcast_core::fitted::steps::LaunchCosts;
-use stepcast_core::method::always;
+use stepcast_core::method::never_cancelled;
 use stepcast_core::model::zoo;
 use stepcast_core::quantity::Seconds;
 
@@ -73,7 +73,8 @@ impl PreparedSteps<'_> {
 fn a_made_up_device_is_found_again() {
     for slower in [1.0, 1.6] {
         let steps = made_up(slower);
-        let model = PreparedSteps::new(&steps, Nominal::h200(), None).fit(|_| true, &always).unwrap();
+        let model =
+            PreparedSteps::new(&steps, Nominal::h200(), None).fit(|_| true, &never_cancelled).unwrap();
         for step in steps.iter().filter(|step| step.batch == 64) {
             let error = StepComparison::new(&model, step).unwrap().error(StepPart::Iteration);
             assert!(error.abs() < 0.1, "{} {slower}: {error}", step.model.name);

@@ -137,11 +137,11 @@ pub fn pipeline(recording: &Recording, name: &str) -> Gantt {
 mod tests {
     use super::*;
     use crate::draw::check;
-    use stepcast_core::scenario::{Document, Override, Scenario};
+    use stepcast_core::scenario::{Document, Edit, Scenario};
 
     fn scenario(changes: &[&str]) -> Scenario {
         let text = include_str!("../../../../examples/plan-175b.toml");
-        let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+        let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
         Document::new("test", text).scenario(&changes).unwrap()
     }
 

@@ -68,7 +68,7 @@ mod tests {
                     [strategy.plan]\ntensor = 2\npipeline = 4\nschedule = \"zb-h1\"\nglobal-batch = 32\n\
                     [methods.simulate]\njitter = 0\n";
         let scenario = Document::new("test", text).scenario(&[]).unwrap();
-        let recording = timeline(&scenario, 1, &stepcast_study::always).unwrap();
+        let recording = timeline(&scenario, 1, &stepcast_study::never_cancelled).unwrap();
         let gantt = gantt(&recording, "A pipeline");
         let passes: Vec<&Lane> = gantt.lanes.iter().filter(|lane| lane.name == "passes").collect();
         assert_eq!(passes.len(), 4);

@@ -237,11 +237,11 @@ mod tests {
     use super::*;
     use stepcast_analytic::layerwise::Layerwise;
     use stepcast_analytic::oyama2016::Oyama2016;
-    use stepcast_core::scenario::{Document, Override};
+    use stepcast_core::scenario::{Document, Edit};
 
     fn scenario(changes: &[&str]) -> Scenario {
         let text = include_str!("../../../../examples/sprint.toml");
-        let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+        let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
         Document::new("sprint.toml", text).scenario(&changes).unwrap()
     }
 

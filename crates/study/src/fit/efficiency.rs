@@ -12,7 +12,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::fitted::efficiency::{EfficiencyModel, Shares};
 use stepcast_core::machine::catalog;
 use stepcast_core::machine::{Device, DeviceKind};
-use stepcast_core::method::{Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::model::{Counting, Model, zoo};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::{Bytes, Seconds};
@@ -56,7 +56,7 @@ pub fn run(
     test: Option<&Path>,
     name: &str,
     date: String,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<FitReport, Stopped> {
     let device = catalog::device(name)
         .map_err(|fault| Fault::in_file(format!("--device {name}"), fault.reason, fault.remedy))?;
@@ -139,7 +139,7 @@ fn work(data: &Path, name: &str, device: &Device, step: &Measured) -> Result<Wor
 }
 
 /// Lines of JSON begin with a brace, a line of titles does not.
-fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Steps, Stopped> {
+fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Steps, Stopped> {
     let bytes = stepcast_trace::unpacked_while(path, wanted)?;
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return table(path, wanted);
@@ -154,7 +154,7 @@ fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Steps, Stopped> {
     Ok(Steps { fit: steps.into_iter().map(measured).collect(), held: Vec::new(), notes })
 }
 
-fn table(path: &Path, wanted: &Wanted<'_>) -> Result<Steps, Stopped> {
+fn table(path: &Path, wanted: &CancelCheck<'_>) -> Result<Steps, Stopped> {
     let file = MeasurementFile::read(path, wanted)?;
     let (model, batch) = (file.column("model")?, file.column("batch")?);
     let (times, set) = (file.time_column()?, file.optional_column("set"));

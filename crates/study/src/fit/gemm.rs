@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::gemm::{Coverage, GemmModel, Shape, Transposition, Variant};
-use stepcast_core::method::{Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::precision::Precision;
 use stepcast_fit::artefact::FitErrors;
 use stepcast_fit::gemm::{GemmError, GemmTable, MeasuredProduct, fit as fit_products, to_toml};
@@ -35,7 +35,7 @@ pub struct Products {
 }
 
 /// Reads measured products.
-pub fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Products, Stopped> {
+pub fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Products, Stopped> {
     let file = MeasurementFile::read(path, wanted)?;
     let [dtype, trans] = [file.column("dtype")?, file.column("trans")?];
     let sizes = [file.column("m")?, file.column("n")?, file.column("k")?];
@@ -76,7 +76,7 @@ pub fn run(
     test: Option<&Path>,
     multiprocessors: Option<u32>,
     date: String,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<FitReport, Stopped> {
     let Products { fit, mut held } = read(data, wanted)?;
     if let Some(test) = test {

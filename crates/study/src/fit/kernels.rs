@@ -6,7 +6,7 @@ use super::report::{FitErrorRow, FitReport, source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use stepcast_core::fitted::kernel::LinearKernel;
-use stepcast_core::method::{Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_fit::artefact::FitErrors;
 use stepcast_fit::kernels::{COEFFICIENTS, KernelRun, fit as fit_kernel, quality, to_toml};
 
@@ -16,7 +16,7 @@ struct Runs {
     held: Vec<KernelRun>,
 }
 
-fn read(path: &Path, wanted: &Wanted<'_>) -> Result<BTreeMap<String, Runs>, Stopped> {
+fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<BTreeMap<String, Runs>, Stopped> {
     let file = MeasurementFile::read(path, wanted)?;
     let (kernel, elements) = (file.column("kernel")?, file.column("elements")?);
     let (times, set) = (file.time_column()?, file.optional_column("set"));
@@ -40,7 +40,7 @@ pub fn run(
     data: &Path,
     test: Option<&Path>,
     date: String,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<FitReport, Stopped> {
     let kernels = read(data, wanted)?;
     let mut tests = test.map(|test| read(test, wanted)).transpose()?;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use stepcast_core::fitted::gemm::GemmModel;
 use stepcast_core::fitted::steps::Nominal;
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 use stepcast_core::precision::Precision;
 use stepcast_fit::FitError;
 use stepcast_fit::steps::{MeasuredStep, PreparedSteps, StepComparison, StepGroup, StepPart, groups};
@@ -66,7 +66,7 @@ pub fn predictions(
     steps: &[MeasuredStep],
     fold: Fold,
     products: Option<&GemmModel>,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<Vec<LeftOutPrediction>, FitError> {
     let recording = PreparedSteps::new(steps, Nominal::h200(), products);
     let held: Vec<&str> =

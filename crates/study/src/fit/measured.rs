@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::suggest;
 
@@ -42,7 +42,7 @@ pub(super) struct TimeColumn {
 
 impl MeasurementFile {
     /// Reads a file, as long as it is wanted.
-    pub(super) fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Self, Stopped> {
+    pub(super) fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Self, Stopped> {
         let name = path.display().to_string();
         let bytes = stepcast_trace::unpacked_while(path, wanted)?;
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes.as_slice());
@@ -79,7 +79,7 @@ impl MeasurementFile {
     /// The rows, as long as they are wanted.
     pub(super) fn rows<'a>(
         &'a self,
-        wanted: &'a Wanted<'_>,
+        wanted: &'a CancelCheck<'_>,
     ) -> impl Iterator<Item = Result<MeasurementRow<'a>, Stopped>> {
         self.rows.iter().enumerate().map(move |(place, cells)| {
             match place % OFTEN == 0 && wanted().is_break() {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::{TransferCurve, TransferModel};
-use stepcast_core::method::{Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::quantity::Bytes;
 use stepcast_fit::artefact::FitErrors;
 use stepcast_fit::transfer::{COEFFICIENTS, Transfer, fit as fit_curve, quality, to_toml};
@@ -18,7 +18,7 @@ struct Transfers {
     held: Vec<Transfer>,
 }
 
-fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Transfers, Stopped> {
+fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Transfers, Stopped> {
     let file = MeasurementFile::read(path, wanted)?;
     let bytes = file.column("bytes")?;
     let (times, set) = (file.time_column()?, file.optional_column("set"));
@@ -41,7 +41,7 @@ pub fn run(
     data: &Path,
     test: Option<&Path>,
     date: String,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<FitReport, Stopped> {
     let Transfers { fit, mut held } = read(data, wanted)?;
     if let Some(test) = test {

@@ -6,7 +6,7 @@ use stepcast_analytic::contention::Contention;
 use stepcast_analytic::liu2022::{Mean, Plan, optimum_while, passes, plan, schedule};
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::Curve;
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 use stepcast_core::pass::Pass;
 use stepcast_core::prediction::Communication;
 use stepcast_core::quantity::{Bytes, Seconds};
@@ -45,11 +45,11 @@ pub(super) struct Evaluator<'a> {
     contention: Contention,
     /// A single worker that represents all, if closed forms do not hold.
     engine: Option<AllReduce>,
-    wanted: &'a Wanted<'a>,
+    wanted: &'a CancelCheck<'a>,
 }
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn new(scenario: &'a Scenario, wanted: &'a Wanted<'a>) -> Result<Self, Fault> {
+    pub(super) fn new(scenario: &'a Scenario, wanted: &'a CancelCheck<'a>) -> Result<Self, Fault> {
         let passes = passes(scenario)?;
         let pass = Pass::slowest(&passes).unwrap_or_else(|| Pass::new(Vec::new()));
         let contention = Contention::of(scenario);

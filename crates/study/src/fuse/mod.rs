@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Wanted, always};
+use stepcast_core::method::{CancelCheck, never_cancelled};
 use stepcast_core::prediction::{Communication, Warning};
 use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
 use stepcast_core::scenario::{Scenario, ScenarioFile};
@@ -135,11 +135,11 @@ impl FusionReport {
 
 /// Compares all rules on `scenario` and finds the best plan.
 pub fn fuse(scenario: &Scenario) -> Result<FusionReport, Fault> {
-    fuse_while(scenario, &always)
+    fuse_while(scenario, &never_cancelled)
 }
 
 /// As [`fuse`], as long as it is wanted.
-pub fn fuse_while(scenario: &Scenario, wanted: &Wanted<'_>) -> Result<FusionReport, Fault> {
+pub fn fuse_while(scenario: &Scenario, wanted: &CancelCheck<'_>) -> Result<FusionReport, Fault> {
     applies(scenario)?;
     let wrong =
         |fault: stepcast_core::fault::Fault| Fault::in_key("model.profile", fault.reason, fault.remedy);

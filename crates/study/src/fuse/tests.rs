@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use stepcast_core::fault::Fault;
 use stepcast_core::files::Files;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
-use stepcast_core::scenario::{Document, Override};
+use stepcast_core::scenario::{Document, Edit};
 
 fn report(changes: &[&str]) -> FusionReport {
     let text = "[model]\nzoo = \"alexnet\"\n[strategy]\narchitecture = \"all-reduce\"\n";
-    let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
     fuse(&Document::new("test", text).scenario(&changes).unwrap()).unwrap()
 }
 
@@ -69,9 +69,9 @@ fn the_search_is_as_good_as_trying_everything() {
     );
     for change in DISTURBED {
         for network in NETWORKS {
-            let changes = [change, network].map(|change| Override::parse(change).unwrap());
+            let changes = [change, network].map(|change| Edit::parse(change).unwrap());
             let scenario = Document::new("test", &text).scenario(&changes).unwrap();
-            let evaluator = Evaluator::new(&scenario, &always).unwrap();
+            let evaluator = Evaluator::new(&scenario, &never_cancelled).unwrap();
             assert_eq!(evaluator.pass().tensors(), 12);
             let all = search::exhaustive(&evaluator).unwrap();
             let exact = evaluator.optimum().unwrap();
@@ -120,7 +120,7 @@ fn a_plan_names_the_gradients_that_it_sends() {
     }
     let text = "[model]\nprofile = \"p.json\"\n[strategy]\narchitecture = \"all-reduce\"\n";
     for network in NETWORKS {
-        let changes = [Override::parse(network).unwrap()];
+        let changes = [Edit::parse(network).unwrap()];
         let scenario = Document::new("test", text).scenario_with(&Backwards, &changes).unwrap();
         let report = fuse(&scenario).unwrap();
         let names: Vec<&str> =
@@ -135,8 +135,8 @@ fn a_plan_names_the_gradients_that_it_sends() {
         // The printed plan is accepted as input and is as fast as predicted.
         let plan: Vec<&Vec<String>> = report.plan.iter().map(|message| &message.gradients).collect();
         let named = [
-            Override::parse(network).unwrap(),
-            Override::parse(&format!("strategy.fusion.buckets={plan:?}")).unwrap(),
+            Edit::parse(network).unwrap(),
+            Edit::parse(&format!("strategy.fusion.buckets={plan:?}")).unwrap(),
         ];
         let again = Document::new("test", text).scenario_with(&Backwards, &named).unwrap();
         assert_eq!(fuse(&again).unwrap().own().iteration, report.best().iteration, "{network}");
@@ -170,7 +170,7 @@ fn the_budget_bounds_the_search() {
     let text = "[model]\nzoo = \"resnet50\"\n[strategy]\narchitecture = \"all-reduce\"\n[strategy.all-reduce]\noverlap = \"ideal\"\n";
     for more in [&[][..], &["strategy.all-reduce.channels=2"][..]] {
         let with = |budget: &str| {
-            let changes = more.iter().copied().chain([budget]).map(|change| Override::parse(change).unwrap());
+            let changes = more.iter().copied().chain([budget]).map(|change| Edit::parse(change).unwrap());
             fuse(&Document::new("test", text).scenario(&changes.collect::<Vec<_>>()).unwrap()).unwrap()
         };
         let (small, usual) = (with("methods.simulate.budget=1000"), with("methods.simulate.budget=10000000"));

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use stepcast_core::fault::Fault;
 use stepcast_core::prior::{Priors, REPEATS, Residual};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
-use stepcast_core::scenario::{Override, Scenario};
+use stepcast_core::scenario::{Edit, Scenario};
 use stepcast_core::strategy::Architecture;
 
 /// Most runs that are taken in.
@@ -22,7 +22,7 @@ const MOST_RUNS: usize = 10_000;
 /// A measured run: changes of the scenario, and what was measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredRun {
-    overrides: Vec<Override>,
+    overrides: Vec<Edit>,
     measured: Measured,
     /// Its place in the file, for errors.
     place: String,
@@ -110,7 +110,7 @@ pub fn read_runs(name: &str, text: &str) -> Result<Vec<MeasuredRun>, Fault> {
         let changes = header.iter().zip(&record).enumerate();
         let changes = changes.filter(|(place, (_, value))| *place != measured && !value.is_empty());
         let overrides = changes
-            .map(|(_, (key, value))| Override::parse(&format!("{key}={value}")))
+            .map(|(_, (key, value))| Edit::parse(&format!("{key}={value}")))
             .collect::<Result<_, _>>()
             .map_err(|fault: Fault| Fault {
                 place: None,
@@ -249,7 +249,7 @@ mod tests {
     }
 
     fn step_of_8(request: &Request) -> f64 {
-        let eight = Override::parse("cluster.workers.count=8").unwrap();
+        let eight = Edit::parse("cluster.workers.count=8").unwrap();
         step(&request.changed([eight]).scenario().unwrap())
     }
 
@@ -260,7 +260,7 @@ mod tests {
                     [[cluster.workers]]\ncount = 1\ndevice = \"tesla-v100-sxm2-16gb\"";
         let request = Request::from_reader("job.toml", text.as_bytes(), Vec::new()).unwrap();
         let scenario = request.scenario().unwrap();
-        let batch = Override::parse("strategy.batch=32").unwrap();
+        let batch = Edit::parse("strategy.batch=32").unwrap();
         let measured = 1.5 * step(&request.changed([batch]).scenario().unwrap());
         let runs = read_runs("runs.csv", &format!("strategy.batch,step-time\n32,{measured} s\n"));
         let calibration = calibrate(&request, &runs.unwrap()).unwrap();

@@ -20,4 +20,4 @@ pub use forecast::{Forecast, Training};
 pub use methods::MethodChoice;
 pub use prepared::{Extent, Prepared, predict};
 pub use scaling::{ScalingPoint, WORTH, usual_workers};
-pub use stepcast_core::method::{Progress, Stopped, Wanted, Watch, always, unwatched};
+pub use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch, never_cancelled, unwatched};

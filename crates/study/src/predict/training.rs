@@ -73,10 +73,10 @@ pub(crate) fn more_than_all(scenario: &Scenario, prediction: &Prediction) -> Opt
 mod tests {
     use super::*;
     use crate::{MethodChoice, Request};
-    use stepcast_core::scenario::Override;
+    use stepcast_core::scenario::Edit;
 
     fn predicted(changes: &[&str]) -> (Scenario, Prediction) {
-        let changes = changes.iter().map(|text| Override::parse(text).unwrap()).collect();
+        let changes = changes.iter().map(|text| Edit::parse(text).unwrap()).collect();
         let prepared = Request::quick_start(changes).prepare(MethodChoice::Auto).unwrap();
         let prediction = prepared.method.predict(&prepared.scenario).unwrap();
         (prepared.scenario, prediction)

@@ -10,7 +10,7 @@ use stepcast_analytic::contention::Contention;
 use stepcast_analytic::liu2022::{Outcome, Schedule, passes, schedule};
 use stepcast_core::fault::Fault;
 use stepcast_core::fitted::transfer::Curve;
-use stepcast_core::method::{Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::pass::Pass;
 use stepcast_core::prediction::Warning;
 use stepcast_core::quantity::{Bytes, InBaseUnits, Seconds};
@@ -64,7 +64,7 @@ impl Step {
     pub(super) fn layers(
         &self,
         scenario: &Scenario,
-        wanted: &Wanted<'_>,
+        wanted: &CancelCheck<'_>,
     ) -> Result<(Vec<ExposedLayer>, Option<Warning>), Fault> {
         let whole = self.pass.gradients();
         let now = self.outcome().iteration();

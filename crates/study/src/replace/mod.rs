@@ -11,7 +11,7 @@ use serde_with::serde_as;
 use std::sync::Arc;
 use stepcast_analytic::liu2022::Liu2022;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Method, Wanted};
+use stepcast_core::method::{CancelCheck, Method};
 use stepcast_core::model::{Layer, LayerFile, Model, ModelFile};
 use stepcast_core::prediction::Warning;
 use stepcast_core::quantity::{Bytes, Flops, InBaseUnits, Seconds};
@@ -127,7 +127,7 @@ pub enum Refusal {
 pub fn replace(
     scenario: &Scenario,
     request: Substitution,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<ReplacementReport, Refusal> {
     let model = model(scenario)?;
     applies(scenario)?;

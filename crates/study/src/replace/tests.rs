@@ -1,12 +1,12 @@
 use super::*;
 use std::ops::ControlFlow;
-use stepcast_core::method::always;
-use stepcast_core::scenario::{Document, Override};
+use stepcast_core::method::never_cancelled;
+use stepcast_core::scenario::{Document, Edit};
 
 const EXAMPLE: &str = include_str!("../../../../examples/layer-replacement.toml");
 
 fn scenario(sets: &[&str]) -> Scenario {
-    let sets: Vec<Override> = sets.iter().map(|set| Override::parse(set).unwrap()).collect();
+    let sets: Vec<Edit> = sets.iter().map(|set| Edit::parse(set).unwrap()).collect();
     Document::new("example", EXAMPLE).scenario(&sets).unwrap()
 }
 
@@ -17,7 +17,7 @@ fn layers(text: &str) -> Vec<LayerFile> {
 /// Liu 2022, section 4.1, with the calibration of errata 4.5.
 #[test]
 fn the_example_gives_the_factors_of_the_paper() {
-    let report = replace(&scenario(&[]), Substitution::default(), &always).unwrap();
+    let report = replace(&scenario(&[]), Substitution::default(), &never_cancelled).unwrap();
     assert!((report.before.scaling_factor - 0.25).abs() < 1e-5, "{}", report.before.scaling_factor);
     let replacement = report.replacement.unwrap();
     assert!((replacement.after.scaling_factor - 0.72).abs() < 1e-5, "{}", replacement.after.scaling_factor);
@@ -31,7 +31,8 @@ fn the_example_gives_the_factors_of_the_paper() {
     assert_eq!(worst.name, "classifier.0");
     assert!((worst.share - 0.7427).abs() < 5e-5);
     // The new scenario gives the predicted result.
-    let again = replace(&replacement.scenario.resolve().unwrap(), Substitution::default(), &always).unwrap();
+    let again =
+        replace(&replacement.scenario.resolve().unwrap(), Substitution::default(), &never_cancelled).unwrap();
     assert_eq!(again.before, replacement.after);
     assert_eq!(
         again.reason.unwrap(),
@@ -42,7 +43,7 @@ fn the_example_gives_the_factors_of_the_paper() {
 #[test]
 fn exposed_times_are_those_of_steps_without_the_exchange() {
     let scenario = scenario(&[]);
-    let report = replace(&scenario, Substitution::default(), &always).unwrap();
+    let report = replace(&scenario, Substitution::default(), &never_cancelled).unwrap();
     let step = Step::of(&scenario).unwrap();
     assert_eq!(report.layers.len(), 16);
     let total: Bytes = report.layers.iter().map(|layer| layer.size).sum();
@@ -63,10 +64,11 @@ fn curve_time(scenario: &Scenario, size: Bytes) -> Seconds {
 #[test]
 fn what_hides_or_has_no_head_is_left_alone() {
     let alone = scenario(&["cluster.workers.count=1"]);
-    let report = replace(&alone, Substitution::default(), &always).unwrap();
+    let report = replace(&alone, Substitution::default(), &never_cancelled).unwrap();
     assert_eq!((report.before.exposed, report.before.scaling_factor), (Seconds::ZERO, 1.0));
     assert!(report.replacement.is_none() && report.reason.unwrap().contains("hides"));
-    let report = replace(&scenario(&["model.zoo=resnet50"]), Substitution::default(), &always).unwrap();
+    let report =
+        replace(&scenario(&["model.zoo=resnet50"]), Substitution::default(), &never_cancelled).unwrap();
     assert!(report.replacement.is_none() && report.reason.unwrap().contains("averaged already"));
 }
 
@@ -78,16 +80,19 @@ fn a_user_chooses_the_cut_and_the_layers() {
     };
     let small =
         r#"layers = [{ op = "global-average-pool" }, { op = "flatten" }, { op = "linear", out = 1000 }]"#;
-    let found = replace(&scenario(&[]), request(None, Some(small)), &always).unwrap().replacement.unwrap();
-    assert_eq!(found.added.iter().map(|line| line.parameters).sum::<u64>(), 512 * 1000 + 1000);
     let found =
-        replace(&scenario(&[]), request(Some("features.30"), None), &always).unwrap().replacement.unwrap();
+        replace(&scenario(&[]), request(None, Some(small)), &never_cancelled).unwrap().replacement.unwrap();
+    assert_eq!(found.added.iter().map(|line| line.parameters).sum::<u64>(), 512 * 1000 + 1000);
+    let found = replace(&scenario(&[]), request(Some("features.30"), None), &never_cancelled)
+        .unwrap()
+        .replacement
+        .unwrap();
     assert_eq!(found.added.len(), 5);
     assert_eq!(found.added[0].output, "512×14×14");
     let found = replace(
         &scenario(&[]),
         request(Some("classifier.6"), Some(r#"layers = [{ op = "linear", out = 10 }]"#)),
-        &always,
+        &never_cancelled,
     );
     assert_eq!(found.unwrap().replacement.unwrap().added[0].parameters, 40_970);
 }
@@ -96,7 +101,7 @@ fn a_user_chooses_the_cut_and_the_layers() {
 fn what_cannot_be_replaced_is_refused() {
     let refused = |sets: &[&str], from: Option<&str>, with: Option<&str>| {
         let request = Substitution { from: from.map(str::to_owned), with: with.map(layers) };
-        replace(&scenario(sets), request, &always).unwrap_err()
+        replace(&scenario(sets), request, &never_cancelled).unwrap_err()
     };
     let why = refused(&[], Some("classifier.7"), None);
     assert!(matches!(&why, Refusal::Cut(fault) if fault.remedy.contains("classifier.")), "{why:?}");
@@ -120,8 +125,8 @@ fn a_budget_bounds_the_layers_that_are_looked_at() {
     let whole = scenario(&[]);
     let mut small = whole.clone();
     small.simulate.budget = 3 * crate::cost::pass(&whole);
-    let [all, few] =
-        [&whole, &small].map(|scenario| replace(scenario, Substitution::default(), &always).unwrap());
+    let [all, few] = [&whole, &small]
+        .map(|scenario| replace(scenario, Substitution::default(), &never_cancelled).unwrap());
     assert_eq!((all.layers.len(), few.layers.len()), (16, 3));
     assert!(few.layers.iter().all(|layer| all.layers.contains(layer)));
     let smallest = few.layers.iter().map(|layer| layer.size.get()).fold(f64::INFINITY, f64::min);

@@ -17,7 +17,7 @@ use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::Files;
 use stepcast_core::profile::{Profile, Resource};
-use stepcast_core::scenario::{Document, ModelSection, Override, Scenario, ScenarioFile};
+use stepcast_core::scenario::{Document, Edit, ModelSection, Scenario, ScenarioFile};
 use stepcast_core::strategy::{Architecture, StrategySection, Synchronisation};
 
 /// Larger files of JSON are no configurations.
@@ -46,12 +46,12 @@ pub struct Request<F = Folder> {
     only_profile: bool,
     /// Whether the document was made of a profile or a model: positions in it are then meaningless.
     unwritten: bool,
-    overrides: Vec<Override>,
+    overrides: Vec<Edit>,
 }
 
 impl<F: Source> Request<F> {
     /// A request for a document, the files that it names, and overrides.
-    pub fn new(document: Document, files: F, overrides: Vec<Override>) -> Self {
+    pub fn new(document: Document, files: F, overrides: Vec<Edit>) -> Self {
         Self { document, files, only_profile: false, unwritten: false, overrides }
     }
 
@@ -127,13 +127,13 @@ impl<F: Source> Request<F> {
 
 impl Request {
     /// The built-in scenario.
-    pub fn quick_start(overrides: Vec<Override>) -> Self {
+    pub fn quick_start(overrides: Vec<Edit>) -> Self {
         let folder = Folder::new(Path::new("").to_owned());
         Self::new(Document::new(QUICK_START_NAME, stepcast_examples::QUICK_START), folder, overrides)
     }
 
     /// The scenario, profile, model or launch file at `path`, told apart by their content. Files that a scenario names are relative to its folder.
-    pub fn open(path: &str, overrides: Vec<Override>) -> Result<Self, Fault> {
+    pub fn open(path: &str, overrides: Vec<Edit>) -> Result<Self, Fault> {
         if is_profile(path) {
             if let Some(text) = small_json(path) {
                 if let Some(request) = Self::of_launch(path, &text, &overrides)? {
@@ -165,7 +165,7 @@ impl Request {
     }
 
     /// The scenario read from `reader`, called `name` in errors; files are relative to the working directory.
-    pub fn from_reader(name: &str, reader: impl Read, overrides: Vec<Override>) -> Result<Self, Fault> {
+    pub fn from_reader(name: &str, reader: impl Read, overrides: Vec<Edit>) -> Result<Self, Fault> {
         let text = text(name, reader)?;
         if let Some(request) = Self::of_launch(name, &text, &overrides)? {
             return Ok(request);
@@ -175,19 +175,19 @@ impl Request {
     }
 
     /// A profile alone, as if it were at `path`.
-    pub fn of_profile(path: &str, profile: Profile, overrides: Vec<Override>) -> Result<Self, Fault> {
+    pub fn of_profile(path: &str, profile: Profile, overrides: Vec<Edit>) -> Result<Self, Fault> {
         Self::of_file(path, Folder::default().with_profile(path, profile), overrides)
     }
 
     /// The profile at `path` among `files` alone.
-    fn of_file(path: &str, files: Folder, overrides: Vec<Override>) -> Result<Self, Fault> {
+    fn of_file(path: &str, files: Folder, overrides: Vec<Edit>) -> Result<Self, Fault> {
         let profile = files.profile(path).map_err(|fault| files.take_fault().unwrap_or(fault))?;
         let document = document_of_profile(path, &profile)?;
         Ok(Self { document, files, only_profile: true, unwritten: true, overrides })
     }
 
     /// The same request with further overrides; files are read again.
-    pub fn changed(&self, overrides: impl IntoIterator<Item = Override>) -> Self {
+    pub fn changed(&self, overrides: impl IntoIterator<Item = Edit>) -> Self {
         let files = match self.files.path() {
             Some(path) => Folder::new(path.to_owned()),
             None => Folder::of_kept(self.files.kept()),
@@ -200,8 +200,7 @@ impl Request {
     pub fn about_fusion(&self) -> Result<Self, Fault> {
         let mut request = self.changed([]);
         if self.only_profile {
-            let usual: Result<Vec<Override>, _> =
-                ALL_REDUCE.iter().map(|text| Override::parse(text)).collect();
+            let usual: Result<Vec<Edit>, _> = ALL_REDUCE.iter().map(|text| Edit::parse(text)).collect();
             request.overrides.splice(0..0, usual?);
         }
         Ok(request)

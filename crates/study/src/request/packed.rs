@@ -69,7 +69,7 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepcast_core::scenario::Override;
+    use stepcast_core::scenario::Edit;
 
     fn open(example: &str) -> Request {
         Request::open(&format!("{}/../../examples/{example}", env!("CARGO_MANIFEST_DIR")), Vec::new())
@@ -85,7 +85,7 @@ mod tests {
             let again = Request::unpack(&packed).unwrap();
             assert_eq!(again.scenario().unwrap(), scenario, "{example}");
             assert_eq!(again.packed().unwrap(), packed, "{example}");
-            let changes = || [Override::parse("cluster.workers.count=3").unwrap()];
+            let changes = || [Edit::parse("cluster.workers.count=3").unwrap()];
             let changed = (request.changed(changes()), again.changed(changes()));
             assert_eq!(changed.0.scenario().unwrap(), changed.1.scenario().unwrap(), "{example}");
         }

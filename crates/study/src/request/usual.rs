@@ -7,7 +7,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::machine::{Machine, Transport, catalog};
 use stepcast_core::model::transformer;
 use stepcast_core::prediction::Verdict;
-use stepcast_core::scenario::{Document, ModelSection, Override, ScenarioFile};
+use stepcast_core::scenario::{Document, Edit, ModelSection, ScenarioFile};
 use stepcast_core::strategy::{
     Architecture, OverlapPreset, PlanSection, Recompute, Sharding, StrategySection, Synchronisation,
 };
@@ -61,7 +61,7 @@ pub fn links(device: &str, each: u32) -> Option<Links> {
 
 /// What is assumed of the machines of several workers where nothing says which of them share one: changes to the scenario,
 /// and a note.
-fn assumed_machines(plain: &Request, overrides: &[Override]) -> Option<(Vec<String>, String)> {
+fn assumed_machines(plain: &Request, overrides: &[Edit]) -> Option<(Vec<String>, String)> {
     let given = |key: &str| overrides.iter().rfind(|change| change.key().starts_with(key));
     let workers = plain.scenario().ok()?.cluster.workers();
     if workers < 2 || LAYOUT.iter().any(|key| given(key).is_some()) {
@@ -101,8 +101,8 @@ fn assumed_machines(plain: &Request, overrides: &[Override]) -> Option<(Vec<Stri
 impl Request {
     /// The scenario of a model of the zoo, an ONNX file or a `config.json`, trained by all-reduce. A transformer gets the
     /// first of the usual plans that fits into memory, and a note says so.
-    pub fn of_model(model: &str, mut overrides: Vec<Override>) -> Result<Self, Fault> {
-        let request = |plan: Option<PlanSection>, overrides: &[Override]| -> Result<Self, Fault> {
+    pub fn of_model(model: &str, mut overrides: Vec<Edit>) -> Result<Self, Fault> {
+        let request = |plan: Option<PlanSection>, overrides: &[Edit]| -> Result<Self, Fault> {
             let files = Folder::new(Path::new("").to_owned());
             Ok(Self { unwritten: true, ..Self::new(document(model, plan)?, files, overrides.to_vec()) })
         };
@@ -110,8 +110,8 @@ impl Request {
         let (assumed, note) = assumed_machines(&plain, &overrides).unzip();
         let assumed = assumed.unwrap_or_default();
         if !assumed.is_empty() {
-            let assumed: Result<Vec<Override>, Fault> =
-                assumed.iter().map(|change| Override::parse(change)).collect();
+            let assumed: Result<Vec<Edit>, Fault> =
+                assumed.iter().map(|change| Edit::parse(change)).collect();
             overrides.splice(0..0, assumed?);
             plain = request(None, &overrides)?;
         }
@@ -119,7 +119,7 @@ impl Request {
             plain.files.note(note.clone());
         }
         let divides =
-            |change: &Override| change.key().starts_with("strategy.plan") && !BATCHES.contains(&change.key());
+            |change: &Edit| change.key().starts_with("strategy.plan") && !BATCHES.contains(&change.key());
         if !is_transformer(model) || overrides.iter().any(divides) {
             return Ok(plain);
         }
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     fn request(model: &str, changes: &[&str]) -> Request {
-        let changes = changes.iter().map(|text| Override::parse(text).unwrap()).collect();
+        let changes = changes.iter().map(|text| Edit::parse(text).unwrap()).collect();
         Request::of_model(model, changes).unwrap()
     }
 

@@ -6,7 +6,7 @@
 use super::measure::go_on;
 use super::{all_reduce, is_sprint, parameter_server, waits};
 use std::borrow::Cow;
-use stepcast_core::method::{Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::scenario::{Scenario, SharingRule};
 use stepcast_core::strategy::Synchronisation;
 use stepcast_sim::{ChunkRecord, End, Limits, Observer, Program, Run, StepRecord};
@@ -73,7 +73,7 @@ pub(crate) fn excerpt(
     scenario: &Scenario,
     is_typical: bool,
     effort: u64,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<Option<Excerpt>, Stopped> {
     if is_sprint(scenario) || scenario.strategy.plan.is_some() {
         return Ok(None);

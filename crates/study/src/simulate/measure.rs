@@ -12,7 +12,7 @@ use crate::cost;
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Progress, Stopped, Wanted, Watch};
+use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch};
 use stepcast_core::scenario::{self, Scenario};
 use stepcast_sim::{Coordination, End, Limits, Observer, Program, Run, StepRecord, Steps};
 
@@ -82,7 +82,7 @@ pub(super) struct Measurement<'p, O> {
 pub(super) fn go_on<O: Observer>(
     run: &mut Run<'_, O>,
     limits: Limits,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<End, Stopped> {
     loop {
         if wanted().is_break() {
@@ -102,7 +102,7 @@ pub(super) fn observe<O: Observer>(
     seed: u64,
     steps: u64,
     observer: &mut O,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<f64, Stopped> {
     let mut run = Run::new(program, seed, observer).map_err(broken)?;
     go_on(&mut run, Limits::steps(steps), wanted)?;
@@ -111,7 +111,7 @@ pub(super) fn observe<O: Observer>(
 
 impl<O: Recorder> Measurement<'_, O> {
     /// Goes on until the run has cost `effort`, or its slowest worker has done so many steps.
-    fn go_on(&mut self, effort: u64, steps: u64, wanted: &Wanted<'_>) -> Result<(), Stopped> {
+    fn go_on(&mut self, effort: u64, steps: u64, wanted: &CancelCheck<'_>) -> Result<(), Stopped> {
         self.end = go_on(&mut self.run, Limits { effort, ..Limits::until_slowest(steps) }, wanted)?;
         Ok(())
     }

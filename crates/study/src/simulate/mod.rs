@@ -27,7 +27,7 @@ pub use timeline::{Recording, events_per_step};
 pub use transformer::KINDS;
 
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Method, Stopped, Wanted, Watch, unwatched};
+use stepcast_core::method::{CancelCheck, Method, Stopped, Watch, unwatched};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::profile::Operation;
 use stepcast_core::quantity::BitsPerSec;
@@ -150,7 +150,7 @@ fn ports_are_alike(scenario: &Scenario) -> bool {
 }
 
 /// The first `steps` steps of every worker of one run, as long as they are wanted.
-pub fn timeline(scenario: &Scenario, steps: u64, wanted: &Wanted<'_>) -> Result<Recording, Stopped> {
+pub fn timeline(scenario: &Scenario, steps: u64, wanted: &CancelCheck<'_>) -> Result<Recording, Stopped> {
     Simulate.applies(scenario)?;
     if scenario.strategy.plan.is_some() {
         return transformer::timeline(scenario, steps, wanted);
@@ -177,11 +177,11 @@ fn about(scenario: &Scenario, operations: Vec<Operation>) -> About {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepcast_core::scenario::{Document, Override};
+    use stepcast_core::scenario::{Document, Edit};
 
     fn predicted(changes: &[&str]) -> Prediction {
         let text = "[model]\nzoo = \"resnet50\"\n[cluster.servers]\nsoftware = \"none\"\n[strategy]\nsynchronisation = \"async\"\n[methods.simulate]\nsteps = 60\nwarm-up = 10\n";
-        let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+        let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
         Simulate.predict(&Document::new("test", text).scenario(&changes).unwrap()).unwrap()
     }
 

@@ -6,7 +6,7 @@ use super::{MAX_WORKERS, Recording, about, broken};
 use rayon::prelude::*;
 use stepcast_analytic::oyama2016::{GPU_PARTS, Oyama2016, Threads, UPDATE_PARTS, threads};
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Method, Progress, Stopped, Wanted, Watch};
+use stepcast_core::method::{CancelCheck, Method, Progress, Stopped, Watch};
 use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction, Simulation, Updating, Usage};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -196,7 +196,11 @@ fn update_parts(threads: &Threads, exchange: Seconds, mean: &Mean<'_>) -> Vec<Pa
 }
 
 /// The first `steps` iterations of every thread of one run.
-pub(super) fn timeline(scenario: &Scenario, steps: u64, wanted: &Wanted<'_>) -> Result<Recording, Stopped> {
+pub(super) fn timeline(
+    scenario: &Scenario,
+    steps: u64,
+    wanted: &CancelCheck<'_>,
+) -> Result<Recording, Stopped> {
     let (threads, _) = threads(scenario)?;
     let program = sprint(&threads, scenario).program(scenario.simulate.seed).map_err(broken)?;
     let mut observed = Timeline::default();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use stepcast_core::fitted::gemm::{Alignment, Coverage, GemmModel};
-use stepcast_core::method::always;
+use stepcast_core::method::never_cancelled;
 use stepcast_fit::Quality;
 use stepcast_fit::gemm::{GemmTable, MeasuredProduct, fit};
 use stepcast_study::fit::gemm;
@@ -24,7 +24,8 @@ fn validation(file: &str) -> PathBuf {
 
 #[test]
 fn held_products_are_predicted_within_bounds() {
-    let fitted = gemm::run(&validation("h200.csv.gz"), None, None, "2026-01-01".to_owned(), &always).unwrap();
+    let fitted =
+        gemm::run(&validation("h200.csv.gz"), None, None, "2026-01-01".to_owned(), &never_cancelled).unwrap();
     let held = |what: &str| {
         let row = fitted.rows.iter().find(|row| row.what == what && row.set == "held").unwrap();
         row.quality.third_quartile
@@ -43,15 +44,15 @@ fn held_products_are_predicted_within_bounds() {
 /// device takes most of the time: the host of that recording was another.
 #[test]
 fn unaligned_products_are_described() {
-    let products = gemm::read(&validation("h200.csv.gz"), &always).unwrap();
+    let products = gemm::read(&validation("h200.csv.gz"), &never_cancelled).unwrap();
     let aligned: Vec<MeasuredProduct> =
         products.fit.into_iter().filter(|sample| sample.variant.to_string().starts_with("bf16")).collect();
-    let apart = gemm::read(&validation("alignment_h200.csv.gz"), &always).unwrap().fit;
+    let apart = gemm::read(&validation("alignment_h200.csv.gz"), &never_cancelled).unwrap().fit;
     let held = products.held.iter().map(|sample| (sample.variant, sample.shape));
     let held: std::collections::BTreeSet<_> = held.collect();
     assert!(apart.iter().all(|sample| !held.contains(&(sample.variant, sample.shape))));
-    let assumed = fit(&aligned, Some(132), &always).unwrap();
-    let fitted = fit(&apart, Some(132), &always).unwrap();
+    let assumed = fit(&aligned, Some(132), &never_cancelled).unwrap();
+    let fitted = fit(&apart, Some(132), &never_cancelled).unwrap();
     let unaligned =
         |sample: &&MeasuredProduct| Alignment::of(sample.variant, sample.shape) != Alignment::Bulk;
     let long = |sample: &&MeasuredProduct| sample.time.get() > 100e-6;
@@ -73,7 +74,7 @@ fn unaligned_products_are_described() {
 /// The figures of the table of Oyama 2016 on these data.
 #[test]
 fn the_table_of_the_paper_has_its_errors() {
-    let products = gemm::read(&validation("h200.csv.gz"), &always).unwrap();
+    let products = gemm::read(&validation("h200.csv.gz"), &never_cancelled).unwrap();
     let table = GemmTable::new(&products.fit).unwrap();
     for (name, expected) in [("fp32 nn", 0.1348), ("fp32 tn", 0.0970), ("bf16 nn", 0.3154)] {
         let own = products.held.iter().filter(|sample| sample.variant.to_string() == name);

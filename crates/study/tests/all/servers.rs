@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
 
 use stepcast_core::prediction::Prediction;
-use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_study::predict::methods;
 
 /// A run of the test vectors, and what its scenario says beside the number of workers and servers.
@@ -52,7 +52,7 @@ fn number(id: &str, column: &str) -> f64 {
 fn scenario(model: &str, changes: &[&str]) -> Scenario {
     let text =
         format!("strategy.batch = 64\n[model]\nzoo = \"{model}\"\n[cluster.servers]\nplacement = \"even\"\n");
-    let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
     Document::new("test", text).scenario(&changes).unwrap()
 }
 

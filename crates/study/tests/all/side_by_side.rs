@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stepcast_core::prediction::Prediction;
-use stepcast_core::scenario::{Override, Scenario};
+use stepcast_core::scenario::{Edit, Scenario};
 use stepcast_core::strategy::Fusion;
 use stepcast_study::Request;
 use stepcast_study::predict::methods;
@@ -179,7 +179,7 @@ fn scenario(file: &Path, changes: &[&str]) -> Scenario {
     let free = ["cluster.servers.software=none"].into_iter().filter(|_| !changes.contains(&GRPC));
     let all = fixed.iter().map(String::as_str).chain(free).chain(changes.iter().copied());
     let overrides =
-        all.filter(|change| *change != BUCKETS).map(|change| Override::parse(change).unwrap()).collect();
+        all.filter(|change| *change != BUCKETS).map(|change| Edit::parse(change).unwrap()).collect();
     let mut scenario = Request::open(file.to_str().unwrap(), overrides).unwrap().scenario().unwrap();
     if changes.contains(&BUCKETS) {
         scenario.strategy.exchange.fusion = Fusion::Buckets([1, 2, 3].into());

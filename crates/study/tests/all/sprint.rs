@@ -181,7 +181,7 @@ fn servers_in_place_of_the_all_reduce() {
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sprint.toml")).unwrap();
     let predicted = |change: &[&str]| {
         let changes: Vec<_> =
-            change.iter().map(|change| stepcast_core::scenario::Override::parse(change).unwrap()).collect();
+            change.iter().map(|change| stepcast_core::scenario::Edit::parse(change).unwrap()).collect();
         let scenario = stepcast_core::scenario::Document::new("sprint", &text).scenario(&changes).unwrap();
         stepcast_study::predict::methods::find("simulate").unwrap().predict(&scenario).unwrap()
     };

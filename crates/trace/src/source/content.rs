@@ -7,7 +7,7 @@ use super::walk::one;
 use std::ops::ControlFlow;
 use std::path::Path;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Stopped};
 
 /// Most bytes of a file that is held as a whole, after decompression: 128 MiB.
 pub const MAX_UNPACKED: u64 = 128 << 20;
@@ -23,7 +23,7 @@ pub fn unpacked(path: &Path) -> Result<Vec<u8>, Fault> {
 }
 
 /// The same, as long as it is wanted.
-pub fn unpacked_while(path: &Path, wanted: &Wanted<'_>) -> Result<Vec<u8>, Stopped> {
+pub fn unpacked_while(path: &Path, wanted: &CancelCheck<'_>) -> Result<Vec<u8>, Stopped> {
     let watch = |_: Progress| wanted();
     let reading = Reading { watch: &watch, ..reading() };
     let content = one(path, &reading, |source| source.read_within(Limits::size(MAX_UNPACKED)));

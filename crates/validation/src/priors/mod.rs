@@ -15,7 +15,7 @@ use crate::sets::{published_scaling, single_gpu, transformer_steps};
 use crate::{Progress, Reached, ValidationError};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 use stepcast_core::prior::{Domain, Priors};
 
 /// Predicts the logarithm of a step by given priors.
@@ -78,7 +78,7 @@ pub(crate) const TRANSFORMER: Refit =
 pub fn refit(
     left_out: bool,
     hear: &dyn Fn(&str),
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<Vec<DomainRefit>, ValidationError> {
     let progress = |_: Reached| wanted();
     let (all_reduce, servers) = published_scaling::observations()?;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
-use stepcast_core::method::{Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_report::adapters;
@@ -115,7 +115,7 @@ impl Run {
         scenario: &Scenario,
         request: &Request<Uploaded>,
         steps: u32,
-        wanted: &Wanted<'_>,
+        wanted: &CancelCheck<'_>,
     ) -> Result<Self, Problem> {
         let recording = recorded(scenario, request, steps, wanted)?;
         let gantt = adapters::gantt(&recording, &format!("Steps of {}, simulated", name(scenario.name())));
@@ -210,7 +210,7 @@ fn recorded(
     scenario: &Scenario,
     request: &Request<Uploaded>,
     steps: u32,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<Recording, Problem> {
     check(scenario, steps)?;
     simulate::timeline(scenario, steps.into(), wanted).map_err(|stopped| match stopped {
@@ -223,7 +223,7 @@ fn perfetto_trace(
     scenario: &Scenario,
     request: &Request<Uploaded>,
     steps: u32,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<Response, Problem> {
     let recording = recorded(scenario, request, steps, wanted)?;
     let mut trace = Vec::new();

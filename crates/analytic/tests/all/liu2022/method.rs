@@ -6,12 +6,12 @@ use stepcast_analytic::liu2022::{Buffer, Liu2022, Pass, Schedule, osf};
 use stepcast_core::method::Method;
 use stepcast_core::prediction::{Bottleneck, Prediction};
 use stepcast_core::quantity::{Bytes, Seconds};
-use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_core::speed::Speed;
 use stepcast_core::strategy::PYTORCH_CAP;
 
 fn scenario(text: &str, sets: &[&str]) -> Scenario {
-    let sets: Vec<Override> = sets.iter().map(|set| Override::parse(set).unwrap()).collect();
+    let sets: Vec<Edit> = sets.iter().map(|set| Edit::parse(set).unwrap()).collect();
     Document::new("test", text).scenario(&sets).unwrap()
 }
 

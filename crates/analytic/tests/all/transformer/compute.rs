@@ -9,7 +9,7 @@ use stepcast_core::method::Method;
 use stepcast_core::precision::Precision;
 use stepcast_core::prediction::Prediction;
 use stepcast_core::prior::Priors;
-use stepcast_core::scenario::{Document, Override};
+use stepcast_core::scenario::{Document, Edit};
 use stepcast_core::strategy::Mask;
 
 const SOFTWARE: Software =
@@ -44,7 +44,7 @@ fn thin_products_take_what_memory_takes() {
 fn predict(changes: &[&str]) -> Prediction {
     let text = "[model]\nzoo = \"llama3-8b\"\nsequence = 1024\n[[cluster.workers]]\ncount = 1\ndevice = \"h200-sxm\"\n\
                 [strategy]\nprecision = \"bf16\"\n[strategy.plan]\nglobal-batch = 1\noverlap = \"fsdp2\"\n";
-    let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
     Transformer.predict(&Document::new("test", text).scenario(&changes).unwrap()).unwrap()
 }
 

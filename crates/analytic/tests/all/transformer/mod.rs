@@ -15,7 +15,7 @@ mod vtrain;
 use serde_json::Value;
 use stepcast_core::fault::Fault;
 use stepcast_core::model::transformer::{Transformer, zoo};
-use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_core::scenario::{Document, Edit, Scenario};
 
 /// Llama 3 8B on 64 H100 in machines of 8, all operations at half the peak rate.
 const BASE: &str = r#"
@@ -36,8 +36,7 @@ const BASE: &str = r#"
 
 /// The base with changes.
 fn scenario<T: AsRef<str>>(changes: &[T]) -> Result<Scenario, Fault> {
-    let changes: Vec<Override> =
-        changes.iter().map(|change| Override::parse(change.as_ref()).unwrap()).collect();
+    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change.as_ref()).unwrap()).collect();
     Document::new("test", BASE).scenario(&changes)
 }
 

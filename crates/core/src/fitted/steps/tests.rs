@@ -5,7 +5,7 @@ use crate::files::{Files, NoFiles};
 use crate::model::zoo;
 use crate::profile::Profile;
 use crate::quantity::{BytesPerSec, FlopsPerSec};
-use crate::scenario::{Document, Override};
+use crate::scenario::{Document, Edit};
 use crate::speed::Speed;
 use proptest::prelude::*;
 
@@ -121,11 +121,11 @@ fn a_device_with_fitted_steps_takes_what_they_say() {
     assert!((step / expected - 1.0).abs() < 1e-3, "{step} {expected}");
     assert_eq!(assumptions(&scenario), []);
     let mixed = ["bf16", "amp-bf16"].map(|precision| {
-        let precision = Override::parse(&format!("strategy.precision={precision}")).unwrap();
+        let precision = Edit::parse(&format!("strategy.precision={precision}")).unwrap();
         Speed::of(&document.scenario_with(&MadeUp, &[precision]).unwrap(), 0)
     });
     assert_eq!(mixed[0], mixed[1], "16-bit steps are measured with automatic casting");
-    let larger = document.scenario_with(&MadeUp, &[Override::parse("strategy.batch=65").unwrap()]).unwrap();
+    let larger = document.scenario_with(&MadeUp, &[Edit::parse("strategy.batch=65").unwrap()]).unwrap();
     let told = assumptions(&larger);
     assert!(told.len() == 1 && told[0].message.contains("16 to 64"), "{told:?}");
     let echoed = scenario.to_file().resolve_with(&MadeUp).unwrap();

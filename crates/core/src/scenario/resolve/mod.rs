@@ -26,14 +26,14 @@ impl ScenarioFile {
 
     /// Like [`resolve`](Self::resolve), with the files that the scenario names taken from `files`.
     pub fn resolve_with(self, files: &dyn Files) -> Result<Scenario, Fault> {
-        let scenario = self.resolve_each_with(files)?;
+        let scenario = self.resolve_unchecked(files)?;
         scenario.check_together()?;
         Ok(scenario)
     }
 
     /// Like [`resolve_with`](Self::resolve_with), but checks every value only by itself; [`Scenario::check_together`]
     /// checks whether the values are consistent.
-    pub fn resolve_each_with(mut self, files: &dyn Files) -> Result<Scenario, Fault> {
+    pub fn resolve_unchecked(mut self, files: &dyn Files) -> Result<Scenario, Fault> {
         let uncertain = uncertain::of(&self);
         let model::Trained { source, counting, workload } =
             model::model(self.model, files).map_err(below("model"))?;

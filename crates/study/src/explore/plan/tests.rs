@@ -5,7 +5,7 @@ use crate::explore::sweep::on_threads;
 use crate::request::launch::{Framework, Launch};
 use std::collections::HashSet;
 use stepcast_core::fault::KeyPath;
-use stepcast_core::scenario::{Document, Override};
+use stepcast_core::scenario::{Document, Edit};
 use stepcast_core::strategy::{ScheduleKind, Sharding};
 
 const SMALL: &str = r#"
@@ -33,7 +33,7 @@ pub(super) const OFFERS: &str = "plan.offers=[{ machine = \"dgx-a100-320gb\", no
                       { machine = \"dgx-h100\", name = \"new\", nodes = [1], node-hour = 24.0 }]";
 
 pub(super) fn scenario(changes: &[&str]) -> Scenario {
-    let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
     Document::new("test", SMALL).scenario(&changes).unwrap()
 }
 
@@ -263,8 +263,7 @@ fn the_engine_confirms_the_winner() {
     for example in examples {
         let path = format!("{}/../../examples/{example}.toml", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(path).unwrap();
-        let changes: Vec<Override> =
-            restricted.iter().map(|change| Override::parse(change).unwrap()).collect();
+        let changes: Vec<Edit> = restricted.iter().map(|change| Edit::parse(change).unwrap()).collect();
         let scenario = Document::new(example, text).scenario(&changes).unwrap();
         let report = plan(&scenario, Aim::Time, &mut go).unwrap();
         let Confirmation { step, difference, confirmed, .. } = report.confirmation;

@@ -22,7 +22,7 @@ use crate::predict::MethodChoice;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 
@@ -107,7 +107,7 @@ struct Bounds<'a> {
     variants: &'a Variants<'a>,
     choice: MethodChoice,
     goal: &'a Goal,
-    wanted: &'a Wanted<'a>,
+    wanted: &'a CancelCheck<'a>,
     axes: Vec<Ordered>,
     walker: Walker<'a>,
     digits: Vec<u64>,

@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 
 /// Axes with at most this many values are tried value by value.
 const SHORT: u64 = 8;
@@ -57,7 +57,7 @@ struct Climb<'a> {
     variants: &'a Variants<'a>,
     choice: MethodChoice,
     goal: &'a Goal,
-    wanted: &'a Wanted<'a>,
+    wanted: &'a CancelCheck<'a>,
     known: HashMap<u64, Score>,
     found: Tracker,
 }

@@ -27,7 +27,7 @@ use serde::Serialize;
 use std::ops::ControlFlow;
 use std::str::FromStr;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 use stepcast_core::quantity::SamplesPerSec;
 use tracker::Tracker;
 
@@ -85,7 +85,7 @@ pub type Tell<'a> = dyn FnMut(Progress<'_>) + 'a;
 
 /// The cancellation of a search, and the callback that gets its progress.
 struct Follower<'a, 'b> {
-    wanted: &'a Wanted<'b>,
+    wanted: &'a CancelCheck<'b>,
     tell: &'a mut Tell<'b>,
 }
 
@@ -131,7 +131,7 @@ pub fn search(
     choice: MethodChoice,
     goal: &Goal,
     effort: Effort,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
     tell: &mut Tell<'_>,
 ) -> Result<SearchReport, Fault> {
     let all = variants.grid().points();

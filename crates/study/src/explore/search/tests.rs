@@ -4,7 +4,7 @@ use crate::predict::methods;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 use stepcast_core::files::NoFiles;
-use stepcast_core::method::always;
+use stepcast_core::method::never_cancelled;
 use stepcast_core::scenario::Document;
 
 const TEXT: &str = "\
@@ -45,7 +45,7 @@ fn ask(
     };
     let constraints = constraints.iter().map(|text| Constraint::parse(text).unwrap()).collect();
     let goal = Goal { objective: objective.parse().unwrap(), constraints };
-    search(&variants, choice, &goal, effort, &always, &mut |_| ())
+    search(&variants, choice, &goal, effort, &never_cancelled, &mut |_| ())
 }
 
 fn by(how: SearchStrategy) -> Effort {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use stepcast_core::fault::Fault;
-use stepcast_core::scenario::{Override, full_key};
+use stepcast_core::scenario::{Edit, full_key};
 use stepcast_core::text::shown;
 
 /// Values in the order in which they are tried.
@@ -124,8 +124,8 @@ impl Axis {
     }
 
     /// The override that sets the key to `value`.
-    pub(super) fn change_to(&self, value: &str) -> Result<Override, Fault> {
-        Override::parse(&format!("{}={value}", self.key))
+    pub(super) fn change_to(&self, value: &str) -> Result<Edit, Fault> {
+        Edit::parse(&format!("{}={value}", self.key))
             .map_err(|error| Fault::in_key(error.key, error.reason, error.remedy))
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_with::serde_as;
 use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Method, Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Method, Stopped};
 use stepcast_core::prediction::{Bottleneck, Prediction, Verdict};
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -92,7 +92,7 @@ impl MethodChoice {
     pub fn figures(
         self,
         scenario: &Scenario,
-        wanted: &Wanted<'_>,
+        wanted: &CancelCheck<'_>,
     ) -> ControlFlow<(), Result<PointFigures, Refused>> {
         // Closed forms do not look by themselves.
         wanted()?;
@@ -111,7 +111,7 @@ impl Walker<'_> {
         &mut self,
         digits: &[u64],
         choice: MethodChoice,
-        wanted: &Wanted<'_>,
+        wanted: &CancelCheck<'_>,
     ) -> ControlFlow<(), Result<PointFigures, Refused>> {
         match self.look(digits, |scenario| choice.figures(scenario, wanted)) {
             Ok(answer) => answer,

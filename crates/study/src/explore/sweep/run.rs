@@ -12,7 +12,7 @@ use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 use std::time::{Duration, Instant};
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 
 /// Points per block if a prediction takes microseconds.
 const BLOCK: u64 = 256;
@@ -73,7 +73,7 @@ pub fn rows<T: Send>(
     variants: &Variants<'_>,
     agreement: &Agreement,
     points: Range<u64>,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
     each: impl Fn(SweepRow) -> T + Sync,
     mut next: impl FnMut(Vec<T>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {

@@ -4,7 +4,7 @@ use super::agreement::Agreement;
 use super::variants::Variants;
 use crate::cost;
 use std::time::{Duration, Instant};
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 
 /// Points that are tried, for as long as this.
 const TRIED: (u64, Duration) = (64, Duration::from_millis(500));
@@ -15,7 +15,7 @@ pub fn estimate(
     variants: &Variants<'_>,
     agreement: &Agreement,
     points: u128,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Option<Duration> {
     let asked = agreement.choice();
     let each = asked.method(variants.first()).map_or(0, |method| cost::prediction(variants.first(), method));
@@ -45,7 +45,7 @@ mod tests {
     use crate::explore::sweep::Axis;
     use crate::predict::MethodChoice;
     use stepcast_core::files::NoFiles;
-    use stepcast_core::method::always;
+    use stepcast_core::method::never_cancelled;
     use stepcast_core::scenario::Document;
 
     #[test]
@@ -55,7 +55,7 @@ mod tests {
             let axes = vec![Axis::parse(axis).unwrap()];
             let variants = Variants::new(&document, &NoFiles, &[], axes).unwrap();
             let agreement = Agreement::of(&variants, MethodChoice::Auto);
-            estimate(&variants, &agreement, variants.grid().points() * 1_000_000, &always)
+            estimate(&variants, &agreement, variants.grid().points() * 1_000_000, &never_cancelled)
         };
         assert_eq!(long("batch=1"), None);
         assert!(long("batch=1..1000000").unwrap() > Duration::from_secs(3600));

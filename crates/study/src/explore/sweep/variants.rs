@@ -15,7 +15,7 @@ use stepcast_core::compute;
 use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::files::Files;
 use stepcast_core::keys::Effect;
-use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_core::scenario::{Document, Edit, Scenario};
 
 /// Part of what a study may cost that is spent on finding out how listed values are reached.
 const LISTED_SHARE: u64 = 10;
@@ -25,10 +25,10 @@ const BUDGET: &str = "methods.simulate.budget";
 const SMALL: u64 = 1_000_000;
 
 /// The overrides, preceded by a default budget unless the document sets one.
-fn with_budget(document: &Document, overrides: &[Override]) -> Result<Vec<Override>, Fault> {
+fn with_budget(document: &Document, overrides: &[Edit]) -> Result<Vec<Edit>, Fault> {
     let mut all = Vec::with_capacity(overrides.len() + 1);
     if !document.sets(BUDGET) {
-        all.push(Override::parse(&format!("{BUDGET}={SMALL}"))?);
+        all.push(Edit::parse(&format!("{BUDGET}={SMALL}"))?);
     }
     all.extend_from_slice(overrides);
     Ok(all)
@@ -65,7 +65,7 @@ enum Reach {
 pub struct Variants<'a> {
     document: &'a Document,
     files: &'a (dyn Files + Sync),
-    overrides: Vec<Override>,
+    overrides: Vec<Edit>,
     axes: Vec<Axis>,
     reach: Vec<Reach>,
     grid: Grid,
@@ -77,7 +77,7 @@ impl<'a> Variants<'a> {
     pub fn new(
         document: &'a Document,
         files: &'a (dyn Files + Sync),
-        overrides: &[Override],
+        overrides: &[Edit],
         axes: Vec<Axis>,
     ) -> Result<Self, VaryError> {
         for (place, axis) in axes.iter().enumerate() {
@@ -225,7 +225,7 @@ impl<'a> Variants<'a> {
 fn resolve(
     document: &Document,
     files: &dyn Files,
-    overrides: &[Override],
+    overrides: &[Edit],
     axes: &[Axis],
     digits: &[u64],
 ) -> Result<Scenario, Fault> {
@@ -238,7 +238,7 @@ fn resolve(
         let change = axis.change_to(if group.is_some() { "1" } else { &value });
         changes.push(change.map_err(|fault| document.located(fault, &[]))?);
     }
-    let mut scenario = document.scenario_of_each_with(files, &changes)?;
+    let mut scenario = document.resolve_unchecked(files, &changes)?;
     for group in without {
         if let Some(group) = scenario.cluster.groups.get_mut(group) {
             group.count = 0;

@@ -22,7 +22,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::fitted::machine::{MachineModel, REACHED, Reached, Uncertainty};
 use stepcast_core::fitted::steps::{Nominal, StepModel};
 use stepcast_core::machine::{Device, Generation, catalog};
-use stepcast_core::method::{Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::prior::{Priors, REPEATS, Transformers};
 use stepcast_fit::artefact::FitErrors;
 use stepcast_fit::machine::to_toml;
@@ -69,7 +69,7 @@ pub fn run(
     device: Option<&str>,
     attention: AttentionChoice,
     date: String,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<FitReport, Stopped> {
     let rows = read::read(data, wanted)?;
     let name = data.display().to_string();
@@ -304,7 +304,7 @@ fn networks(
     data: &Path,
     lines: &str,
     notes: &mut Vec<String>,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<Option<StepModel>, Stopped> {
     if lines.is_empty() {
         return Ok(None);

@@ -4,7 +4,7 @@ use super::super::measured::OFTEN;
 use serde::Deserialize;
 use std::path::Path;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::precision::Precision;
 
 /// What PyTorch tells of the device, and what it runs.
@@ -171,7 +171,7 @@ pub(super) struct Rows {
 }
 
 /// Reads a file, plain or compressed, as long as it is wanted.
-pub(super) fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Rows, Stopped> {
+pub(super) fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Rows, Stopped> {
     let name = path.display().to_string();
     let text = String::from_utf8(stepcast_trace::unpacked_while(path, wanted)?).map_err(|_| {
         Fault::in_file(&name, "it is not UTF-8 text", "give the file that kit/machine.py wrote")

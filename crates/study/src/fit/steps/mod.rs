@@ -13,7 +13,7 @@ use stepcast_core::fault::Fault;
 use stepcast_core::fitted::artefact::Artefact;
 use stepcast_core::fitted::gemm::GemmModel;
 use stepcast_core::fitted::steps::{Class, Nominal, Phase, StepModel, lacks};
-use stepcast_core::method::{Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_fit::FitError;
 use stepcast_fit::artefact::FitErrors;
 use stepcast_fit::steps::{MeasuredStep, PreparedSteps, StepComparison, StepErrors, StepPart, to_toml};
@@ -26,7 +26,7 @@ pub fn run(
     test: Option<&Path>,
     gemm: Option<&Path>,
     date: String,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<FitReport, Stopped> {
     let MeasuredSteps { steps, mut notes } = read(data, wanted)?;
     several_models(data, &steps)?;

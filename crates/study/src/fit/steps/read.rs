@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::model::{Model, zoo};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
@@ -56,7 +56,7 @@ struct Gradient {
 }
 
 /// Reads measured steps, as long as they are wanted.
-pub fn read(path: &Path, wanted: &Wanted<'_>) -> Result<MeasuredSteps, Stopped> {
+pub fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<MeasuredSteps, Stopped> {
     let name = path.display().to_string();
     let text = String::from_utf8(stepcast_trace::unpacked_while(path, wanted)?).map_err(|_| {
         Fault::in_file(&name, "it is not UTF-8 text", "give one JSON object for each measured step")
@@ -65,7 +65,7 @@ pub fn read(path: &Path, wanted: &Wanted<'_>) -> Result<MeasuredSteps, Stopped> 
 }
 
 /// Reads measured steps from the text of the file called `name`.
-pub fn parse(name: &str, text: &str, wanted: &Wanted<'_>) -> Result<MeasuredSteps, Stopped> {
+pub fn parse(name: &str, text: &str, wanted: &CancelCheck<'_>) -> Result<MeasuredSteps, Stopped> {
     let mut found = MeasuredSteps::default();
     let mut seen = BTreeSet::new();
     let mut unknown: BTreeMap<String, String> = BTreeMap::new();

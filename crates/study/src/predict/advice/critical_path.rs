@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_with::serde_as;
 use std::collections::BTreeMap;
-use stepcast_core::method::{Method, Wanted};
+use stepcast_core::method::{CancelCheck, Method};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::{InBaseUnits, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -69,7 +69,7 @@ impl CriticalPath {
     /// The critical path of the predicted step. `None` if the scenario cannot be simulated or
     /// would take too long, if the simulated step is another one because the method ignores what the engine knows, and
     /// for SPRINT, whose breakdown lists its threads separately.
-    pub(super) fn of(scenario: &Scenario, prediction: &Prediction, wanted: &Wanted<'_>) -> Option<Self> {
+    pub(super) fn of(scenario: &Scenario, prediction: &Prediction, wanted: &CancelCheck<'_>) -> Option<Self> {
         Simulate.applies(scenario).ok()?;
         let predicted = prediction.iteration;
         let effort = BUDGET * scenario.simulate.budget as f64;
@@ -253,14 +253,14 @@ impl<'a> Walk<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepcast_core::method::always;
+    use stepcast_core::method::never_cancelled;
     use stepcast_core::scenario::Document;
 
     fn path(text: &str) -> CriticalPath {
         let text = format!("{text}\n[methods.simulate]\njitter = 0\n");
         let scenario = Document::new("test", text).scenario(&[]).unwrap();
         let predicted = Simulate.predict(&scenario).unwrap();
-        CriticalPath::of(&scenario, &predicted, &always).unwrap()
+        CriticalPath::of(&scenario, &predicted, &never_cancelled).unwrap()
     }
 
     fn of<'a>(shares: &'a [Share], name: &str) -> &'a Share {
@@ -284,7 +284,7 @@ mod tests {
             "model.zoo = \"alexnet\"\nstrategy.architecture = \"all-reduce\"",
         ] {
             let scenario = Document::new("test", text).scenario(&[]).unwrap();
-            let excerpt = excerpt(&scenario, false, 100_000, &always).unwrap().unwrap();
+            let excerpt = excerpt(&scenario, false, 100_000, &never_cancelled).unwrap().unwrap();
             let walk = Walk::new(&excerpt);
             for (index, chunk) in excerpt.chunks.iter().enumerate().rev().take(300) {
                 let count = walk.ended_by(chunk.since).end.min(index);

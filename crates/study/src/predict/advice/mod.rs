@@ -17,7 +17,7 @@ pub use what_if::WhatIf;
 use super::allowance::BALANCE;
 use schemars::JsonSchema;
 use serde::Serialize;
-use stepcast_core::method::{Method, Wanted};
+use stepcast_core::method::{CancelCheck, Method};
 use stepcast_core::prediction::{Bottleneck, Prediction, Usage};
 use stepcast_core::quantity::{BitsPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -48,7 +48,7 @@ pub(crate) fn explain(
     method: &dyn Method,
     prediction: &Prediction,
     balanced: bool,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Advice {
     let alone = Alone::of(scenario, prediction);
     let slower = alone.as_ref().and_then(|alone| alone.faster_than(prediction));

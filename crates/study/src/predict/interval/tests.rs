@@ -1,6 +1,6 @@
 use super::*;
 use stepcast_analytic::liu2022::Liu2022;
-use stepcast_core::scenario::{Document, Override};
+use stepcast_core::scenario::{Document, Edit};
 
 fn case(set: &'static str, group: &str, method: &str, residual: f64) -> Case {
     let regime = Regime {
@@ -81,7 +81,7 @@ fn the_committed_table_can_be_read_to_its_end() {
 
 fn scenario(overrides: &[&str]) -> Scenario {
     let text = "[model]\nzoo = \"vgg16\"\n[[cluster.workers]]\ncount = 2\nefficiency = 0.5\n";
-    let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).unwrap()).collect();
+    let overrides: Vec<Edit> = overrides.iter().map(|text| Edit::parse(text).unwrap()).collect();
     Document::new("test", text).scenario(&overrides).unwrap()
 }
 

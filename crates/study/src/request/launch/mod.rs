@@ -14,6 +14,7 @@ mod shell;
 #[cfg(test)]
 mod tests;
 mod torchtitan;
+mod yaml;
 
 pub use emit::{Launch, emit};
 pub use stepcast_core::strategy::Framework;
@@ -27,7 +28,7 @@ use stepcast_core::keys::NameOr;
 use stepcast_core::machine::{NodesSection, WorkersSection, catalog};
 use stepcast_core::model::transformer::{TransformerSection, hugging_face, zoo};
 use stepcast_core::precision::Precision;
-use stepcast_core::scenario::{ClusterSection, DataSection, Document, ModelSection, Override, ScenarioFile};
+use stepcast_core::scenario::{ClusterSection, DataSection, Document, Edit, ModelSection, ScenarioFile};
 use stepcast_core::strategy::{Architecture, ContextExchange, PlanSection, StrategySection, Synchronisation};
 use stepcast_core::text;
 
@@ -133,11 +134,7 @@ pub(crate) fn is_config(content: &str) -> bool {
 
 impl Request {
     /// The scenario of a launch file, if the text is one.
-    pub(crate) fn of_launch(
-        name: &str,
-        content: &str,
-        overrides: &[Override],
-    ) -> Result<Option<Self>, Fault> {
+    pub(super) fn of_launch(name: &str, content: &str, overrides: &[Edit]) -> Result<Option<Self>, Fault> {
         let Some(kind) = kind(content) else { return Ok(None) };
         let launched = read(kind, content, overrides).map_err(|fault| fault.at(name))?;
         let files = Folder::new(Path::new("").to_owned());
@@ -164,12 +161,21 @@ fn printable(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(80).collect()
 }
 
-fn read(kind: LaunchKind, content: &str, overrides: &[Override]) -> Result<Launched, Fault> {
+<<<<<<<<< HEAD
+fn read(kind: LaunchKind, content: &str, overrides: &[Edit]) -> Result<Launched, Fault> {
     match kind {
         LaunchKind::Megatron => megatron::read(shell::flags(content)),
         LaunchKind::Deepspeed(tree) => deepspeed::read(Keys::of_tree(tree)),
-        LaunchKind::Accelerate => accelerate::read(Keys::of_yaml(content), content),
+        LaunchKind::Accelerate => accelerate::read(yaml::keys(content)?, content),
         LaunchKind::Torchtitan(table) => {
+=======
+fn read(kind: Kind, content: &str, overrides: &[Edit]) -> Result<Launched, Fault> {
+    match kind {
+        Kind::Megatron => megatron::read(shell::flags(content)),
+        Kind::Deepspeed(tree) => deepspeed::read(Keys::of_tree(tree)),
+        Kind::Accelerate => accelerate::read(yaml::keys(content)?, content),
+        Kind::Torchtitan(table) => {
+>>>>>>> main
             let tree = serde_json::to_value(table)
                 .map_err(|error| Fault::new(error.to_string(), "report this: a table cannot be read"))?;
             torchtitan::read(Keys::of_tree(tree), layers(overrides))
@@ -178,7 +184,7 @@ fn read(kind: LaunchKind, content: &str, overrides: &[Override]) -> Result<Launc
 }
 
 /// Layers of the model that overrides name.
-fn layers(overrides: &[Override]) -> Option<u64> {
+fn layers(overrides: &[Edit]) -> Option<u64> {
     let named = |key: &str| overrides.iter().rfind(|change| change.key() == key)?.value().as_str();
     match (named("model.zoo"), named("model.config")) {
         (Some(name), _) => zoo::find(name).map(|shape| shape.layers),
@@ -190,7 +196,7 @@ fn layers(overrides: &[Override]) -> Option<u64> {
     }
 }
 
-fn document(name: &str, launched: Launched, overrides: &[Override]) -> Result<Document, Fault> {
+fn document(name: &str, launched: Launched, overrides: &[Edit]) -> Result<Document, Fault> {
     let framework = launched.framework;
     let given = |beginning: &str| overrides.iter().any(|change| change.key().starts_with(beginning));
     if !["cluster.workers.device", "cluster.workers.0", "cluster.machine"].iter().any(|key| given(key)) {
@@ -219,7 +225,7 @@ fn document(name: &str, launched: Launched, overrides: &[Override]) -> Result<Do
 }
 
 /// Workers that overrides give.
-fn workers(overrides: &[Override]) -> Option<u64> {
+fn workers(overrides: &[Edit]) -> Option<u64> {
     let value = |key: &str| Some(overrides.iter().rfind(|change| change.key() == key)?.value());
     let number = |key: &str| u64::try_from(value(key)?.as_integer()?).ok();
     number("cluster.workers.count").or_else(|| {
@@ -228,7 +234,7 @@ fn workers(overrides: &[Override]) -> Option<u64> {
     })
 }
 
-fn model(launched: &Launched, overrides: &[Override]) -> Result<ModelSection, Fault> {
+fn model(launched: &Launched, overrides: &[Edit]) -> Result<ModelSection, Fault> {
     let sequence = launched.sequence;
     if overrides.iter().any(|change| MODELS.contains(&change.key())) {
         return Ok(ModelSection { sequence, ..ModelSection::default() });
@@ -248,7 +254,7 @@ fn model(launched: &Launched, overrides: &[Override]) -> Result<ModelSection, Fa
     Err(Fault::new(reason, "name the model: --model llama3-8b, or --model config.json of Hugging Face"))
 }
 
-fn cluster(launched: &Launched, workers: u64, overrides: &[Override]) -> ClusterSection {
+fn cluster(launched: &Launched, workers: u64, overrides: &[Edit]) -> ClusterSection {
     let given = |key: &str| overrides.iter().any(|change| change.key() == key);
     let counted = given("cluster.machines") || workers > u64::from(u32::MAX);
     let group = WorkersSection {

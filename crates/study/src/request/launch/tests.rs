@@ -13,8 +13,8 @@ const WORKERS: u64 = 16;
 const MACHINE: u64 = 4;
 const BATCH: u64 = 32;
 
-fn changes(texts: &[&str]) -> Vec<Override> {
-    texts.iter().map(|text| Override::parse(text).unwrap()).collect()
+fn changes(texts: &[&str]) -> Vec<Edit> {
+    texts.iter().map(|text| Edit::parse(text).unwrap()).collect()
 }
 
 fn request(content: &str, texts: &[&str]) -> Result<Request, Fault> {

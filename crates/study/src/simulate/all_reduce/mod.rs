@@ -12,7 +12,7 @@ use super::{Recording, about, broken};
 use communication::Exchanges;
 use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Progress, Stopped, Wanted, Watch};
+use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch};
 use stepcast_core::prediction::{
     Bottleneck, Communication, Part, Prediction, Simulation, Spread, Usage, samples_per_step,
 };
@@ -175,7 +175,11 @@ pub(super) fn named_program(scenario: &Scenario) -> Result<Named, Fault> {
     Ok(Named { program: training.program().map_err(broken)?, lane_names: training.lane_names() })
 }
 
-pub(super) fn timeline(scenario: &Scenario, steps: u64, wanted: &Wanted<'_>) -> Result<Recording, Stopped> {
+pub(super) fn timeline(
+    scenario: &Scenario,
+    steps: u64,
+    wanted: &CancelCheck<'_>,
+) -> Result<Recording, Stopped> {
     let training = training(scenario).map_err(inapplicable)?;
     let program = training.program().map_err(broken)?;
     let mut observed = Timeline::default();

@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use stepcast_analytic::servers;
 use stepcast_core::compute;
 use stepcast_core::fault::Fault;
-use stepcast_core::method::{Progress, Stopped, Wanted, Watch};
+use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch};
 use stepcast_core::prediction::{Bottleneck, Part, Prediction, Simulation, Usage, Warning, samples_per_step};
 use stepcast_core::profile::{Operation, Profile};
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
@@ -56,7 +56,11 @@ pub(super) fn named_program(scenario: &Scenario) -> Result<Named, Fault> {
 }
 
 /// The first `steps` steps of every worker of one run.
-pub(super) fn timeline(scenario: &Scenario, steps: u64, wanted: &Wanted<'_>) -> Result<Recording, Stopped> {
+pub(super) fn timeline(
+    scenario: &Scenario,
+    steps: u64,
+    wanted: &CancelCheck<'_>,
+) -> Result<Recording, Stopped> {
     let prepared = Prepared::of(scenario)?;
     let mut observed = Timeline::default();
     observe(&prepared.program, scenario.simulate.seed, steps, &mut observed, wanted)?;

@@ -3,17 +3,17 @@ use super::*;
 use std::collections::BTreeMap;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::Files;
-use stepcast_core::method::always;
+use stepcast_core::method::never_cancelled;
 use stepcast_core::pass::{Pass, Recorded};
 use stepcast_core::profile::Profile;
-use stepcast_core::scenario::{Document, Override};
+use stepcast_core::scenario::{Document, Edit};
 use stepcast_sim::Station;
 use stepcast_trace::timeline::Level;
 
 fn recorded(changes: &[&str]) -> Recording {
     let text = "[model]\nzoo = \"alexnet\"\n[strategy]\nsynchronisation = \"async\"\n";
-    let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
-    timeline(&Document::new("test", text).scenario(&changes).unwrap(), 3, &always).unwrap()
+    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
+    timeline(&Document::new("test", text).scenario(&changes).unwrap(), 3, &never_cancelled).unwrap()
 }
 
 struct Example;
@@ -63,7 +63,7 @@ fn levels_of_links_account_for_every_byte() {
 fn every_push_leads_to_its_update() {
     let text = "[model]\nprofile = \"one-worker.json\"\n[strategy]\nsynchronisation = \"async\"\n";
     let scenario = Document::new("test", text).scenario_with(&Example, &[]).unwrap();
-    let recording = timeline(&scenario, 3, &always).unwrap();
+    let recording = timeline(&scenario, 3, &never_cancelled).unwrap();
     let timeline = recording.timeline();
     let operations = &recording.about.operations;
     let mut begins = BTreeMap::new();
@@ -119,7 +119,7 @@ fn a_timeline_of_all_reduce_gives_its_passes_back() {
         moments
     };
     let text = "[model]\nzoo = \"alexnet\"\n";
-    let changes = changes.map(|change| Override::parse(change).unwrap());
+    let changes = changes.map(|change| Edit::parse(change).unwrap());
     let scenario = Document::new("test", text).scenario(&changes).unwrap();
     let run = ready(&crate::simulate::all_reduce::training(&scenario).unwrap().passes[0][0]);
     let read = ready(&read);

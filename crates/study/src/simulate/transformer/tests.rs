@@ -3,8 +3,8 @@
 use crate::simulate::{Simulate, timeline};
 use proptest::prelude::*;
 use stepcast_analytic::transformer::Transformer;
-use stepcast_core::method::{Method, always};
-use stepcast_core::scenario::{Document, Override, Scenario};
+use stepcast_core::method::{Method, never_cancelled};
+use stepcast_core::scenario::{Document, Edit, Scenario};
 
 const CLUSTER: &str = "[[cluster.workers]]\ncount = 64\ndevice = { base = \"h100-sxm5\", efficiency = 0.5 }\n\
     [cluster.network]\nbase = \"infiniband-ndr\"\n\
@@ -13,7 +13,7 @@ const CLUSTER: &str = "[[cluster.workers]]\ncount = 64\ndevice = { base = \"h100
 
 fn scenario(model: &str, plan: &str, changes: &[&str]) -> Option<Scenario> {
     let text = format!("[model]\nzoo = \"{model}\"\nsequence = 2048\n{CLUSTER}[strategy.plan]\n{plan}\n");
-    let changes: Vec<Override> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+    let changes: Vec<Edit> = changes.iter().map(|change| Edit::parse(change).unwrap()).collect();
     let scenario = Document::new("test", &text).scenario(&changes).ok()?;
     Transformer.applies(&scenario).is_ok().then_some(scenario)
 }
@@ -65,8 +65,6 @@ fn plans() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
-
     #[test]
     fn the_engine_and_the_closed_form_agree_where_links_are_apart(
         plan in plans(),
@@ -149,7 +147,7 @@ fn a_slow_stage_slows_its_stage_alone() {
     let [fast, _] = steps(&equal);
     let [all_slow, last_slow] = steps(&unequal);
     assert!(last_slow > fast * 1.5 && last_slow < all_slow * 0.99, "{fast} {last_slow} {all_slow}");
-    let recording = timeline(&unequal, 1, &always).unwrap();
+    let recording = timeline(&unequal, 1, &never_cancelled).unwrap();
     let timeline = recording.timeline();
     let length = |stage: u32| {
         let named = timeline.events.iter().find(|event| event.process == stage && event.name == "F0.0");

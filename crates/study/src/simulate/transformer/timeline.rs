@@ -4,7 +4,7 @@ use super::super::measure::observe;
 use super::super::{Recording, about, broken};
 use super::training;
 use stepcast_analytic::transformer::planned;
-use stepcast_core::method::{Stopped, Wanted};
+use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
 use stepcast_sim::pipeline::{Mark, Phase, Role, Traffic};
@@ -25,7 +25,7 @@ pub(in crate::simulate) fn events_per_step(scenario: &Scenario) -> Option<u64> {
 pub(in crate::simulate) fn timeline(
     scenario: &Scenario,
     steps: u64,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<Recording, Stopped> {
     let mut pipeline = training(scenario)?.pipeline;
     pipeline.replicas.dedup();

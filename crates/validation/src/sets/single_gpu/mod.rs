@@ -296,12 +296,12 @@ mod tests {
     /// Names alone lead a scenario to the same step.
     #[test]
     fn scenarios_take_the_same_time() {
-        use stepcast_core::scenario::{Document, Override};
+        use stepcast_core::scenario::{Document, Edit};
         use stepcast_core::speed::Speed;
         let text = "model.zoo = \"resnet50\"\n[[cluster.workers]]\ncount = 1\ndevice = \"rtx-3090\"\n\
                     [strategy]\nbatch = 512\nprecision = \"amp\"\n";
         let document = Document::new("scenario.toml", text.to_owned());
-        let overrides: [Override; 0] = [];
+        let overrides: [Edit; 0] = [];
         let scenario = document.scenario(&overrides).unwrap();
         let speed = Speed::of(&scenario, 0);
         let layers = scenario.workload.layers.iter();

@@ -10,7 +10,7 @@ use crate::{
 use serde::Serialize;
 use serde_with::serde_as;
 use std::path::Path;
-use stepcast_core::method::Wanted;
+use stepcast_core::method::CancelCheck;
 use stepcast_core::model::zoo;
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec, Seconds};
@@ -143,7 +143,7 @@ impl StepPredictions {
 pub fn predict(
     path: &Path,
     gemm: Option<&Path>,
-    wanted: &Wanted<'_>,
+    wanted: &CancelCheck<'_>,
 ) -> Result<StepPredictions, ValidationError> {
     let bounds = bounds::of(NAME)?;
     let MeasuredSteps { steps, notes } = read(path, wanted)?;

@@ -7,15 +7,15 @@ use stepcast_analytic::transformer::Transformer;
 use stepcast_core::fitted::artefact::Artefact;
 use stepcast_core::machine::{FittedDevice, FittedModel};
 use stepcast_core::method::Method as _;
-use stepcast_study::always;
 use stepcast_study::fit::FitReport;
 use stepcast_study::fit::machine::{AttentionChoice, run};
+use stepcast_study::never_cancelled;
 use stepcast_study::predict::interval;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../validation/kit/machine_h200.jsonl.gz");
 
 fn fitted(attention: AttentionChoice) -> FitReport {
-    run(Path::new(FILE), None, None, attention, "2026-11-16".to_owned(), &always).unwrap()
+    run(Path::new(FILE), None, None, attention, "2026-11-16".to_owned(), &never_cancelled).unwrap()
 }
 
 #[test]

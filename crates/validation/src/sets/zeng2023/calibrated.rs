@@ -12,7 +12,7 @@ use stepcast_analytic::layerwise::Layerwise;
 use stepcast_core::keys::NameOr;
 use stepcast_core::machine::catalog;
 use stepcast_core::machine::{DeviceSection, NetworkSection, ServerSoftware, ServersSection, WorkersSection};
-use stepcast_core::method::{Method, always};
+use stepcast_core::method::{Method, never_cancelled};
 use stepcast_core::prediction::Prediction;
 use stepcast_core::quantity::{Bytes, BytesPerSec, InBaseUnits, Seconds};
 use stepcast_core::scenario::{ClusterSection, ModelSection, Scenario, ScenarioFile};
@@ -216,6 +216,6 @@ fn efficiency<'a>(
             measured: Seconds::new(row.mt),
         });
     }
-    let TwoShares { compute, memory } = TwoShares::fit(&steps, &always)?;
+    let TwoShares { compute, memory } = TwoShares::fit(&steps, &never_cancelled)?;
     Ok(Efficiency { compute, memory })
 }

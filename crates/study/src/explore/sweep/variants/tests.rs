@@ -129,8 +129,6 @@ fn wrong_values_are_the_axis_s_fault() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
-
     #[test]
     fn walking_is_resolving(
         places in proptest::sample::subsequence((0..AXES.len()).collect::<Vec<_>>(), 1..5).prop_shuffle(),
@@ -153,7 +151,7 @@ proptest! {
 #[test]
 fn points_have_a_small_budget_unless_the_scenario_gives_one() {
     let budget = |text: &str, overrides: &[&str]| {
-        let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).unwrap()).collect();
+        let overrides: Vec<Edit> = overrides.iter().map(|text| Edit::parse(text).unwrap()).collect();
         let document = Document::new("test", text);
         Variants::new(&document, &NoFiles, &overrides, Vec::new()).unwrap().first().simulate.budget
     };
