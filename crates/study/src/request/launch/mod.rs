@@ -161,21 +161,12 @@ fn printable(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(80).collect()
 }
 
-<<<<<<<<< HEAD
 fn read(kind: LaunchKind, content: &str, overrides: &[Edit]) -> Result<Launched, Fault> {
     match kind {
         LaunchKind::Megatron => megatron::read(shell::flags(content)),
         LaunchKind::Deepspeed(tree) => deepspeed::read(Keys::of_tree(tree)),
         LaunchKind::Accelerate => accelerate::read(yaml::keys(content)?, content),
         LaunchKind::Torchtitan(table) => {
-=======
-fn read(kind: Kind, content: &str, overrides: &[Edit]) -> Result<Launched, Fault> {
-    match kind {
-        Kind::Megatron => megatron::read(shell::flags(content)),
-        Kind::Deepspeed(tree) => deepspeed::read(Keys::of_tree(tree)),
-        Kind::Accelerate => accelerate::read(yaml::keys(content)?, content),
-        Kind::Torchtitan(table) => {
->>>>>>> main
             let tree = serde_json::to_value(table)
                 .map_err(|error| Fault::new(error.to_string(), "report this: a table cannot be read"))?;
             torchtitan::read(Keys::of_tree(tree), layers(overrides))
