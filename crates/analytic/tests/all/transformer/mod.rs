@@ -5,7 +5,6 @@ mod flops;
 mod loss;
 mod memory;
 mod method;
-mod pipeline;
 mod plans;
 mod schedules;
 mod stagewise;

@@ -2,7 +2,7 @@
 
 use super::keys::Keys;
 use serde_json::{Map, Value};
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy};
 use stepcast_core::files::NoFiles;
 use stepcast_core::keys::Given;
 use stepcast_core::strategy::{DIMENSIONS, Dimension, Framework, Plan, PlanSection, Setting, SettingForm};
@@ -85,13 +85,16 @@ impl Settings {
             let differs = own != usual;
             let refuse = |what: &str| {
                 let reason = format!("{framework} has no setting here for {what}");
-                let remedy = match (setting.without, usual) {
-                    (Some(change), _) => excluding(change),
-                    (None, Some(usual)) if dimension.each => excluding(&format!("plan.{key}=[{usual}]")),
-                    (None, Some(usual)) => excluding(&format!("strategy.plan.{key}={usual}")),
-                    (None, None) => format!("remove `{key}`, also from `[plan]`"),
-                };
-                Err(Fault::new(reason, remedy))
+                Err(match (setting.without, usual) {
+                    (Some(change), _) => Fault::new(reason, excluding(change)),
+                    (None, Some(usual)) if dimension.each => {
+                        Fault::new(reason, Remedy::set(&format!("plan.{key}"), &format!("[{usual}]")))
+                    }
+                    (None, Some(usual)) => {
+                        Fault::new(reason, Remedy::set(&format!("strategy.plan.{key}"), &usual.to_string()))
+                    }
+                    (None, None) => Fault::new(reason, format!("remove `{key}`, also from `[plan]`")),
+                })
             };
             if let (true, Some(what)) = (differs, setting.refused) {
                 return refuse(what);
@@ -157,8 +160,10 @@ pub(super) fn insert(file: &mut Map<String, Value>, path: &str, value: Value) {
     }
 }
 
-fn excluding(change: &str) -> String {
-    format!("search without it: --set '{change}'")
+/// Sets what excludes such plans from a search.
+fn excluding(change: &str) -> Remedy {
+    let (key, value) = change.split_once('=').unwrap_or((change, "false"));
+    Remedy::set(key, value)
 }
 
 /// A plan that a framework cannot run; `change` of a scenario excludes such plans.
