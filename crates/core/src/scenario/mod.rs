@@ -33,7 +33,7 @@ pub use methods::{
     SgemmTable, SharingRule, Simulate, SimulateSection, TransferOrder, Zeng2023, Zeng2023Section,
 };
 pub use offers::{Offer, OfferSection};
-pub use planning::{Energy, EnergySection, Failures, FailuresSection, Planning, PlanningSection};
+pub use planning::{Energy, EnergySection, Failures, FailuresSection, PlanList, Planning, PlanningSection};
 pub use sections::{ClusterSection, ModelSection};
 pub use training::{DataSection, DataSet, Input, InputKind, InputSection, Price, PriceSection};
 pub use transformer::{ExpertsSection, MlaSection, TransformerSection};
