@@ -1,4 +1,10 @@
-//! Macros that declare keys.
+//! Macros that declare keys, and how sections are written: a section becomes a tree of values in one place, so that no
+//! format needs code of its own for each section.
+
+use super::kebab;
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
+use serde_json::{Error, Map, Value};
 
 /// Declares a struct and the section of a scenario file that defines it, key by key:
 ///
@@ -224,4 +230,54 @@ macro_rules! document_keys {
     };
 }
 
-pub(crate) use {default_text, document_keys, filled, keys, plain, section_of, used_as, written};
+/// The keys of a section that are given, in the order of their declaration.
+#[derive(Default)]
+pub(crate) struct Entries {
+    written: Map<String, Value>,
+    fault: Option<Error>,
+}
+
+impl Entries {
+    /// Adds the value of a field, if it is given.
+    pub(crate) fn add<T: Serialize>(&mut self, field: &str, value: Option<&T>) {
+        match value.map(serde_json::to_value) {
+            None => {}
+            Some(Ok(value)) => {
+                self.written.insert(kebab(field), value);
+            }
+            Some(Err(error)) => self.fault = Some(error),
+        }
+    }
+}
+
+impl Serialize for Entries {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.fault {
+            None => self.written.serialize(serializer),
+            Some(error) => Err(S::Error::custom(error)),
+        }
+    }
+}
+
+/// Writes a section by its `entries`.
+macro_rules! write_entries {
+    ($section:ident { $($field:ident)* }) => {
+        impl $section {
+            fn entries(&self) -> $crate::keys::Entries {
+                let mut entries = $crate::keys::Entries::default();
+                $(entries.add(stringify!($field), self.$field.as_ref());)*
+                entries
+            }
+        }
+
+        impl serde::Serialize for $section {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serde::Serialize::serialize(&self.entries(), serializer)
+            }
+        }
+    };
+}
+
+pub(crate) use {
+    default_text, document_keys, filled, keys, plain, section_of, used_as, write_entries, written,
+};

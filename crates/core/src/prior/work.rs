@@ -87,10 +87,10 @@ pub struct StepWork {
 
 impl StepWork {
     /// The work of a step of `model`.
-    pub fn of(model: &Model) -> Self {
+    pub fn from_model(model: &Model) -> Self {
         let mut layers = vec![LayerWork::default(); model.layers().len()];
         let mut operations = 0.0;
-        for op in StepOp::of(model) {
+        for op in StepOp::from_model(model) {
             let Some(place) = op.place() else { continue };
             operations += 1.0;
             layers[place] = layer(model, &model.layers()[place], &op);

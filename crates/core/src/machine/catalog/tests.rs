@@ -261,3 +261,14 @@ fn a_damaged_list_is_an_error_not_a_panic() {
         find::<Network>(Err(error), &IndexMap::new(), "network", "1gbe", |_| String::new()).unwrap_err();
     assert!(error.remedy.contains("damaged"), "{}", error.remedy);
 }
+
+#[test]
+fn figures_lie_in_their_ranges_and_have_sources() {
+    let it = Reliability::shipped().unwrap();
+    for figure in [&it.interruptions, &it.detection, &it.restart, &it.storage, &it.pue] {
+        assert!((figure.range[0]..=figure.range[1]).contains(&figure.value), "{figure:?}");
+        assert!(figure.source.len() > 20, "{figure:?}");
+    }
+    let llama = 419.0 / (54.0 * 24.0 * 16384.0);
+    assert!((it.interruptions.value / llama - 1.0).abs() < 1e-3);
+}
