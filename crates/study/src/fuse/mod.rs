@@ -167,7 +167,7 @@ pub fn fuse_while(scenario: &Scenario, wanted: &CancelCheck<'_>) -> Result<Fusio
         plan: plan.collect(),
         gain_interval: evaluator.gain_interval(&scenario.strategy.exchange.fusion, &found.counts)?,
         search: found.how,
-        settings: Settings::from_strategy(&lines),
+        settings: Settings::of(&lines),
         warnings: all_reduce::assumptions(scenario),
         lines,
     })
