@@ -26,7 +26,7 @@ pub struct Service {
 
 impl Service {
     /// The service of `software`; none where there is no such process: BytePS spreads its work over all machines.
-    pub fn of(software: ServerSoftware, priors: &prior::Servers) -> Option<Self> {
+    pub fn from_software(software: ServerSoftware, priors: &prior::Servers) -> Option<Self> {
         let rate = match software {
             ServerSoftware::Grpc => priors.grpc,
             ServerSoftware::GrpcMpi => priors.grpc_mpi,
@@ -36,8 +36,8 @@ impl Service {
     }
 
     /// The service of a scenario's servers.
-    pub fn of_scenario(scenario: &Scenario) -> Option<Self> {
-        Self::of(scenario.server_software(), &scenario.priors.servers)
+    pub fn from_scenario(scenario: &Scenario) -> Option<Self> {
+        Self::from_software(scenario.server_software(), &scenario.priors.servers)
     }
 
     /// Time of a server for a worker's update: `moved` bytes in and out, of so many tensors.
@@ -78,7 +78,7 @@ pub fn assumption(scenario: &Scenario) -> Option<Warning> {
     let servers = &scenario.cluster.servers;
     let assumed =
         scenario.strategy.architecture == Architecture::ParameterServer && servers.software.is_none();
-    let service = Service::of_scenario(scenario).filter(|_| assumed)?;
+    let service = Service::from_scenario(scenario).filter(|_| assumed)?;
     Some(Warning {
         code: ASSUMED_SOFTWARE,
         message: format!(

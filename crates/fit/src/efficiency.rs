@@ -26,6 +26,7 @@ use stepcast_core::speed::{BYTES_PER_WEIGHT, FLOPS_PER_FORWARD};
 
 const ARTEFACT: ArtefactText = ArtefactText {
     kind: ArtefactKind::Efficiency,
+    constants: &[],
     formula: "\
 step = 3 * forward operations * batch / (compute * peak) + 32 B * parameters / (memory * memory_rate); \
 zeng2023 (eqs. 27, 28, 33): step = (forward operations * batch + 85 * weights) / (zeng2023 * rate), \
@@ -146,7 +147,7 @@ pub fn run(
     wanted: &CancelCheck<'_>,
 ) -> Result<FitReport, Stopped> {
     let device = catalog::device(name)
-        .map_err(|fault| Fault::in_file(format!("--device {name}"), fault.reason, fault.remedy))?;
+        .map_err(|fault| Fault::in_file(format!("device {name}"), fault.reason, fault.remedy))?;
     let mut notes = Vec::new();
     let steps = read(data, &mut notes, wanted)?;
     let test = test.map(|test| read(test, &mut notes, wanted)).transpose()?;
@@ -250,8 +251,7 @@ fn table(path: &Path, wanted: &CancelCheck<'_>) -> Result<Split<NetworkStep>, St
     file.split(wanted, |row| {
         let precision = dtype.map(|dtype| row.precision(dtype)).transpose()?.unwrap_or_default();
         let network = zoo::build(row.text(model)).map(Arc::new);
-        let network =
-            network.map_err(|error| row.fault(model, "is not a model of the zoo", &error.remedy))?;
+        let network = network.map_err(|error| row.fault(model, "is not a model of the zoo", error.remedy))?;
         let step =
             NetworkStep { model: network, precision, batch: row.count(batch)?, time: row.time(times)? };
         Ok((format!("{} in {precision} with batch {}", step.model.name, step.batch), step))

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedies};
 use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
@@ -177,7 +177,7 @@ impl MeasurementFile {
 
     fn missing(&self, reason: &str, title: &str) -> Fault {
         let list = format!("the columns are {}; add {title}", self.titles.join(", "));
-        let remedy = suggest::remedy(title, self.titles.iter().map(String::as_str), &list);
+        let remedy = suggest::remedy(title, self.titles.iter().map(String::as_str), list);
         Fault::in_file(self.head(), reason, remedy)
     }
 
@@ -231,7 +231,7 @@ impl MeasurementRow<'_> {
         }
     }
 
-    pub(crate) fn fault(&self, column: usize, what: &str, remedy: &str) -> Fault {
+    pub(crate) fn fault(&self, column: usize, what: &str, remedy: impl Into<Remedies>) -> Fault {
         let reason = format!("{} \"{}\" {what}", self.file.titles[column], self.text(column));
         Fault::in_file(self.place(), reason, remedy)
     }

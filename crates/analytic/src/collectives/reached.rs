@@ -26,7 +26,7 @@ pub(crate) struct Machines {
 
 impl Machines {
     /// The machines of `cluster`. Workers that are joined by a link of the inside of a machine are on one machine.
-    pub(crate) fn of(cluster: &Cluster) -> Self {
+    pub(crate) fn from_cluster(cluster: &Cluster) -> Self {
         let workers = cluster.workers() as f64;
         let inside = matches!(cluster.network.transport, Transport::Pcie | Transport::Nvlink);
         match &cluster.nodes {
@@ -42,7 +42,7 @@ impl Machines {
 
 /// What a collective over all workers of a cluster reaches.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Reached {
+pub(crate) struct AchievedRates {
     /// Rate inside a machine; none if every machine has one worker.
     pub(crate) inside: Option<BytesPerSec>,
     /// Rate between machines; none if there is one machine.
@@ -53,13 +53,13 @@ pub(crate) struct Reached {
     pub(crate) start_between: Seconds,
 }
 
-impl Reached {
+impl AchievedRates {
     /// What is reached on `cluster`; none if its network is ideal.
-    pub(crate) fn of(cluster: &Cluster, priors: &AllReduce) -> Option<Self> {
+    pub(crate) fn from_cluster(cluster: &Cluster, priors: &AllReduce) -> Option<Self> {
         if cluster.network.transport == Transport::Ideal {
             return None;
         }
-        let machines = Machines::of(cluster);
+        let machines = Machines::from_cluster(cluster);
         let nodes = cluster.nodes.as_ref();
         let link = nodes.map_or(&cluster.network, |nodes| &nodes.network);
         let ports = f64::from(cluster.ports_in_use());
@@ -143,7 +143,7 @@ fn reached(
 pub(crate) fn reached_rate(cluster: &Cluster, inside: bool, priors: &AllReduce) -> BytesPerSec {
     match cluster.nodes.as_ref().filter(|_| inside) {
         Some(nodes) => {
-            let among = Machines::of(cluster).workers;
+            let among = Machines::from_cluster(cluster).workers;
             reached(&nodes.network, nodes.network.bandwidth, among, peer_to_peer(cluster), priors)
         }
         None => reached(&cluster.network, slowest_port(cluster), 1.0, peer_to_peer(cluster), priors),
@@ -176,7 +176,8 @@ mod tests {
                  [cluster.nodes]\nworkers = {workers}\n"
             );
             let scenario = Document::new("test", text).scenario(&[]).unwrap();
-            let reached = Reached::of(&scenario.cluster, &scenario.priors.all_reduce).unwrap();
+            let reached =
+                AchievedRates::from_cluster(&scenario.cluster, &scenario.priors.all_reduce).unwrap();
             let time = |bytes: f64| {
                 let carried = 2.0 * f64::from(workers - 1) / f64::from(workers) * bytes;
                 carried / reached.ring().get() + reached.start().get()

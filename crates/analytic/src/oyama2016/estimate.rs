@@ -131,6 +131,6 @@ fn by_kernels(scenario: &Scenario, times: &KernelTimes, batch: u32) -> Result<(S
     };
     let graph = scenario.workload.graph.as_ref();
     let model = graph.ok_or_else(|| refuse("a profile has no layers".to_owned()))?;
-    let structure = Structure::of(model).map_err(|error| refuse(error.to_string()))?;
+    let structure = Structure::from_model(model).map_err(|error| refuse(error.to_string()))?;
     Ok(gradient_time(&structure, times, batch))
 }

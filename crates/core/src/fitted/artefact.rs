@@ -1,7 +1,7 @@
 //! Output of `stepcast fit`: a TOML text with `kind`, provenance, errors and the fitted `model`. All kinds are read
 //! here; only the model is used, the rest is for human readers.
 
-use crate::fault::Fault;
+use crate::fault::{Fault, Remedy};
 use crate::files::Files;
 use crate::fitted::efficiency::EfficiencyModel;
 use crate::fitted::gemm::GemmModel;
@@ -117,16 +117,17 @@ fn model<M: DeserializeOwned>(text: &str) -> Result<M, String> {
 /// Loads the artefact at `path`. Errors have the root as their path; the caller sets the key.
 pub(crate) fn load(path: &str, files: &dyn Files) -> Result<Artefact, Fault> {
     Artefact::from_toml(&files.text(path)?).map_err(|reason| {
-        let remedy = "name a file that `stepcast fit` has written";
-        Fault::new(format!("{path} is no fitted artefact: {reason}"), remedy)
+        Fault::new(
+            format!("{path} is no fitted artefact: {reason}"),
+            Remedy::NameArtefact { fits: Vec::new() },
+        )
     })
 }
 
 /// The fault that an artefact has the wrong kind.
 pub(crate) fn unwanted(path: &str, found: ArtefactKind, wanted: &[ArtefactKind]) -> Fault {
-    let commands: Vec<String> = wanted.iter().map(|kind| format!("`stepcast fit {kind}`")).collect();
-    let reason = format!("{path} was written by `stepcast fit {found}`, which has no use here");
-    Fault::new(reason, format!("name a file of {}", commands.join(" or ")))
+    let reason = format!("{path} is a fit of `{found}`, which has no use here");
+    Fault::new(reason, Remedy::NameArtefact { fits: wanted.iter().map(ToString::to_string).collect() })
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use serde_json::{Error, Map, Value};
 ///
 /// The name is followed by the type in the file and the type in the struct; by `required`, `default(as written)` or
 /// `optional("what holds without it")`; by the check of a value; and by the [`Effect`](super::Effect) of larger
-/// values. Keys in `before` and `after` exist only in the section, and fields in `made` only in the struct; the
+/// values. The other blocks may be left out: keys in `before` and `after` exist only in the section, and fields in `made` only in the struct; the
 /// callers of `fill` and `section` handle these.
 macro_rules! keys {
     (
@@ -23,30 +23,30 @@ macro_rules! keys {
         struct $name:ident;
         $(#[doc = $section_doc:literal])*
         section $section:ident, missing $missing:expr;
-        before { $($(#[doc = $bdoc:literal])* $before:ident: $btype:ty, $bwritten:literal, $bdefault:literal;)* }
+        $(before { $($(#[doc = $bdoc:literal])* $before:ident: $btype:ty, $bwritten:literal, $bdefault:literal;)* })?
         keys { $(
             $(#[doc = $doc:literal])* $(#[serde($($serde:tt)*)])?
             $field:ident: $given:ty => $type:ty, $presence:ident $(($default:expr))?, $check:expr, $effect:ident;
         )* }
-        after { $($(#[doc = $adoc:literal])* $after:ident: $atype:ty, $awritten:literal, $adefault:literal;)* }
-        made { $($(#[$mmeta:meta])* $made:ident: $mtype:ty;)* }
+        $(after { $($(#[doc = $adoc:literal])* $after:ident: $atype:ty, $awritten:literal, $adefault:literal;)* })?
+        $(made { $($(#[$mmeta:meta])* $made:ident: $mtype:ty;)* })?
     ) => {
         $(#[$meta])*
         pub struct $name {
             $($(#[doc = $doc])* $(#[serde($($serde)*)])? pub $field: $crate::keys::used_as!($presence $type),)*
-            $($(#[$mmeta])* pub $made: $mtype,)*
+            $($($(#[$mmeta])* pub $made: $mtype,)*)?
         }
 
         $(#[doc = $section_doc])*
         #[derive(Debug, Clone, PartialEq, Default, serde::Deserialize, schemars::JsonSchema)]
         #[serde(rename_all = "kebab-case", deny_unknown_fields)]
         pub struct $section {
-            $($(#[doc = $bdoc])* #[serde(default)] #[schemars(skip_serializing_if = "Option::is_none")] pub $before: Option<$btype>,)*
+            $($($(#[doc = $bdoc])* #[serde(default)] #[schemars(skip_serializing_if = "Option::is_none")] pub $before: Option<$btype>,)*)?
             $($(#[doc = $doc])* #[serde(default)] #[schemars(skip_serializing_if = "Option::is_none")] pub $field: Option<$given>,)*
-            $($(#[doc = $adoc])* #[serde(default)] #[schemars(skip_serializing_if = "Option::is_none")] pub $after: Option<$atype>,)*
+            $($($(#[doc = $adoc])* #[serde(default)] #[schemars(skip_serializing_if = "Option::is_none")] pub $after: Option<$atype>,)*)?
         }
 
-        $crate::keys::write_entries!($section { $($before)* $($field)* $($after)* });
+        $crate::keys::write_entries!($section { $($($before)*)? $($field)* $($($after)*)? });
 
         impl $section {
             /// The values: given ones first, then those of `base`, then the defaults; each is checked by itself.
@@ -55,7 +55,7 @@ macro_rules! keys {
                 self,
                 base: Option<&$name>,
                 files: &dyn $crate::files::Files,
-                $($made: $mtype,)*
+                $($($made: $mtype,)*)?
             ) -> Result<$name, $crate::fault::Fault> {
                 let missing: fn(&str) -> $crate::fault::Fault = $missing;
                 let filled = $name {
@@ -68,7 +68,7 @@ macro_rules! keys {
                         let given = self.$field.map(resolve).transpose()?;
                         $crate::keys::filled!($presence, given, base, $field, resolve, missing, $given $(, $default)?)
                     },)*
-                    $($made,)*
+                    $($($made,)*)?
                 };
                 $(
                     let check: $crate::keys::Check = $check;
@@ -80,14 +80,14 @@ macro_rules! keys {
             /// Documentation of every key.
             pub fn documentation() -> Vec<$crate::keys::KeyDoc> {
                 vec![
-                    $($crate::keys::KeyDoc::new(stringify!($before), $bwritten.to_owned(), $bdefault, concat!($($bdoc),*)),)*
+                    $($($crate::keys::KeyDoc::new(stringify!($before), $bwritten.to_owned(), $bdefault, concat!($($bdoc),*)),)*)?
                     $($crate::keys::KeyDoc::new(
                         stringify!($field),
                         <$given as $crate::keys::Given<$type>>::written(),
                         $crate::keys::default_text!($presence, $given, $type $(, $default)?),
                         concat!($($doc),*),
                     ).bounded($check).chosen_from::<$given>(),)*
-                    $($crate::keys::KeyDoc::new(stringify!($after), $awritten.to_owned(), $adefault, concat!($($adoc),*)),)*
+                    $($($crate::keys::KeyDoc::new(stringify!($after), $awritten.to_owned(), $adefault, concat!($($adoc),*)),)*)?
                 ]
             }
         }
@@ -107,9 +107,9 @@ macro_rules! keys {
             /// The section that describes this value, with all defaults filled in.
             pub fn section(&self) -> $section {
                 $section {
-                    $($before: None,)*
+                    $($($before: None,)*)?
                     $($field: $crate::keys::written!($presence, $given, $type, self.$field),)*
-                    $($after: None,)*
+                    $($($after: None,)*)?
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! The constants of `catalog/priors.toml`, by name, and the form of that file.
 
+use crate::fault::{Measurement, Remedies, Remedy};
 use crate::keys::is_name;
 use crate::quantity::{BytesPerSec, Seconds};
 use indexmap::IndexMap;
@@ -330,9 +331,29 @@ pub(super) struct PriorsFile {
 pub(super) struct Section {
     pub(super) residual: Residual,
     /// How a user replaces the assumptions of a group by knowledge.
-    pub(super) remedies: IndexMap<String, String>,
+    pub(super) remedies: IndexMap<String, Replacement>,
     #[serde(flatten)]
     pub(super) constants: IndexMap<String, Constant>,
+}
+
+/// What a user does to replace an assumption by knowledge.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Replacement {
+    /// Advice.
+    Advice(String),
+    /// A measurement, and what can be done without it.
+    Measure { measure: Measurement, otherwise: Option<String> },
+}
+
+impl Replacement {
+    pub(super) fn to_remedies(&self) -> Remedies {
+        match self {
+            Self::Advice(text) => text.into(),
+            Self::Measure { measure, otherwise } => Remedies::from(Remedy::Measure { what: *measure })
+                .or(otherwise.as_deref().unwrap_or_default()),
+        }
+    }
 }
 
 /// An assumed figure.

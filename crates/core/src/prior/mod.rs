@@ -13,11 +13,12 @@ pub mod work;
 
 pub use constants::{AllReduce, Constant, GigabytesPerSec, OneGpu, Range, Residual, Servers, Transformers};
 
+use crate::fault::Remedies;
 use crate::fitted::machine::{CONSTANTS, MeasuredConstants};
 use crate::keys::is_name;
 use crate::machine::{CatalogError, Generation};
 use crate::quantity::{FlopsPerSec, Seconds};
-use constants::{PriorsFile, Section};
+use constants::{PriorsFile, Replacement, Section};
 use std::sync::{Arc, LazyLock};
 
 /// Half of the distance of the two predictions of a central difference: shift of the logarithm of constants.
@@ -73,7 +74,7 @@ pub struct Group {
     /// Its constants.
     pub constants: Vec<Member>,
     /// How a user replaces the assumption by knowledge.
-    pub remedy: String,
+    pub remedy: Remedies,
 }
 
 /// A constant of a group.
@@ -306,7 +307,7 @@ fn groups(domain: Domain, section: &Section) -> Vec<Group> {
                 domain,
                 spread: constant.group_spread,
                 constants: vec![member],
-                remedy: section.remedies.get(group).cloned().unwrap_or_default(),
+                remedy: section.remedies.get(group).map(Replacement::to_remedies).unwrap_or_default(),
             }),
         }
     }

@@ -5,7 +5,7 @@
 
 use super::documentation::SECTIONS;
 use super::{Scenario, ScenarioFile, full_key};
-use crate::fault::{Excerpt, Fault, KeyPath, Place, Step, shown};
+use crate::fault::{Excerpt, Fault, KeyPath, Place, Remedies, Step, shown};
 use crate::files::{Files, NoFiles};
 use crate::model::LayerFile;
 use crate::suggest;
@@ -44,7 +44,7 @@ impl Edit {
         let (key, value) =
             text.split_once('=').ok_or_else(|| Fault::in_file(shown(text), "there is no \"=\"", remedy))?;
         let key = key.trim();
-        key_parts(key).map_err(|fault| Fault { remedy: remedy.to_owned(), ..fault.at(shown(text)) })?;
+        key_parts(key).map_err(|fault| Fault { remedy: remedy.into(), ..fault.at(shown(text)) })?;
         let key = full_key(key).map_err(|fault| fault.at(shown(text)))?;
         let parsed = text::parse::<toml::Table>(&format!("value = {value}")).ok();
         let value = parsed
@@ -126,13 +126,13 @@ impl Document {
         let values: Vec<String> =
             overrides.iter().map(|change| format!("value = {}", change.value)).collect();
         for (change, value) in overrides.iter().zip(&values) {
-            let wrong = |(reason, remedy): (String, String)| {
+            let wrong = |(reason, remedy): (String, Remedies)| {
                 Fault::in_key(change.key.as_str(), reason, remedy).at(change.origin())
             };
             let refused = |error: toml::de::Error| wrong(explain(error.message()));
             let parts = key_parts(&change.key).map_err(|fault| fault.at(change.origin()))?;
             let value = text::document(value).map_err(refused)?.get_mut().remove("value");
-            let wrong_place = |reason| wrong((reason, "check the key against the scenario".to_owned()));
+            let wrong_place = |reason| wrong((reason, "check the key against the scenario".into()));
             value.map_or(Ok(()), |value| set(root.get_mut(), &parts, &value)).map_err(wrong_place)?;
             file = text::read(root.clone()).map_err(refused)?;
         }
@@ -241,7 +241,7 @@ fn clamp(text: &str, span: Range<usize>) -> Range<usize> {
 }
 
 /// Splits a deserialiser's message into reason and remedy, and adds the most similar known name.
-fn explain(message: &str) -> (String, String) {
+fn explain(message: &str) -> (String, Remedies) {
     let message = message.trim();
     if let Some((unknown, expected)) = message.split_once(", expected ") {
         let quoted = |text: &str| -> Vec<String> {
@@ -250,10 +250,10 @@ fn explain(message: &str) -> (String, String) {
         let (wrong, known) = (quoted(unknown), quoted(expected));
         if let (Some(name), false) = (wrong.first(), known.is_empty()) {
             let list = format!("known here: {}", known.join(", "));
-            let remedy = suggest::remedy(name, known.iter().map(String::as_str), &list);
+            let remedy = suggest::remedy(name, known.iter().map(String::as_str), list);
             return (unknown.to_owned(), remedy);
         }
-        return (plain_found(unknown), format!("write {}", plain_expected(expected)));
+        return (plain_found(unknown), format!("write {}", plain_expected(expected)).into());
     }
     let known = [
         ("duplicate key", "the key stands here twice", "keep one of the two"),
@@ -262,11 +262,11 @@ fn explain(message: &str) -> (String, String) {
         ("missing field", message, "add it; docs/scenario.md has the format"),
     ];
     if let Some((_, reason, remedy)) = known.iter().find(|(word, ..)| message.contains(word)) {
-        return ((*reason).to_owned(), (*remedy).to_owned());
+        return ((*reason).to_owned(), (*remedy).into());
     }
     match message.split_once("; ") {
-        Some((reason, remedy)) => (reason.to_owned(), remedy.to_owned()),
-        None => (message.to_owned(), "see docs/scenario.md for the format".to_owned()),
+        Some((reason, remedy)) => (reason.to_owned(), remedy.into()),
+        None => (message.to_owned(), "see docs/scenario.md for the format".into()),
     }
 }
 

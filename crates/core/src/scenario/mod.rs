@@ -17,7 +17,6 @@ mod planning;
 mod resolve;
 mod sections;
 mod training;
-mod transformer;
 #[cfg(test)]
 mod transformer_tests;
 mod uncertain;
@@ -34,7 +33,6 @@ pub use offers::{Offer, OfferSection};
 pub use planning::{Energy, EnergySection, Failures, FailuresSection, Planning, PlanningSection};
 pub use sections::{ClusterSection, ModelSection, ScenarioFile};
 pub use training::{DataSection, DataSet, Input, InputKind, InputSection, Price, PriceSection};
-pub use transformer::{ExpertsSection, MlaSection, TransformerSection};
 pub use uncertain::UncertainInput;
 
 use crate::fault::Fault;

@@ -4,10 +4,10 @@
 use super::methods::MethodsSection;
 use super::planning::{EnergySection, FailuresSection, PlanningSection};
 use super::training::{DataSection, InputSection, PriceSection};
-use super::transformer::TransformerSection;
 use crate::keys::{NameOr, document_keys};
 use crate::machine::{NetworkSection, NodesSection, ServersSection, WorkersSection};
 use crate::model::ModelFile;
+use crate::model::transformer::TransformerSection;
 use crate::strategy::StrategySection;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

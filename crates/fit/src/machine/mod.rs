@@ -17,7 +17,7 @@ use crate::{FitError, Problem, Quality};
 use figures::{Figure, FigureKind, On};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use stepcast_core::fitted::artefact::ArtefactKind;
 use stepcast_core::fitted::machine::{CONSTANTS, Decides, MachineModel, MeasuredConstants, Uncertainty};
 use stepcast_core::fitted::steps::{Nominal, StepModel};
@@ -28,22 +28,10 @@ use stepcast_stats::quantile_of_sorted;
 
 const ARTEFACT: ArtefactText = ArtefactText {
     kind: ArtefactKind::Machine,
+    constants: &CONSTANTS,
     formula: "the compute model of transformers (docs/transformers.md, computing), with these constants",
     meaning: &[
         ("device", "entry of the catalog to whose rates the shares refer"),
-        ("product", "share of the peak rate that large products reach under load"),
-        ("sustained", "rate under load against the rate after a rest"),
-        ("depth, tile, wave", "what tiles of products cost beside their operations"),
-        (
-            "flash, flash-back, head, diagonal",
-            "share of the peak rate of attention, narrow heads, masked blocks",
-        ),
-        ("memory, pass, update", "shares of the memory rate: copies, norms and activations, the optimiser"),
-        ("kernel", "start and tail of a kernel, s"),
-        (
-            "host, outside, checkpoint",
-            "host time of a kernel, s; kernels outside of layers; to compute a layer again, s",
-        ),
         (
             "uncertainty",
             "families of shapes predicted by a fit of the others: standard deviations of logarithms",
@@ -99,7 +87,7 @@ pub fn run(
     };
     let described = rows.described.as_ref().ok_or_else(|| lacking("line of kind \"machine\""))?;
     if described.kind != "gpu" {
-        let remedy = "measure a GPU, or use `stepcast fit steps` for networks on a CPU";
+        let remedy = "measure a GPU, or fit `steps` for networks on a CPU";
         return Err(
             Fault::in_file(name, "it was measured on a CPU, whose parts are not fitted", remedy).into()
         );
@@ -167,7 +155,8 @@ pub fn run(
 /// The entry of the catalog for a device as people or PyTorch call it.
 fn named(name: &str) -> Result<(String, Device), Fault> {
     let device = catalog::device(name).map_err(|fault| {
-        Fault::new(fault.reason, format!("{}; name the entry with --device", fault.remedy))
+        let entry = Remedy::option_to(RequestOption::Device, "to name the entry");
+        Fault::new(fault.reason, fault.remedy.or(entry))
     })?;
     let known = catalog::devices()?;
     let id = known.iter().find(|(_, known)| known.name == device.name).map_or(name, |(id, _)| id.as_str());

@@ -25,7 +25,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy};
 use stepcast_core::fitted::artefact::{Artefact, ArtefactKind};
 use stepcast_core::fitted::gemm::GemmModel;
 use stepcast_core::fitted::steps::{
@@ -38,6 +38,7 @@ use stepcast_core::quantity::Seconds;
 
 const ARTEFACT: ArtefactText = ArtefactText {
     kind: ArtefactKind::Steps,
+    constants: &[],
     formula: "\
 layer = factor * (sum of coefficient * feature + counted); \
 end = max(end, issued) + layer, layers forward in order, then backward in reverse; \
@@ -204,14 +205,14 @@ pub fn run(
 /// The matrix products of an artefact, in every precision that was measured.
 pub fn products(path: &Path, steps: &[MeasuredStep]) -> Result<GemmModel, Fault> {
     let wrong = |reason: String| {
-        let remedy = "name a file that `stepcast fit gemm` has written";
+        let remedy = Remedy::NameArtefact { fits: vec!["gemm".to_owned()] };
         Fault::in_file(path.display().to_string(), reason, remedy)
     };
     let text = String::from_utf8(stepcast_trace::unpacked(path)?)
         .map_err(|_| wrong("it is not UTF-8 text".to_owned()))?;
     let model = match Artefact::from_toml(&text).map_err(wrong)? {
         Artefact::Gemm(model) => *model,
-        other => return Err(wrong(format!("it was written by `stepcast fit {}`", other.kind()))),
+        other => return Err(wrong(format!("it is a fit of `{}`", other.kind()))),
     };
     match steps.iter().find_map(|step| lacks(&model, step.precision)) {
         Some(missing) => Err(wrong(format!("it has no products {missing}, and steps were measured in that"))),

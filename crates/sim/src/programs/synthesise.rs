@@ -5,7 +5,7 @@
 //! worker copies its batch to the device, where that has a link of its own. A single step would keep all workers in
 //! lock-step for ever (errata 3.3), so a number of them is made, computing times spread around the model's.
 
-use crate::engine::sample::{Sampler, log_spread};
+use crate::engine::steps::{Sampler, log_spread};
 use stepcast_core::compute;
 use stepcast_core::profile::{FORMAT, Operation, Profile, Resource, Step};
 use stepcast_core::quantity::Seconds;

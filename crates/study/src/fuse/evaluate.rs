@@ -52,7 +52,7 @@ impl<'a> Evaluator<'a> {
     pub(super) fn new(scenario: &'a Scenario, wanted: &'a CancelCheck<'a>) -> Result<Self, Fault> {
         let passes = passes(scenario)?;
         let pass = Pass::slowest(&passes).unwrap_or_else(|| Pass::new(Vec::new()));
-        let contention = Contention::of(scenario);
+        let contention = Contention::from_scenario(scenario);
         let exchange = &scenario.strategy.exchange;
         let simple = exchange.channels <= 1 && exchange.interference <= 0.0 && exchange.copy_rate.is_none();
         let engine = match simple {

@@ -84,7 +84,7 @@ impl Granted {
         (!left_out.is_empty()).then(|| Warning {
             code: "left-out",
             message: format!(
-                "too many layers and groups for the budget: {} left out; use a larger `--budget`",
+                "too many layers and groups for the budget: {} left out; use a larger `methods.simulate.budget`",
                 left_out.join(", ")
             ),
         })
@@ -161,7 +161,10 @@ mod tests {
             let constants: usize = priors.iter().map(|group| 1 + group.constants.len()).sum();
             let least = (1 + 2 * (priors.len() + 2) + constants) as u64 * pass(&scenario);
             assert!(work <= least + 10_000, "{layers} layers, {groups} groups: {work} > {least} + 10000");
-            assert!(left_out(&forecast).is_some_and(|text| text.contains("--budget")), "{forecast:#?}");
+            assert!(
+                left_out(&forecast).is_some_and(|text| text.contains("simulate.budget")),
+                "{forecast:#?}"
+            );
         }
     }
 

@@ -52,7 +52,11 @@ pub(super) fn check_scaling(scenario: &Scenario, method: &dyn Method, points: us
         return Ok(());
     }
     let reason = format!("{points} numbers of workers take a budget of {least} events to simulate");
-    Err(Fault::in_key(BUDGET, reason, "use fewer of them, a closed form, or a larger `--budget`"))
+    Err(Fault::in_key(
+        BUDGET,
+        reason,
+        "use fewer of them, a closed form, or a larger `methods.simulate.budget`",
+    ))
 }
 
 pub(super) fn scaling(scenario: &Scenario, points: usize) -> Scenario {

@@ -118,7 +118,7 @@ pub fn named(name: &str) -> Result<&'static dyn Method, Fault> {
         let known: Vec<&str> =
             std::iter::once("auto").chain(all().iter().map(|method| method.name())).collect();
         let list = format!("the methods are {}", known.join(", "));
-        let remedy = suggest::remedy(name, known.iter().copied(), &list);
+        let remedy = suggest::remedy(name, known.iter().copied(), list);
         Fault::in_key("method", format!("there is no method \"{name}\""), remedy)
     })
 }

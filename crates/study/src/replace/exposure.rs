@@ -51,7 +51,7 @@ impl Step {
             pass: Pass::slowest(&passes).unwrap_or_else(|| Pass::new(Vec::new())),
             schedule: schedule(scenario, &scenario.strategy.exchange.fusion, &update),
             update,
-            contention: Contention::of(scenario),
+            contention: Contention::from_scenario(scenario),
         })
     }
 

@@ -18,7 +18,7 @@ const SETTLING: f64 = 0.7;
 const RECORDED: u64 = 8;
 
 /// A program and the names of its local lanes.
-pub(super) struct Named {
+pub(super) struct NamedProgram {
     pub(super) program: Program,
     pub(super) lane_names: Vec<String>,
 }
@@ -80,7 +80,7 @@ pub(crate) fn excerpt(
     }
     let meets = waits(scenario.strategy.synchronisation);
     let scenario = if is_typical { Cow::Owned(typical(scenario)) } else { Cow::Borrowed(scenario) };
-    let Named { program, lane_names } = match scenario.strategy.architecture {
+    let NamedProgram { program, lane_names } = match scenario.strategy.architecture {
         stepcast_core::strategy::Architecture::AllReduce => all_reduce::named_program(&scenario)?,
         _ => parameter_server::named_program(&scenario)?,
     };

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
 
-use stepcast_core::prediction::Prediction;
+use stepcast_core::prediction::{PartKind, Prediction};
 use stepcast_core::scenario::{Document, Edit, Scenario};
 use stepcast_study::predict::methods;
 
@@ -147,7 +147,7 @@ fn cpus_lose_more_than_gpus() {
         let all: Vec<&str> = fast.iter().chain(changes).copied().collect();
         let scenario = scenario("resnet32", &all);
         let prediction = predicted(&scenario);
-        prediction.part("compute") / prediction.groups[0].compute
+        prediction.part(PartKind::Compute) / prediction.groups[0].compute
     };
     assert!(losing(&[CPU]) > losing(&[]), "{} {}", losing(&[CPU]), losing(&[]));
 }

@@ -5,7 +5,7 @@ mod training;
 
 pub(crate) use training::{assumptions, messages, training};
 
-use super::excerpt::Named;
+use super::excerpt::NamedProgram;
 use super::measure::{Measured, Measurement, Recorder, measure, observe};
 use super::summary::{batches, groups, mean, spread};
 use super::{Recording, about, broken};
@@ -14,7 +14,8 @@ use std::ops::ControlFlow;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch};
 use stepcast_core::prediction::{
-    Bottleneck, Communication, Part, Prediction, Simulation, Spread, Usage, samples_per_step,
+    Bottleneck, Communication, Part, PartKind, Prediction, Resource, Simulation, Spread, Usage,
+    samples_per_step,
 };
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -102,8 +103,8 @@ fn prediction(
     let mut lengths: Vec<f64> = runs.iter().flat_map(|figures| figures.lengths.iter().copied()).collect();
     let nothing = Spread { low: 0.0, median: 0.0, high: 0.0 };
     let mut usage = vec![
-        Usage { resource: "workers".to_owned(), share: computing },
-        Usage { resource: "all-reduce".to_owned(), share: exchanging },
+        Usage { resource: Resource::Workers, share: computing },
+        Usage { resource: Resource::AllReduce, share: exchanging },
     ];
     usage.sort_by(|a, b| b.share.total_cmp(&a.share));
     let simulation = Simulation {
@@ -121,8 +122,10 @@ fn prediction(
         end: measured.end(),
     };
     let busy = iteration * computing;
-    let breakdown =
-        vec![Part { name: "compute", time: busy }, Part { name: "waiting", time: iteration - busy }];
+    let breakdown = vec![
+        Part { kind: PartKind::Compute, time: busy },
+        Part { kind: PartKind::Waiting, time: iteration - busy },
+    ];
     let bottleneck = if computing >= exchanging { Bottleneck::Compute } else { Bottleneck::WorkerLink };
     let mut warnings = assumptions(scenario);
     warnings.extend(estimate.warning());
@@ -170,9 +173,9 @@ fn first_step(training: &AllReduce) -> Result<(Seconds, Communication), Fault> {
 }
 
 /// The program of a scenario.
-pub(super) fn named_program(scenario: &Scenario) -> Result<Named, Fault> {
+pub(super) fn named_program(scenario: &Scenario) -> Result<NamedProgram, Fault> {
     let training = training(scenario).map_err(inapplicable)?;
-    Ok(Named { program: training.program().map_err(broken)?, lane_names: training.lane_names() })
+    Ok(NamedProgram { program: training.program().map_err(broken)?, lane_names: training.lane_names() })
 }
 
 pub(super) fn timeline(

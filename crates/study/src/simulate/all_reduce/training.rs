@@ -21,7 +21,7 @@ pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Fault> {
     let groups = &scenario.cluster.groups;
     let exchange = &scenario.strategy.exchange;
     let recorded = scenario.profile().is_some_and(|profile| profile.steps.len() > 1);
-    let mut contention = Contention::of(scenario);
+    let mut contention = Contention::from_scenario(scenario);
     if recorded || scenario.methods.simulate.jitter > 0.0 {
         contention = contention.of_varying_steps();
     }
