@@ -57,8 +57,9 @@ fn equal_workers_are_osf() {
         };
         let network = &scenario.cluster.network;
         let delta = (network.latency + network.startup) * 62.0;
-        let pass =
-            Pass::by_tensor(&scenario.workload, &Speed::of(&scenario, 0), |tensor| scenario.summed(tensor));
+        let pass = Pass::by_tensor(&scenario.workload, &Speed::of_group(&scenario, 0), |tensor| {
+            scenario.summed(tensor)
+        });
         let curve = ring_update(&fabric, 32, delta);
         let buffer = Schedule::Fused(Buffer::new(PYTORCH_CAP));
         for (fusion, schedule) in [

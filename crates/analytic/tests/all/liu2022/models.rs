@@ -68,7 +68,7 @@ fn paper_ring(overhead: f64) -> Curve {
 
 /// One update per layer; a batch normalisation is sent with its convolution.
 fn paper_pass(model: &Model, samples: f64) -> Pass {
-    Pass::of_operations(&Workload::of(model, Counting::default()), samples, PI)
+    Pass::of_operations(&Workload::from_model(model, Counting::default()), samples, PI)
 }
 
 #[test]

@@ -26,11 +26,9 @@ use std::path::Path;
 use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use stepcast_core::keys::NameOr;
 use stepcast_core::machine::{NodesSection, WorkersSection, catalog};
-use stepcast_core::model::transformer::{hugging_face, zoo};
+use stepcast_core::model::transformer::{TransformerSection, hugging_face, zoo};
 use stepcast_core::precision::Precision;
-use stepcast_core::scenario::{
-    ClusterSection, DataSection, Document, Edit, ModelSection, ScenarioFile, TransformerSection,
-};
+use stepcast_core::scenario::{ClusterSection, DataSection, Document, Edit, ModelSection, ScenarioFile};
 use stepcast_core::strategy::{Architecture, ContextExchange, PlanSection, StrategySection, Synchronisation};
 use stepcast_core::text;
 

@@ -88,8 +88,8 @@ impl JobPredictions {
                 workers: row.ranks,
                 bandwidth: data::rate(&row.rate),
                 parameters: Some(row.parameters),
-                predicted: SamplesPerSec::of(samples, row.predicted),
-                measured: SamplesPerSec::of(samples, row.measured),
+                predicted: SamplesPerSec::from_time(samples, row.predicted),
+                measured: SamplesPerSec::from_time(samples, row.measured),
                 run_spread: 0.0,
             }
         };

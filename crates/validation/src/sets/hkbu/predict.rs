@@ -128,7 +128,7 @@ fn workload(row: &PublishedThroughput) -> Result<Workload, ValidationError> {
         }
         model = file.build()?;
     }
-    Ok(Workload::of(&model, Counting::default()))
+    Ok(Workload::from_model(&model, Counting::default()))
 }
 
 /// A pass that takes `computing`, split by operations, with one entry for each gradient.

@@ -35,7 +35,7 @@ pub(super) fn check(cases: &[ModelCase], tolerance: f64) -> Result<ExactCheck, V
             element: Bytes::new(case.element),
         };
         let update = ring_update(&fabric, case.workers, Seconds::new(case.overhead));
-        let workload = Workload::of(&model(&case.model)?, Counting::default());
+        let workload = Workload::from_model(&model(&case.model)?, Counting::default());
         let pass = Pass::of_operations(&workload, case.samples, FlopsPerSec::new(case.rate));
         let outcome = osf(&pass, &update, &Schedule::PerLayer);
         check.cases += 1;
@@ -64,7 +64,7 @@ pub(super) fn check_calibration(
     tolerance: f64,
 ) -> Result<ExactCheck, ValidationError> {
     let mut check = ExactCheck::new("VGG16 and VGG16 replaced, calibrated to 0.25", tolerance);
-    let workload = |name| Ok::<_, ValidationError>(Workload::of(&model(name)?, Counting::default()));
+    let workload = |name| Ok::<_, ValidationError>(Workload::from_model(&model(name)?, Counting::default()));
     let (original, replaced) = (workload("VGG16")?, workload("VGG16-repl")?);
     for case in cases {
         let update = ring_update(&FABRIC, WORKERS, Seconds::new(case.overhead / 1e3));

@@ -197,7 +197,7 @@ fn predict() -> Result<SingleGpuPredictions, ValidationError> {
         if !works.contains_key(&key) {
             let model = zoo::build_for(&run.model, run.sequence);
             let model = model.map_err(|error| ValidationError::Data(error.to_string()))?;
-            works.insert(key.clone(), StepWork::of(&model));
+            works.insert(key.clone(), StepWork::from_model(&model));
         }
         rows.push(prediction(&run, &works[&key], &priors, quantile)?);
     }
@@ -227,10 +227,10 @@ pub(crate) fn observations() -> Result<Vec<Observation>, ValidationError> {
         if !works.contains_key(&key) {
             let model = zoo::build_for(&run.model, run.sequence);
             let model = model.map_err(|error| ValidationError::Data(error.to_string()))?;
-            works.insert(key.clone(), Arc::new(StepWork::of(&model)));
+            works.insert(key.clone(), Arc::new(StepWork::from_model(&model)));
         }
         let work = Arc::clone(&works[&key]);
-        let sheet = Sheet::of(&catalog::device(&run.device)?, run.precision);
+        let sheet = Sheet::from_device(&catalog::device(&run.device)?, run.precision);
         let settings = settings(&run);
         let measured: Seconds = SamplesPerSec::new(run.throughput).time_for(f64::from(run.batch));
         observations.push(Observation {
@@ -263,7 +263,7 @@ fn prediction(
 ) -> Result<RunPrediction, ValidationError> {
     let device = catalog::device(&run.device)?;
     let settings = settings(run);
-    let sheet = Sheet::of(&device, run.precision);
+    let sheet = Sheet::from_device(&device, run.precision);
     let step = |priors: &Priors| Reach::new(&sheet, settings, &priors.one_gpu).step(work, run.batch);
     let within = priors.one_gpu_spread(step, run.real);
     let spread = within.hypot(priors.one_gpu_extrapolation(run.batch, device.fp32_peak()));
@@ -303,7 +303,7 @@ mod tests {
         let document = Document::new("scenario.toml", text.to_owned());
         let overrides: [Edit; 0] = [];
         let scenario = document.scenario(&overrides).unwrap();
-        let speed = Speed::of(&scenario, 0);
+        let speed = Speed::of_group(&scenario, 0);
         let layers = scenario.workload.layers.iter();
         let took: Seconds = layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum();
         let run = data::runs().unwrap().into_iter().find(|run| {
@@ -315,7 +315,7 @@ mod tests {
                 && !run.channels_last
                 && run.optimiser == stepcast_core::strategy::Optimiser::Sgd
         });
-        let work = StepWork::of(&zoo::build("resnet50").unwrap());
+        let work = StepWork::from_model(&zoo::build("resnet50").unwrap());
         let priors = Priors::shipped().unwrap();
         let found = prediction(&run.unwrap(), &work, &priors, 1.0).unwrap();
         assert!((took.get() / found.predicted - 1.0).abs() < 1e-9, "{took} {}", found.predicted);

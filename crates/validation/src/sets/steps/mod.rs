@@ -120,8 +120,8 @@ impl StepPredictions {
             workers: 1,
             bandwidth: None,
             parameters: zoo::build(&row.model).ok().map(|model| model.parameters()),
-            predicted: SamplesPerSec::of(f64::from(row.batch), row.iteration.predicted),
-            measured: SamplesPerSec::of(f64::from(row.batch), row.iteration.measured),
+            predicted: SamplesPerSec::from_time(f64::from(row.batch), row.iteration.predicted),
+            measured: SamplesPerSec::from_time(f64::from(row.batch), row.iteration.measured),
             run_spread: 0.0,
         };
         self.rows.iter().map(case).collect()

@@ -39,8 +39,8 @@ fn case(cell: &CellPrediction, method: &str, predicted: Seconds) -> Result<Case,
         workers,
         bandwidth: (!alone).then_some(bandwidth),
         parameters: zoo::build(layout(&cell.model)).ok().map(|model| model.parameters()),
-        predicted: SamplesPerSec::of(samples, predicted),
-        measured: SamplesPerSec::of(samples, cell.measured),
+        predicted: SamplesPerSec::from_time(samples, predicted),
+        measured: SamplesPerSec::from_time(samples, cell.measured),
         run_spread: 0.0,
     })
 }

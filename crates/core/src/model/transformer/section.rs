@@ -1,8 +1,8 @@
 //! `[model.transformer]`: a transformer written key by key, or by what differs from one of the zoo.
 
+use super::{Experts, Mla, Mlp, NormKind, Transformer, zoo};
 use crate::fault::{Fault, KeyPath, NameList, Remedy};
 use crate::keys::document_keys;
-use crate::model::transformer::{Experts, Mla, Mlp, NormKind, Transformer, zoo};
 use crate::suggest;
 
 document_keys! {
