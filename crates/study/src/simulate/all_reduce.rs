@@ -13,7 +13,8 @@ use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch};
 use stepcast_core::pass::{Pass, Recorded};
 use stepcast_core::prediction::{
-    Bottleneck, Communication, Part, PartKind, Prediction, Resource, Simulation, Spread, Usage, Warning, samples_per_step,
+    Bottleneck, Communication, Part, PartKind, Prediction, Resource, Simulation, Spread, Usage, Warning,
+    samples_per_step,
 };
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -76,11 +77,11 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     let observer = || Exchanges::new(training.roles(), 0);
     let predicted = |measured: &Measured<'_, Exchanges>| prediction(scenario, &program, &compute, measured);
     let measured =
-        measure(&program, &batches, &scenario.methods.simulate, observer, watch, |measured| {
-            match measured.is_last {
-                true => ControlFlow::Continue(()),
-                false => watch(Progress::Estimate(&predicted(measured))),
-            }
+        measure(&program, &batches, &scenario.methods.simulate, observer, watch, |measured| match measured
+            .is_last
+        {
+            true => ControlFlow::Continue(()),
+            false => watch(Progress::Estimate(&predicted(measured))),
         })?;
     Ok(predicted(&measured))
 }
@@ -124,8 +125,10 @@ fn prediction(
         end: measured.end(),
     };
     let busy = iteration * computing;
-    let breakdown =
-        vec![Part { kind: PartKind::Compute, time: busy }, Part { kind: PartKind::Waiting, time: iteration - busy }];
+    let breakdown = vec![
+        Part { kind: PartKind::Compute, time: busy },
+        Part { kind: PartKind::Waiting, time: iteration - busy },
+    ];
     let bottleneck = if computing >= exchanging { Bottleneck::Compute } else { Bottleneck::WorkerLink };
     let mut warnings = assumptions(scenario);
     warnings.extend(estimate.warning());
