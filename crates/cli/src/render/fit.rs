@@ -4,14 +4,13 @@ use super::screen::Screen;
 use super::table;
 use stepcast_report::tables::fit as tables;
 use stepcast_study::fit::FitReport;
-use stepcast_validation::sets::steps::left_out_table;
 
 /// The errors and notes of a fit, its last line ended; `written` is the path of the artefact.
 pub(crate) fn render(fitted: &FitReport, written: &str, screen: &Screen) -> String {
     let mut text = table::section(&tables::errors(fitted), screen);
     text.push('\n');
     if !fitted.left_out.is_empty() {
-        let left_out = left_out_table("Each model left out of the fit", &fitted.left_out, |_| "");
+        let left_out = tables::left_out(&fitted.left_out);
         text.push_str(&format!("{}\n{}", screen.title(&left_out.title), table::render(&left_out, screen)));
         text.push('\n');
     }

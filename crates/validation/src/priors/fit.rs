@@ -1,8 +1,9 @@
 //! Levenberg-Marquardt on the logarithms of constants, with soft-L1 residuals and normal priors.
 
 use super::Observation;
-use crate::set::look;
-use crate::{Progress, ValidationError};
+use crate::set::check_cancelled;
+use crate::sets::shipped_priors;
+use crate::{Observer, ValidationError};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,9 +47,9 @@ impl Refit {
     pub(super) fn run(
         &self,
         observations: &[&Observation],
-        progress: &Progress<'_>,
+        observer: &Observer<'_>,
     ) -> Result<(Vec<FittedConstant>, Priors), ValidationError> {
-        let shipped = Priors::shipped().map_err(|error| ValidationError::Data(error.to_string()))?;
+        let shipped = shipped_priors()?;
         let mut known = constants(self.domain).map_err(|error| ValidationError::Data(error.to_string()))?;
         known.retain(|(_, constant)| constant.rows > 0);
         let runs: Vec<&Observation> = observations.iter().copied().filter(|run| run.is_fitted).collect();
@@ -62,7 +63,7 @@ impl Refit {
         let residuals = |priors: &Priors| -> Result<Vec<f64>, ValidationError> {
             runs.par_iter()
                 .map(|run| {
-                    look(progress)?;
+                    check_cancelled(observer)?;
                     Ok((run.measured - (run.predict)(priors)?) / self.spread)
                 })
                 .collect()
@@ -148,15 +149,15 @@ impl Refit {
     pub(crate) fn without_each_source(
         &self,
         runs: &[Observation],
-        progress: &Progress<'_>,
+        observer: &Observer<'_>,
     ) -> Result<Vec<f64>, ValidationError> {
-        let shipped = Priors::shipped().map_err(|error| ValidationError::Data(error.to_string()))?;
+        let shipped = shipped_priors()?;
         let mut known = constants(self.domain).map_err(|error| ValidationError::Data(error.to_string()))?;
         known.retain(|(_, constant)| constant.rows > 0);
         let predict = |priors: &Priors| -> Result<Vec<f64>, ValidationError> {
             runs.par_iter()
                 .map(|run| {
-                    look(progress)?;
+                    check_cancelled(observer)?;
                     (run.predict)(priors)
                 })
                 .collect()
@@ -181,7 +182,7 @@ impl Refit {
         let sources: BTreeSet<&str> = runs.iter().map(|run| run.source.as_str()).collect();
         let mut predicted = now.clone();
         for source in sources {
-            look(progress)?;
+            check_cancelled(observer)?;
             let others: Vec<usize> =
                 (0..runs.len()).filter(|&run| runs[run].is_fitted && runs[run].source != source).collect();
             let weights = self.weights(&others.iter().map(|&run| &runs[run]).collect::<Vec<_>>());
@@ -277,7 +278,7 @@ fn solve(matrix: &[f64], right: &[f64]) -> Option<Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::set::unwatched;
+    use crate::set::test_reports::unwatched;
 
     #[test]
     fn systems_are_solved() {

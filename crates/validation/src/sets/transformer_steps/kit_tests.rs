@@ -1,6 +1,6 @@
 //! Steps of one H200 predicted from what the kit measured in three minutes on another: no step of the set was fitted to.
 
-use super::h200;
+use super::cases::on_one_gpu;
 use std::path::Path;
 use std::sync::Arc;
 use stepcast_analytic::transformer::Transformer;
@@ -37,7 +37,7 @@ fn shapes_left_out_and_steps_of_another_session_are_predicted_with_narrower_inte
     let fitted =
         FittedDevice { path: "machine.toml".to_owned(), model: FittedModel::Machine(Arc::from(machine)) };
     let (mut errors, mut inside, mut narrower) = (Vec::new(), 0, 0);
-    for case in h200::cases().unwrap() {
+    for case in on_one_gpu().unwrap() {
         let Some(mut scenario) = case.step else { continue };
         let assumed = Transformer.predict(&scenario).unwrap();
         let before = interval::of(&scenario, &Transformer, &assumed).unwrap().unwrap();
