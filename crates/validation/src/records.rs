@@ -1,10 +1,13 @@
-//! Reads the files of validation sets: rows of CSV and JSON documents, compressed or not.
+//! Reads the files of validation sets: rows of CSV, JSON documents and lines of JSON, compressed or not.
 
 use crate::ValidationError;
 use flate2::read::GzDecoder;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::io::Read;
+use std::path::Path;
+use stepcast_core::fault::Fault;
+use stepcast_trace::unpacked;
 use stepcast_validation_data::file;
 
 fn damaged(path: &str, error: impl std::fmt::Display) -> ValidationError {
@@ -23,8 +26,7 @@ pub(crate) fn text(path: &str) -> Result<String, ValidationError> {
     Ok(text)
 }
 
-/// The rows of an embedded CSV table; lines that begin with # are comments. As [`Value`], cells that look like numbers or
-/// booleans are such.
+/// The rows of an embedded CSV table; lines that begin with # are comments.
 pub(crate) fn rows<T: DeserializeOwned>(path: &str) -> Result<Vec<T>, ValidationError> {
     let text = text(path)?;
     let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
@@ -32,9 +34,34 @@ pub(crate) fn rows<T: DeserializeOwned>(path: &str) -> Result<Vec<T>, Validation
     rows.map_err(|error| damaged(path, error))
 }
 
+/// The rows of an embedded CSV table as objects. Cells that look like numbers or booleans are such.
+pub(crate) fn cases(path: &str) -> Result<Vec<Value>, ValidationError> {
+    Ok(rows::<Map<String, Value>>(path)?.into_iter().map(Value::Object).collect())
+}
+
 /// An embedded JSON document.
 pub(crate) fn document(path: &str) -> Result<Value, ValidationError> {
     serde_json::from_str(&text(path)?).map_err(|error| damaged(path, error))
+}
+
+/// The lines of a file of measurements, compressed or not, each a JSON object; `check` says what is wrong with one.
+pub(crate) fn lines<T: DeserializeOwned>(
+    path: &Path,
+    check: impl Fn(&T) -> Result<(), String>,
+) -> Result<Vec<T>, Fault> {
+    let bytes = unpacked(path)?;
+    let mut rows = Vec::new();
+    for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let row = serde_json::from_slice(line).map_err(|error| error.to_string());
+        rows.push(row.and_then(|row| check(&row).map(|()| row)).map_err(|reason| {
+            let remedy = "docs/validation.md says what is in every line";
+            Fault::in_file(format!("{}:{}", path.display(), number + 1), reason, remedy)
+        })?);
+    }
+    Ok(rows)
 }
 
 /// Fields of a row or document by name. What is missing is NaN, 0 or empty, which no check accepts.

@@ -6,6 +6,7 @@ use crate::sections::SectionSpec;
 use crate::{Report, ValidationError, sets};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -101,6 +102,11 @@ impl Run<'_> {
         crate::records::rows(&format!("{}/{file}", self.set))
     }
 
+    /// The rows of a file in the set's folder, as objects.
+    pub(crate) fn cases(&self, file: &str) -> Result<Vec<Value>, ValidationError> {
+        crate::records::cases(&format!("{}/{file}", self.set))
+    }
+
     /// `[bounds]`.
     pub(crate) fn bounds<T: DeserializeOwned>(&self) -> Result<T, ValidationError> {
         let damaged = |error: String| ValidationError::Data(format!("{}/set.toml: {error}", self.set));
@@ -179,7 +185,6 @@ pub(crate) mod test_reports {
     //! Reports of sets on the committed data: each set runs once, however many tests look at its report.
 
     use super::*;
-    use serde_json::Value;
     use std::sync::OnceLock;
 
     /// Follows a set to its end.

@@ -32,9 +32,9 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     let bounds: Bounds = run.bounds()?;
     let mut checks =
         check_fusion(document("liu2022/fusion.json")?.as_array().map_or(&[], Vec::as_slice), bounds.fusion);
-    checks.push(check_models(&run.rows::<Value>("models.csv")?, bounds.models)?);
-    checks.push(check_calibration(&run.rows::<Value>("calibration.csv")?, bounds.calibration)?);
-    let (tables, check) = check_tables(&run.rows::<Value>("tables2-3.csv")?, bounds.tables)?;
+    checks.push(check_models(&run.cases("models.csv")?, bounds.models)?);
+    checks.push(check_calibration(&run.cases("calibration.csv")?, bounds.calibration)?);
+    let (tables, check) = check_tables(&run.cases("tables2-3.csv")?, bounds.tables)?;
     checks.push(check);
     let figures = json!({
         "checks": checks.iter().map(ExactCheck::to_value).collect::<Vec<_>>(),

@@ -33,10 +33,10 @@ struct Deviations {
 pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     let bounds: Deviations = run.bounds()?;
     let golden = document("oyama2016/model.json")?;
-    let printed: Vec<Value> = run.rows("table10.csv")?;
+    let printed: Vec<Value> = run.cases("table10.csv")?;
     let checks = [
         check_configurations(&golden, bounds.configurations),
-        check_barrier(&run.rows::<Value>("eq8.csv")?, bounds.barrier),
+        check_barrier(&run.cases("eq8.csv")?, bounds.barrier),
         check_products(golden.field("structure_example"), bounds.products)?,
         check_interpolation(golden.list("sgemm_trilinear"), bounds.interpolation),
         check_table10(&printed, bounds.table10),

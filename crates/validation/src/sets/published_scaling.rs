@@ -8,7 +8,7 @@ use super::zoo_model;
 use crate::coverage::Coverage;
 use crate::priors::Observation;
 use crate::recipe::Recipe;
-use crate::records::{Fields, rows};
+use crate::records::{Fields, cases};
 use crate::report::Findings;
 use crate::set::{Run, report_progress};
 use crate::{Errors, Evidence, Progress, ValidationError};
@@ -86,7 +86,7 @@ pub(crate) fn observations() -> Result<(Vec<Observation>, Vec<Observation>), Val
     let set = crate::find("published-scaling")?;
     let recipe = set.definition()?.recipe.as_ref();
     let recipe = recipe.ok_or_else(|| ValidationError::Data("published-scaling has no recipe".to_owned()))?;
-    let runs: Vec<Value> = rows(&format!("published-scaling/{}", recipe.cases))?;
+    let runs: Vec<Value> = cases(&format!("published-scaling/{}", recipe.cases))?;
     let observed: Vec<(bool, Observation)> = runs
         .par_iter()
         .map(|run| Ok((place(run) == "servers", observation(recipe, run)?)))
@@ -116,7 +116,7 @@ fn observation(recipe: &Recipe, run: &Value) -> Result<Observation, ValidationEr
 
 pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
     let recipe = run.recipe()?;
-    let all: Vec<Value> = run.rows(&recipe.cases)?;
+    let all: Vec<Value> = run.cases(&recipe.cases)?;
     let done = AtomicUsize::new(0);
     let predicted = |row: &Value| {
         let predicted = predicted(recipe, row);

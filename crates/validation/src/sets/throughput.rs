@@ -79,7 +79,7 @@ fn case(
 /// A set whose cases are scenarios.
 pub(super) fn scenarios(run: &Run<'_>) -> Result<Findings, ValidationError> {
     let recipe = run.recipe()?;
-    let cases: Vec<Value> = run.rows(&recipe.cases)?;
+    let cases: Vec<Value> = run.cases(&recipe.cases)?;
     let words =
         |template: &str, case: &Value| Ok::<_, ValidationError>(fill(template, case)?.unwrap_or_default());
     let mut runs = Vec::new();
@@ -207,7 +207,7 @@ fn parameters(model: &str) -> Result<(Bytes, u64), ValidationError> {
 /// One parameter server from which 1 to 8 workers pull, predicted from the throughput of one worker and of eight.
 pub(super) fn tf_saturation(run: &Run<'_>) -> Result<Findings, ValidationError> {
     const BATCH: u32 = 32;
-    let published: Vec<Value> = run.rows("throughput.csv")?;
+    let published: Vec<Value> = run.cases("throughput.csv")?;
     let step = |workers: u32| {
         let found = published.iter().find(|row| row.small("workers") == workers);
         Seconds::new(f64::from(BATCH) / found.map_or(f64::NAN, |row| row.number("images_per_s")))
@@ -234,7 +234,7 @@ pub(super) fn tf_saturation(run: &Run<'_>) -> Result<Findings, ValidationError> 
 /// predicted from the throughput of single workers and of one saturated server.
 pub(super) fn cakelab(run: &Run<'_>) -> Result<Findings, ValidationError> {
     const DEVICES: [&str; 3] = ["k80", "p100", "v100"];
-    let published: Vec<Value> = run.rows("runs.csv")?;
+    let published: Vec<Value> = run.cases("runs.csv")?;
     let counts = |row: &Value| DEVICES.map(|device| row.small(device));
     let saturates = |row: &Value| counts(row) == [0, 0, 8] && row.count("servers") == 1;
     let step = |is_it: &dyn Fn(&Value) -> bool| {

@@ -17,12 +17,12 @@ use stepcast_core::strategy::{
 use stepcast_stats::mean;
 
 pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
-    let measured: Vec<Value> = run.rows("h200.csv")?;
+    let measured: Vec<Value> = run.cases("h200.csv")?;
     // What the allocator reserves beyond tensors, as a share of them: the mean over all steps.
     let reserved = |row: &Value| Some(row.field("reserved").as_f64()? / row.number("bytes") - 1.0);
     let fragmentation = mean(&measured.iter().filter_map(reserved).collect::<Vec<_>>());
     let mut figures: Vec<Figure> = measured.iter().map(on_one_gpu).collect();
-    for row in run.rows::<Value>("published.csv")? {
+    for row in run.cases("published.csv")? {
         figures.push(published(&row, fragmentation)?);
     }
     let families = Families { figures, unit: Unit::Bytes };

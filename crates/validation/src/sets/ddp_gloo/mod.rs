@@ -143,13 +143,13 @@ mod tests {
         assert!(refused("").contains("no measured job"));
         assert!(refused("{").contains(":1"));
         let place = "\"N\": 2, \"rate\": \"1gbit\", \"cores_per_rank\": 1";
-        assert!(refused(&format!("{{\"kind\": \"x\", {place}}}")).contains("no kind of row"));
+        assert!(refused(&format!("{{\"kind\": \"x\", {place}}}")).contains("unknown variant"));
         assert!(
-            refused("{\"kind\": \"ddp\", \"N\": 0, \"rate\": \"1gbit\", \"cores_per_rank\": 1}")
+            refused("{\"kind\": \"ddp\", \"N\": 0, \"rate\": \"1gbit\", \"cores_per_rank\": 1, \"model\": \"m\", \"bucket_mb\": 1, \"iter\": [1]}")
                 .contains("ranks")
         );
         assert!(
-            refused("{\"kind\": \"ddp\", \"N\": 2, \"rate\": \"fast\", \"cores_per_rank\": 1}")
+            refused("{\"kind\": \"ddp\", \"N\": 2, \"rate\": \"fast\", \"cores_per_rank\": 1, \"model\": \"m\", \"bucket_mb\": 1, \"iter\": [1]}")
                 .contains("rate")
         );
         let profile = |gradients: &str| {

@@ -6,7 +6,7 @@
 //! has one core, its sockets and additions share that core with computing: while both are under way, computing and
 //! transfers take 1 + c·w times as long, w being the bytes that a port carries a second and c the core time per byte.
 
-use super::data::{Data, Job, Place, ProfileRow, rate};
+use super::data::{Data, Job, Place, WorkerProfile, rate};
 use crate::set::check_cancelled;
 use crate::{Observer, Progress, ValidationError};
 use serde::Serialize;
@@ -44,7 +44,7 @@ impl PreparedJob {
         let index = data
             .profiles
             .iter()
-            .position(|profile| profile.model == job.model && profile.cores == job.place.cores);
+            .position(|profile| profile.model == job.model && profile.place.cores == job.place.cores);
         let index = index.or_else(|| data.profiles.iter().position(|profile| profile.model == job.model))?;
         let profile = &data.profiles[index];
         let (curve, largest) = match data.allreduce.get(&job.place) {
@@ -110,11 +110,11 @@ impl PreparedJob {
 }
 
 /// The mean step with one layer for each of DDP's buckets. A cap that the job sets applies to the first bucket too.
-fn bucketed(profile: &ProfileRow, cap: f64, curve: &Curve) -> Option<Pass> {
-    let last = profile.gradients.last()?.0;
+fn bucketed(profile: &WorkerProfile, cap: f64, curve: &Curve) -> Option<Pass> {
+    let last = profile.gradients.last()?.ready;
     let backward = Seconds::new(mean(&profile.backward));
     let ready: Vec<(Seconds, Bytes)> =
-        profile.gradients.iter().map(|(time, size)| (backward * (*time / last), *size)).collect();
+        profile.gradients.iter().map(|own| (backward * (own.ready / last), Bytes::new(own.bytes))).collect();
     let forward = Seconds::new(mean(&profile.forward));
     let pass = Pass::measured(forward, backward, &ready, Seconds::new(mean(&profile.optimiser))).ok()?;
     let cap = Bytes::new(cap);
@@ -172,7 +172,7 @@ pub(super) struct Parameters {
 
 impl Testbed {
     pub(super) fn measure(data: &Data) -> Self {
-        let spread = |profile: &ProfileRow| {
+        let spread = |profile: &WorkerProfile| {
             let steps: Vec<f64> = profile
                 .forward
                 .iter()
@@ -220,10 +220,10 @@ impl Testbed {
 
 /// Slowness of the host at each profile: the optimiser's time divided by bytes + ρ · tensors, where ρ minimises the
 /// spread over all profiles. The geometric mean is 1.
-fn host(profiles: &[ProfileRow]) -> Vec<f64> {
+fn host(profiles: &[WorkerProfile]) -> Vec<f64> {
     let residuals = |rho: f64| -> Vec<f64> {
-        let of = |profile: &ProfileRow| {
-            let bytes: f64 = profile.gradients.iter().map(|(_, size)| size.get()).sum();
+        let of = |profile: &WorkerProfile| {
+            let bytes: f64 = profile.gradients.iter().map(|gradient| gradient.bytes).sum();
             (mean(&profile.optimiser) / (bytes + rho * profile.gradients.len() as f64)).ln()
         };
         let logs: Vec<f64> = profiles.iter().map(of).collect();

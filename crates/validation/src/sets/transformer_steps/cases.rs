@@ -2,7 +2,7 @@
 
 use crate::ValidationError;
 use crate::priors::{LogStep, Observation};
-use crate::records::{Fields, rows};
+use crate::records::{self, Fields};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -61,12 +61,12 @@ impl StepCase {
 }
 
 /// All figures.
-pub(super) fn cases() -> Result<Vec<StepCase>, ValidationError> {
+pub(super) fn all_cases() -> Result<Vec<StepCase>, ValidationError> {
     let mut cases = on_one_gpu()?;
-    for row in rows::<Value>("transformer-steps/offloaded.csv")? {
+    for row in records::cases("transformer-steps/offloaded.csv")? {
         cases.push(offloaded(&row)?);
     }
-    for row in rows::<Value>("transformer-steps/published.csv.gz")? {
+    for row in records::cases("transformer-steps/published.csv.gz")? {
         cases.push(published(&row)?);
     }
     Ok(cases)
@@ -108,7 +108,7 @@ fn model(row: &Value) -> String {
 /// One H200: whole steps, and shards, behind a pause, forward and backward.
 pub(super) fn on_one_gpu() -> Result<Vec<StepCase>, ValidationError> {
     let mut cases = Vec::new();
-    for row in rows::<Value>("transformer-steps/h200.csv.gz")? {
+    for row in records::cases("transformer-steps/h200.csv.gz")? {
         let (kind, precision) = (row.text("kind"), typed(&row, "precision")?);
         let [hidden, layers, sequence, micro_batch, vocabulary, tensor] =
             ["hidden", "layers", "sequence", "micro_batch", "vocabulary", "tensor"].map(|key| row.count(key));

@@ -12,7 +12,7 @@ use crate::families::{Families, Figure, Unit};
 use crate::priors::{Observation, TRANSFORMER};
 use crate::report::Findings;
 use crate::set::{Run, check_cancelled};
-use cases::{StepCase, cases};
+use cases::{StepCase, all_cases};
 use indexmap::IndexMap;
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -23,11 +23,11 @@ use stepcast_study::predict::interval;
 
 /// The figures that the constants are fitted to and judged by.
 pub(crate) fn observations() -> Result<Vec<Observation>, ValidationError> {
-    Ok(cases()?.into_iter().map(StepCase::observation).collect())
+    Ok(all_cases()?.into_iter().map(StepCase::observation).collect())
 }
 
 pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
-    let mut cases = cases()?;
+    let mut cases = all_cases()?;
     let shipped = shipped_priors()?;
     let steps: Vec<Option<Scenario>> = cases.iter_mut().map(|case| case.step.take()).collect();
     let half_widths: Vec<Option<f64>> = steps

@@ -104,8 +104,7 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
         let found = calibrations.iter().find(|calibration| calibration.left_out == Some(model));
         found.ok_or_else(|| ValidationError::Data(format!("no calibration without {model}")))
     };
-    let table1 =
-        run.rows::<Value>("table1.csv")?.iter().map(operation_count).collect::<Result<Vec<_>, _>>()?;
+    let table1 = run.cases("table1.csv")?.iter().map(operation_count).collect::<Result<Vec<_>, _>>()?;
     let (mut cells, mut cases, mut other_cases) = (Vec::new(), Vec::new(), Vec::new());
     for experiment in &published {
         let cell = cell(experiment, without(&experiment.model)?, bounds.within)?;
