@@ -282,7 +282,9 @@ fn verdict(holds: Option<bool>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::set::test_reports::{report, unwatched};
+    use crate::set::test_reports::{figures, report, unwatched};
+    use crate::template::find;
+    use serde_json::Value;
     use stepcast_study::predict::interval::committed;
 
     /// Every set, its bounds, the coverage of intervals, and the committed residuals.
@@ -303,6 +305,64 @@ mod tests {
             assert!((kept.square - found.square).abs() < 1e-4, "{kept:?} {found:?}");
         }
         documented(&markdown(&overview.table()));
+    }
+
+    /// How many figures sets have, or cases of a check: fewer would mean that some were skipped.
+    #[test]
+    fn every_set_has_all_its_figures() {
+        for (set, path, count) in [
+            ("zeng2023", "table1", 12),
+            ("zeng2023", "cells", 60),
+            ("zeng2023", "sweeps", 131),
+            ("liu2022", "checks.0.cases", 6),
+            ("liu2022", "checks.3.cases", 6),
+            ("liu2022", "checks.4.cases", 18),
+            ("liu2022", "checks.5.cases", 7),
+            ("liu2022", "tables", 20),
+            ("hkbu", "rows", 60),
+            ("hkbu", "rankings", 12),
+            ("tf-k80", "rows", 6),
+            ("tf-saturation", "rows", 4),
+            ("cakelab", "rows", 29),
+            ("tf-ps", "rows", 24),
+            ("ddp-gloo", "rows", 36),
+            ("published-scaling", "runs", 2845),
+            ("steps", "rows", 38),
+            ("single-gpu", "rows", 564),
+            ("oyama2016", "checks.0.cases", 20),
+            ("oyama2016", "checks.1.cases", 90),
+            ("oyama2016", "checks.3.cases", 5),
+            ("oyama2016", "table10", 6),
+            ("oyama2016", "simulated", 9),
+            ("li2020", "checks.0.cases", 20),
+            ("li2020", "checks.1.cases", 20),
+            ("li2020", "checks.2.cases", 9),
+            ("li2020", "checks.3.cases", 7),
+        ] {
+            let figures = figures(set);
+            let found = find(&figures, path).unwrap();
+            let found = found.as_array().map_or_else(|| found.as_u64().unwrap() as usize, Vec::len);
+            assert_eq!(found, count, "{set}, {path}");
+        }
+    }
+
+    /// A row that an input was fitted on is predicted nearly exactly, and figures fitted to other models at least halve the
+    /// errors of DDP jobs.
+    #[test]
+    fn what_was_fitted_fits() {
+        for (set, count, most) in [("hkbu", 1, 1e-3), ("tf-saturation", 2, 0.03), ("cakelab", 1, 0.03)] {
+            let figures = figures(set);
+            let rows = figures["rows"].as_array().unwrap();
+            let fitted: Vec<&Value> = rows.iter().filter(|row| row["fitted"] == true).collect();
+            assert_eq!(fitted.len(), count, "{set}");
+            for row in fitted {
+                let error = row["predicted"].as_f64().unwrap() / row["measured"].as_f64().unwrap() - 1.0;
+                assert!(error.abs() < most, "{set}: {row}");
+            }
+        }
+        let jobs = figures("ddp-gloo");
+        let mean = |method: usize| jobs["errors"][method]["mean"].as_f64().unwrap();
+        assert!(mean(0) < 0.5 * mean(2), "{:#?}", jobs["errors"]);
     }
 
     /// The documentation shows this table; `UPDATE_DOCS=1` renews it.

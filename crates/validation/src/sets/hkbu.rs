@@ -37,16 +37,8 @@ const SCHEMES: [&str; 5] = ["BSP-A2A", "WFBP-A2A", "MG-WFBP", "BSP-PS", "WFBP-PS
 /// The row on which the rate within a node is fitted: network, scheme, GPUs.
 const FITTED: (&str, &str, u32) = ("BERT-Base", "BSP-A2A", PER_NODE);
 
-#[derive(Debug, Deserialize)]
-struct Bounds {
-    #[serde(flatten)]
-    errors: ErrorBounds,
-    /// Measurements closer than this share have no order.
-    tie: f64,
-}
-
 pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
-    let bounds: Bounds = run.bounds()?;
+    let (bounds, tie): (ErrorBounds, f64) = (run.bounds()?, run.bounds::<Value>()?.number("tie"));
     let published: Vec<PublishedThroughput> = run.rows("throughput.csv")?;
     let mut alone: BTreeMap<&str, OneGpu> = BTreeMap::new();
     for row in published.iter().filter(|row| row.gpus == 1) {
@@ -85,7 +77,7 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
         .flat_map(|scheme| [false, true].map(|several| errors(&rows, scheme, several)))
         .collect();
     let alike = |a: &Value, b: &Value| a["model"] == b["model"] && a["gpus"] == b["gpus"];
-    let rankings: Vec<Value> = rows.chunk_by(alike).filter_map(|group| ranking(group, bounds.tie)).collect();
+    let rankings: Vec<Value> = rows.chunk_by(alike).filter_map(|group| ranking(group, tie)).collect();
     let sum = |key: &str| rankings.iter().map(|ranking| ranking.number(key)).sum::<f64>();
     let ethernet = catalog::network("10gbe").ok().map(|network| network.bandwidth);
     let cases = rows.iter().filter(|row| !row.is("fitted")).map(|row| case(run.set, row, ethernet)).collect();
@@ -99,7 +91,7 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
         "catalog_within_bytes_per_s": catalog.within_rate.get(),
         "bounds": null,
     });
-    Ok(Findings::new(figures, Evidence::measured(cases, bounds.errors)))
+    Ok(Findings::new(figures, Evidence::measured(cases, bounds)))
 }
 
 fn case(set: &'static str, row: &Value, ethernet: Option<BitsPerSec>) -> Case {
@@ -301,23 +293,4 @@ fn ring(network: &Network, bandwidth: BytesPerSec, workers: u32) -> Curve {
         element: Bytes::new(4.0),
     };
     ring_update(&fabric, workers, network.latency * (2.0 * (f64::from(workers) - 1.0)))
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::set::test_reports::{figures, report};
-
-    #[test]
-    fn every_bound_is_kept() {
-        assert!(report("hkbu").holds, "{:#?}", report("hkbu"));
-        let found = figures("hkbu");
-        let list = |key: &str| found[key].as_array().unwrap();
-        assert_eq!((list("rows").len(), list("rankings").len(), list("errors").len()), (60, 12, 10));
-        let fitted: Vec<f64> = list("rows")
-            .iter()
-            .filter(|row| row["fitted"] == true)
-            .map(|row| row["predicted"].as_f64().unwrap() / row["measured"].as_f64().unwrap())
-            .collect();
-        assert!(fitted.len() == 1 && (fitted[0] - 1.0).abs() < 1e-3, "{fitted:?}");
-    }
 }

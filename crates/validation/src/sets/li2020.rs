@@ -8,7 +8,6 @@ use crate::records::{Fields, document, number};
 use crate::report::Findings;
 use crate::set::Run;
 use crate::{Evidence, ValidationError};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use stepcast_analytic::lin2018::{self, mean_value_analysis};
 use stepcast_analytic::{cynthia2019, phases::Phases};
@@ -18,24 +17,16 @@ use stepcast_sim::{
     StepWork, StreamOrder, Streams, Timeline, max_min, run as simulate,
 };
 
-/// Largest deviations from exact values.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Deviations {
-    traces: f64,
-    sharing: f64,
-    baselines: f64,
-}
-
 pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
-    let bounds: Deviations = run.bounds()?;
+    // Largest deviations from exact values.
+    let bounds: Value = run.bounds()?;
     let golden = document("li2020/traces.json")?;
     let traces = golden.list("des");
     let checks = [
-        check_traces(traces, Links::Pools, bounds.traces)?,
-        check_traces(traces, Links::Ports, bounds.traces)?,
-        check_sharing(golden.list("two_ps_sharing"), bounds.sharing),
-        check_baselines(golden.list("analytic"), bounds.baselines),
+        check_traces(traces, Links::Pools, bounds.number("traces"))?,
+        check_traces(traces, Links::Ports, bounds.number("traces"))?,
+        check_sharing(golden.list("two_ps_sharing"), bounds.number("sharing")),
+        check_baselines(golden.list("analytic"), bounds.number("baselines")),
     ];
     let throughput: Vec<Value> = traces.iter().map(throughput).collect::<Result<_, _>>()?;
     let figures = json!({ "checks": checks.iter().map(ExactCheck::to_value).collect::<Vec<_>>(), "traces": throughput });
@@ -222,26 +213,4 @@ fn throughput(trace: &Value) -> Result<Value, ValidationError> {
         "cynthia2019": cynthia2019::from_phases(&phases, workers, false),
         "lin2018": lin2018::steps_per_second(&phases, workers),
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::set::test_reports::{figures, report};
-
-    #[test]
-    fn every_bound_is_kept() {
-        assert!(report("li2020").holds, "{:#?}", report("li2020"));
-        let figures = figures("li2020");
-        let cases: Vec<u64> = figures["checks"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|check| check["cases"].as_u64().unwrap())
-            .collect();
-        assert_eq!(cases, [20, 20, 9, 7]);
-        for trace in figures["traces"].as_array().unwrap() {
-            let [simulate, exact] = ["simulate", "exact"].map(|key| trace[key].as_f64().unwrap());
-            assert!((simulate / exact - 1.0).abs() < 1e-12, "{trace:?}");
-        }
-    }
 }

@@ -6,7 +6,6 @@ use crate::records::{Fields, document};
 use crate::report::Findings;
 use crate::set::Run;
 use crate::{Evidence, ValidationError};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use stepcast_analytic::collectives::{Fabric, ring_update};
 use stepcast_analytic::liu2022::{Buffer, Flush, Layer, Pass, Plan, Reading, Schedule, csf, osf, plan};
@@ -17,31 +16,23 @@ use stepcast_core::workload::Workload;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Largest deviations from exact values, and the least number of figures of Tables 2 and 3 that agree with print.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Bounds {
-    printed: usize,
-    fusion: f64,
-    models: f64,
-    calibration: f64,
-    tables: f64,
-}
-
 pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
-    let bounds: Bounds = run.bounds()?;
-    let mut checks =
-        check_fusion(document("liu2022/fusion.json")?.as_array().map_or(&[], Vec::as_slice), bounds.fusion);
-    checks.push(check_models(&run.cases("models.csv")?, bounds.models)?);
-    checks.push(check_calibration(&run.cases("calibration.csv")?, bounds.calibration)?);
-    let (tables, check) = check_tables(&run.cases("tables2-3.csv")?, bounds.tables)?;
+    // Largest deviations from exact values.
+    let bounds: Value = run.bounds()?;
+    let mut checks = check_fusion(
+        document("liu2022/fusion.json")?.as_array().map_or(&[], Vec::as_slice),
+        bounds.number("fusion"),
+    );
+    checks.push(check_models(&run.cases("models.csv")?, bounds.number("models"))?);
+    checks.push(check_calibration(&run.cases("calibration.csv")?, bounds.number("calibration"))?);
+    let (tables, check) = check_tables(&run.cases("tables2-3.csv")?, bounds.number("tables"))?;
     checks.push(check);
     let figures = json!({
         "checks": checks.iter().map(ExactCheck::to_value).collect::<Vec<_>>(),
         "_as_printed": tables.iter().filter(|row| row.is("as_printed")).count(),
         "_rows": tables.len(),
         "tables": tables,
-        "rows_wanted": bounds.printed,
+        "rows_wanted": bounds.field("printed"),
     });
     let evidence = Evidence::Exact(checks.iter().map(|check| check.cases).sum());
     Ok(Findings { holds: checks.iter().all(ExactCheck::holds), ..Findings::new(figures, evidence) })
@@ -286,30 +277,5 @@ fn keras_layers(model: &Model) -> usize {
         model.layers().len() - inputs - count(|op| matches!(op, Op::Flatten)) + 2
     } else {
         model.layers().len() - inputs - count(|op| matches!(op, Op::Activate(_) | Op::Dropout))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::set::test_reports::{figures, report};
-
-    #[test]
-    fn every_bound_is_kept() {
-        assert!(report("liu2022").holds, "{:#?}", report("liu2022"));
-        let figures = figures("liu2022");
-        let cases: Vec<u64> = figures["checks"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|check| check["cases"].as_u64().unwrap())
-            .collect();
-        assert_eq!(cases, [6, 6, 6, 6, 18, 7, 20]);
-        let tables = figures["tables"].as_array().unwrap();
-        let wrong: Vec<&str> = tables
-            .iter()
-            .filter(|row| row["as_printed"] == false)
-            .map(|row| row["row"].as_str().unwrap())
-            .collect();
-        assert_eq!(wrong, ["VGG19", "VGG19"]);
     }
 }

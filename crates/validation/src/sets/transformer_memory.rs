@@ -121,13 +121,3 @@ fn published(row: &Value, fragmentation: f64) -> Result<Figure, ValidationError>
     );
     Ok(Figure { family, name, predicted: predicted.get(), measured: row.number("gib") * GIB })
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::set::test_reports::report;
-
-    #[test]
-    fn bounds_are_kept() {
-        assert!(report("transformer-memory").holds, "{:#?}", report("transformer-memory").sections);
-    }
-}

@@ -250,16 +250,3 @@ fn case(
         run_spread: 0.0,
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::set::test_reports::{figures, report};
-
-    #[test]
-    fn every_bound_is_kept() {
-        assert!(report("zeng2023").holds, "{:#?}", report("zeng2023").sections);
-        let figures = figures("zeng2023");
-        let counts = ["table1", "cells", "sweeps"].map(|key| figures[key].as_array().unwrap().len());
-        assert_eq!(counts, [12, 60, 131]);
-    }
-}
