@@ -6,6 +6,7 @@ use crate::{CoverageBound, ErrorBounds, Errors, Evidence, Observer, Options, Rep
 use serde::Serialize;
 use std::path::Path;
 use stepcast_report::table::{Cells, Column, Table};
+use stepcast_report::words::Hint;
 use stepcast_study::predict::interval::{Case, Residuals, residuals};
 
 /// One set.
@@ -194,6 +195,7 @@ impl Overview {
             verdict(self.covers()),
         ]);
         table.note = self.legend();
+        table.hints = vec![Hint::Cases];
         table
     }
 
@@ -227,7 +229,7 @@ impl Overview {
                 100.0 * self.coverage.inside_by_sets as f64 / self.coverage.cases.max(1) as f64
             );
         }
-        text + ". `stepcast validate SET` shows every case."
+        text + "."
     }
 }
 

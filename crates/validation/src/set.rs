@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use stepcast_core::suggest;
 use stepcast_validation_data::FILES;
 
@@ -126,7 +126,11 @@ impl Run<'_> {
         self.options.data.ok_or_else(|| {
             let is_folder = self.definition.data.as_ref().is_some_and(|path| path.ends_with('/'));
             let what = if is_folder { "FOLDER" } else { "FILE" };
-            let remedy = format!("add --data {what}; docs/validation.md says what is in it");
+            let remedy = Remedy::GiveOption {
+                option: RequestOption::Data,
+                value: Some(what.to_owned()),
+                purpose: "(docs/validation.md says what is in it)".to_owned(),
+            };
             Fault::new(format!("the measurements of {} are not in the binary", self.set), remedy)
         })
     }
@@ -175,7 +179,7 @@ pub fn find(name: &str) -> Result<&'static Set, Fault> {
     all().iter().find(|set| set.name == name).ok_or_else(|| {
         let names: Vec<&str> = all().iter().map(Set::name).collect();
         let list = format!("the sets are {}", names.join(", "));
-        let remedy = suggest::remedy(name, names, &list);
+        let remedy = suggest::remedy(name, names, list);
         Fault::new(format!("there is no validation set \"{name}\""), remedy)
     })
 }

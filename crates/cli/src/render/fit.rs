@@ -2,8 +2,8 @@
 
 use super::screen::Screen;
 use super::table;
+use stepcast_fit::FitReport;
 use stepcast_report::tables::fit as tables;
-use stepcast_study::fit::FitReport;
 
 /// The errors and notes of a fit, its last line ended; `written` is the path of the artefact.
 pub(crate) fn render(fitted: &FitReport, written: &str, screen: &Screen) -> String {

@@ -2,8 +2,8 @@
 
 use crate::format::{count, name, percent};
 use crate::table::{Column, Table};
-use stepcast_study::fit::FitReport;
-use stepcast_study::fit::steps::LeftOutErrors;
+use stepcast_fit::FitReport;
+use stepcast_fit::steps::LeftOutErrors;
 
 /// Relative errors on the fitted and on the held-out measurements.
 pub fn errors(fitted: &FitReport) -> Table {

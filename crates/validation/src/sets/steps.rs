@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use stepcast_core::model::zoo;
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::strategy::Architecture;
-use stepcast_fit::steps::{StepGroup, StepPart};
-use stepcast_study::fit::steps::{
+use stepcast_fit::steps::{
     Fold, LeftOutErrors, LeftOutPrediction, MeasuredSteps, predictions, products, read, several_models,
     stopped, summary,
 };
+use stepcast_fit::steps::{StepGroup, StepPart};
 use stepcast_study::predict::interval::{Case, FITTED_STEPS, Limit, Machines, Pace, Regime};
 
 /// Predicts every step of the file by a fit of the other models' steps; `--gemm` is an artefact of fitted matrix products.
@@ -127,9 +127,9 @@ mod tests {
     use stepcast_core::fitted::gemm::GemmModel;
     use stepcast_core::fitted::steps::{Nominal, StepModel};
     use stepcast_core::precision::Precision;
+    use stepcast_fit::gemm;
     use stepcast_fit::steps::PreparedSteps;
-    use stepcast_study::fit::gemm;
-    use stepcast_study::fit::steps::run as fit_steps;
+    use stepcast_fit::steps::run as fit_steps;
     use stepcast_study::never_cancelled;
 
     fn data() -> PathBuf {

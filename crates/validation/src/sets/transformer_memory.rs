@@ -8,7 +8,7 @@ use crate::report::Findings;
 use crate::set::Run;
 use serde_json::Value;
 use stepcast_analytic::transformer::Split;
-use stepcast_analytic::transformer::memory::{Allowance, Held};
+use stepcast_analytic::transformer::memory::{Allowance, MemoryInputs};
 use stepcast_core::model::transformer::{Transformer, zoo};
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{
@@ -30,8 +30,8 @@ pub(super) fn run(run: &Run<'_>) -> Result<Findings, ValidationError> {
 }
 
 /// A plain run: one micro-batch on one rank.
-fn plain(shape: &Transformer, implementation: Implementation) -> Held<'_> {
-    Held {
+fn plain(shape: &Transformer, implementation: Implementation) -> MemoryInputs<'_> {
+    MemoryInputs {
         shape,
         split: Split::WHOLE,
         micro_batch: 1,
@@ -65,7 +65,7 @@ fn on_one_gpu(row: &Value) -> Figure {
             Transformer::llama(layers, hidden, heads, row.count("mlp_width"), vocabulary, sequence)
         }
     };
-    let held = Held {
+    let held = MemoryInputs {
         split: Split { tensor, ..Split::WHOLE },
         micro_batch,
         states: if precision == "amp" { States::Fp32 } else { States::Bf16 },
@@ -98,22 +98,26 @@ fn published(row: &Value, fragmentation: f64) -> Result<Figure, ValidationError>
         serde_json::from_value(row.field("recompute").clone()).map_err(|error| damaged(error.to_string()))?;
     let shape = Transformer { layers, sequence, ..known };
     let split = Split { tensor, sequence_parallel: tensor > 1, context, pipeline, data, ..Split::WHOLE };
-    let run = |implementation| Held {
+    let run = |implementation| MemoryInputs {
         split,
         micro_batch,
         micro_batches,
         recompute: recompute.into(),
         ..plain(&shape, implementation)
     };
-    let most =
-        |held: &Held<'_>| (0..pipeline).map(|stage| held.rank(stage).total()).fold(Bytes::ZERO, Bytes::max);
+    let most = |held: &MemoryInputs<'_>| {
+        (0..pipeline).map(|stage| held.rank(stage).total()).fold(Bytes::ZERO, Bytes::max)
+    };
     let (family, predicted) = if row.text("software") == "torchtitan" {
         let run = run(Implementation::Pytorch);
-        let tensors = most(&Held { sharding: Sharding::Zero3, states: States::Fp32, ..run });
+        let tensors = most(&MemoryInputs { sharding: Sharding::Zero3, states: States::Fp32, ..run });
         let allowance = Allowance { fragmentation, fixed: Bytes::ZERO };
         ("reserved, torchtitan", allowance.with(tensors))
     } else {
-        ("peak, Megatron-LM", most(&Held { sharding: Sharding::Zero1, ..run(Implementation::Megatron) }))
+        (
+            "peak, Megatron-LM",
+            most(&MemoryInputs { sharding: Sharding::Zero1, ..run(Implementation::Megatron) }),
+        )
     };
     let name = format!(
         "{model} of {layers} layers, {micro_batch} x {sequence} tokens, t {tensor} c {context} p {pipeline} d {data}, \

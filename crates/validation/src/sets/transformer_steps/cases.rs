@@ -18,7 +18,7 @@ use stepcast_core::prior::Priors;
 use stepcast_core::quantity::BytesPerSec;
 use stepcast_core::scenario::{Document, Scenario};
 use stepcast_core::strategy::{Mask, Offload};
-use stepcast_study::fit::machine::Decoder;
+use stepcast_fit::machine::Decoder;
 
 /// The device of measured steps and shards.
 const DEVICE: &str = "h200-sxm";
