@@ -27,7 +27,6 @@ use stepcast_study::predict::calibrate::Calibration;
 use stepcast_study::predict::compare::Comparison;
 use stepcast_study::replace::ReplacementReport;
 use stepcast_trace::{ContentFigures, Overview};
-use stepcast_validation::sets::steps::left_out_table;
 
 /// Notes of an import that are shown.
 const MOST_NOTES: usize = 12;
@@ -119,7 +118,7 @@ pub(crate) fn comparison(scenario: &Scenario, comparison: &Comparison, screen: &
 pub(crate) fn fit(fitted: &FitReport, written: &str, screen: &Screen) -> String {
     let mut text = table::section(&tables::fit::errors(fitted), screen) + "\n";
     if !fitted.left_out.is_empty() {
-        let left_out = left_out_table("Each model left out of the fit", &fitted.left_out, |_| "");
+        let left_out = tables::fit::left_out(&fitted.left_out);
         text += &titled(&left_out.title, &table::render(&left_out, screen), screen);
         text.push('\n');
     }

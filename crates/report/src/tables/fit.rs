@@ -30,14 +30,7 @@ pub fn errors(fitted: &FitReport) -> Table {
 pub fn left_out(rows: &[LeftOutErrors]) -> Table {
     let mut table = Table::new(
         "Each model left out of the fit",
-        [
-            Column::names("steps"),
-            Column::numbers("number"),
-            Column::names("errors of"),
-            Column::numbers("mean"),
-            Column::numbers("worst"),
-            Column::names(""),
-        ],
+        ["steps", "#number", "errors of", "#mean", "#worst", ""],
     );
     for row in rows {
         table.row([

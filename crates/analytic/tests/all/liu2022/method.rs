@@ -180,7 +180,7 @@ fn paper_ring(overhead: f64) -> Curve {
 
 /// One update per layer; a batch normalisation is sent with its convolution.
 fn paper_pass(model: &str, samples: f64) -> Pass {
-    Pass::of_operations(&Workload::of(&zoo::build(model).unwrap(), Counting::default()), samples, PI)
+    Pass::of_operations(&Workload::from_model(&zoo::build(model).unwrap(), Counting::default()), samples, PI)
 }
 
 #[test]
