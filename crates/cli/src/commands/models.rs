@@ -8,8 +8,8 @@ use crate::render::screen::Screen;
 use anyhow::Context;
 use serde::Serialize;
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::{self, Parameters, Transformer, TransformerSection};
-use stepcast_core::model::zoo::{self, Entry};
+use stepcast_core::model::transformer::{Parameters, Transformer, TransformerSection};
+use stepcast_core::model::zoo::{self, ZooModel};
 use stepcast_core::model::{Counting, Layer, Model};
 
 pub(super) fn run(command: Option<&Models>, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
@@ -21,13 +21,13 @@ pub(super) fn run(command: Option<&Models>, as_json: bool, screen: &Screen) -> a
 
 /// The only command that builds the whole zoo.
 fn list(as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    let build = |entry: &'static Entry| {
+    let build = |entry: &'static ZooModel| {
         entry
             .build()
             .map(|model| (entry, model))
             .with_context(|| format!("the zoo's {} is broken", entry.name))
     };
-    let models: Vec<(&Entry, Model)> = zoo::entries().map(build).collect::<Result<_, _>>()?;
+    let models: Vec<(&ZooModel, Model)> = zoo::entries().map(build).collect::<Result<_, _>>()?;
     if as_json {
         return json(&models.iter().map(|(entry, model)| Totals::of(entry, model)).collect::<Vec<_>>());
     }
@@ -40,7 +40,7 @@ fn show(name: &str, layers: bool, as_json: bool, screen: &Screen) -> anyhow::Res
     let built = entry.build().with_context(|| format!("the zoo's {} is broken", entry.name))?;
     if as_json {
         let layers = layers.then(|| built.layers().iter().map(LayerRow::of).collect());
-        let transformer = transformer::zoo::find(entry.name).map(|shape| Shape::of(entry.name, &shape));
+        let transformer = entry.shape().map(|shape| Shape::of(&entry.name, &shape));
         let (totals, by_kind) = (Totals::of(entry, &built), Kinds::of(&built));
         return json(&Details { totals, by_kind, transformer, layers });
     }
@@ -51,7 +51,7 @@ fn show(name: &str, layers: bool, as_json: bool, screen: &Screen) -> anyhow::Res
 #[derive(Serialize)]
 struct Totals<'a> {
     name: &'a str,
-    aliases: &'a [&'a str],
+    aliases: &'a [String],
     description: &'a str,
     source: &'a str,
     input: &'a [u64],
@@ -70,17 +70,17 @@ struct Totals<'a> {
 }
 
 impl<'a> Totals<'a> {
-    fn of(entry: &'a Entry, model: &'a Model) -> Self {
+    fn of(entry: &'a ZooModel, model: &'a Model) -> Self {
         let adjustments = model.adjustments().iter().map(|adjustment| AdjustmentRow {
-            reason: adjustment.reason,
+            reason: &adjustment.reason,
             forward_flop: adjustment.forward,
             weights: adjustment.weights,
         });
         Self {
-            name: entry.name,
-            aliases: entry.aliases,
-            description: entry.description,
-            source: entry.source,
+            name: &entry.name,
+            aliases: &entry.aliases,
+            description: &entry.description,
+            source: &entry.source,
             input: model.input().dims(),
             parameters: model.parameters(),
             weights: model.weights(),

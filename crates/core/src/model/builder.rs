@@ -15,8 +15,6 @@ use std::collections::HashSet;
 pub struct Builder {
     name: String,
     source: String,
-    sequence: Option<u64>,
-    is_sequence: bool,
     layers: Vec<Layer>,
     names: HashSet<String>,
     total: Cost,
@@ -30,31 +28,12 @@ impl Builder {
         Self {
             name: name.into(),
             source: source.into(),
-            sequence: None,
-            is_sequence: false,
             layers: Vec::new(),
             names: HashSet::new(),
             total: Cost::default(),
             adjustments: Vec::new(),
             published: Published::default(),
         }
-    }
-
-    /// Asks the layout for samples of so many tokens; [`finish`](Self::finish) fails if it does not have tokens.
-    #[must_use]
-    pub fn of_sequence(self, sequence: Option<u64>) -> Self {
-        Self { sequence, ..self }
-    }
-
-    /// Name of the model.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Tokens of one sample: those asked for, or the usual number.
-    pub fn tokens(&mut self, usual: u64) -> u64 {
-        self.is_sequence = true;
-        self.sequence.unwrap_or(usual)
     }
 
     /// Adds an input tensor with its dimensions for one sample.
@@ -121,10 +100,6 @@ impl Builder {
             }
             .at(&self.name)
         };
-        if self.sequence.is_some() && !self.is_sequence {
-            let reason = "its samples are not sequences of tokens";
-            return Err(Misfit::of("sequence", reason, "remove `sequence`").at(&self.name));
-        }
         let input = self.layers.iter().find(|layer| layer.op == Op::Input).ok_or_else(empty)?;
         let input = input.output.clone();
         let overflow = || Misfit::overflow().at(&self.name);

@@ -4,41 +4,66 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Operations per sample in the forward pass, by kind, and the parameters of a layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
     /// Multiply-adds of convolutions, matrix products and attention; each counts as two.
-    #[serde(skip_serializing_if = "is_zero")]
     pub multiply_add: u64,
     /// Additions of a bias: one per output element.
-    #[serde(skip_serializing_if = "is_zero")]
     pub bias: u64,
     /// Non-linearities, including the softmax of an attention (see
     /// [`Activation::operations`](super::Activation::operations)).
-    #[serde(skip_serializing_if = "is_zero")]
     pub activation: u64,
     /// Pooling: one per element of each window.
-    #[serde(skip_serializing_if = "is_zero")]
     pub pooling: u64,
     /// Normalisation (see [`Norm::operations`](super::Norm::operations)).
-    #[serde(skip_serializing_if = "is_zero")]
     pub normalisation: u64,
     /// Sums and products of tensors, scaling, dropout.
-    #[serde(skip_serializing_if = "is_zero")]
     pub elementwise: u64,
     /// Trainable parameters that multiply: kernels, matrices, embeddings, scales of a normalisation.
-    #[serde(skip_serializing_if = "is_zero")]
     pub weights: u64,
     /// Trainable parameters that are added: biases, shifts of a normalisation.
-    #[serde(skip_serializing_if = "is_zero")]
     pub biases: u64,
     /// Untrained state: running mean and variance of a batch normalisation and its step counter.
-    #[serde(skip_serializing_if = "is_zero")]
     pub buffers: u64,
 }
 
-fn is_zero(count: &u64) -> bool {
-    *count == 0
+/// One count of a [`Cost`], as a file names it; operations first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CostKind {
+    /// Multiply-adds of convolutions, matrix products and attention; each counts as two.
+    MultiplyAdd,
+    /// Additions of a bias.
+    Bias,
+    /// Non-linearities.
+    Activation,
+    /// Pooling.
+    Pooling,
+    /// Normalisation.
+    Normalisation,
+    /// Sums and products of tensors, scaling, dropout.
+    Elementwise,
+    /// Trainable parameters that multiply.
+    Weights,
+    /// Trainable parameters that are added.
+    Biases,
+    /// Untrained state.
+    Buffers,
+}
+
+impl CostKind {
+    /// All kinds.
+    pub const ALL: [Self; 9] = [
+        Self::MultiplyAdd,
+        Self::Bias,
+        Self::Activation,
+        Self::Pooling,
+        Self::Normalisation,
+        Self::Elementwise,
+        Self::Weights,
+        Self::Biases,
+        Self::Buffers,
+    ];
 }
 
 /// Kinds of operations that are counted in addition to multiply-adds; none by default.
@@ -84,22 +109,36 @@ impl Cost {
         self.forward(Counting::ALL) == 0
     }
 
+    /// The count of one kind.
+    pub fn count(&self, kind: CostKind) -> u64 {
+        let mut copy = *self;
+        *copy.count_mut(kind)
+    }
+
+    /// The count of one kind, to change it.
+    pub fn count_mut(&mut self, kind: CostKind) -> &mut u64 {
+        match kind {
+            CostKind::MultiplyAdd => &mut self.multiply_add,
+            CostKind::Bias => &mut self.bias,
+            CostKind::Activation => &mut self.activation,
+            CostKind::Pooling => &mut self.pooling,
+            CostKind::Normalisation => &mut self.normalisation,
+            CostKind::Elementwise => &mut self.elementwise,
+            CostKind::Weights => &mut self.weights,
+            CostKind::Biases => &mut self.biases,
+            CostKind::Buffers => &mut self.buffers,
+        }
+    }
+
     /// The sum of two costs, if it and its forward operations of all kinds fit into 64 bits.
     pub(super) fn checked_add(self, other: Self) -> Option<Self> {
-        let sum = Self {
-            multiply_add: self.multiply_add.checked_add(other.multiply_add)?,
-            bias: self.bias.checked_add(other.bias)?,
-            activation: self.activation.checked_add(other.activation)?,
-            pooling: self.pooling.checked_add(other.pooling)?,
-            normalisation: self.normalisation.checked_add(other.normalisation)?,
-            elementwise: self.elementwise.checked_add(other.elementwise)?,
-            weights: self.weights.checked_add(other.weights)?,
-            biases: self.biases.checked_add(other.biases)?,
-            buffers: self.buffers.checked_add(other.buffers)?,
-        };
-        let operations =
-            [sum.multiply_add, sum.bias, sum.activation, sum.pooling, sum.normalisation, sum.elementwise];
-        operations.into_iter().try_fold(0_u64, u64::checked_add)?;
+        let mut sum = self;
+        for kind in CostKind::ALL {
+            let count = sum.count_mut(kind);
+            *count = count.checked_add(other.count(kind))?;
+        }
+        let (operations, _) = CostKind::ALL.split_at(6);
+        operations.iter().try_fold(0_u64, |all, kind| all.checked_add(sum.count(*kind)))?;
         sum.weights.checked_add(sum.biases)?;
         Some(sum)
     }

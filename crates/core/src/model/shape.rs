@@ -110,6 +110,12 @@ impl Misfit {
     }
 }
 
+impl From<ShapeError> for Misfit {
+    fn from(error: ShapeError) -> Self {
+        Self { field: error.field, reason: error.reason, remedy: error.remedy }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! `[model.transformer]`: a transformer written key by key, or by what differs from one of the zoo.
 
-use super::{Experts, Mla, Mlp, NormKind, Transformer, zoo};
+use super::{Experts, Mla, Mlp, NormKind, Transformer};
+use crate::model::zoo;
 use crate::fault::{Fault, KeyPath};
 use crate::keys::document_keys;
 use crate::suggest;
@@ -308,10 +309,10 @@ impl Transformer {
 }
 
 fn based(name: &str) -> Result<Transformer, Fault> {
-    zoo::find(name).ok_or_else(|| {
+    zoo::transformer(name).ok_or_else(|| {
         let reason = format!("there is no transformer \"{name}\" in the zoo");
         let list = "`stepcast models` lists the zoo";
-        Fault::in_key("base", reason, suggest::remedy(name, zoo::names(), list))
+        Fault::in_key("base", reason, suggest::remedy(name, zoo::transformers(), list))
     })
 }
 

@@ -3,7 +3,7 @@
 use super::keys::Keys;
 use super::{Group, Launched};
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::zoo;
+use stepcast_core::model::zoo;
 use stepcast_core::strategy::{ContextExchange, OverlapPreset, Recompute, ScheduleKind, Sharding, States};
 
 /// Keys that say nothing about the time of a step.
@@ -45,12 +45,12 @@ pub(super) fn read(mut keys: Keys, layers: Option<u64>) -> Result<Launched, Faul
     let (name, flavor) = (keys.word("model.name"), keys.word("model.flavor"));
     if let (Some(name), Some(flavor)) = (name, flavor) {
         let known = format!("{name}-{flavor}").to_lowercase().replace('_', "-");
-        match zoo::find(&known) {
+        match zoo::transformer(&known) {
             Some(_) => launched.zoo = Some(known),
             None => launched.named = Some(format!("{name} {flavor}")),
         }
     }
-    let layers = layers.or_else(|| zoo::find(launched.zoo.as_deref()?).map(|shape| shape.layers));
+    let layers = layers.or_else(|| zoo::transformer(launched.zoo.as_deref()?).map(|shape| shape.layers));
     launched.sequence = keys.number("training.seq_len")?;
     launched.steps = keys.number("training.steps")?;
     let (float8, others): (Vec<String>, Vec<String>) =

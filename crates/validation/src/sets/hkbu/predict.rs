@@ -7,7 +7,7 @@ use stepcast_analytic::liu2022::{Layer, Pass, Schedule, osf};
 use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::machine::Network;
 use stepcast_core::machine::catalog;
-use stepcast_core::model::{Counting, ModelFile, zoo};
+use stepcast_core::model::{Counting, zoo};
 use stepcast_core::quantity::{Bytes, BytesPerSec, Flops, FlopsPerSec, Seconds};
 use stepcast_core::workload::Workload;
 
@@ -119,15 +119,8 @@ fn workload(row: &PublishedThroughput) -> Result<Workload, ValidationError> {
         "BERT-Base" => "bert-base",
         _ => "bert-large",
     };
-    let mut model = zoo::build(name).map_err(|error| ValidationError::Data(error.to_string()))?;
-    if let Some(tokens) = row.tokens {
-        let mut file = ModelFile::of(&model);
-        file.input = vec![tokens];
-        for shape in file.layers.iter_mut().filter_map(|layer| layer.shape.as_mut()) {
-            *shape = vec![tokens];
-        }
-        model = file.build()?;
-    }
+    let model = zoo::build_for(name, row.tokens);
+    let model = model.map_err(|error| ValidationError::Data(error.to_string()))?;
     Ok(Workload::of(&model, Counting::default()))
 }
 

@@ -41,7 +41,7 @@ fn cifar() -> Result<ModelFile, ValidationError> {
     let model = zoo::build("resnet18").map_err(|error| ValidationError::Data(error.to_string()))?;
     let mut file = ModelFile::of(&model);
     if let Some(last) = file.layers.iter_mut().rev().find(|layer| layer.op == "linear") {
-        last.out = Some(CIFAR_CLASSES);
+        last.out = Some(CIFAR_CLASSES.into());
     }
     Ok(file)
 }

@@ -7,7 +7,8 @@ use crate::families::Figure;
 use serde::Deserialize;
 use stepcast_analytic::transformer::Split;
 use stepcast_analytic::transformer::memory::{Allowance, Held};
-use stepcast_core::model::transformer::{Transformer, zoo};
+use stepcast_core::model::transformer::Transformer;
+use stepcast_core::model::zoo;
 use stepcast_core::quantity::Bytes;
 use stepcast_core::strategy::{Implementation, Recompute, Sharding, States};
 use stepcast_validation_data::transformer_memory::PUBLISHED as ROWS;
@@ -41,7 +42,7 @@ impl Row {
     /// `fragmentation` is what the allocator reserves beyond tensors.
     fn figure(&self, fragmentation: f64) -> Result<Figure, ValidationError> {
         let Row { tensor, context, pipeline, data, .. } = *self;
-        let model = zoo::find(&self.model)
+        let model = zoo::transformer(&self.model)
             .ok_or_else(|| ValidationError::Data(format!("there is no model {}", self.model)))?;
         let shape = Transformer { layers: self.layers, sequence: self.sequence, ..model };
         let split = Split { tensor, sequence_parallel: tensor > 1, context, pipeline, data, ..Split::WHOLE };

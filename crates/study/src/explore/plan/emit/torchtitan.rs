@@ -2,7 +2,7 @@
 
 use super::{Launch, cannot, refuse_buckets};
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::zoo;
+use stepcast_core::model::zoo;
 use stepcast_core::strategy::{Attention, ContextExchange, Recompute, ScheduleKind, Sharding};
 
 pub(super) fn file(launch: &Launch<'_>) -> Result<String, Fault> {
@@ -128,7 +128,7 @@ fn degrees(launch: &Launch<'_>) -> Result<[u64; 2], Fault> {
 fn model(name: &str, float8: bool) -> String {
     let known = ["llama3", "qwen3"].iter().find_map(|family| {
         let size = name.strip_prefix(family)?.strip_prefix('-')?;
-        zoo::find(name).map(|_| format!("name = \"{family}\"\nflavor = \"{}\"\n", size.to_uppercase()))
+        zoo::transformer(name).map(|_| format!("name = \"{family}\"\nflavor = \"{}\"\n", size.to_uppercase()))
     });
     let mut table = known.unwrap_or_default();
     if float8 {
