@@ -2,7 +2,7 @@
 
 use super::cost::Cost;
 use super::infer::infer;
-use super::op::{Activation, Conv2d, Norm, Op, Padding, Pool};
+use super::op::{Activation, Norm, Op};
 use super::shape::{MOST_DIMENSIONS, Misfit, Shape, ShapeError};
 use super::{Adjustment, Layer, LayerId, Model, Published, Rows, memory};
 use std::collections::HashSet;
@@ -176,16 +176,6 @@ fn given(dims: &[u64]) -> Result<Shape, Misfit> {
 
 /// Shorthand for common layers with one input.
 impl Builder {
-    /// Adds a convolution.
-    pub fn conv(
-        &mut self,
-        name: impl Into<String>,
-        conv: Conv2d,
-        from: LayerId,
-    ) -> Result<LayerId, ShapeError> {
-        self.add(name, Op::Conv2d(conv), &[from])
-    }
-
     /// Adds a linear layer with a bias.
     pub fn linear(
         &mut self,
@@ -206,36 +196,8 @@ impl Builder {
         self.add(name, Op::Activate(activation), &[from])
     }
 
-    /// Adds a batch normalisation with trained scale and shift.
-    pub fn batch_norm(&mut self, name: impl Into<String>, from: LayerId) -> Result<LayerId, ShapeError> {
-        self.add(name, Op::Normalise(Norm::Batch { affine: true }), &[from])
-    }
-
     /// Adds a layer normalisation with trained scale and shift.
     pub fn layer_norm(&mut self, name: impl Into<String>, from: LayerId) -> Result<LayerId, ShapeError> {
         self.add(name, Op::Normalise(Norm::Layer { affine: true }), &[from])
-    }
-
-    /// Adds a pooling with a square window.
-    pub fn pool(
-        &mut self,
-        name: impl Into<String>,
-        kind: Pool,
-        (kernel, stride, padding): (u64, u64, u64),
-        from: LayerId,
-    ) -> Result<LayerId, ShapeError> {
-        let op = Op::Pool {
-            kind,
-            kernel: (kernel, kernel),
-            stride: (stride, stride),
-            padding: Padding::all(padding),
-            ceil: false,
-        };
-        self.add(name, op, &[from])
-    }
-
-    /// Adds a mean over the image, one number per channel.
-    pub fn global_average(&mut self, name: impl Into<String>, from: LayerId) -> Result<LayerId, ShapeError> {
-        self.add(name, Op::AdaptivePool { kind: Pool::Average, size: (1, 1) }, &[from])
     }
 }

@@ -303,19 +303,15 @@ impl LayerFile {
                 groups: given("groups")?.map_or(Ok(1), |groups| number("groups", &groups))?,
                 bias: switch("bias", true)?,
             }),
-            "linear" => Op::Linear {
-                out: count("out")?,
-                bias: switch("bias", true)?,
-                tied: switch("tied", false)?,
-            },
+            "linear" => {
+                Op::Linear { out: count("out")?, bias: switch("bias", true)?, tied: switch("tied", false)? }
+            }
             "max-pool" | "average-pool" => {
                 let kernel = sized("kernel")?;
                 let stride = size("stride")?.unwrap_or(kernel);
                 Op::Pool { kind, kernel, stride, padding: padding()?, ceil: switch("ceil", false)? }
             }
-            "adaptive-max-pool" | "adaptive-average-pool" => {
-                Op::AdaptivePool { kind, size: sized("size")? }
-            }
+            "adaptive-max-pool" | "adaptive-average-pool" => Op::AdaptivePool { kind, size: sized("size")? },
             "global-max-pool" | "global-average-pool" => Op::AdaptivePool { kind, size: (1, 1) },
             "batch-norm" => Op::Normalise(Norm::Batch { affine: switch("affine", true)? }),
             "layer-norm" => Op::Normalise(Norm::Layer { affine: switch("affine", true)? }),

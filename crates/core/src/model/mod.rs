@@ -11,8 +11,6 @@ mod head;
 mod infer;
 mod memory;
 mod op;
-mod peak;
-mod rows;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -21,11 +19,10 @@ mod window;
 pub mod zoo;
 
 pub use builder::Builder;
-pub use cost::{Cost, CostKind, Counting};
+pub use cost::{Cost, CostKind, Counting, Rows};
 pub use file::{BlockFile, LayerFile, ModelFile, Value};
 pub use head::{Head, NoHead};
 pub use op::{Activation, Conv2d, EXPONENTIAL, Norm, Op, Padding, Pool};
-pub use rows::Rows;
 pub use shape::{Shape, ShapeError};
 
 use crate::quantity::{Bytes, Flops};

@@ -14,12 +14,23 @@ fn one(op: Op, dims: &[u64]) -> Layer {
 /// Two operations per channel, kernel element and output, with groups dividing the channels (Zeng 2023, eq. 21).
 #[test]
 fn convolutions_count_two_operations_for_each_product() {
-    let layer = one(Op::Conv2d(Conv2d::new(64, 11).stride(4).padding(2).biased()), &[3, 224, 224]);
+    let plain = Conv2d {
+        out: 64,
+        kernel: (11, 11),
+        stride: (4, 4),
+        padding: Padding::all(2),
+        dilation: (1, 1),
+        groups: 1,
+        bias: true,
+    };
+    let layer = one(Op::Conv2d(plain), &[3, 224, 224]);
     assert_eq!(layer.output.to_string(), "64×55×55");
     assert_eq!(layer.cost.multiply_add, 2 * 3 * 11 * 11 * 64 * 55 * 55);
     assert_eq!((layer.cost.weights, layer.cost.biases), (3 * 11 * 11 * 64, 64));
     assert_eq!(layer.cost.bias, 64 * 55 * 55);
-    let depth_wise = one(Op::Conv2d(Conv2d::new(32, 3).padding(1).groups(32)), &[32, 8, 8]);
+    let (kernel, stride, padding) = ((3, 3), (1, 1), Padding::all(1));
+    let depth_wise = Conv2d { out: 32, kernel, stride, padding, groups: 32, bias: false, ..plain };
+    let depth_wise = one(Op::Conv2d(depth_wise), &[32, 8, 8]);
     assert_eq!((depth_wise.cost.multiply_add, depth_wise.cost.weights), (2 * 9 * 32 * 64, 9 * 32));
 }
 
@@ -120,7 +131,8 @@ fn inputs() -> impl Strategy<Value = Option<Vec<String>>> {
 
 /// An operation with settings of any kind and any input, at times repeated, or a block that may use itself.
 fn layer() -> BoxedStrategy<LayerFile> {
-    let kinds: Vec<_> = OPS.iter().copied().chain([("no-such-op", &["kernel"][..]), ("block", &[][..])]).collect();
+    let kinds: Vec<_> =
+        OPS.iter().copied().chain([("no-such-op", &["kernel"][..]), ("block", &[][..])]).collect();
     let kind = prop::sample::select(kinds);
     let settings = prop::collection::vec(prop::option::weighted(0.8, setting()), 7);
     let repeat = prop::option::weighted(0.1, setting());

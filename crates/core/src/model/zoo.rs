@@ -44,6 +44,8 @@ pub struct ZooModel {
     family: usize,
     #[serde(skip)]
     shape: OnceLock<Option<Transformer>>,
+    #[serde(skip)]
+    built: OnceLock<Model>,
 }
 
 /// A family as its file describes it: one network, and the values or shapes of its variants.
@@ -100,7 +102,8 @@ static BY_NAME: LazyLock<HashMap<&'static str, &'static IndexRow>> =
 fn family(place: usize) -> &'static Family {
     static NONE: LazyLock<Family> = LazyLock::new(Family::default);
     let read = || {
-        let mut family: Family = FILES.get(place).and_then(|text| toml::from_str(text).ok()).unwrap_or_default();
+        let mut family: Family =
+            FILES.get(place).and_then(|text| toml::from_str(text).ok()).unwrap_or_default();
         for model in &mut family.model {
             model.family = place;
             if model.source.is_empty() {
@@ -115,11 +118,19 @@ fn family(place: usize) -> &'static Family {
 impl ZooModel {
     /// Builds the model. An error is a bug in the zoo; the tests build every one.
     pub fn build(&self) -> Result<Model, ShapeError> {
-        self.build_for(None)
+        if let Some(model) = self.built.get() {
+            return Ok(model.clone());
+        }
+        let model = self.expand(None)?;
+        Ok(self.built.get_or_init(|| model).clone())
     }
 
     /// Builds the model for samples of so many tokens; an error if its samples are no sequences, or not so long.
     pub fn build_for(&self, sequence: Option<u64>) -> Result<Model, ShapeError> {
+        if sequence.is_some() { self.expand(sequence) } else { self.build() }
+    }
+
+    fn expand(&self, sequence: Option<u64>) -> Result<Model, ShapeError> {
         let mut builder = Builder::new(&self.name, &self.source);
         let own = family(self.family);
         for adjustment in &self.adjustments {

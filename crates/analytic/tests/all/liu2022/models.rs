@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use stepcast_analytic::collectives::{Fabric, ring_update};
 use stepcast_analytic::liu2022::{Buffer, Pass, Reading, Schedule, csf, osf, plan, sf};
 use stepcast_core::fitted::transfer::Curve;
-use stepcast_core::model::{Activation, Builder, Conv2d, Counting, Model, Op, Pool, zoo};
+use stepcast_core::model::{Counting, Model, ModelFile, Op, zoo};
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Seconds};
 use stepcast_core::strategy::PYTORCH_CAP;
 use stepcast_core::workload::Workload;
@@ -27,25 +27,9 @@ fn cell(row: &BTreeMap<&str, &str>, name: &str) -> f64 {
 
 /// VGG16 with its fully connected layers replaced as in Table 3.
 fn vgg16_replaced() -> Model {
-    let mut builder = Builder::new("vgg16-replaced", "Liu et al. 2022, table 3");
-    let b = &mut builder;
-    let mut x = b.input("input", &[3, 224, 224]).unwrap();
-    for (stage, (count, channels)) in
-        [(2, 64), (2, 128), (3, 256), (3, 512), (3, 512)].into_iter().enumerate()
-    {
-        for place in 0..count {
-            let conv = Conv2d::new(channels, 3).padding(1).biased();
-            x = b.conv(format!("conv{stage}.{place}"), conv, x).unwrap();
-            x = b.activate(format!("relu{stage}.{place}"), Activation::Relu, x).unwrap();
-        }
-        x = b.pool(format!("pool{stage}"), Pool::Max, (2, 2, 0), x).unwrap();
-    }
-    for (name, channels) in [("conv1x1x512", 512), ("conv1x1x1000", 1000)] {
-        x = b.conv(name, Conv2d::new(channels, 1).biased(), x).unwrap();
-        x = b.activate(format!("{name}.relu"), Activation::Relu, x).unwrap();
-    }
-    b.global_average("pool", x).unwrap();
-    builder.finish().unwrap()
+    let vgg = zoo::build("vgg16").unwrap();
+    let head = vgg.head().unwrap();
+    ModelFile::of(&vgg).replaced(head.first, head.convolutions()).unwrap().1
 }
 
 /// The model with a name from the golden files: the original ResNets, with the stride on the first convolution and

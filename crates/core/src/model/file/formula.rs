@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 
 /// A value as written: a number, a list, true or false, or a formula.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "expected a whole number, a list, true, false, or a formula such as \"4 * width\"")]
+#[serde(
+    untagged,
+    expecting = "expected a whole number, a list, true, false, or a formula such as \"4 * width\""
+)]
 pub enum Value {
     /// `true` or `false`.
     Truth(bool),
@@ -55,7 +58,9 @@ pub(super) type Lookup<'a> = &'a dyn Fn(&str, Option<u64>) -> Option<Value>;
 /// The value with its formulas evaluated. A single word that stands for nothing remains a word, and so does no word.
 pub(super) fn evaluate(value: &Value, lookup: Lookup<'_>) -> Result<Value, Misfit> {
     match value {
-        Value::Text(text) if text.is_empty() || is_name(text) => Ok(lookup(text, None).unwrap_or_else(|| value.clone())),
+        Value::Text(text) if text.is_empty() || is_name(text) => {
+            Ok(lookup(text, None).unwrap_or_else(|| value.clone()))
+        }
         Value::Text(text) => formula(text, lookup),
         Value::List(values) => {
             values.iter().map(|value| evaluate(value, lookup)).collect::<Result<_, _>>().map(Value::List)
@@ -95,7 +100,11 @@ fn is_name(text: &str) -> bool {
 
 fn formula(text: &str, lookup: Lookup<'_>) -> Result<Value, Misfit> {
     if text.len() > LONGEST {
-        return Err(wrong(&text[..text.floor_char_boundary(40)], "is too long", "use at most 200 characters"));
+        return Err(wrong(
+            &text[..text.floor_char_boundary(40)],
+            "is too long",
+            "use at most 200 characters",
+        ));
     }
     let mut parser = Parser { text, rest: text.trim_start(), lookup };
     let value = parser.expression(0)?;
@@ -159,7 +168,14 @@ impl Parser<'_> {
         match word {
             "" => Err(self.unreadable()),
             "true" | "false" => Ok(Value::Truth(word == "true")),
-            _ => (self.lookup)(word, index).ok_or_else(|| unknown(word)),
+            _ => (self.lookup)(word, index).ok_or_else(|| match index {
+                None => unknown(word),
+                Some(index) => wrong(
+                    self.text,
+                    &format!("asks for dimension {index} of \"{word}\", which does not exist"),
+                    "dimensions count from 0; name a layer before this one, or \"input\"",
+                ),
+            }),
         }
     }
 
@@ -235,7 +251,8 @@ mod tests {
         for (text, number) in numbers {
             assert_eq!(value(text), Ok(Value::Number(number)), "{text}");
         }
-        let truths = [("width > 64", false), ("width >= 64 && 1 != 2", true), ("kind == kind || 1 > 2", true)];
+        let truths =
+            [("width > 64", false), ("width >= 64 && 1 != 2", true), ("kind == kind || 1 > 2", true)];
         for (text, truth) in truths {
             assert_eq!(value(text), Ok(Value::Truth(truth)), "{text}");
         }
@@ -251,6 +268,7 @@ mod tests {
             ("1 2", "\"1 2\" is no formula"),
             ("*", "\"*\" is no formula"),
             ("2 * depth", "there is no value \"depth\""),
+            ("input[2]", "\"input[2]\" asks for dimension 2 of \"input\", which does not exist"),
             ("1 - 2", "\"1 - 2\" is negative"),
             ("1 / 0", "\"1 / 0\" divides by 0"),
             ("kind + 1", "\"kind + 1\" has no numbers around +"),

@@ -54,10 +54,12 @@ fn sizes_are_numbers_pairs_or_words() {
            { op = "max-pool", kernel = 3, stride = [2, 1], padding = "valid", ceil = true }"#,
     );
     let model = file.build().unwrap();
-    let conv = Conv2d { kernel: (1, 7), stride: (2, 2), padding: Padding::Same, ..Conv2d::new(1, 1).biased() };
-    assert_eq!(model.layers()[1].op, Op::Conv2d(Conv2d { dilation: (1, 2), ..conv }));
+    let (kernel, stride, dilation, padding) = ((1, 7), (2, 2), (1, 2), Padding::Same);
+    let conv = Conv2d { out: 1, kernel, stride, padding, dilation, groups: 1, bias: true };
+    assert_eq!(model.layers()[1].op, Op::Conv2d(conv));
     let padding = Padding::Explicit { top: 0, bottom: 1, left: 2, right: 3 };
-    assert_eq!(model.layers()[2].op, Op::Conv2d(Conv2d { padding, ..Conv2d::new(1, 1).biased() }));
+    let (kernel, stride, dilation) = ((1, 1), (1, 1), (1, 1));
+    assert_eq!(model.layers()[2].op, Op::Conv2d(Conv2d { kernel, stride, dilation, padding, ..conv }));
     let again: ModelFile = toml::from_str(&toml::to_string(&file).unwrap()).unwrap();
     assert_eq!((again.name.as_str(), &again), ("custom", &file));
 }
@@ -109,7 +111,8 @@ const BLOCKS: &str = r#"
 #[test]
 fn blocks_are_repeated_with_values_and_names_of_their_own() {
     let model = toml::from_str::<ModelFile>(BLOCKS).unwrap().build().unwrap();
-    let layers: Vec<_> = model.layers().iter().map(|layer| format!("{} {:?}", layer.name, layer.inputs)).collect();
+    let layers: Vec<_> =
+        model.layers().iter().map(|layer| format!("{} {:?}", layer.name, layer.inputs)).collect();
     let expected = [
         "input []",
         "stem [0]",
@@ -126,7 +129,8 @@ fn blocks_are_repeated_with_values_and_names_of_their_own() {
     ];
     assert_eq!(layers, expected);
     assert_eq!(model.layers()[9].output.dims(), [64, 32, 32]);
-    let wide = BLOCKS.replace("{ width = 16 }", "{ width = 24 }").replace("factor = [1, 2]", "factor = [1, 1]");
+    let wide =
+        BLOCKS.replace("{ width = 16 }", "{ width = 24 }").replace("factor = [1, 2]", "factor = [1, 1]");
     let joined = toml::from_str::<ModelFile>(&wide).unwrap().build().unwrap();
     let last = joined.layers().last().unwrap();
     assert_eq!((last.name.as_str(), last.output.dims()), ("all", &[48, 32, 32][..]));
@@ -137,13 +141,28 @@ fn what_blocks_cannot_do_is_told_where_it_stands() {
     let cases = [
         ("block = \"stage\"", "block = \"stages\"", "layers[1].block", "there is no block \"stages\""),
         ("depth = [1, 2]", "depth = [1]", "layers[1].each", "`factor` has 2 values and not 1"),
-        ("out = \"wide\"", "out = \"wyde\"", "blocks.residual.layers[0].out", "out is \"wyde\", not a number"),
+        (
+            "out = \"wide\"",
+            "out = \"wyde\"",
+            "blocks.residual.layers[0].out",
+            "out is \"wyde\", not a number",
+        ),
         ("2 * width\" }", "2 * size\" }", "blocks.stage.layers[0]", "there is no value \"size\""),
         ("width > 16", "width", "layers[2].when", "`when` is neither true nor false"),
         ("repeat = \"depth\"", "repeat = 3000000", "blocks.stage.layers[0]", "too many layers"),
         ("[\"1\", \"proj\"]", "[\"9\"]", "blocks.residual.layers[3].inputs", "there is no layer \"9\""),
-        ("block = \"residual\"", "block = \"stage\"", "blocks.stage.layers[0].block", "blocks nest more than 16"),
-        ("block = \"residual\",", "block = \"residual\", out = 3,", "blocks.stage.layers[0].out", "to a block"),
+        (
+            "block = \"residual\"",
+            "block = \"stage\"",
+            "blocks.stage.layers[0].block",
+            "blocks nest more than 16",
+        ),
+        (
+            "block = \"residual\",",
+            "block = \"residual\", out = 3,",
+            "blocks.stage.layers[0].out",
+            "to a block",
+        ),
     ];
     for (from, to, path, reason) in cases {
         let text = BLOCKS.replacen(from, to, 1);
@@ -278,7 +297,17 @@ fn what_a_network_cannot_be_is_refused() {
 fn every_operation_of_the_list_is_understood() {
     let one = || Some(Value::Number(1));
     let (size, shape, count) = (one(), Some([1][..].into()), one());
-    let all = LayerFile { out: one(), kernel: one(), size, shape, depth: one(), count, width: one(), heads: one(), ..LayerFile::default() };
+    let all = LayerFile {
+        out: one(),
+        kernel: one(),
+        size,
+        shape,
+        depth: one(),
+        count,
+        width: one(),
+        heads: one(),
+        ..LayerFile::default()
+    };
     for (op, _) in OPS.iter().filter(|(op, _)| *op != "input") {
         assert!(all.operation(op, &|value| Ok(value.clone())).is_ok(), "{op}");
     }

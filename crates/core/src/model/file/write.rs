@@ -44,7 +44,9 @@ impl LayerFile {
     /// An operation with its settings, without a layer name.
     pub fn of(op: &Op) -> Self {
         let plain = |op: &str| Self { op: op.to_owned(), ..Self::default() };
-        let pooling = |how: &str, kind| plain(&format!("{how}{}-pool", if kind == Pool::Max { "max" } else { "average" }));
+        let pooling = |how: &str, kind| {
+            plain(&format!("{how}{}-pool", if kind == Pool::Max { "max" } else { "average" }))
+        };
         match *op {
             Op::Input => plain("input"),
             Op::Conv2d(conv) => Self {
@@ -71,7 +73,9 @@ impl LayerFile {
                 ..pooling("", kind)
             },
             Op::AdaptivePool { kind, size: (1, 1) } => pooling("global-", kind),
-            Op::AdaptivePool { kind, size: to } => Self { size: Some(size(to)), ..pooling("adaptive-", kind) },
+            Op::AdaptivePool { kind, size: to } => {
+                Self { size: Some(size(to)), ..pooling("adaptive-", kind) }
+            }
             Op::Normalise(Norm::Batch { affine }) => {
                 Self { affine: unless(affine, true).map(Value::Truth), ..plain("batch-norm") }
             }

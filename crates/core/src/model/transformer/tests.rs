@@ -127,11 +127,7 @@ fn laid_out_models_have_the_parameters_of_their_parts() {
     for name in zoo::transformers() {
         let shape = zoo::transformer(name).unwrap();
         shape.check().unwrap_or_else(|fault| panic!("{name}: {fault}"));
-        assert_eq!(
-            zoo::build(name).unwrap().parameters(),
-            shape.parameters(),
-            "{name} in the layered zoo"
-        );
+        assert_eq!(zoo::build(name).unwrap().parameters(), shape.parameters(), "{name} in the layered zoo");
         let model = shape.layout(Builder::new(name, "test")).unwrap();
         assert_eq!(model.parameters(), shape.parameters(), "{name} laid out");
     }

@@ -144,7 +144,10 @@ fn t5_computes_both_stacks() {
 fn every_entry_builds_under_its_names() {
     for entry in entries() {
         let model = entry.build().unwrap_or_else(|error| panic!("{}: {error}", entry.name));
-        assert_eq!((model.name.as_str(), model.source.as_str()), (entry.name.as_str(), entry.source.as_str()));
+        assert_eq!(
+            (model.name.as_str(), model.source.as_str()),
+            (entry.name.as_str(), entry.source.as_str())
+        );
         for alias in &entry.aliases {
             assert_eq!(build(alias).unwrap().name, entry.name);
         }

@@ -4,6 +4,8 @@
 //! operations, are beside it. Networks exported for training equal the zoo's in every count. Those exported for use have no dropout,
 //! and equal what is left of the zoo's counts without it.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
 use flate2::read::GzDecoder;
 use serde_json::Value;
 use std::fs::File;
