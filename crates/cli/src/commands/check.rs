@@ -15,7 +15,7 @@ use stepcast_trace::write_text;
 /// Bytes of a log that are read.
 const LONGEST_LOG: u64 = 64 << 20;
 
-pub(super) fn run(flags: &Check, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+pub(super) fn run(flags: &Check, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     let readings = read_steps(&flags.measured.display().to_string(), &text(&flags.measured)?)?;
     let request = Request::simulated(&flags.about, &flags.simulation)?;
     let prepared = request.prepare(&flags.method)?;

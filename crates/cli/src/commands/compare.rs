@@ -7,9 +7,10 @@ use crate::Answer;
 use crate::args::Compare;
 use crate::render::comparison;
 use crate::render::screen::Screen;
+use stepcast_core::fault::Fault;
 use stepcast_study::predict::compare::Comparison;
 
-pub(super) fn run(flags: &Compare, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+pub(super) fn run(flags: &Compare, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     Request::single(&flags.about)?;
     let mut scenario = Request::read(&flags.about, &flags.about.changes())?.scenario()?;
     // Groups keep their proportions.

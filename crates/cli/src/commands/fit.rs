@@ -1,7 +1,7 @@
 //! `stepcast fit`: fits an artefact to measurements and reports its errors.
 
 use super::busy::busy;
-use super::{json, signal};
+use super::{json, signal, unexpected};
 use crate::Answer;
 use crate::args::{Fit, FitArtefact, FitAttention, FitFiles};
 use crate::render::fit as text;
@@ -19,7 +19,7 @@ use stepcast_validation::priors::refit;
 /// Said if Ctrl-C comes before a fit is done.
 const STOPPED: &str = "Stopped before the fit was done; nothing was written.";
 
-pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     match what {
         Fit::Artefact(what) => artefact(what, as_json, screen),
         Fit::Priors { left_out } => priors(*left_out, as_json, screen),
@@ -27,7 +27,7 @@ pub(super) fn run(what: &Fit, as_json: bool, screen: &Screen) -> anyhow::Result<
 }
 
 /// Fits an artefact to measurements.
-fn artefact(what: &FitArtefact, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+fn artefact(what: &FitArtefact, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     let (FitArtefact::Efficiency { files, .. }
     | FitArtefact::Gemm { files, .. }
     | FitArtefact::Kernels { files }
@@ -38,7 +38,7 @@ fn artefact(what: &FitArtefact, as_json: bool, screen: &Screen) -> anyhow::Resul
     let written = output.display().to_string();
     if output.exists() && !force {
         let remedy = "choose another name, or add --force to overwrite it";
-        return Err(Fault::new("the file exists already", remedy).at(format!("-o {written}")).into());
+        return Err(Fault::new("the file exists already", remedy).at(format!("-o {written}")));
     }
     let (test, date) = (test.as_deref(), today());
     signal::listen(STOPPED);
@@ -61,7 +61,7 @@ fn artefact(what: &FitArtefact, as_json: bool, screen: &Screen) -> anyhow::Resul
     let fitted = match fitted {
         Ok(fitted) => fitted,
         Err(Stopped::Cancelled) => return Ok(signal::stopped(STOPPED)),
-        Err(Stopped::Fault(fault)) => return Err(fault.into()),
+        Err(Stopped::Fault(fault)) => return Err(fault),
     };
     signal::whole(|| fitted.write(output))
         .map_err(|error| Fault::new(error.reason, error.remedy).at(format!("-o {written}")))?;
@@ -72,7 +72,7 @@ fn artefact(what: &FitArtefact, as_json: bool, screen: &Screen) -> anyhow::Resul
 }
 
 /// Refits the priors to the published runs that come with the program.
-fn priors(left_out: bool, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+fn priors(left_out: bool, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     let spinner = ProgressBar::new_spinner();
     spinner.enable_steady_tick(Duration::from_millis(100));
     signal::listen(STOPPED);
@@ -80,7 +80,7 @@ fn priors(left_out: bool, as_json: bool, screen: &Screen) -> anyhow::Result<Answ
     spinner.finish_and_clear();
     let refits = match refits {
         Err(ValidationError::Cancelled) => return Ok(signal::stopped(STOPPED)),
-        refits => refits?,
+        refits => refits.map_err(unexpected)?,
     };
     if as_json {
         return json(&refits);

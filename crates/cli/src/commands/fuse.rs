@@ -7,12 +7,13 @@ use crate::Answer;
 use crate::args::Fuse;
 use crate::render::fusion;
 use crate::render::screen::Screen;
+use stepcast_core::fault::Fault;
 use stepcast_report::adapters;
 use stepcast_report::format::name;
 use stepcast_study::fuse;
 use stepcast_study::request::{ALL_REDUCE, is_profile};
 
-pub(super) fn run(flags: &Fuse, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+pub(super) fn run(flags: &Fuse, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     flags.plot.as_deref().map(plot::check).transpose()?;
     let mut overrides = Vec::new();
     if flags.about.scenario.as_deref().is_none_or(is_profile) {

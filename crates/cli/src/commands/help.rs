@@ -12,7 +12,7 @@ use stepcast_core::scenario::{SectionDoc, documentation, full_key};
 use stepcast_core::suggest;
 use stepcast_report::table::{Column, Table};
 
-pub(super) fn run(topic: Option<&str>, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+pub(super) fn run(topic: Option<&str>, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     let sections = documentation();
     let Some(topic) = topic else {
         if as_json {

@@ -13,7 +13,7 @@ use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_trace::{Options, Overview, is_profile, is_scenario, usual_name};
 
-pub(super) fn run(flags: &Import, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+pub(super) fn run(flags: &Import, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     if let Some(output) = &flags.output {
         check_name(output)?;
     }

@@ -4,11 +4,12 @@ use super::json;
 use crate::Answer;
 use crate::render::screen::Screen;
 use crate::render::table;
+use stepcast_core::fault::Fault;
 use stepcast_core::machine::Machine;
 use stepcast_core::machine::catalog;
 use stepcast_report::tables::catalog as tables;
 
-pub(super) fn run(name: Option<&str>, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+pub(super) fn run(name: Option<&str>, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     match name {
         None if as_json => json(catalog::machines()?),
         None => list(screen),
@@ -19,7 +20,7 @@ pub(super) fn run(name: Option<&str>, as_json: bool, screen: &Screen) -> anyhow:
     }
 }
 
-fn list(screen: &Screen) -> anyhow::Result<Answer> {
+fn list(screen: &Screen) -> Result<Answer, Fault> {
     Ok(table::section(&tables::machines(catalog::machines()?), screen).into())
 }
 

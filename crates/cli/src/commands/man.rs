@@ -1,12 +1,14 @@
 //! `stepcast man`: the manual page.
 
 use super::help::command;
+use super::unexpected;
 use crate::Answer;
 use crate::args::Cli;
 use clap::CommandFactory;
 use clap_mangen::Man;
+use stepcast_core::fault::Fault;
 
-pub(super) fn run(name: Option<&str>) -> anyhow::Result<Answer> {
+pub(super) fn run(name: Option<&str>) -> Result<Answer, Fault> {
     let described = match name {
         None => Cli::command(),
         Some(name) => {
@@ -14,6 +16,6 @@ pub(super) fn run(name: Option<&str>) -> anyhow::Result<Answer> {
         }
     };
     let mut page = Vec::new();
-    Man::new(described).render(&mut page)?;
-    Ok(String::from_utf8(page)?.into())
+    Man::new(described).render(&mut page).map_err(unexpected)?;
+    Ok(String::from_utf8(page).map_err(unexpected)?.into())
 }

@@ -14,7 +14,7 @@ use stepcast_study::explore::map::{Extent, Map};
 /// Cells that one map may have: a few seconds.
 const MAX_CELLS: usize = 1 << 18;
 
-pub(super) fn run(flags: &Flags, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+pub(super) fn run(flags: &Flags, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     flags.plot.as_deref().map(plot::check).transpose()?;
     let request = Request::of(&flags.about)?;
     let Prepared { scenario, method } = request.prepare(&flags.method)?;
@@ -27,7 +27,7 @@ pub(super) fn run(flags: &Flags, as_json: bool, screen: &Screen) -> anyhow::Resu
     if count(&extent.nodes) * count(&extent.batches) > MAX_CELLS {
         let reason = format!("the map would have more than {MAX_CELLS} cells");
         let remedy = "give fewer nodes or batches, such as 1,2,4,8";
-        return Err(Fault::new(reason, remedy).at("--nodes, --batches").into());
+        return Err(Fault::new(reason, remedy).at("--nodes, --batches"));
     }
     let drawn = busy("mapping", || Map::new(&scenario, method, extent));
     let drawn = drawn.map_err(|why| request.refused(why))?;

@@ -32,9 +32,10 @@ use crate::Answer;
 use crate::args::{Cli, Command};
 use crate::render::screen::Screen;
 use serde::Serialize;
+use stepcast_core::fault::Fault;
 
 /// Runs the command of the flags.
-pub(crate) fn run(cli: &Cli, screen: &Screen) -> anyhow::Result<Answer> {
+pub(crate) fn run(cli: &Cli, screen: &Screen) -> Result<Answer, Fault> {
     match &cli.command {
         Command::Predict(flags) => predict::run(flags, cli.json, screen),
         Command::Compare(flags) => compare::run(flags, cli.json, screen),
@@ -62,6 +63,11 @@ pub(crate) fn run(cli: &Cli, screen: &Screen) -> anyhow::Result<Answer> {
 }
 
 /// An answer as JSON.
-fn json(value: &impl Serialize) -> anyhow::Result<Answer> {
-    Ok(stepcast_report::json::pretty(value)?.into())
+fn json(value: &impl Serialize) -> Result<Answer, Fault> {
+    stepcast_report::json::pretty(value).map(Answer::from).map_err(unexpected)
+}
+
+/// The fault of what no input can cause.
+fn unexpected(error: impl std::fmt::Display) -> Fault {
+    Fault::new(error.to_string(), "")
 }

@@ -5,14 +5,13 @@ use crate::Answer;
 use crate::args::Models;
 use crate::render::model;
 use crate::render::screen::Screen;
-use anyhow::Context;
 use serde::Serialize;
 use stepcast_core::fault::Fault;
 use stepcast_core::model::transformer::{Parameters, Transformer, TransformerSection};
 use stepcast_core::model::zoo::{self, ZooModel};
 use stepcast_core::model::{Counting, Layer, Model};
 
-pub(super) fn run(command: Option<&Models>, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+pub(super) fn run(command: Option<&Models>, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     match command {
         None => list(as_json, screen),
         Some(Models::Show { name, layers }) => show(name, *layers, as_json, screen),
@@ -20,12 +19,9 @@ pub(super) fn run(command: Option<&Models>, as_json: bool, screen: &Screen) -> a
 }
 
 /// The only command that builds the whole zoo.
-fn list(as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+fn list(as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     let build = |entry: &'static ZooModel| {
-        entry
-            .build()
-            .map(|model| (entry, model))
-            .with_context(|| format!("the zoo's {} is broken", entry.name))
+        entry.build().map(|model| (entry, model)).map_err(|error| broken(entry, &error))
     };
     let models: Vec<(&ZooModel, Model)> = zoo::entries().map(build).collect::<Result<_, _>>()?;
     if as_json {
@@ -34,10 +30,10 @@ fn list(as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
     Ok(model::list(&models, screen).into())
 }
 
-fn show(name: &str, layers: bool, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+fn show(name: &str, layers: bool, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     let entry = zoo::find(name)
         .ok_or_else(|| Fault::new(format!("there is no model \"{name}\" in the zoo"), zoo::remedy(name)))?;
-    let built = entry.build().with_context(|| format!("the zoo's {} is broken", entry.name))?;
+    let built = entry.build().map_err(|error| broken(entry, &error))?;
     if as_json {
         let layers = layers.then(|| built.layers().iter().map(LayerRow::of).collect());
         let transformer = entry.shape().map(|shape| Shape::of(&entry.name, &shape));
@@ -45,6 +41,10 @@ fn show(name: &str, layers: bool, as_json: bool, screen: &Screen) -> anyhow::Res
         return json(&Details { totals, by_kind, transformer, layers });
     }
     Ok(model::show(entry, &built, layers, screen).into())
+}
+
+fn broken(entry: &ZooModel, error: &impl std::fmt::Display) -> Fault {
+    Fault::new(format!("the zoo's {} is broken: {error}", entry.name), "")
 }
 
 /// One model for programs.

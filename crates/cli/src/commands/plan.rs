@@ -8,6 +8,7 @@ use crate::render::screen::Screen;
 use crate::{Answer, End};
 use indicatif::ProgressBar;
 use std::time::Duration;
+use stepcast_core::fault::Fault;
 use stepcast_report::format::count;
 use stepcast_study::explore::plan::emit::emit;
 use stepcast_study::explore::plan::{OPEN, plan};
@@ -16,7 +17,7 @@ use stepcast_study::explore::sweep::on_threads;
 /// Said if Ctrl-C comes before there is anything to report.
 const STOPPED: &str = "Stopped before anything was found.";
 
-pub(super) fn run(flags: &Plan, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+pub(super) fn run(flags: &Plan, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     let mut changes = Request::single(&flags.about)?;
     changes.extend(flags.changes());
     if flags.about.scenario.is_none() && flags.about.model.is_some() {

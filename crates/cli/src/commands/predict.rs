@@ -6,10 +6,11 @@ use crate::Answer;
 use crate::args::Predict;
 use crate::render::forecast;
 use crate::render::screen::Screen;
+use stepcast_core::fault::Fault;
 use stepcast_report::adapters;
 use stepcast_study::{Extent, Prepared};
 
-pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     let request = Request::simulated(&flags.about, &flags.simulation)?;
     let mut prepared = request.prepare(&flags.method)?;
     let calibration =

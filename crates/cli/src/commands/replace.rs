@@ -20,7 +20,7 @@ use stepcast_study::request::QUICK_START_NAME;
 /// Bytes of a file of layers, at most.
 const LONGEST: u64 = 16 << 20;
 
-pub(super) fn run(flags: &Replace, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+pub(super) fn run(flags: &Replace, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     let request = Request::of(&flags.about)?;
     let scenario = request.scenario()?;
     let layers = flags.with.as_deref().map(document).transpose()?;

@@ -1,7 +1,7 @@
 //! `stepcast report`: a forecast as one self-contained HTML file.
 
-use super::json;
 use super::request::Request;
+use super::{json, unexpected};
 use crate::Answer;
 use crate::args::Report;
 use crate::render::screen::Screen;
@@ -18,19 +18,19 @@ struct Written {
     bytes: usize,
 }
 
-pub(super) fn run(flags: &Report, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+pub(super) fn run(flags: &Report, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     let place = || format!("-o {}", flags.output.display());
     if flags.output.extension().is_none_or(|extension| extension != "html") {
         let reason = "a report is an HTML file, and its name ends in .html";
-        return Err(Fault::new(reason, "use a name such as report.html").at(place()).into());
+        return Err(Fault::new(reason, "use a name such as report.html").at(place()));
     }
     let request = Request::simulated(&flags.about, &flags.simulation)?;
     let mut prepared = request.prepare(&flags.method)?;
     flags.calibrate.as_deref().map(|path| request.calibrate(&mut prepared, path)).transpose()?;
     let Prepared { scenario, method } = &prepared;
     let forecast = request.forecast(&prepared, &Extent::default())?;
-    let inputs = toml::to_string(&forecast.scenario)?;
-    let html = page::document(scenario, *method, &forecast, inputs, &command(flags))?;
+    let inputs = toml::to_string(&forecast.scenario).map_err(unexpected)?;
+    let html = page::document(scenario, *method, &forecast, inputs, &command(flags)).map_err(unexpected)?;
     write_text(&flags.output, &html).map_err(|error| {
         Fault::new(format!("cannot write the report: {}", error.reason), error.remedy).at(place())
     })?;

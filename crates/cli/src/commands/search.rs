@@ -20,7 +20,7 @@ use stepcast_study::request::QUICK_START_NAME;
 /// Said if Ctrl-C comes before there is anything to report.
 const STOPPED: &str = "Stopped before anything was found.";
 
-pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     flags.plot.as_deref().map(plot::check).transpose()?;
     let constraint = |text: &String| {
         Constraint::parse(text).map_err(|fault| complaint(fault).at(format!("--subject-to {text}")))

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use stepcast_core::fault::Fault;
 use stepcast_web::{Access, Ended, Options, Token, serve};
 
-pub(super) fn run(flags: &Serve, as_json: bool) -> anyhow::Result<Answer> {
+pub(super) fn run(flags: &Serve, as_json: bool) -> Result<Answer, Fault> {
     let options = Options { bind: flags.bind, port: flags.port, token: flags.token.clone() };
     let ready = |address: SocketAddr| {
         let query = flags.token.as_ref().map_or(String::new(), Token::query);
@@ -33,7 +33,7 @@ pub(super) fn run(flags: &Serve, as_json: bool) -> anyhow::Result<Answer> {
         Err(error) => {
             let remedy = "choose another port with --port, or 0 for a free one";
             let place = format!("--bind {} --port {}", flags.bind, flags.port);
-            Err(Fault::new(format!("cannot listen: {error}"), remedy).at(place).into())
+            Err(Fault::new(format!("cannot listen: {error}"), remedy).at(place))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `stepcast sweep`: predictions for every combination of values, in order, into a file or to standard output.
 
 use super::request::{Request, method_choice};
-use super::{plot, signal};
+use super::{plot, signal, unexpected};
 use crate::args::Sweep;
 use crate::render::screen::Screen;
 use crate::render::sweep as text;
@@ -29,7 +29,7 @@ const MOST_PRINTED: u64 = 1_000_000;
 /// What would take longer needs a limit.
 const LONGEST: Duration = Duration::from_secs(600);
 
-pub(super) fn run(flags: &Sweep, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+pub(super) fn run(flags: &Sweep, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     let format = flags.output.as_deref().map(format).transpose()?;
     let axes = axes(&flags.vary)?;
     let mut drawn = flags.plot.as_deref().map(|path| drawable(path, &axes)).transpose()?;
@@ -134,7 +134,7 @@ fn into_file(
     bar: &ProgressBar,
     drawn: &mut Option<Swept>,
     (as_json, screen): (bool, &Screen),
-) -> anyhow::Result<Answer> {
+) -> Result<Answer, Fault> {
     let begun = output.rows();
     let mut failed: Option<io::Error> = None;
     bar.set_position(begun);
@@ -159,12 +159,12 @@ fn into_file(
     if let Some(error) = failed {
         let remedy = "free disk space; the rows so far are kept, and --resume continues there";
         let place = format!("-o {}", output.path.display());
-        return Err(Fault::new(format!("cannot write: {error}"), remedy).at(place).into());
+        return Err(Fault::new(format!("cannot write: {error}"), remedy).at(place));
     }
     let written =
         text::Written { path: &output.path, begun, rows: writer.rows, points, methods: agreement.methods() };
     let end = if ended.is_break() && writer.rows < points { End::Interrupted } else { End::Done };
-    let text = if as_json { written.json()? } else { written.render(screen) };
+    let text = if as_json { written.json().map_err(unexpected)? } else { written.render(screen) };
     Ok(Answer { text, end })
 }
 
@@ -175,7 +175,7 @@ fn onto_screen(
     bar: &ProgressBar,
     drawn: &mut Option<Swept>,
     (as_json, screen): (bool, &Screen),
-) -> anyhow::Result<Answer> {
+) -> Result<Answer, Fault> {
     let mut lines = Vec::new();
     let mut failed = None;
     let mut shown = FirstRows::new(points);
@@ -196,10 +196,13 @@ fn onto_screen(
     });
     bar.finish_and_clear();
     if let Some(error) = failed {
-        return Err(error.into());
+        return Err(unexpected(error));
     }
     let end = if ended.is_break() { End::Interrupted } else { End::Done };
-    let text =
-        if as_json { String::from_utf8(lines)? } else { text::render(&shown, variants, agreement, screen) };
+    let text = if as_json {
+        String::from_utf8(lines).map_err(unexpected)?
+    } else {
+        text::render(&shown, variants, agreement, screen)
+    };
     Ok(Answer { text, end })
 }

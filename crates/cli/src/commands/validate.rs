@@ -4,7 +4,6 @@ use super::{json, plot, signal};
 use crate::args::Validate;
 use crate::render::{Screen, validation as render};
 use crate::{Answer, End};
-use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use stepcast_core::fault::{Fault, KeyPath};
@@ -13,13 +12,13 @@ use stepcast_validation::{Options, Progress, Reached, ValidationError, find, ove
 /// Folder of the measurements that are not in the binary, unless `--data` names another one.
 const DATA: &str = "validation";
 
-pub(super) fn run(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+pub(super) fn run(flags: &Validate, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     flags.plot.as_deref().map(plot::check).transpose()?;
     let Some(name) = flags.set.as_deref() else { return all(flags, as_json, screen) };
     let set = find(name)?;
     let options =
         Options { data: flags.data.as_deref(), held_out: flags.held_out, gemm: flags.gemm.as_deref() };
-    let report = match with_progress(|progress| set.run(&options, progress))? {
+    let report = match with_progress(|progress| set.run(&options, progress)) {
         Err(ValidationError::Cancelled) => return Ok(signal::stopped(STOPPED)),
         outcome => outcome.map_err(failed)?,
     };
@@ -28,17 +27,17 @@ pub(super) fn run(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::R
     Ok(Answer { text, end: end(report.holds) })
 }
 
-fn failed(error: ValidationError) -> anyhow::Error {
+fn failed(error: ValidationError) -> Fault {
     match error {
-        ValidationError::Fault(fault) if fault.key == KeyPath::root() => fault.into(),
-        error => anyhow::Error::new(error).context(FAILED),
+        ValidationError::Fault(fault) if fault.key == KeyPath::root() => fault,
+        error => Fault::new(format!("the validation could not run: {error}"), ""),
     }
 }
 
 /// Every set whose data are available, in one table.
-fn all(flags: &Validate, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+fn all(flags: &Validate, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     let folder = flags.data.as_deref().unwrap_or(Path::new(DATA));
-    let overview = match with_progress(|progress| overview::run(folder, progress))? {
+    let overview = match with_progress(|progress| overview::run(folder, progress)) {
         Err(ValidationError::Cancelled) => return Ok(signal::stopped(STOPPED)),
         outcome => outcome.map_err(failed)?,
     };
@@ -80,11 +79,11 @@ fn write(path: &Path, flag: &str, text: &str) -> Result<(), Fault> {
 }
 
 /// Shows how many points of the longest set are done.
-fn with_progress<T>(run: impl FnOnce(&Progress<'_>) -> T) -> anyhow::Result<T> {
-    let bar = ProgressBar::new(0).with_style(
-        ProgressStyle::with_template("{pos} of {len} points {wide_bar} {eta} left")
-            .context("progress bar")?,
-    );
+fn with_progress<T>(run: impl FnOnce(&Progress<'_>) -> T) -> T {
+    let bar = ProgressBar::new(0);
+    if let Ok(style) = ProgressStyle::with_template("{pos} of {len} points {wide_bar} {eta} left") {
+        bar.set_style(style);
+    }
     signal::listen(STOPPED);
     let outcome = run(&|reached| {
         if let Reached::Points { done, of } = reached {
@@ -94,10 +93,8 @@ fn with_progress<T>(run: impl FnOnce(&Progress<'_>) -> T) -> anyhow::Result<T> {
         signal::wanted()
     });
     bar.finish_and_clear();
-    Ok(outcome)
+    outcome
 }
-
-const FAILED: &str = "the validation could not run";
 
 /// Said if Ctrl-C comes before all points are done.
 const STOPPED: &str = "Stopped before the validation was done; nothing was written.";

@@ -1,0 +1,117 @@
+//! The command line of Stepcast: reads the flags, runs one command, writes one answer or one error.
+//!
+//! A command returns its whole answer as text and never prints by itself, so that a closed pipe and a failed
+//! write are handled in one place. Exit codes: 0 done, 1 a validation bound was missed, 2 bad input, 130 interrupted.
+
+mod args;
+mod commands;
+mod render;
+
+use clap::Parser;
+use render::screen::Screen;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use stepcast_core::fault::Fault;
+
+/// The answer of a command.
+struct Answer {
+    /// For standard output, its last line ended.
+    text: String,
+    /// How the command ended.
+    end: End,
+}
+
+/// How a command ended, if not in an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// With a whole answer.
+    Done,
+    /// A validation bound was missed.
+    BoundMissed,
+    /// By Ctrl-C, with the results until then.
+    Interrupted,
+}
+
+impl End {
+    fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::BoundMissed => 1,
+            // 128 plus the number of SIGINT, as shells do.
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+impl From<String> for Answer {
+    fn from(text: String) -> Self {
+        Self { text, end: End::Done }
+    }
+}
+
+const BAD_INPUT: u8 = 2;
+
+/// Runs the command of the program's own arguments and prints its answer or its error.
+pub fn main() -> ExitCode {
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are printed here too. A closed pipe is no error.
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).unwrap_or(BAD_INPUT).into();
+        }
+    };
+    let screen = Screen::of_stdout();
+    match commands::run(&cli, &screen).and_then(|answer| write(&answer).map(|()| answer.end)) {
+        Ok(end) => end.code().into(),
+        Err(fault) => {
+            let text = render::error::render(&fault, &Screen::of_stderr());
+            let _ = io::stderr().lock().write_all(text.as_bytes());
+            BAD_INPUT.into()
+        }
+    }
+}
+
+/// What a command prints, and its exit code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Printed {
+    /// Text for standard output.
+    pub stdout: String,
+    /// Text for standard error.
+    pub stderr: String,
+    /// The exit code.
+    pub code: u8,
+}
+
+/// Runs a command in this process, as if no terminal were attached. What is printed before the answer is there (the
+/// address of a server, the note that Ctrl-C ended a command) still goes to the real streams.
+pub fn run(arguments: &[&str]) -> Printed {
+    let printed = |stdout, stderr, code| Printed { stdout, stderr, code };
+    let cli = match args::Cli::try_parse_from(["stepcast"].iter().chain(arguments)) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let (text, code) = (error.to_string(), u8::try_from(error.exit_code()).unwrap_or(BAD_INPUT));
+            return if error.use_stderr() {
+                printed(String::new(), text, code)
+            } else {
+                printed(text, String::new(), code)
+            };
+        }
+    };
+    match commands::run(&cli, &Screen::FILE) {
+        Ok(answer) => printed(answer.text, String::new(), answer.end.code()),
+        Err(fault) => printed(String::new(), render::error::render(&fault, &Screen::FILE), BAD_INPUT),
+    }
+}
+
+/// Writes the answer; a pipe that is closed early (`| head`) is no error.
+fn write(answer: &Answer) -> Result<(), Fault> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(answer.text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let remedy = "free disk space, or write elsewhere";
+            Err(Fault::new(format!("cannot write the answer: {error}"), remedy))
+        }
+        _ => Ok(()),
+    }
+}
