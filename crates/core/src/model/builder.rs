@@ -3,7 +3,7 @@
 use super::cost::Cost;
 use super::infer::infer;
 use super::op::{Activation, Norm, Op};
-use super::shape::{MOST_DIMENSIONS, Misfit, Shape, ShapeError};
+use super::shape::{MOST_DIMENSIONS, Shape, ShapeError};
 use super::{Adjustment, Layer, LayerId, Model, Published, Rows, memory};
 use std::collections::HashSet;
 
@@ -38,7 +38,7 @@ impl Builder {
 
     /// Adds an input tensor with its dimensions for one sample.
     pub fn input(&mut self, name: &str, dims: &[u64]) -> Result<LayerId, ShapeError> {
-        let output = given(dims).map_err(|misfit| misfit.at(name))?;
+        let output = given(dims).map_err(|error| error.at(name))?;
         self.push(name, Op::Input, &[], output, Cost::default())
     }
 
@@ -50,7 +50,7 @@ impl Builder {
         dims: &[u64],
         cost: Cost,
     ) -> Result<LayerId, ShapeError> {
-        let output = given(dims).map_err(|misfit| misfit.at(name))?;
+        let output = given(dims).map_err(|error| error.at(name))?;
         self.shapes(name, inputs)?;
         self.push(name, Op::Counted(cost), inputs, output, cost)
     }
@@ -64,8 +64,8 @@ impl Builder {
     ) -> Result<LayerId, ShapeError> {
         let name = name.into();
         let shapes = self.shapes(&name, inputs)?;
-        let (output, cost) = infer(&op, &shapes).map_err(|misfit| misfit.at(&name))?;
-        self.check_table(&op).map_err(|misfit| misfit.at(&name))?;
+        let (output, cost) = infer(&op, &shapes).map_err(|error| error.at(&name))?;
+        self.check_table(&op).map_err(|error| error.at(&name))?;
         self.push(&name, op, inputs, output, cost)
     }
 
@@ -92,17 +92,10 @@ impl Builder {
 
     /// The finished model.
     pub fn finish(self) -> Result<Model, ShapeError> {
-        let empty = || {
-            Misfit {
-                field: None,
-                reason: "the model has no layers".to_owned(),
-                remedy: "add layers".to_owned(),
-            }
-            .at(&self.name)
-        };
+        let empty = || ShapeError::new("the model has no layers", "add layers").at(&self.name);
         let input = self.layers.iter().find(|layer| layer.op == Op::Input).ok_or_else(empty)?;
         let input = input.output.clone();
-        let overflow = || Misfit::overflow().at(&self.name);
+        let overflow = || ShapeError::overflow().at(&self.name);
         let inputs = self.layers.iter().filter(|layer| layer.op == Op::Input);
         let input_elements = inputs
             .map(|layer| layer.output.elements())
@@ -122,11 +115,11 @@ impl Builder {
     }
 
     /// A product with a whole table has a gradient in every row of it.
-    fn check_table(&self, op: &Op) -> Result<(), Misfit> {
+    fn check_table(&self, op: &Op) -> Result<(), ShapeError> {
         let Op::Linear { out, tied: true, .. } = *op else { return Ok(()) };
         let sparse = |rows: Rows| rows.count == out;
         match self.layers.iter().filter_map(Layer::rows).any(sparse) {
-            true => Err(Misfit::of(
+            true => Err(ShapeError::in_field(
                 "tied",
                 "it shares the table of a sparse embedding, but its own gradient is dense",
                 "remove `sparse` from the embedding, or `tied` from this layer",
@@ -138,7 +131,7 @@ impl Builder {
     /// The output shapes of these layers.
     fn shapes(&self, name: &str, inputs: &[LayerId]) -> Result<Vec<&Shape>, ShapeError> {
         inputs.iter().map(|&id| self.shape(id)).collect::<Option<_>>().ok_or_else(|| {
-            Misfit::input("it reads a layer that does not exist", "add the layers it reads before it")
+            ShapeError::in_inputs("it reads a layer that does not exist", "add the layers it reads before it")
                 .at(name)
         })
     }
@@ -151,11 +144,11 @@ impl Builder {
         output: Shape,
         cost: Cost,
     ) -> Result<LayerId, ShapeError> {
-        let id = LayerId::try_from(self.layers.len()).map_err(|_| Misfit::overflow().at(name))?;
-        let total = self.total.checked_add(cost).ok_or_else(|| Misfit::overflow().at(name))?;
+        let id = LayerId::try_from(self.layers.len()).map_err(|_| ShapeError::overflow().at(name))?;
+        let total = self.total.checked_add(cost).ok_or_else(|| ShapeError::overflow().at(name))?;
         if !self.names.insert(name.to_owned()) {
             let reason = "there is another layer of this name";
-            return Err(Misfit::of("name", reason, "give every layer a name of its own").at(name));
+            return Err(ShapeError::in_field("name", reason, "give every layer a name of its own").at(name));
         }
         self.total = total;
         self.layers.push(Layer { name: name.to_owned(), op, inputs: inputs.to_vec(), output, cost });
@@ -164,13 +157,13 @@ impl Builder {
 }
 
 /// A shape given by the user.
-fn given(dims: &[u64]) -> Result<Shape, Misfit> {
+fn given(dims: &[u64]) -> Result<Shape, ShapeError> {
     Shape::new(dims).ok_or_else(|| {
         let text = dims.iter().take(MOST_DIMENSIONS).map(u64::to_string).collect::<Vec<_>>().join(", ");
         let more = if dims.len() > MOST_DIMENSIONS { ", …" } else { "" };
         let reason = format!("[{text}{more}] is not the shape of a tensor");
         let remedy = "give 1 to 64 dimensions, each at least 1, their product below 2^64";
-        Misfit::of("shape", reason, remedy)
+        ShapeError::in_field("shape", reason, remedy)
     })
 }
 

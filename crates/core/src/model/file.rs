@@ -26,7 +26,7 @@
 
 use super::cost::{Cost, CostKind};
 use super::op::{Activation, Conv2d, Norm, Op, Padding, Pool};
-use super::shape::Misfit;
+use super::shape::ShapeError;
 use super::{Builder, Model};
 use crate::fault::Fault;
 use crate::suggest;
@@ -257,11 +257,11 @@ impl LayerFile {
     }
 
     /// Rejects an unknown operation and keys that do not belong to it.
-    fn check_keys(&self, name: &str) -> Result<(), Misfit> {
+    fn check_keys(&self, name: &str) -> Result<(), ShapeError> {
         let Some((op, allowed)) = OPS.iter().find(|(op, _)| *op == name) else {
             let names = OPS.iter().map(|(op, _)| *op);
             let list = names.clone().collect::<Vec<_>>().join(", ");
-            return Err(Misfit::of(
+            return Err(ShapeError::in_field(
                 "op",
                 format!("there is no operation \"{name}\""),
                 suggest::remedy(name, names, &format!("the operations are {list}")),
@@ -273,12 +273,12 @@ impl LayerFile {
                 [] => format!("{op} has no settings: remove {key}"),
                 _ => format!("{op} takes {}", allowed.join(", ")),
             };
-            Err(Misfit::of(key, format!("{key} does not belong to {op}"), remedy))
+            Err(ShapeError::in_field(key, format!("{key} does not belong to {op}"), remedy))
         })
     }
 
     /// The operation `op` with all defaults filled in; `evaluate` turns formulas into values.
-    fn operation(&self, op: &str, evaluate: Evaluate<'_>) -> Result<Op, Misfit> {
+    fn operation(&self, op: &str, evaluate: Evaluate<'_>) -> Result<Op, ShapeError> {
         let given = |key: &'static str| {
             let value = self.settings().find(|(name, _)| *name == key).and_then(|(_, value)| value);
             value.map(evaluate).transpose()
@@ -337,7 +337,7 @@ impl LayerFile {
                 (height, width) if height == width => Op::Shortcut { out: count("out")?, stride: height },
                 (height, width) => {
                     let reason = format!("a shortcut has one stride, not {height}×{width}");
-                    return Err(Misfit::of("stride", reason, "give one number"));
+                    return Err(ShapeError::in_field("stride", reason, "give one number"));
                 }
             },
             "counted" => {
@@ -347,44 +347,50 @@ impl LayerFile {
                 }
                 Op::Counted(cost)
             }
-            _ => return Err(Misfit::of("op", format!("there is no operation \"{op}\""), "see the list")),
+            _ => {
+                return Err(ShapeError::in_field(
+                    "op",
+                    format!("there is no operation \"{op}\""),
+                    "see the list",
+                ));
+            }
         })
     }
 }
 
 /// Turns a value as written into one without formulas.
-type Evaluate<'a> = &'a dyn Fn(&Value) -> Result<Value, Misfit>;
+type Evaluate<'a> = &'a dyn Fn(&Value) -> Result<Value, ShapeError>;
 
 /// A key that the operation requires.
-fn missing(op: &str, key: &str) -> Misfit {
-    Misfit { field: None, reason: format!("{op} needs {key}"), remedy: format!("add {key} to the layer") }
+fn missing(op: &str, key: &str) -> ShapeError {
+    ShapeError::new(format!("{op} needs {key}"), format!("add {key} to the layer"))
 }
 
-fn unfit(key: &'static str, expected: &str, value: &Value) -> Misfit {
+fn unfit(key: &'static str, expected: &str, value: &Value) -> ShapeError {
     let found = match value {
         Value::Text(text) => format!("\"{text}\""),
         Value::Truth(truth) => truth.to_string(),
         Value::Number(number) => number.to_string(),
         Value::List(values) => format!("a list of {}", values.len()),
     };
-    Misfit::of(key, format!("{key} is {found}, not {expected}"), format!("give {expected}"))
+    ShapeError::in_field(key, format!("{key} is {found}, not {expected}"), format!("give {expected}"))
 }
 
-fn number(key: &'static str, value: &Value) -> Result<u64, Misfit> {
+fn number(key: &'static str, value: &Value) -> Result<u64, ShapeError> {
     match value {
         Value::Number(number) => Ok(*number),
         _ => Err(unfit(key, "a number", value)),
     }
 }
 
-fn truth(key: &'static str, value: &Value) -> Result<bool, Misfit> {
+fn truth(key: &'static str, value: &Value) -> Result<bool, ShapeError> {
     match value {
         Value::Truth(truth) => Ok(*truth),
         _ => Err(unfit(key, "true or false", value)),
     }
 }
 
-fn pair(key: &'static str, value: &Value) -> Result<(u64, u64), Misfit> {
+fn pair(key: &'static str, value: &Value) -> Result<(u64, u64), ShapeError> {
     match value {
         Value::Number(size) => Ok((*size, *size)),
         Value::List(sizes) => match sizes[..] {
@@ -395,7 +401,7 @@ fn pair(key: &'static str, value: &Value) -> Result<(u64, u64), Misfit> {
     }
 }
 
-fn padding(value: &Value) -> Result<Padding, Misfit> {
+fn padding(value: &Value) -> Result<Padding, ShapeError> {
     let expected =
         "a number, a pair [height, width], four numbers [top, bottom, left, right], \"same\" or \"valid\"";
     Ok(match value {

@@ -120,7 +120,7 @@ mod tests {
         };
         let vgg = zoo::build("vgg16").unwrap();
         let head = vgg.head().unwrap();
-        let (_, replaced) = ModelFile::of(&vgg).replaced(head.first, head.convolutions()).unwrap();
+        let (_, replaced) = ModelFile::from_model(&vgg).replaced(head.first, head.convolutions()).unwrap();
         assert_eq!(sizes(&vgg, head.first), [392.0, 64.0, 15.625]);
         assert_eq!(sizes(&replaced, head.first), [1.0, 1.953_125]);
         assert_eq!(replaced.layers().last().unwrap().output.dims(), [1000, 1, 1]);

@@ -6,7 +6,6 @@
 //! quirks, and serve to reproduce that paper. Transformers that are known by their shape alone come last.
 
 use super::file::{BlockFile, LayerFile, Value, expand};
-use super::shape::Misfit;
 use super::transformer::{Transformer, TransformerSection};
 use super::{Adjustment, Builder, Model, Published, ShapeError};
 use crate::suggest;
@@ -142,7 +141,7 @@ impl ZooModel {
         if network.layers.is_empty() {
             let shape = self.shape().ok_or_else(|| {
                 let reason = "it has neither layers nor the shape of a transformer";
-                Misfit::of("layers", reason, "describe it in its file").at(&self.name)
+                ShapeError::in_field("layers", reason, "describe it in its file").at(&self.name)
             })?;
             return Transformer { sequence: sequence.unwrap_or(shape.sequence), ..shape }.layout(builder);
         }
@@ -153,7 +152,7 @@ impl ZooModel {
             && values.insert("sequence".to_owned(), sequence.into()).is_none()
         {
             let reason = "its samples are not sequences of tokens";
-            return Err(Misfit::of("sequence", reason, "remove `sequence`").at(&self.name));
+            return Err(ShapeError::in_field("sequence", reason, "remove `sequence`").at(&self.name));
         }
         expand(&mut builder, (&network.input, &network.layers), &network.blocks, &values)
             .map_err(|fault| fault.error)?;

@@ -29,7 +29,7 @@ fn cell(row: &BTreeMap<&str, &str>, name: &str) -> f64 {
 fn vgg16_replaced() -> Model {
     let vgg = zoo::build("vgg16").unwrap();
     let head = vgg.head().unwrap();
-    ModelFile::of(&vgg).replaced(head.first, head.convolutions()).unwrap().1
+    ModelFile::from_model(&vgg).replaced(head.first, head.convolutions()).unwrap().1
 }
 
 /// The model with a name from the golden files: the original ResNets, with the stride on the first convolution and

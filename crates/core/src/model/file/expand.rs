@@ -4,7 +4,7 @@ use super::formula::{self, Value};
 use super::{BlockFile, LayerFile};
 use crate::fault::KeyPath;
 use crate::model::op::Op;
-use crate::model::shape::{Misfit, ShapeError};
+use crate::model::shape::ShapeError;
 use crate::model::{Builder, LayerId};
 use crate::suggest;
 use std::cell::Cell;
@@ -34,10 +34,10 @@ pub(in crate::model) fn expand(
 ) -> Result<(), LayerFault> {
     let names = HashMap::new();
     let mut expansion = Expansion { builder, blocks, names, order: Vec::new(), steps: 0, depth: 0 };
-    let at_input = |misfit: Misfit| LayerFault { path: KeyPath::of("input"), error: misfit.at("input") };
+    let at_input = |error: ShapeError| LayerFault { path: KeyPath::of("input"), error: error.at("input") };
     let mut scope = Scope { values: values.clone(), children: Some(Cell::new(0)), ..Scope::default() };
     let dims = expansion.shape(&Value::List(input.to_vec()), &scope).map_err(at_input)?;
-    let id = expansion.builder.input("input", &dims).map_err(|error| at_input(error.into()))?;
+    let id = expansion.builder.input("input", &dims).map_err(at_input)?;
     expansion.bind("input".to_owned(), vec![id]);
     scope.input = Some(vec![id]);
     expansion.list(layers, &scope, &KeyPath::of("layers")).map(drop)
@@ -93,23 +93,23 @@ impl<'a> Expansion<'a> {
         let mut last = scope.input().to_vec();
         for (index, layer) in layers.iter().enumerate() {
             let path = path.clone().index(index);
-            let fault = |misfit: Misfit, name: &str| {
-                let given = misfit.field.filter(|field| layer.gives(field));
+            let fault = |error: ShapeError, name: &str| {
+                let given = error.field.filter(|field| layer.gives(field));
                 let path = given.map_or_else(|| path.clone(), |field| path.clone().key(field));
-                LayerFault { path, error: misfit.at(name) }
+                LayerFault { path, error: error.at(name) }
             };
             let plain = layer.plain_name(index);
-            let rounds = self.rounds(layer, scope).map_err(|misfit| fault(misfit, &plain))?;
+            let rounds = self.rounds(layer, scope).map_err(|error| fault(error, &plain))?;
             for values in rounds {
                 let prefix = scope.prefix.clone();
                 let scope = Scope { values, prefix, outer: Some(scope), ..Scope::default() };
                 let (name, inputs, is_present) =
-                    self.place(layer, index, &scope, &last).map_err(|misfit| fault(misfit, &plain))?;
+                    self.place(layer, index, &scope, &last).map_err(|error| fault(error, &plain))?;
                 last = if !is_present {
                     inputs.into_iter().take(1).collect()
                 } else if layer.block.is_some() {
                     let block = self.block(layer, &name, inputs, &scope);
-                    let (file, inner, path) = block.map_err(|misfit| fault(misfit, &name))?;
+                    let (file, inner, path) = block.map_err(|error| fault(error, &name))?;
                     self.depth += 1;
                     let output = self.list(&file.layers, &inner, &path)?;
                     self.depth -= 1;
@@ -117,7 +117,7 @@ impl<'a> Expansion<'a> {
                 } else {
                     self.layer(layer, &name, &inputs, &scope)
                         .map(|id| vec![id])
-                        .map_err(|misfit| fault(misfit, &name))?
+                        .map_err(|error| fault(error, &name))?
                 };
                 if is_present && !(layer.block.is_some() && layer.name.is_none()) {
                     scope.counter().inspect(|counter| counter.set(counter.get() + 1));
@@ -131,11 +131,15 @@ impl<'a> Expansion<'a> {
     }
 
     /// The values of each repetition.
-    fn rounds(&self, layer: &LayerFile, scope: &Scope<'_>) -> Result<Vec<Values>, Misfit> {
+    fn rounds(&self, layer: &LayerFile, scope: &Scope<'_>) -> Result<Vec<Values>, ShapeError> {
         let count = match (&layer.repeat, layer.each.as_ref().and_then(|each| each.iter().next())) {
             (None, None) => return Ok(vec![Values::new()]),
             (Some(_), Some(_)) => {
-                return Err(Misfit::of("each", "`repeat` and `each` both repeat it", "keep one of them"));
+                return Err(ShapeError::in_field(
+                    "each",
+                    "`repeat` and `each` both repeat it",
+                    "keep one of them",
+                ));
             }
             (Some(count), None) => self.number("repeat", count, scope)?,
             (None, Some((name, column))) => self.column(name, column, scope)?.len() as u64,
@@ -149,7 +153,7 @@ impl<'a> Expansion<'a> {
             let column = self.column(name, column, scope)?;
             if column.len() != rounds.len() {
                 let reason = format!("`{name}` has {} values and not {}", column.len(), rounds.len());
-                return Err(Misfit::of("each", reason, "give lists of one length"));
+                return Err(ShapeError::in_field("each", reason, "give lists of one length"));
             }
             for (round, value) in rounds.iter_mut().zip(column) {
                 round.insert(name.clone(), value);
@@ -158,10 +162,14 @@ impl<'a> Expansion<'a> {
         Ok(rounds)
     }
 
-    fn column(&self, name: &str, column: &Value, scope: &Scope<'_>) -> Result<Vec<Value>, Misfit> {
+    fn column(&self, name: &str, column: &Value, scope: &Scope<'_>) -> Result<Vec<Value>, ShapeError> {
         match self.evaluate(column, scope)? {
             Value::List(values) => Ok(values),
-            _ => Err(Misfit::of("each", format!("`{name}` is no list"), "give a value for each repetition")),
+            _ => Err(ShapeError::in_field(
+                "each",
+                format!("`{name}` is no list"),
+                "give a value for each repetition",
+            )),
         }
     }
 
@@ -172,7 +180,7 @@ impl<'a> Expansion<'a> {
         index: usize,
         scope: &Scope<'_>,
         last: &[LayerId],
-    ) -> Result<(String, Vec<LayerId>, bool), Misfit> {
+    ) -> Result<(String, Vec<LayerId>, bool), ShapeError> {
         self.spend(1)?;
         let name = match (&layer.name, &layer.block) {
             (Some(name), _) => joined(&scope.prefix, &self.text(name, scope)?),
@@ -195,7 +203,7 @@ impl<'a> Expansion<'a> {
             Some(Value::Truth(truth)) => truth,
             Some(_) => {
                 let remedy = "compare numbers, as in \"stride > 1\"";
-                return Err(Misfit::of("when", "`when` is neither true nor false", remedy));
+                return Err(ShapeError::in_field("when", "`when` is neither true nor false", remedy));
             }
         };
         Ok((name, inputs, is_present))
@@ -208,21 +216,21 @@ impl<'a> Expansion<'a> {
         name: &str,
         inputs: Vec<LayerId>,
         scope: &'s Scope<'s>,
-    ) -> Result<(&'a BlockFile, Scope<'s>, KeyPath), Misfit> {
+    ) -> Result<(&'a BlockFile, Scope<'s>, KeyPath), ShapeError> {
         let stray = layer.settings().map(|(key, _)| key).next();
         if let Some(key) = stray.or_else(|| (!layer.op.is_empty()).then_some("op")) {
             let reason = format!("{key} does not belong to a block");
-            return Err(Misfit::of(key, reason, "give the values of a block in `with`"));
+            return Err(ShapeError::in_field(key, reason, "give the values of a block in `with`"));
         }
         if self.depth >= DEEPEST {
             let reason = format!("blocks nest more than {DEEPEST} deep");
-            return Err(Misfit::of("block", reason, "a block cannot use itself"));
+            return Err(ShapeError::in_field("block", reason, "a block cannot use itself"));
         }
         let wanted = self.text(layer.block.as_deref().unwrap_or_default(), scope)?;
         let Some(file) = self.blocks.get(&wanted) else {
             let known = self.blocks.keys().map(String::as_str);
             let remedy = suggest::remedy(&wanted, known, "describe it under `blocks`");
-            return Err(Misfit::of("block", format!("there is no block \"{wanted}\""), remedy));
+            return Err(ShapeError::in_field("block", format!("there is no block \"{wanted}\""), remedy));
         };
         let mut inner = Scope {
             prefix: name.to_owned(),
@@ -249,15 +257,15 @@ impl<'a> Expansion<'a> {
         name: &str,
         inputs: &[LayerId],
         scope: &Scope<'_>,
-    ) -> Result<LayerId, Misfit> {
+    ) -> Result<LayerId, ShapeError> {
         layer.check_keys(&self.text(&layer.op, scope)?)?;
         let shape = |expansion: &Self| match &layer.shape {
             Some(shape) => expansion.shape(shape, scope),
             None => Err(super::missing(&layer.op, "shape")),
         };
-        let added = if layer.op == "input" {
+        if layer.op == "input" {
             if layer.inputs.is_some() {
-                return Err(Misfit::input("an input reads no other layer", "remove inputs"));
+                return Err(ShapeError::in_inputs("an input reads no other layer", "remove inputs"));
             }
             let dims = shape(self)?;
             self.builder.input(name, &dims)
@@ -269,13 +277,12 @@ impl<'a> Expansion<'a> {
                 }
                 op => self.builder.add(name, op, inputs),
             }
-        };
-        added.map_err(Misfit::from)
+        }
     }
 
     /// What the layers of this name put out: nearest block first, then the blocks around it. A star stands for any
     /// part of a name without dots.
-    fn find(&mut self, name: &str, scope: &Scope<'_>) -> Result<Vec<LayerId>, Misfit> {
+    fn find(&mut self, name: &str, scope: &Scope<'_>) -> Result<Vec<LayerId>, ShapeError> {
         if name == "input" {
             return Ok(scope.input().to_vec());
         }
@@ -296,7 +303,7 @@ impl<'a> Expansion<'a> {
         }
         let known = self.order.iter().map(String::as_str);
         let otherwise = "inputs are the names of layers before this one";
-        Err(Misfit::input(
+        Err(ShapeError::in_inputs(
             format!("there is no layer \"{name}\" before it"),
             suggest::remedy(name, known, otherwise),
         ))
@@ -308,16 +315,16 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    fn spend(&mut self, steps: usize) -> Result<(), Misfit> {
+    fn spend(&mut self, steps: usize) -> Result<(), ShapeError> {
         self.steps = self.steps.saturating_add(steps as u64);
         if self.steps > MOST_STEPS { Err(too_large()) } else { Ok(()) }
     }
 
-    fn evaluate(&self, value: &Value, scope: &Scope<'_>) -> Result<Value, Misfit> {
+    fn evaluate(&self, value: &Value, scope: &Scope<'_>) -> Result<Value, ShapeError> {
         formula::evaluate(value, &|name, index| self.lookup(name, index, scope))
     }
 
-    fn text(&self, text: &str, scope: &Scope<'_>) -> Result<String, Misfit> {
+    fn text(&self, text: &str, scope: &Scope<'_>) -> Result<String, ShapeError> {
         formula::interpolate(text, &|name, index| self.lookup(name, index, scope))
     }
 
@@ -336,24 +343,22 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    fn number(&self, field: &'static str, value: &Value, scope: &Scope<'_>) -> Result<u64, Misfit> {
+    fn number(&self, field: &'static str, value: &Value, scope: &Scope<'_>) -> Result<u64, ShapeError> {
         super::number(field, &self.evaluate(value, scope)?)
     }
 
-    fn shape(&self, value: &Value, scope: &Scope<'_>) -> Result<Vec<u64>, Misfit> {
+    fn shape(&self, value: &Value, scope: &Scope<'_>) -> Result<Vec<u64>, ShapeError> {
         match self.evaluate(value, scope)? {
             Value::List(dims) => dims.iter().map(|dim| super::number("shape", dim)).collect(),
-            _ => Err(Misfit::of("shape", "a shape is a list of sizes", "write it as [3, 224, 224]")),
+            _ => {
+                Err(ShapeError::in_field("shape", "a shape is a list of sizes", "write it as [3, 224, 224]"))
+            }
         }
     }
 }
 
-fn too_large() -> Misfit {
-    Misfit {
-        field: None,
-        reason: "the model has too many layers".to_owned(),
-        remedy: "check its repetitions for a slip of the keyboard".to_owned(),
-    }
+fn too_large() -> ShapeError {
+    ShapeError::new("the model has too many layers", "check its repetitions for a slip of the keyboard")
 }
 
 /// A name within a block; an empty one is that of the block.

@@ -1,6 +1,6 @@
 //! Values of a model file, and formulas over them: `64`, `[1, 7]`, `true`, `"4 * width"`.
 
-use crate::model::shape::Misfit;
+use crate::model::shape::ShapeError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,7 @@ const OPERATORS: [(&str, u8); 12] = [
 pub(super) type Lookup<'a> = &'a dyn Fn(&str, Option<u64>) -> Option<Value>;
 
 /// The value with its formulas evaluated. A single word that stands for nothing remains a word, and so does no word.
-pub(super) fn evaluate(value: &Value, lookup: Lookup<'_>) -> Result<Value, Misfit> {
+pub(super) fn evaluate(value: &Value, lookup: Lookup<'_>) -> Result<Value, ShapeError> {
     match value {
         Value::Text(text) if text.is_empty() || is_name(text) => {
             Ok(lookup(text, None).unwrap_or_else(|| value.clone()))
@@ -70,7 +70,7 @@ pub(super) fn evaluate(value: &Value, lookup: Lookup<'_>) -> Result<Value, Misfi
 }
 
 /// The text with every `{formula}` replaced by its value; `{{` and `}}` are braces.
-pub(super) fn interpolate(text: &str, lookup: Lookup<'_>) -> Result<String, Misfit> {
+pub(super) fn interpolate(text: &str, lookup: Lookup<'_>) -> Result<String, ShapeError> {
     let mut filled = String::new();
     let mut rest = text;
     while let Some(place) = rest.find(['{', '}']) {
@@ -98,7 +98,7 @@ fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-fn formula(text: &str, lookup: Lookup<'_>) -> Result<Value, Misfit> {
+fn formula(text: &str, lookup: Lookup<'_>) -> Result<Value, ShapeError> {
     if text.len() > LONGEST {
         return Err(wrong(
             &text[..text.floor_char_boundary(40)],
@@ -111,16 +111,15 @@ fn formula(text: &str, lookup: Lookup<'_>) -> Result<Value, Misfit> {
     if parser.rest.is_empty() { Ok(value) } else { Err(parser.unreadable()) }
 }
 
-fn wrong(text: &str, reason: &str, remedy: &str) -> Misfit {
-    Misfit { field: None, reason: format!("\"{text}\" {reason}"), remedy: remedy.to_owned() }
+fn wrong(text: &str, reason: &str, remedy: &str) -> ShapeError {
+    ShapeError::new(format!("\"{text}\" {reason}"), remedy)
 }
 
-fn unknown(name: &str) -> Misfit {
-    Misfit {
-        field: None,
-        reason: format!("there is no value \"{name}\""),
-        remedy: "give it in `with`, of the model or of the block".to_owned(),
-    }
+fn unknown(name: &str) -> ShapeError {
+    ShapeError::new(
+        format!("there is no value \"{name}\""),
+        "give it in `with`, of the model or of the block",
+    )
 }
 
 /// Evaluates while it reads, by precedence.
@@ -131,7 +130,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn expression(&mut self, least: u8) -> Result<Value, Misfit> {
+    fn expression(&mut self, least: u8) -> Result<Value, ShapeError> {
         let mut left = self.operand()?;
         while let Some((operator, precedence)) =
             OPERATORS.into_iter().find(|(operator, _)| self.rest.starts_with(operator))
@@ -146,7 +145,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    fn operand(&mut self) -> Result<Value, Misfit> {
+    fn operand(&mut self) -> Result<Value, ShapeError> {
         if self.take("(") {
             let value = self.expression(0)?;
             return if self.take(")") { Ok(value) } else { Err(self.unreadable()) };
@@ -179,8 +178,8 @@ impl Parser<'_> {
         }
     }
 
-    fn apply(&self, operator: &str, left: Value, right: Value) -> Result<Value, Misfit> {
-        let number = |result: Option<u64>| result.map(Value::Number).ok_or_else(Misfit::overflow);
+    fn apply(&self, operator: &str, left: Value, right: Value) -> Result<Value, ShapeError> {
+        let number = |result: Option<u64>| result.map(Value::Number).ok_or_else(ShapeError::overflow);
         match (operator, left, right) {
             ("==", left, right) => Ok(Value::Truth(left == right)),
             ("!=", left, right) => Ok(Value::Truth(left != right)),
@@ -216,7 +215,7 @@ impl Parser<'_> {
         self.rest = self.rest[length..].trim_start();
     }
 
-    fn unreadable(&self) -> Misfit {
+    fn unreadable(&self) -> ShapeError {
         wrong(self.text, "is no formula", "write numbers and names with + - * / == != < > <= >= && || ( )")
     }
 }
@@ -235,7 +234,7 @@ mod tests {
     }
 
     fn value(text: &str) -> Result<Value, String> {
-        evaluate(&Value::Text(text.to_owned()), &lookup).map_err(|misfit| misfit.reason)
+        evaluate(&Value::Text(text.to_owned()), &lookup).map_err(|error| error.reason)
     }
 
     #[test]

@@ -328,7 +328,7 @@ fn counts_can_be_given() {
     assert_eq!(gradients, [("mix.weight".to_owned(), 30), ("mix.bias".to_owned(), 2)]);
     // Its input, and its output once, whatever views of it exist.
     assert_eq!(model.activation_bytes().get() as u64, 4 * 32 + 4 * 32);
-    let again = toml::to_string(&ModelFile::of(&model)).unwrap();
+    let again = toml::to_string(&ModelFile::from_model(&model)).unwrap();
     assert_eq!(toml::from_str::<ModelFile>(&again).unwrap().build().unwrap().layers(), model.layers());
 }
 

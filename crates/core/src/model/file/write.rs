@@ -13,7 +13,7 @@ const INPUT: &str = "input";
 impl ModelFile {
     /// The layers of `model`, each with its name and inputs. Deviations of published counts from the layout are not
     /// included.
-    pub fn of(model: &Model) -> Self {
+    pub fn from_model(model: &Model) -> Self {
         let layers = model.layers();
         let escaped = |name: &str| name.replace('{', "{{").replace('}', "}}");
         let name = |id: &LayerId| match layers.get(*id as usize) {
@@ -27,7 +27,7 @@ impl ModelFile {
                 name: Some(escaped(&layer.name)),
                 inputs: (!follows).then(|| layer.inputs.iter().map(name).collect()),
                 shape: has_shape.then(|| layer.output.dims().into()),
-                ..LayerFile::of(&layer.op)
+                ..LayerFile::from_op(&layer.op)
             }
         };
         Self {
@@ -42,7 +42,7 @@ impl ModelFile {
 
 impl LayerFile {
     /// An operation with its settings, without a layer name.
-    pub fn of(op: &Op) -> Self {
+    pub fn from_op(op: &Op) -> Self {
         let plain = |op: &str| Self { op: op.to_owned(), ..Self::default() };
         let pooling = |how: &str, kind| {
             plain(&format!("{how}{}-pool", if kind == Pool::Max { "max" } else { "average" }))
@@ -226,7 +226,7 @@ mod tests {
     fn the_zoo_reads_what_is_written() {
         for name in zoo::names() {
             let model = zoo::build(name).unwrap();
-            let text = toml::to_string(&ModelFile::of(&model)).unwrap();
+            let text = toml::to_string(&ModelFile::from_model(&model)).unwrap();
             let again = toml::from_str::<ModelFile>(&text).unwrap().build().unwrap();
             assert_eq!(again.layers(), model.layers(), "{name}");
         }

@@ -22,7 +22,7 @@ pub(super) fn model(name: &str) -> Result<Model, ValidationError> {
         return Ok(model);
     }
     let head = model.head().map_err(|error| ValidationError::Data(error.to_string()))?;
-    Ok(ModelFile::of(&model).replaced(head.first, head.convolutions())?.1)
+    Ok(ModelFile::from_model(&model).replaced(head.first, head.convolutions())?.1)
 }
 
 pub(super) fn check(cases: &[ModelCase], tolerance: f64) -> Result<ExactCheck, ValidationError> {

@@ -39,7 +39,7 @@ fn resolved(run: &Run, alone: f64) -> Result<Scenario, ValidationError> {
 
 fn cifar() -> Result<ModelFile, ValidationError> {
     let model = zoo::build("resnet18").map_err(|error| ValidationError::Data(error.to_string()))?;
-    let mut file = ModelFile::of(&model);
+    let mut file = ModelFile::from_model(&model);
     if let Some(last) = file.layers.iter_mut().rev().find(|layer| layer.op == "linear") {
         last.out = Some(CIFAR_CLASSES.into());
     }
