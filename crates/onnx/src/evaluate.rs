@@ -1,4 +1,4 @@
-//! Follows a graph from its inputs to its outputs: what is known of every tensor, and the work of every node.
+//! Follows a graph from its inputs to its outputs: shapes and origins of all tensors, and the work of every node.
 
 use crate::Options;
 use crate::graph::{Graph, Node, NodeId, TensorId, is_standard};

@@ -261,7 +261,7 @@ impl UnfoldBudget {
     }
 }
 
-/// Bytes of a node and of an attribute beside what they contain.
+/// Bytes of a node and of an attribute without their content.
 const NODE: usize = 300;
 const ATTRIBUTE: usize = 300;
 

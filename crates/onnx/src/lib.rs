@@ -54,7 +54,7 @@ pub fn recognises(head: &[u8]) -> bool {
     matches!(head, [0x08, 1..=0x7f, 0x12 | 0x1a | 0x22 | 0x28 | 0x32 | 0x3a | 0x42, ..])
 }
 
-/// Share of the memory that the decoded graph may take; the rest is for what is made of it.
+/// The decoded graph may take one part in this many of the memory; the model takes the rest.
 const DECODED: u64 = 2;
 
 /// The model in a stream without the content of large tensors, as a file of the same format that gives the same model.

@@ -71,7 +71,7 @@ pub(crate) struct Tensor {
 }
 
 impl Tensor {
-    /// Something that depends on `origin`, of which no more is known than its shape.
+    /// A tensor of which only shape and origin are known.
     pub(crate) fn new(shape: Option<Vec<Size>>, origin: Origin) -> Self {
         Self { shape, origin, content: None, places: false, causal: false }
     }
@@ -208,7 +208,7 @@ impl Size {
         Some(Self::reduced(self.factor.checked_div(other.factor)?, power))
     }
 
-    /// Zero is zero whatever the batch.
+    /// Zero is zero for any batch.
     fn reduced(factor: i64, power: u32) -> Self {
         Self { factor, power: if factor == 0 { 0 } else { power } }
     }

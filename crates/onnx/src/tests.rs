@@ -1,4 +1,4 @@
-//! Small graphs by hand: what operators cost, what patterns become, and what is said of files that cannot be used.
+//! Small graphs by hand: costs of operators, layers of patterns, and messages about unusable files.
 
 mod operators;
 mod patterns;

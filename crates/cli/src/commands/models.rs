@@ -154,7 +154,7 @@ impl Shape {
         let single = |part, parameters| PartRow::of(part, "model", parameters, 1);
         let mut rows = vec![single("embedding", parts.embedding)];
         for (kind, (layer, count)) in [("dense layer", &parts.dense), ("expert layer", &parts.expert)] {
-            rows.extend(layer.parts.iter().map(|part| PartRow::of(part.name, kind, part.parameters, *count)));
+            rows.extend(layer.iter().map(|part| PartRow::of(part.name, kind, part.parameters, *count)));
         }
         rows.extend([single("final norm", parts.final_norm), single("output", parts.output)]);
         rows.retain(|row| row.count > 0 && row.parameters > 0);

@@ -174,7 +174,7 @@ impl Rows {
         if lookups <= 0.0 {
             return 0.0;
         }
-        // The logarithm keeps its digits for millions of rows, of which 1 − 1/n has lost most.
+        // For millions of rows 1 − 1/n loses most digits; the logarithm keeps them.
         -rows * (lookups * (-1.0 / rows).ln_1p()).exp_m1()
     }
 
@@ -183,8 +183,8 @@ impl Rows {
         self.touched(samples) * self.width as f64
     }
 
-    /// Size of the gradient of `samples` with elements of so many bytes: the touched rows with their indices, or the
-    /// whole table where that is smaller.
+    /// Size of the gradient of `samples` with elements of `element` bytes: the touched rows with their indices, or
+    /// the whole table where that is smaller.
     pub fn bytes(&self, samples: f64, element: f64) -> Bytes {
         let dense = (self.count as f64) * (self.width as f64) * element;
         let row = self.width as f64 * element + INDEX;
@@ -203,13 +203,13 @@ impl Layer {
         }
     }
 
-    /// Parameters that a step with so many samples updates: all of them, or those in the touched rows.
+    /// Parameters that a step of `samples` updates: all, or those in the touched rows.
     pub fn updated(&self, samples: f64) -> f64 {
         let weights = self.rows().map_or(self.cost.weights as f64, |rows| rows.elements(samples));
         weights + self.cost.biases as f64
     }
 
-    /// Size of its gradients after a backward pass of so many samples, with elements of so many bytes.
+    /// Size of its gradients after a backward pass of `samples`, with elements of `element` bytes.
     pub(super) fn gradient_bytes(&self, samples: f64, element: f64) -> f64 {
         let weights = self.cost.weights as f64 * element;
         let weights = self.rows().map_or(weights, |rows| rows.bytes(samples, element).get());
@@ -218,7 +218,7 @@ impl Layer {
 }
 
 impl Model {
-    /// Parameters that a step with so many samples updates.
+    /// Parameters that a step of `samples` updates.
     pub fn updated(&self, samples: f64) -> f64 {
         self.layers().iter().map(|layer| layer.updated(samples)).sum()
     }
@@ -292,7 +292,7 @@ mod tests {
         let rows = Rows { count: 100, width: 4, lookups: 1 };
         assert_eq!(rows.bytes(1.0, 4.0), Bytes::new(24.0));
         assert_eq!(rows.bytes(1e6, 4.0), Bytes::new(1600.0));
-        // Indices stay what they are in 16 bits.
+        // Indices keep their size in 16 bits.
         assert_eq!(rows.bytes(1.0, 2.0), Bytes::new(16.0));
         let millions = Rows { count: 10_131_227, width: 16, lookups: 1 };
         assert!((millions.touched(2048.0) - 2047.793).abs() < 1e-3, "{}", millions.touched(2048.0));

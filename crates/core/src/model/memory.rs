@@ -308,7 +308,7 @@ mod tests {
             let precision = if mixed { Precision::AmpBf16 } else { Precision::Tf32 };
             let got = model.peak_memory(batch.parse().unwrap(), precision, optimiser).get();
             let [measured, twin]: [f64; 2] = [measured, twin].map(|text| text.parse().unwrap());
-            // The slow twin takes neighbours in its list for what a layer reads: it differs in BERT's first block.
+            // In the slow twin a layer reads its neighbours in the list: it differs in BERT's first block.
             // The zoo has no layers for the permutations and scales of ConvNeXt and the windows of Swin.
             let same = match name {
                 _ if name.starts_with("convnext") || name.starts_with("swin") => 0.25,

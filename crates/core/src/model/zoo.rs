@@ -124,7 +124,7 @@ impl ZooModel {
         Ok(self.built.get_or_init(|| model).clone())
     }
 
-    /// Builds the model for samples of so many tokens; an error if its samples are no sequences, or not so long.
+    /// Builds the model for samples of `sequence` tokens; an error if its samples have no tokens, or fewer at most.
     pub fn build_for(&self, sequence: Option<u64>) -> Result<Model, ShapeError> {
         if sequence.is_some() { self.expand(sequence) } else { self.build() }
     }
@@ -223,7 +223,7 @@ pub fn build(name: &str) -> Result<Model, UnknownModel> {
     build_for(name, None)
 }
 
-/// Builds the model with this name or alias for samples of so many tokens.
+/// Builds the model with this name or alias for samples of `sequence` tokens.
 pub fn build_for(name: &str, sequence: Option<u64>) -> Result<Model, UnknownModel> {
     let unknown = |remedy, fault| UnknownModel { name: name.to_owned(), remedy, fault };
     let model = find(name).ok_or_else(|| unknown(remedy(name), None))?;

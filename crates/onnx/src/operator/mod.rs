@@ -35,7 +35,7 @@ pub(crate) fn rule(op: &str) -> Option<Rule> {
         .or_else(|| attention::rule(op))
 }
 
-/// Whether the output holds elements of the first input, in whatever order, and nothing is computed.
+/// Whether the output holds elements of the first input, in any order, and nothing is computed.
 pub(crate) fn only_moves(op: &str) -> bool {
     movement::rule(op).is_some()
 }

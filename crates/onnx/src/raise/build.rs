@@ -234,7 +234,7 @@ impl ModelBuild<'_> {
 fn path(node: &Node) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in node.name.split('/').filter(|part| !part.is_empty()) {
-        // PyTorch repeats what a list is called in each of its members.
+        // PyTorch repeats the name of a list in each of its members.
         if parts.last().is_some_and(|last| part.strip_prefix(last).is_some_and(|rest| rest.starts_with('.')))
         {
             parts.pop();

@@ -14,7 +14,7 @@ mod section;
 #[cfg(test)]
 mod tests;
 
-pub use parts::{LayerParts, Parameters, Part, Parts};
+pub use parts::{Parameters, Part, Parts};
 pub use section::{ExpertsSection, MlaSection, TransformerSection};
 
 use schemars::JsonSchema;
@@ -67,7 +67,7 @@ pub struct Transformer {
     pub causal: bool,
     /// Number of keys that a query sees, itself included, in layers with a window.
     pub window: Option<u64>,
-    /// One layer of so many has the window; 1 for all.
+    /// Every layer of this period has the window; 1 for all layers.
     pub window_every: u64,
     /// Experts in place of the MLP.
     pub experts: Option<Experts>,
@@ -134,6 +134,13 @@ pub struct Experts {
     pub router_bias: bool,
 }
 
+impl Experts {
+    /// Routed experts in all layers, none of them shared.
+    pub const fn new(count: u64, active: u64, width: u64) -> Self {
+        Self { count, active, width, shared_width: 0, dense_layers: 0, router_bias: false }
+    }
+}
+
 /// Multi-head latent attention: keys and values, and perhaps queries, pass through a narrow layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mla {
@@ -157,10 +164,7 @@ impl Transformer {
             hidden,
             heads,
             kv_heads: heads,
-            head_width: match hidden.checked_div(heads) {
-                Some(width) => width,
-                None => 0,
-            },
+            head_width: if heads == 0 { 0 } else { hidden / heads },
             mlp_width: 4 * hidden,
             mlp: Mlp::Gelu,
             vocabulary,
