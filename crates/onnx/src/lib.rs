@@ -27,7 +27,7 @@ use prost::Message;
 use proto::ModelProto;
 use std::collections::BTreeMap;
 use std::io::Read;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy, RequestOption};
 use wire::WireError;
 
 /// Values that an ONNX file leaves open.
@@ -97,7 +97,10 @@ fn unreadable(place: &str, error: WireError, max_memory: u64) -> Fault {
             Fault::in_file(
                 place,
                 reason,
-                "import a smaller part of the model, or allow more with --max-memory",
+                [
+                    Remedy::advice("import a smaller part of the model"),
+                    Remedy::option_to(RequestOption::MaxMemory, "to allow more"),
+                ],
             )
         }
         WireError::System(error) => Fault::in_file(place, format!("it cannot be read: {error}"), again),

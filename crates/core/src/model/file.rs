@@ -264,7 +264,7 @@ impl LayerFile {
             return Err(ShapeError::in_field(
                 "op",
                 format!("there is no operation \"{name}\""),
-                suggest::remedy(name, names, &format!("the operations are {list}")),
+                suggest::remedy(name, names, format!("the operations are {list}")).to_string(),
             ));
         };
         let stray = self.settings().map(|(key, _)| key).find(|key| !allowed.contains(key));

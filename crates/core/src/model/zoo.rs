@@ -6,8 +6,9 @@
 //! quirks, and serve to reproduce that paper. Transformers that are known by their shape alone come last.
 
 use super::file::{BlockFile, LayerFile, Value, expand};
-use super::transformer::{Transformer, TransformerSection};
+use super::transformer::Transformer;
 use super::{Adjustment, Builder, Model, Published, ShapeError};
+use crate::fault::{NameList, Remedies, Remedy};
 use crate::suggest;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
@@ -164,8 +165,20 @@ impl ZooModel {
         *self.shape.get_or_init(|| {
             let mut table = family(self.family).transformer.clone().unwrap_or_default();
             table.extend(self.transformer.clone()?);
-            let section: TransformerSection = table.try_into().ok()?;
-            section.resolve().ok().map(|(_, shape)| shape)
+            // The defaults of `[model.transformer]` that follow from other keys.
+            let number = |key: &str| table.get(key).and_then(toml::Value::as_integer);
+            let (hidden, heads) = (number("hidden")?, number("heads")?);
+            let bias = table.get("bias").cloned().unwrap_or(false.into());
+            let usual = [
+                ("kv-heads", heads.into()),
+                ("head-width", hidden.checked_div(heads)?.into()),
+                ("mlp-width", hidden.checked_mul(4)?.into()),
+                ("qkv-bias", bias),
+            ];
+            for (key, value) in usual {
+                table.entry(key).or_insert(value);
+            }
+            table.try_into().ok()
         })
     }
 }
@@ -176,7 +189,7 @@ pub struct UnknownModel {
     /// The requested name.
     pub name: String,
     /// What to do about it: similar names.
-    pub remedy: String,
+    pub remedy: Remedies,
     /// Why a listed model does not build: a bug in the zoo, or a sequence that it cannot have.
     pub fault: Option<Box<ShapeError>>,
 }
@@ -227,12 +240,12 @@ pub fn build(name: &str) -> Result<Model, UnknownModel> {
 pub fn build_for(name: &str, sequence: Option<u64>) -> Result<Model, UnknownModel> {
     let unknown = |remedy, fault| UnknownModel { name: name.to_owned(), remedy, fault };
     let model = find(name).ok_or_else(|| unknown(remedy(name), None))?;
-    model.build_for(sequence).map_err(|fault| unknown(fault.remedy.clone(), Some(Box::new(fault))))
+    model.build_for(sequence).map_err(|fault| unknown(fault.remedy.as_str().into(), Some(Box::new(fault))))
 }
 
 /// Models whose names are like one that is not in the zoo.
-pub fn remedy(name: &str) -> String {
-    suggest::variants(name, names(), "run `stepcast models` for the list")
+pub fn remedy(name: &str) -> Remedies {
+    suggest::variants(name, names(), Remedy::ListNames { list: NameList::Models })
 }
 
 #[cfg(test)]

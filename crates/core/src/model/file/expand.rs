@@ -229,7 +229,7 @@ impl<'a> Expansion<'a> {
         let wanted = self.text(layer.block.as_deref().unwrap_or_default(), scope)?;
         let Some(file) = self.blocks.get(&wanted) else {
             let known = self.blocks.keys().map(String::as_str);
-            let remedy = suggest::remedy(&wanted, known, "describe it under `blocks`");
+            let remedy = suggest::remedy(&wanted, known, "describe it under `blocks`").to_string();
             return Err(ShapeError::in_field("block", format!("there is no block \"{wanted}\""), remedy));
         };
         let mut inner = Scope {
@@ -305,7 +305,7 @@ impl<'a> Expansion<'a> {
         let otherwise = "inputs are the names of layers before this one";
         Err(ShapeError::in_inputs(
             format!("there is no layer \"{name}\" before it"),
-            suggest::remedy(name, known, otherwise),
+            suggest::remedy(name, known, otherwise).to_string(),
         ))
     }
 

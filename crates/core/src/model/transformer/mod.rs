@@ -1,7 +1,7 @@
 //! Transformers by their shape: layers, widths, heads, experts, vocabulary.
 //!
 //! A [`Transformer`] is plain data. It comes from the zoo ([`super::zoo`]), from a `[model.transformer]` table
-//! ([`TransformerSection`]) or from a `config.json` of Hugging Face ([`hugging_face`]). [`Transformer::parts`] counts
+//! ([`TransformerSection`](crate::scenario::TransformerSection)) or from a `config.json` of Hugging Face ([`hugging_face`]). [`Transformer::parts`] counts
 //! its parameters exactly, and by the way in which parallelism divides them. [`Transformer::layout`] lays it out as a
 //! [`Model`](super::Model), so that every method for data-parallel training takes it like any other network.
 //!
@@ -10,18 +10,17 @@
 pub mod hugging_face;
 mod layout;
 mod parts;
-mod section;
 #[cfg(test)]
 mod tests;
 
 pub use parts::{Parameters, Part, Parts};
-pub use section::{ExpertsSection, MlaSection, TransformerSection};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The shape of a transformer. All widths are numbers of elements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Transformer {
     /// Layers.
     pub layers: u64,
@@ -118,7 +117,8 @@ impl NormKind {
 }
 
 /// Layers whose MLP is a choice of experts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Experts {
     /// Routed experts in a layer.
     pub count: u64,
@@ -142,7 +142,8 @@ impl Experts {
 }
 
 /// Multi-head latent attention: keys and values, and perhaps queries, pass through a narrow layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Mla {
     /// Width that queries pass through; 0 if they come directly from the hidden width.
     pub query_rank: u64,
@@ -154,6 +155,13 @@ pub struct Mla {
     pub rope: u64,
     /// Width of a head's value.
     pub value: u64,
+}
+
+/// The defaults of a file: Llama's kind, without any size.
+impl Default for Transformer {
+    fn default() -> Self {
+        Self::llama(0, 0, [0, 0], 0, 0, 0)
+    }
 }
 
 impl Transformer {
