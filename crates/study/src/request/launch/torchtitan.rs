@@ -6,7 +6,7 @@ use super::settings::{Settings, cannot, insert};
 use super::{Framework, Group, Launched};
 use serde_json::{Map, Value};
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::zoo;
+use stepcast_core::model::zoo;
 use stepcast_core::strategy::{
     Attention, ContextExchange, Loss, OverlapPreset, Recompute, ScheduleKind, Sharding, States,
 };
@@ -56,12 +56,12 @@ pub(super) fn read(mut keys: Keys, layers: Option<u64>) -> Result<Launched, Faul
     let (name, flavor) = (keys.word("model.name"), keys.word("model.flavor"));
     if let (Some(name), Some(flavor)) = (name, flavor) {
         let known = format!("{name}-{flavor}").to_lowercase().replace('_', "-");
-        match zoo::find(&known) {
+        match zoo::transformer(&known) {
             Some(_) => launched.zoo = Some(known),
             None => launched.named = Some(format!("{name} {flavor}")),
         }
     }
-    let layers = layers.or_else(|| zoo::find(launched.zoo.as_deref()?).map(|shape| shape.layers));
+    let layers = layers.or_else(|| zoo::transformer(launched.zoo.as_deref()?).map(|shape| shape.layers));
     launched.sequence = keys.number("training.seq_len")?;
     launched.steps = keys.number("training.steps")?;
     let plan = &mut launched.plan;
