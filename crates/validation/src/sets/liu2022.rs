@@ -155,7 +155,7 @@ fn model(name: &str) -> Result<Model, ValidationError> {
         return Ok(model);
     }
     let head = model.head().map_err(|error| ValidationError::Data(error.to_string()))?;
-    Ok(ModelFile::of(&model).replaced(head.first, head.convolutions())?.1)
+    Ok(ModelFile::from_model(&model).replaced(head.first, head.convolutions())?.1)
 }
 
 /// Scaling factors of the paper's networks, one update for each layer.

@@ -59,9 +59,9 @@ fn scenario(recipe: &Recipe, run: &Value) -> Result<Scenario, ValidationError> {
 /// with as many parameters.
 fn custom_model(run: &Value) -> Result<ModelFile, ValidationError> {
     if run.text("model") == "resnet18-cifar" {
-        let mut file = ModelFile::of(&zoo_model("resnet18")?);
+        let mut file = ModelFile::from_model(&zoo_model("resnet18")?);
         if let Some(last) = file.layers.iter_mut().rev().find(|layer| layer.op == "linear") {
-            last.out = Some(10);
+            last.out = Some(10.into());
         }
         return Ok(file);
     }

@@ -194,7 +194,7 @@ fn every_file_is_read_whole() {
         if let Some(own) = model.transformer.clone() {
             let mut table = family(model.family).transformer.clone().unwrap_or_default();
             table.extend(own);
-            let section: crate::scenario::TransformerSection = table.try_into().unwrap();
+            let section: crate::model::transformer::TransformerSection = table.try_into().unwrap();
             let shape = section.resolve().map(|(_, shape)| shape).ok();
             assert_eq!(model.shape(), shape, "{}: the shape as a scenario reads it", model.name);
             assert!(shape.is_some(), "{}: its shape", model.name);

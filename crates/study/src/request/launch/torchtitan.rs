@@ -294,6 +294,6 @@ fn degrees(launch: &Launch<'_>) -> Result<[u64; 2], Fault> {
 fn known_model(name: &str) -> Option<(&'static str, String)> {
     ["llama3", "qwen3"].into_iter().find_map(|family| {
         let size = name.strip_prefix(family)?.strip_prefix('-')?;
-        zoo::find(name).map(|_| (family, size.to_uppercase()))
+        zoo::transformer(name).map(|_| (family, size.to_uppercase()))
     })
 }
