@@ -6,10 +6,10 @@
 use crate::phases::Phases;
 use crate::{cynthia2019, lin2018, servers, step};
 use stepcast_core::compute;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedies, Remedy};
 use stepcast_core::machine::{Cluster, ServerSoftware};
 use stepcast_core::method::Method;
-use stepcast_core::prediction::{Bottleneck, GroupReport, Part, Prediction};
+use stepcast_core::prediction::{Bottleneck, GroupReport, Part, PartKind, Prediction};
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
@@ -43,6 +43,10 @@ impl Method for Cynthia2019 {
         "Zheng et al. 2019 (Cynthia), as quoted by Li et al. 2020, section 4.4"
     }
 
+    fn is_rough(&self) -> bool {
+        true
+    }
+
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
         only_asynchronous("Cynthia", scenario)
     }
@@ -67,6 +71,10 @@ impl Method for Lin2018 {
         "Lin et al. 2018, as described by Li et al. 2020, section 4.4"
     }
 
+    fn is_rough(&self) -> bool {
+        true
+    }
+
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
         only_asynchronous("Lin 2018", scenario)
     }
@@ -79,22 +87,34 @@ impl Method for Lin2018 {
 
 /// Rejects scenarios other than asynchronous training with one parameter server.
 fn only_asynchronous(who: &str, scenario: &Scenario) -> Result<(), Fault> {
-    let refuse = |key, reason: String, remedy: &str| Err(Fault::in_key(key, reason, remedy));
+    let refuse = |key, reason: String, remedy: Remedies| Err(Fault::in_key(key, reason, remedy));
     if scenario.strategy.architecture != Architecture::ParameterServer {
         let reason = format!("{who} models only parameter servers");
-        return refuse("strategy.architecture", reason, "use `architecture = \"parameter-server\"`");
+        return refuse(
+            "strategy.architecture",
+            reason,
+            Remedy::set("strategy.architecture", "parameter-server").into(),
+        );
     }
     if scenario.strategy.synchronisation != Synchronisation::Async {
         let reason = format!("{who} models only asynchronous training");
-        return refuse("strategy.synchronisation", reason, "use `synchronisation = \"async\"`");
+        return refuse(
+            "strategy.synchronisation",
+            reason,
+            Remedy::set("strategy.synchronisation", "async").into(),
+        );
     }
     if scenario.cluster.servers.count > 1 {
         let reason = format!("{who} models only one parameter server");
-        return refuse("cluster.servers.count", reason, "use `--method simulate`, or one server");
+        return refuse(
+            "cluster.servers.count",
+            reason,
+            [Remedy::method("simulate"), Remedy::set("cluster.servers.count", "1")].into(),
+        );
     }
     if scenario.profile().is_some_and(|profile| !computes(profile)) {
         let reason = format!("{who} compares with computing, and the profile has none");
-        return refuse("model.profile", reason, "use a profile in which the worker computes");
+        return refuse("model.profile", reason, "use a profile in which the worker computes".into());
     }
     Ok(())
 }
@@ -144,8 +164,10 @@ fn prediction(
     let mut warnings = if scenario.profile().is_some() { Vec::new() } else { compute::assumptions(scenario) };
     warnings.extend(servers::assumption(scenario));
     warnings.extend(step::unused(who, scenario, &[ServerSoftware::Grpc, ServerSoftware::GrpcMpi]));
-    let breakdown =
-        vec![Part { name: "compute", time: compute }, Part { name: "waiting", time: iteration - compute }];
+    let breakdown = vec![
+        Part { kind: PartKind::Compute, time: compute },
+        Part { kind: PartKind::Waiting, time: iteration - compute },
+    ];
     let bottleneck = bottleneck(scenario, &mean, iteration);
     Prediction { warnings, ..Prediction::new(name, iteration, groups, breakdown, bottleneck) }
 }

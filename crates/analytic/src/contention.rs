@@ -60,16 +60,20 @@ impl Contention {
         let machines = Machines::from_cluster(cluster);
         let within_machine = machines.count <= 1.0 && !cluster.network.transport.sums_on_host();
         let reading = match scenario.input.data {
-            InputKind::Real => priors.loss_real,
+            InputKind::Real => priors.loss_per_doubling_real_data,
             InputKind::Synthetic => 0.0,
         };
         Self {
-            slowdown: (priors.loss_in + reading) * machines.workers.log2(),
-            stragglers: priors.loss_x * machines.count.log2(),
-            tensor: Seconds::new(priors.tensor),
-            hideable_backward: priors.hides.min(1.0),
-            always_exposed: if within_machine { priors.shows_in } else { priors.shows_x },
-            cycle: Seconds::new(priors.cycle) * (cluster.workers() as f64).log2(),
+            slowdown: (priors.loss_per_gpu_doubling + reading) * machines.workers.log2(),
+            stragglers: priors.loss_per_machine_doubling * machines.count.log2(),
+            tensor: priors.tensor,
+            hideable_backward: priors.hideable_backward.min(1.0),
+            always_exposed: if within_machine {
+                priors.exposed_intra_node
+            } else {
+                priors.exposed_inter_node
+            },
+            cycle: priors.cycle * (cluster.workers() as f64).log2(),
         }
     }
 

@@ -14,9 +14,6 @@ use stepcast_core::strategy::Architecture;
 /// Code of the warning that the software of servers is assumed.
 pub const ASSUMED_SOFTWARE: &str = "assumed-software";
 
-/// Bytes per second in a unit of the priors' rates.
-const GIGA: f64 = 1e9;
-
 /// Sharpness of the smaller of two rates.
 const NORM: f64 = 4.0;
 
@@ -35,7 +32,7 @@ impl Service {
             ServerSoftware::GrpcMpi => priors.grpc_mpi,
             ServerSoftware::Byteps | ServerSoftware::None => return None,
         };
-        Some(Self { rate: BytesPerSec::new(rate * GIGA), tensor: Seconds::new(priors.tensor) })
+        Some(Self { rate: rate.into(), tensor: priors.tensor })
     }
 
     /// The service of a scenario's servers.
@@ -53,27 +50,27 @@ impl Service {
 /// direction: the port, or what the flows to all other workers reach.
 pub fn byteps_rate(priors: &prior::Servers, port: BytesPerSec, workers: u64) -> BytesPerSec {
     let port = port * (2.0 * priors.bps_wire);
-    let flows = BytesPerSec::new(priors.bps_flow * GIGA) * (workers.max(2) as f64 - 1.0).sqrt();
+    let flows = BytesPerSec::from(priors.bps_flow) * (workers.max(2) as f64 - 1.0).sqrt();
     port * (1.0 + (port.get() / flows.get()).powf(NORM)).powf(-1.0 / NORM)
 }
 
 /// Factor by which a computing device of this kind slows down among so many workers: stragglers.
 pub fn losses(priors: &prior::Servers, kind: DeviceKind, workers: u64) -> f64 {
     let loss = match kind {
-        DeviceKind::Cpu => priors.loss_cpu,
-        DeviceKind::Gpu => priors.loss,
+        DeviceKind::Cpu => priors.loss_per_doubling_cpu,
+        DeviceKind::Gpu => priors.loss_per_doubling,
     };
     1.0 + loss * (workers.max(1) as f64).log2()
 }
 
 /// The part of a backward pass that can hide communication.
 pub fn hidden(priors: &prior::Servers, backward: Seconds) -> Seconds {
-    backward * priors.hides.min(1.0)
+    backward * priors.hideable_backward.min(1.0)
 }
 
 /// Communication that shows although there is time to hide it.
 pub fn least_exposed(priors: &prior::Servers, communication: Seconds) -> Seconds {
-    communication * priors.shows.min(1.0)
+    communication * priors.exposed.min(1.0)
 }
 
 /// Warns that nothing is known about the software, where it is assumed.

@@ -6,6 +6,7 @@
 mod args;
 mod commands;
 mod render;
+mod words;
 
 use clap::Parser;
 use render::screen::Screen;

@@ -6,7 +6,8 @@
 use crate::problem::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stepcast_core::text::{self, key_parts, shown};
+use stepcast_core::fault::shown;
+use stepcast_core::text::{self, key_parts};
 use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 /// A key and its new value.

@@ -65,8 +65,8 @@ impl AchievedRates {
         let ports = f64::from(cluster.ports_in_use());
         let transport = cluster.network.transport;
         let inside = (machines.workers > 1.0).then(|| match transport {
-            Transport::HostMpi => gigabytes(priors.mpi),
-            Transport::Gloo => gigabytes(priors.gloo),
+            Transport::HostMpi => priors.mpi.into(),
+            Transport::Gloo => priors.gloo.into(),
             _ => reached(link, link.bandwidth, machines.workers, peer_to_peer(cluster), priors),
         });
         let between = (machines.count > 1.0).then(|| {
@@ -74,8 +74,8 @@ impl AchievedRates {
             let rate = reached(network, slowest_port(cluster), 1.0, true, priors);
             if network.reached.is_some() { rate } else { rate * ports }
         });
-        let start = |hop: f64, link: &Network, among: f64| {
-            Seconds::new(hop).max(link.latency + link.startup) * (2.0 * among.log2())
+        let start = |hop: Seconds, link: &Network, among: f64| {
+            hop.max(link.latency + link.startup) * (2.0 * among.log2())
         };
         let [hop_in, hop_x] = match transport {
             Transport::Gloo => [priors.gloo_hop; 2],
@@ -125,16 +125,16 @@ fn reached(
             let host = match link.rented {
                 Some(false) => priors.tcp_flow,
                 Some(true) => priors.tcp_vm,
-                None => (priors.tcp_flow * priors.tcp_vm).sqrt() * priors.either,
+                None => priors.tcp_flow.between(priors.tcp_vm) * priors.either,
             };
-            smaller(nominal * link.efficiency.min(ETHERNET_PAYLOAD), gigabytes(host))
+            smaller(nominal * link.efficiency.min(ETHERNET_PAYLOAD), host.into())
         }
         Transport::Rdma => nominal * priors.rdma,
-        Transport::HostMpi => smaller(nominal * link.efficiency, gigabytes(priors.mpi)),
-        Transport::Gloo => smaller(nominal * link.efficiency.min(ETHERNET_PAYLOAD), gigabytes(priors.gloo)),
+        Transport::HostMpi => smaller(nominal * link.efficiency, priors.mpi.into()),
+        Transport::Gloo => smaller(nominal * link.efficiency.min(ETHERNET_PAYLOAD), priors.gloo.into()),
         Transport::Nvlink => nominal * priors.nv,
         Transport::Pcie if peer_to_peer => nominal * priors.p2p,
-        Transport::Pcie => smaller(gigabytes(priors.bounce), gigabytes(priors.shared / among.max(2.0))),
+        Transport::Pcie => smaller(priors.bounce.into(), (priors.shared / among.max(2.0)).into()),
     }
 }
 
@@ -153,10 +153,6 @@ pub(crate) fn reached_rate(cluster: &Cluster, inside: bool, priors: &AllReduce) 
 /// Whether the devices of all groups read each other's memory over PCIe.
 fn peer_to_peer(cluster: &Cluster) -> bool {
     cluster.groups.iter().all(|group| group.device.peer_to_peer())
-}
-
-fn gigabytes(rate: f64) -> BytesPerSec {
-    BytesPerSec::new(rate * 1e9)
 }
 
 /// The smaller of two rates, rounded where they are close.

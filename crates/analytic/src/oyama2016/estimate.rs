@@ -32,7 +32,7 @@ pub struct Assumed {
 pub fn threads(scenario: &Scenario) -> Result<(Threads, Assumed), Fault> {
     let cluster = &scenario.cluster;
     let group = &cluster.groups[0];
-    let options = &scenario.oyama2016;
+    let options = &scenario.methods.oyama2016;
     let mut assumed = Assumed::default();
 
     // Fewer workers than a node holds form one node.

@@ -7,7 +7,7 @@ use stepcast_analytic::oyama2016::{
 };
 use stepcast_core::method::Method;
 use stepcast_core::model::zoo;
-use stepcast_core::prediction::Prediction;
+use stepcast_core::prediction::{PartKind, Prediction};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{Document, Edit, Scenario};
 
@@ -534,7 +534,7 @@ fn kernels_make_up_the_gradient() {
     let products: f64 =
         structure.products(4).iter().map(|product| product.size.iter().product::<f64>()).sum();
     let expected = products * 1e-12 + 4000.0 * 1e-9 + 1e-6;
-    near(prediction.part("compute").get(), expected, 1e-9, "compute");
+    near(prediction.part(PartKind::Compute).get(), expected, 1e-9, "compute");
     let why = Oyama2016.predict(&read(&text.replace("vgg16", "resnet50"))).unwrap_err();
     assert_eq!(why.key, "methods.oyama2016.kernels");
 }

@@ -11,8 +11,8 @@ use indicatif::ProgressBar;
 use std::time::Duration;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::Stopped;
-use stepcast_study::fit::machine::AttentionChoice;
-use stepcast_study::fit::{efficiency, gemm, kernels, machine, steps, today, transfer};
+use stepcast_fit::machine::AttentionChoice;
+use stepcast_fit::{efficiency, gemm, kernels, machine, steps, today, transfer};
 use stepcast_validation::ValidationError;
 use stepcast_validation::priors::refit;
 

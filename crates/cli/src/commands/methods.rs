@@ -13,5 +13,7 @@ pub(super) fn run(as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     if as_json {
         return json(&rows);
     }
-    Ok(table::section(&tables::methods(&rows), screen).into())
+    let mut table = tables::methods(&rows);
+    table.note = "`--method auto` takes the first that applies to the scenario.".to_owned();
+    Ok(table::section(&table, screen).into())
 }

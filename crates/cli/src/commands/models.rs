@@ -7,9 +7,10 @@ use crate::render::model;
 use crate::render::screen::Screen;
 use serde::Serialize;
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::{self, Parameters, Transformer, TransformerSection};
+use stepcast_core::model::transformer::{self, Parameters, Transformer};
 use stepcast_core::model::zoo::{self, Entry};
 use stepcast_core::model::{Counting, Layer, Model};
+use stepcast_core::scenario::TransformerSection;
 
 pub(super) fn run(command: Option<&Models>, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     match command {

@@ -3,6 +3,7 @@
 use crate::args::{ScenarioFlags, SimulationFlags};
 use crate::render::error::in_scenario;
 use crate::render::screen::Screen;
+use crate::words;
 use indicatif::ProgressBar;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -150,7 +151,7 @@ impl Request {
     fn print_notes(&self) {
         for note in self.inner.take_notes() {
             // If standard error is closed, the note cannot be reported.
-            let _ = write!(io::stderr(), "{}", Screen::of_stderr().paragraph(0, &note));
+            let _ = write!(io::stderr(), "{}", Screen::of_stderr().paragraph(0, &note.worded(words::remedy)));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::screen::Screen;
 use super::{blocks, table};
+use crate::words::WORDING;
 use stepcast_core::scenario::Scenario;
 use stepcast_report::tables::comparison as tables;
 use stepcast_study::predict::compare::Comparison;
@@ -12,7 +13,7 @@ pub(crate) fn render(scenario: &Scenario, comparison: &Comparison, screen: &Scre
     let tables = [
         (tables::predictions(comparison), String::new()),
         (tables::effects(comparison), differences.collect()),
-        (tables::refusals(comparison), String::new()),
+        (tables::refusals(comparison, WORDING), String::new()),
     ];
     let mut sections = vec![blocks::headline(scenario, screen)];
     for (table, sentences) in tables.iter().filter(|(table, _)| !table.rows.is_empty()) {

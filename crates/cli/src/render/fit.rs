@@ -2,8 +2,8 @@
 
 use super::screen::Screen;
 use super::table;
+use stepcast_fit::FitReport;
 use stepcast_report::tables::fit as tables;
-use stepcast_study::fit::FitReport;
 use stepcast_validation::sets::steps::left_out_table;
 
 /// The errors and notes of a fit, its last line ended; `written` is the path of the artefact.

@@ -2,6 +2,7 @@
 
 use super::screen::Screen;
 use super::{blocks, table};
+use crate::words::WORDING;
 use stepcast_core::method::Method;
 use stepcast_core::scenario::Scenario;
 use stepcast_report::format::plain;
@@ -34,7 +35,7 @@ pub(crate) fn corrections(calibration: &Calibration, screen: &Screen) -> String 
 pub(crate) fn assumptions(forecast: &Forecast, screen: &Screen) -> String {
     let interval = forecast.interval.as_ref().filter(|interval| !interval.by_assumption.is_empty());
     let text = match interval {
-        Some(interval) => table::section(&uncertainty::assumptions(interval), screen),
+        Some(interval) => table::section(&uncertainty::assumptions(interval, WORDING), screen),
         None => blocks::section(
             "Assumed figures",
             &screen.paragraph(2, "None: every figure that matters here was given or measured."),

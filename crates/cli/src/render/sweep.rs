@@ -2,6 +2,7 @@
 
 use super::screen::Screen;
 use super::table;
+use crate::words::WORDING;
 use serde_json::json;
 use std::path::Path;
 use stepcast_report::format::{count, several};
@@ -55,6 +56,6 @@ pub(crate) fn render(
     screen: &Screen,
 ) -> String {
     let rows = shown.table(variants, agreement, Some(screen.width.into()));
-    let notes = shown.notes(variants, agreement).join(" ");
+    let notes = shown.notes(variants, agreement, WORDING).join(" ");
     format!("{}\n{}", table::section(&rows, screen), screen.paragraph(0, &notes))
 }

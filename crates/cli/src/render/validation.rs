@@ -1,6 +1,7 @@
 //! Validation as text: any report, and the overview of all sets.
 
 use super::{Screen, table};
+use crate::words::WORDING;
 use stepcast_report::table::Table;
 use stepcast_validation::overview::Overview;
 use stepcast_validation::{Report, Section};
@@ -38,9 +39,10 @@ fn with_title_and_note(table: &Table, screen: &Screen) -> String {
         text += &verdict_painted(line, screen);
         text.push('\n');
     }
-    if !table.note.is_empty() {
+    let note = table.worded_note(WORDING);
+    if !note.is_empty() {
         text.push('\n');
-        text += &screen.paragraph(2, &table.note);
+        text += &screen.paragraph(2, &note);
     }
     text
 }

@@ -3,12 +3,13 @@
 //! The text is parsed into plain structs. Only after an error is it parsed again, with spans, to locate the key path
 //! of the error.
 
+use super::documentation::SECTIONS;
 use super::{Scenario, ScenarioFile, full_key};
-use crate::fault::{Excerpt, Fault, KeyPath, Place, Step};
+use crate::fault::{Excerpt, Fault, KeyPath, Place, Remedies, Step, shown};
 use crate::files::{Files, NoFiles};
 use crate::model::LayerFile;
 use crate::suggest;
-use crate::text::{self, key_parts, shown};
+use crate::text::{self, key_parts};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,6 +18,9 @@ use toml::{Spanned, Value};
 
 /// A value of a document, with its place.
 type Node<'a> = Spanned<DeValue<'a>>;
+
+/// Sections that may be given several times.
+const LISTS: [&str; 2] = ["cluster.workers", "plan.offers"];
 
 /// The text of a scenario and its name.
 #[derive(Debug, Clone)]
@@ -40,7 +44,7 @@ impl Edit {
         let (key, value) =
             text.split_once('=').ok_or_else(|| Fault::in_file(shown(text), "there is no \"=\"", remedy))?;
         let key = key.trim();
-        key_parts(key).map_err(|fault| Fault { remedy: remedy.to_owned(), ..fault.at(shown(text)) })?;
+        key_parts(key).map_err(|fault| Fault { remedy: remedy.into(), ..fault.at(shown(text)) })?;
         let key = full_key(key).map_err(|fault| fault.at(shown(text)))?;
         let parsed = text::parse::<toml::Table>(&format!("value = {value}")).ok();
         let value = parsed
@@ -116,25 +120,45 @@ impl Document {
 
     /// The parsed file after the overrides.
     pub fn file(&self, overrides: &[Edit]) -> Result<ScenarioFile, Fault> {
-        let mut file: ScenarioFile = text::parse(&self.text).map_err(|error| self.explain_toml(&error))?;
-        if overrides.is_empty() {
-            return Ok(file);
-        }
+        let mut root = text::document(&self.text).map_err(|error| self.explain_toml(&error))?;
+        self.check_tables(root.get_ref())?;
+        let mut file: ScenarioFile = text::read(root.clone()).map_err(|error| self.explain_toml(&error))?;
         let values: Vec<String> =
             overrides.iter().map(|change| format!("value = {}", change.value)).collect();
-        let mut root = text::document(&self.text).map_err(|error| self.explain_toml(&error))?;
         for (change, value) in overrides.iter().zip(&values) {
-            let wrong = |(reason, remedy): (String, String)| {
+            let wrong = |(reason, remedy): (String, Remedies)| {
                 Fault::in_key(change.key.as_str(), reason, remedy).at(change.origin())
             };
             let refused = |error: toml::de::Error| wrong(explain(error.message()));
             let parts = key_parts(&change.key).map_err(|fault| fault.at(change.origin()))?;
             let value = text::document(value).map_err(refused)?.get_mut().remove("value");
-            let wrong_place = |reason| wrong((reason, "check the key against the scenario".to_owned()));
+            let wrong_place = |reason| wrong((reason, "check the key against the scenario".into()));
             value.map_or(Ok(()), |value| set(root.get_mut(), &parts, &value)).map_err(wrong_place)?;
             file = text::read(root.clone()).map_err(refused)?;
         }
         Ok(file)
+    }
+
+    /// Refuses a list where a section is one table: `[[strategy]]`.
+    fn check_tables(&self, root: &DeTable<'_>) -> Result<(), Fault> {
+        let paths = SECTIONS.iter().map(|section| section.path);
+        for path in paths.filter(|path| !LISTS.contains(path)) {
+            let mut parts = path.split('.');
+            let first = parts.next().and_then(|first| root.get(first));
+            let found = parts.try_fold(first, |value, part| match value?.get_ref() {
+                DeValue::Table(table) => Some(table.get(part)),
+                _ => None,
+            });
+            if let Some(Some(value)) = found
+                && value.get_ref().is_array()
+            {
+                let reason = format!("`{path}` is one table, and a list of them is given");
+                let fault = Fault::in_key(path, reason, format!("write [{path}] once, with single brackets"));
+                let span = first_line(&self.text, clamp(&self.text, value.span()));
+                return Err(self.placed(fault, Some(span)));
+            }
+        }
+        Ok(())
     }
 
     fn explain_toml(&self, error: &toml::de::Error) -> Fault {
@@ -217,7 +241,7 @@ fn clamp(text: &str, span: Range<usize>) -> Range<usize> {
 }
 
 /// Splits a deserialiser's message into reason and remedy, and adds the most similar known name.
-fn explain(message: &str) -> (String, String) {
+fn explain(message: &str) -> (String, Remedies) {
     let message = message.trim();
     if let Some((unknown, expected)) = message.split_once(", expected ") {
         let quoted = |text: &str| -> Vec<String> {
@@ -226,10 +250,10 @@ fn explain(message: &str) -> (String, String) {
         let (wrong, known) = (quoted(unknown), quoted(expected));
         if let (Some(name), false) = (wrong.first(), known.is_empty()) {
             let list = format!("known here: {}", known.join(", "));
-            let remedy = suggest::remedy(name, known.iter().map(String::as_str), &list);
+            let remedy = suggest::remedy(name, known.iter().map(String::as_str), list);
             return (unknown.to_owned(), remedy);
         }
-        return (plain_found(unknown), format!("write {}", plain_expected(expected)));
+        return (plain_found(unknown), format!("write {}", plain_expected(expected)).into());
     }
     let known = [
         ("duplicate key", "the key stands here twice", "keep one of the two"),
@@ -238,11 +262,11 @@ fn explain(message: &str) -> (String, String) {
         ("missing field", message, "add it; docs/scenario.md has the format"),
     ];
     if let Some((_, reason, remedy)) = known.iter().find(|(word, ..)| message.contains(word)) {
-        return ((*reason).to_owned(), (*remedy).to_owned());
+        return ((*reason).to_owned(), (*remedy).into());
     }
     match message.split_once("; ") {
-        Some((reason, remedy)) => (reason.to_owned(), remedy.to_owned()),
-        None => (message.to_owned(), "see docs/scenario.md for the format".to_owned()),
+        Some((reason, remedy)) => (reason.to_owned(), remedy.into()),
+        None => (message.to_owned(), "see docs/scenario.md for the format".into()),
     }
 }
 
@@ -316,4 +340,29 @@ fn descend<'a>(slot: &mut DeValue<'a>, name: &str, rest: &[&'a str], value: &Nod
 /// A key or value that stands nowhere in the text.
 fn unplaced<T>(inner: T) -> Spanned<T> {
     Spanned::new(0..0, inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_that_is_one_table_is_no_list() {
+        for (text, path) in [
+            ("[[strategy]]\nbatch = 8", "strategy"),
+            ("[[cluster.servers]]\ncount = 2", "cluster.servers"),
+            ("strategy.plan = [{ tensor = 2 }]", "strategy.plan"),
+            ("strategy = []", "strategy"),
+        ] {
+            let fault =
+                Document::new("s.toml", format!("model.zoo = \"vgg16\"\n{text}")).file(&[]).unwrap_err();
+            assert_eq!(fault.key.to_string(), path, "{fault}");
+            assert!(
+                fault.reason.contains("is one table") && fault.remedy.contains(&format!("[{path}]")),
+                "{fault}"
+            );
+        }
+        let lists = "model.zoo = \"vgg16\"\n[[cluster.workers]]\ncount = 2\n[[cluster.workers]]\ncount = 1";
+        assert_eq!(Document::new("s.toml", lists).scenario(&[]).unwrap().cluster.workers(), 3);
+    }
 }

@@ -69,7 +69,12 @@ pub fn synthesise(scenario: &Scenario, index: usize, hides: f64) -> Profile {
         steps: vec![step(&times)],
         operations,
     };
-    jittered(&single, scenario.cluster.groups.len(), scenario.simulate.jitter, scenario.simulate.seed)
+    jittered(
+        &single,
+        scenario.cluster.groups.len(),
+        scenario.methods.simulate.jitter,
+        scenario.methods.simulate.seed,
+    )
 }
 
 /// By layer in backward order: the position of the layer whose backward pass ends when its gradients are pushed.

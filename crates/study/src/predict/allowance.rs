@@ -44,7 +44,7 @@ impl Granted {
         intervals: &Intervals<'_>,
         points: usize,
     ) -> Self {
-        let mut left = scenario.simulate.budget / pass(scenario);
+        let mut left = scenario.methods.simulate.budget / pass(scenario);
         let mut pays = |predictions: u64| {
             let enough = predictions <= left;
             left -= if enough { predictions } else { 0 };
@@ -57,7 +57,8 @@ impl Granted {
         let scaling = pays(points * quick) && simulates(budget::scaling(scenario, points as usize));
         Self {
             // Worth as much as the first figure of a simulation.
-            interval: interval * quick * pass(scenario) <= scenario.simulate.budget.saturating_mul(EXCESS),
+            interval: interval * quick * pass(scenario)
+                <= scenario.methods.simulate.budget.saturating_mul(EXCESS),
             scaling,
             what_if: pays(WHAT_IF * quick) && simulates(budget::what_if(scenario)),
             intervals: scaling && pays(points.saturating_mul(intervals.predictions(scenario))),
@@ -83,7 +84,7 @@ impl Granted {
         (!left_out.is_empty()).then(|| Warning {
             code: "left-out",
             message: format!(
-                "too many layers and groups for the budget: {} left out; use a larger `--budget`",
+                "too many layers and groups for the budget: {} left out; use a larger `methods.simulate.budget`",
                 left_out.join(", ")
             ),
         })
@@ -160,7 +161,10 @@ mod tests {
             let constants: usize = priors.iter().map(|group| 1 + group.constants.len()).sum();
             let least = (1 + 2 * (priors.len() + 2) + constants) as u64 * pass(&scenario);
             assert!(work <= least + 10_000, "{layers} layers, {groups} groups: {work} > {least} + 10000");
-            assert!(left_out(&forecast).is_some_and(|text| text.contains("--budget")), "{forecast:#?}");
+            assert!(
+                left_out(&forecast).is_some_and(|text| text.contains("simulate.budget")),
+                "{forecast:#?}"
+            );
         }
     }
 

@@ -32,8 +32,8 @@ pub(super) const MOST_SLOW: usize = 8;
 /// The scenario with one of `count` equal parts of a share of its budget.
 fn part(scenario: &Scenario, share: f64, count: usize) -> Scenario {
     let mut part = scenario.clone();
-    let budget = scenario.simulate.budget as f64;
-    part.simulate.budget = (budget * share / count.max(1) as f64).max(LEAST.min(budget)) as u64;
+    let budget = scenario.methods.simulate.budget as f64;
+    part.methods.simulate.budget = (budget * share / count.max(1) as f64).max(LEAST.min(budget)) as u64;
     part
 }
 
@@ -48,11 +48,15 @@ pub(super) fn compared(scenario: &Scenario) -> Scenario {
 /// Refuses more numbers of workers than the budget has room to simulate.
 pub(super) fn check_scaling(scenario: &Scenario, method: &dyn Method, points: usize) -> Result<(), Fault> {
     let least = points as f64 * LEAST;
-    if method.is_quick() || points <= FEW || least <= scenario.simulate.budget as f64 {
+    if method.is_quick() || points <= FEW || least <= scenario.methods.simulate.budget as f64 {
         return Ok(());
     }
     let reason = format!("{points} numbers of workers take a budget of {least} events to simulate");
-    Err(Fault::in_key(BUDGET, reason, "use fewer of them, a closed form, or a larger `--budget`"))
+    Err(Fault::in_key(
+        BUDGET,
+        reason,
+        "use fewer of them, a closed form, or a larger `methods.simulate.budget`",
+    ))
 }
 
 pub(super) fn scaling(scenario: &Scenario, points: usize) -> Scenario {
@@ -82,9 +86,9 @@ mod tests {
         assert_eq!(check(&scenario, "simulate", 1000), Ok(()));
         assert_eq!(check(&scenario, "simulate", 2000), Err(BUDGET.into()));
         assert_eq!(check(&scenario, "layerwise", 4000), Ok(()));
-        scenario.simulate.budget = 20_000_000;
+        scenario.methods.simulate.budget = 20_000_000;
         assert_eq!(check(&scenario, "simulate", 2000), Ok(()));
-        scenario.simulate.budget = 1000;
+        scenario.methods.simulate.budget = 1000;
         assert_eq!(check(&scenario, "simulate", FEW), Ok(()));
     }
 }

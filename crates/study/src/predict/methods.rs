@@ -22,15 +22,11 @@ pub fn all() -> &'static [&'static dyn Method] {
         &Oyama2016,
         &Transformer,
         &Simulate,
-        // Rougher than the methods above; kept for comparison.
         &Cynthia2019 { half: false },
         &Cynthia2019 { half: true },
         &Lin2018,
     ]
 }
-
-/// How many of the last methods are rougher than the others.
-const ROUGH: usize = 3;
 
 /// A set of methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +71,8 @@ impl MethodSet {
 
     /// The methods of the set that are not rough.
     pub(crate) fn without_rough(self) -> Self {
-        Self(self.0 & ((1 << (all().len() - ROUGH)) - 1))
+        let rough = all().iter().enumerate().filter(|(_, method)| method.is_rough());
+        Self(rough.fold(self.0, |set, (place, _)| set & !(1 << place)))
     }
 
     /// The methods, in order of preference.
@@ -121,7 +118,7 @@ pub fn named(name: &str) -> Result<&'static dyn Method, Fault> {
         let known: Vec<&str> =
             std::iter::once("auto").chain(all().iter().map(|method| method.name())).collect();
         let list = format!("the methods are {}", known.join(", "));
-        let remedy = suggest::remedy(name, known.iter().copied(), &list);
+        let remedy = suggest::remedy(name, known.iter().copied(), list);
         Fault::in_key("method", format!("there is no method \"{name}\""), remedy)
     })
 }
@@ -165,5 +162,19 @@ impl MethodChoice {
             Self::Auto => choose(scenario),
             Self::One(method) => Ok(method),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_methods_kept_for_comparison_are_rough() {
+        let rough: Vec<&str> =
+            all().iter().filter(|method| method.is_rough()).map(|method| method.name()).collect();
+        assert_eq!(rough, ["cynthia2019", "cynthia2019-half", "lin2018"]);
+        assert!(MethodSet::every().without_rough().methods().all(|method| !method.is_rough()));
+        assert_eq!(MethodSet::every().without_rough().methods().count(), all().len() - rough.len());
     }
 }

@@ -14,7 +14,7 @@ use folder::MAX_FILE;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Note, Remedy};
 use stepcast_core::files::Files;
 use stepcast_core::profile::{Profile, Resource};
 use stepcast_core::scenario::{Document, Edit, ModelSection, Scenario, ScenarioFile};
@@ -150,7 +150,7 @@ impl Request {
             return Self::of_model(path, overrides);
         }
         let cannot = |error: io::Error| {
-            let remedy = "check the path; `stepcast predict` alone runs the built-in quick start";
+            let remedy = [Remedy::advice("check the path"), Remedy::RunQuickStart];
             Fault::in_file(path, format!("cannot read the scenario: {error}"), remedy)
         };
         if fs::metadata(path).map_err(cannot)?.is_dir() {
@@ -207,7 +207,7 @@ impl Request {
     }
 
     /// Notes of importers about files that were read since the last call.
-    pub fn take_notes(&self) -> Vec<String> {
+    pub fn take_notes(&self) -> Vec<Note> {
         self.files.take_notes()
     }
 }

@@ -13,7 +13,8 @@ use stepcast_core::fitted::transfer::Curve;
 use stepcast_core::method::{CancelCheck, Progress, Stopped, Watch};
 use stepcast_core::pass::{Pass, Recorded};
 use stepcast_core::prediction::{
-    Bottleneck, Communication, Part, Prediction, Simulation, Spread, Usage, Warning, samples_per_step,
+    Bottleneck, Communication, Part, PartKind, Prediction, Resource, Simulation, Spread, Usage, Warning,
+    samples_per_step,
 };
 use stepcast_core::quantity::{SamplesPerSec, Seconds};
 use stepcast_core::scenario::Scenario;
@@ -76,11 +77,11 @@ pub(super) fn predict(scenario: &Scenario, watch: &Watch<'_>) -> Result<Predicti
     let observer = || Exchanges::new(training.roles(), 0);
     let predicted = |measured: &Measured<'_, Exchanges>| prediction(scenario, &program, &compute, measured);
     let measured =
-        measure(&program, &batches, &scenario.simulate, observer, watch, |measured| {
-            match measured.is_last {
-                true => ControlFlow::Continue(()),
-                false => watch(Progress::Estimate(&predicted(measured))),
-            }
+        measure(&program, &batches, &scenario.methods.simulate, observer, watch, |measured| match measured
+            .is_last
+        {
+            true => ControlFlow::Continue(()),
+            false => watch(Progress::Estimate(&predicted(measured))),
         })?;
     Ok(predicted(&measured))
 }
@@ -105,8 +106,8 @@ fn prediction(
     let mut lengths: Vec<f64> = runs.iter().flat_map(|figures| figures.lengths.iter().copied()).collect();
     let nothing = Spread { low: 0.0, median: 0.0, high: 0.0 };
     let mut usage = vec![
-        Usage { resource: "workers".to_owned(), share: computing },
-        Usage { resource: "all-reduce".to_owned(), share: exchanging },
+        Usage { resource: Resource::Workers, share: computing },
+        Usage { resource: Resource::AllReduce, share: exchanging },
     ];
     usage.sort_by(|a, b| b.share.total_cmp(&a.share));
     let simulation = Simulation {
@@ -124,8 +125,10 @@ fn prediction(
         end: measured.end(),
     };
     let busy = iteration * computing;
-    let breakdown =
-        vec![Part { name: "compute", time: busy }, Part { name: "waiting", time: iteration - busy }];
+    let breakdown = vec![
+        Part { kind: PartKind::Compute, time: busy },
+        Part { kind: PartKind::Waiting, time: iteration - busy },
+    ];
     let bottleneck = if computing >= exchanging { Bottleneck::Compute } else { Bottleneck::WorkerLink };
     let mut warnings = assumptions(scenario);
     warnings.extend(estimate.warning());
@@ -186,7 +189,7 @@ pub(super) fn timeline(
     let training = training(scenario).map_err(inapplicable)?;
     let program = training.program().map_err(broken)?;
     let mut observed = Timeline::default();
-    observe(&program, scenario.simulate.seed, steps, &mut observed, wanted)?;
+    observe(&program, scenario.methods.simulate.seed, steps, &mut observed, wanted)?;
     let about = about(scenario, training.profile_operations());
     Ok(Recording { lane_names: training.lane_names(), program, observed, about, marks: Vec::new() })
 }
@@ -300,7 +303,7 @@ pub(crate) fn training(scenario: &Scenario) -> Result<AllReduce, Fault> {
     let exchange = &scenario.strategy.exchange;
     let recorded = scenario.profile().is_some_and(|profile| profile.steps.len() > 1);
     let mut contention = Contention::from_scenario(scenario);
-    if recorded || scenario.simulate.jitter > 0.0 {
+    if recorded || scenario.methods.simulate.jitter > 0.0 {
         contention = contention.of_varying_steps();
     }
     let period = match scenario.strategy.synchronisation {
@@ -350,7 +353,7 @@ fn steps(scenario: &Scenario, index: usize, mean: &(Seconds, Pass)) -> Result<Ve
         }
         _ => {
             let (delay, pass) = mean;
-            let factors = jitter_factors(scenario.simulate.jitter, scenario.simulate.seed);
+            let factors = jitter_factors(scenario.methods.simulate.jitter, scenario.methods.simulate.seed);
             let factors =
                 factors.take(most_steps(pass.layers.len().saturating_mul(scenario.cluster.groups.len())));
             Ok(factors.map(|factor| pass.scaled(factor, *delay)).collect())

@@ -62,7 +62,7 @@ impl Estimate {
     /// A warning about a throughput that still changed when runs ended.
     pub(super) fn warning(&self) -> Option<Warning> {
         let message = format!(
-            "the budget was spent before the throughput was steady (±{:.0} %): use a larger `--budget`",
+            "the budget was spent before the throughput was steady (±{:.0} %): use a larger `methods.simulate.budget`",
             100.0 * self.half_width / self.throughput
         );
         (!self.is_steady).then_some(Warning { code: NOT_STEADY, message })

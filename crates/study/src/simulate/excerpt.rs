@@ -60,9 +60,9 @@ impl Observer for Recent {
 /// The scenario with mean times and equal shares.
 fn typical(scenario: &Scenario) -> Scenario {
     let mut typical = scenario.with_typical_step();
-    typical.simulate.jitter = 0.0;
-    if typical.simulate.transport == SharingRule::Uneven {
-        typical.simulate.transport = SharingRule::Fair;
+    typical.methods.simulate.jitter = 0.0;
+    if typical.methods.simulate.transport == SharingRule::Uneven {
+        typical.methods.simulate.transport = SharingRule::Fair;
     }
     typical
 }
@@ -84,7 +84,8 @@ pub(crate) fn excerpt(
         stepcast_core::strategy::Architecture::AllReduce => all_reduce::named_program(&scenario)?,
         _ => parameter_server::named_program(&scenario)?,
     };
-    let mut run = Run::new(&program, scenario.simulate.seed, Recent::default()).map_err(super::broken)?;
+    let mut run =
+        Run::new(&program, scenario.methods.simulate.seed, Recent::default()).map_err(super::broken)?;
     let steps = match scenario.strategy.synchronisation {
         Synchronisation::LocalSgd(steps) => u64::from(steps),
         _ => 1,

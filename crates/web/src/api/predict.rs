@@ -9,7 +9,6 @@ use crate::input::Input;
 use crate::problem::Problem;
 use crate::request::{ScenarioBody, Uploaded, method_choice};
 use crate::study::as_written;
-use crate::words::for_the_page;
 use crate::work::{self, Work};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -179,7 +178,7 @@ impl Job {
         let plots = page::narrow_plots(&self.prepared.scenario, self.prepared.method, &forecast);
         let html = page::part(&self.prepared.scenario, self.prepared.method, &forecast, &plots)
             .map_err(|error| Problem::fault(error.to_string()))?;
-        Ok(Answer { forecast, html: for_the_page(&html), apply })
+        Ok(Answer { forecast, html, apply })
     }
 
     /// The edits that make the scenario what each row of the tables predicts.

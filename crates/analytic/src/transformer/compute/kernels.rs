@@ -193,7 +193,7 @@ impl Parts {
 const COMPILED: f64 = 0.5;
 
 impl Parts {
-    fn each(&self) -> f64 {
+    fn each(&self) -> Seconds {
         let compiled = if self.software.compiled { COMPILED } else { 1.0 };
         self.constants.host * compiled * self.slowness
     }
@@ -204,7 +204,7 @@ impl Compute {
     pub fn issuing(&self, work: Work) -> Seconds {
         match self {
             Self::OneRate { .. } => Seconds::ZERO,
-            Self::Parts(parts) => Seconds::new(parts.each() * work.kernels),
+            Self::Parts(parts) => parts.each() * work.kernels,
         }
     }
 
@@ -212,7 +212,7 @@ impl Compute {
     pub fn checkpoint(&self) -> Seconds {
         match self {
             Self::OneRate { .. } => Seconds::ZERO,
-            Self::Parts(parts) => Seconds::new(parts.constants.checkpoint * parts.slowness),
+            Self::Parts(parts) => parts.constants.checkpoint * parts.slowness,
         }
     }
 
@@ -220,7 +220,7 @@ impl Compute {
     pub fn outside(&self) -> Seconds {
         match self {
             Self::OneRate { .. } => Seconds::ZERO,
-            Self::Parts(parts) => Seconds::new(parts.each() * parts.constants.outside),
+            Self::Parts(parts) => parts.each() * parts.constants.outside,
         }
     }
 }

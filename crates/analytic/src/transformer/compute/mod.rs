@@ -122,7 +122,8 @@ impl Parts {
         software: Software,
         constants: &Transformers,
     ) -> Self {
-        let constants = &device.measured().map_or(*constants, |own| own.measured(constants));
+        let constants =
+            &device.measured().map_or(*constants, |own| constants.with_measured(&own.transformer));
         let share = match device.generation {
             Some(Generation::Ampere) => constants.product_ampere,
             Some(Generation::Hopper) => constants.product_hopper,
@@ -153,7 +154,7 @@ impl Parts {
 
     /// Start and tail of so many kernels.
     pub fn starting(&self, kernels: f64) -> Seconds {
-        Seconds::new(self.constants.kernel * kernels)
+        self.constants.kernel * kernels
     }
 
     /// Time of kernels such as norms, sums and activations that move so many bytes.

@@ -46,7 +46,7 @@ fn is_served(scenario: &Scenario) -> bool {
 pub(super) fn hides(scenario: &Scenario) -> f64 {
     let servers = &scenario.cluster.servers;
     match servers.overlap.unwrap_or(servers.copies == 1) {
-        true if is_served(scenario) => scenario.priors.servers.hides,
+        true if is_served(scenario) => scenario.priors.servers.hideable_backward,
         true => 1.0,
         false => 0.0,
     }
@@ -136,7 +136,7 @@ pub(super) fn replay<'a>(scenario: &Scenario, profile: &'a Profile) -> Replay<'a
     }
     let servers = simulated_servers(scenario);
     let server_port = server_port(scenario);
-    let options = scenario.simulate;
+    let options = scenario.methods.simulate;
     Replay {
         profile,
         workers,

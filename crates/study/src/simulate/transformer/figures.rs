@@ -1,7 +1,7 @@
 //! Where the time of every stage goes, as the first replica shows it.
 
 use crate::simulate::measure::Recorder;
-use stepcast_core::prediction::Part;
+use stepcast_core::prediction::{Part, PartKind};
 use stepcast_core::quantity::Seconds;
 use stepcast_sim::pipeline::{Built, Role, Traffic};
 use stepcast_sim::{Observer, StepRecord, Steps};
@@ -169,20 +169,20 @@ pub(super) fn slowest(stages: &[StageTimes]) -> usize {
 pub(super) fn breakdown(stage: &StageTimes, iteration: Seconds) -> Vec<Part> {
     let sends = stage.exposed(Traffic::SendForward) + stage.exposed(Traffic::SendBackward);
     let times = [
-        ("compute", stage.compute + stage.update),
-        ("recompute", stage.recompute),
-        ("host", stage.host),
-        ("tensor parallelism", stage.exposed(Traffic::Tensor)),
-        ("context parallelism", stage.exposed(Traffic::Context)),
-        ("expert parallelism", stage.exposed(Traffic::Expert)),
-        ("sharded weights", stage.exposed(Traffic::Sharded) + stage.exposed(Traffic::Weights)),
-        ("offload", stage.exposed(Traffic::Offload)),
-        ("pipeline sends", sends),
-        ("gradients", stage.exposed(Traffic::Gradients)),
+        (PartKind::Compute, stage.compute + stage.update),
+        (PartKind::Recompute, stage.recompute),
+        (PartKind::Host, stage.host),
+        (PartKind::TensorParallelism, stage.exposed(Traffic::Tensor)),
+        (PartKind::ContextParallelism, stage.exposed(Traffic::Context)),
+        (PartKind::ExpertParallelism, stage.exposed(Traffic::Expert)),
+        (PartKind::ShardedWeights, stage.exposed(Traffic::Sharded) + stage.exposed(Traffic::Weights)),
+        (PartKind::Offload, stage.exposed(Traffic::Offload)),
+        (PartKind::PipelineSends, sends),
+        (PartKind::Gradients, stage.exposed(Traffic::Gradients)),
     ];
     let known: f64 = times.iter().map(|(_, time)| time).sum();
     let rest = (iteration.get() - known).max(0.0);
-    let all = times.into_iter().chain([("pipeline bubble", rest)]).enumerate();
+    let all = times.into_iter().chain([(PartKind::PipelineBubble, rest)]).enumerate();
     let shown = all.filter(|(index, (_, time))| *index < 2 || *time > 0.0);
-    shown.map(|(_, (name, time))| Part { name, time: Seconds::new(time) }).collect()
+    shown.map(|(_, (kind, time))| Part { kind, time: Seconds::new(time) }).collect()
 }

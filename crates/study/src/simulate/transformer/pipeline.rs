@@ -35,9 +35,10 @@ pub(super) fn training(scenario: &Scenario) -> Result<Training, Fault> {
     let replicas = Replicas::new(&scenario.cluster.groups, plan.pipeline, run.division.data, ranks);
     let (stage_of, orders) = orders(&run);
     let costs = costs(scenario, &replicas, &stage_of)?;
-    let jitter = scenario.simulate.jitter;
+    let jitter = scenario.methods.simulate.jitter;
     let passes: usize = orders.iter().map(Vec::len).sum();
-    let affordable = scenario.simulate.budget / (STEPS_IN_BUDGET * EVENTS_OF_A_PASS * passes as u64).max(1);
+    let affordable =
+        scenario.methods.simulate.budget / (STEPS_IN_BUDGET * EVENTS_OF_A_PASS * passes as u64).max(1);
     let (simulated, stands_for) = simulated(&replicas.count, jitter, affordable);
     let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
     let pipeline = Pipeline {

@@ -4,6 +4,7 @@ use crate::simulate::{Simulate, timeline};
 use proptest::prelude::*;
 use stepcast_analytic::transformer::Transformer;
 use stepcast_core::method::{Method, never_cancelled};
+use stepcast_core::prediction::PartKind;
 use stepcast_core::scenario::{Document, Edit, Scenario};
 
 const CLUSTER: &str = "[[cluster.workers]]\ncount = 64\ndevice = { base = \"h100-sxm5\", efficiency = 0.5 }\n\
@@ -127,7 +128,7 @@ fn the_host_runs_ahead_of_a_device_that_shares_its_links() {
     let [closed, apart] = steps(&of("false"));
     let [_, shared] = steps(&of("true"));
     let prediction = Simulate.predict(&of("true")).unwrap();
-    let host = prediction.breakdown.iter().find(|part| part.name == "host").unwrap();
+    let host = prediction.breakdown.iter().find(|part| part.kind == PartKind::Host).unwrap();
     assert!(host.time.get() > 0.1 * shared, "{host:?} of {shared}");
     assert!((apart / closed - 1.0).abs() < 1e-9 && (shared / closed - 1.0).abs() < 1e-9);
 }
@@ -141,7 +142,7 @@ fn the_breakdown_is_that_of_the_closed_form() {
     let (closed, simulated) = (Transformer.predict(&scenario).unwrap(), Simulate.predict(&scenario).unwrap());
     assert_eq!(closed.breakdown.len(), simulated.breakdown.len(), "{:?}", simulated.breakdown);
     for (closed, simulated) in closed.breakdown.iter().zip(&simulated.breakdown) {
-        assert_eq!(closed.name, simulated.name);
+        assert_eq!(closed.kind, simulated.kind);
         assert!((closed.time.get() - simulated.time.get()).abs() < 1e-9, "{closed:?} {simulated:?}");
     }
     let bubbles = [&closed, &simulated].map(|it| it.transformer.as_ref().unwrap().bubble);
@@ -194,7 +195,7 @@ fn jitter_lengthens_a_step() {
     let simulated = Simulate.predict(&scenario).unwrap();
     let [_, steady] = {
         let mut steady = scenario.clone();
-        steady.simulate.jitter = 0.0;
+        steady.methods.simulate.jitter = 0.0;
         steps(&steady)
     };
     let longer = simulated.iteration.get() / steady;

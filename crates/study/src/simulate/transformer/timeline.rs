@@ -31,7 +31,7 @@ pub(in crate::simulate) fn timeline(
     pipeline.replicas.dedup();
     let built = pipeline.build().map_err(broken)?;
     let mut observed = stepcast_sim::Timeline::default();
-    observe(&built.program, scenario.simulate.seed, steps, &mut observed, wanted)?;
+    observe(&built.program, scenario.methods.simulate.seed, steps, &mut observed, wanted)?;
     Ok(Recording {
         // A profile has no stages: none can be made of this run.
         about: about(scenario, Vec::new()),

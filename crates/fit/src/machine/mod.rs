@@ -5,30 +5,52 @@
 //! logarithms, and every kind of measurement counts alike. What is expected before are the constants of the catalog.
 //! Families of shapes that were left out in turn tell how far predictions of other shapes are off.
 
-mod collectives;
 mod decoder;
 mod figures;
 mod read;
 
 pub use decoder::{Decoder, Piece};
 
-use super::fault::unprintable;
-use super::report::{FitErrorRow, FitReport, source};
-use super::steps;
-use figures::{Figure, Kind, On};
+use crate::report::{ArtefactText, FitErrorRow, FitErrors, FitReport};
+use crate::steps::{self, PreparedSteps};
+use crate::{FitError, Problem, Quality};
+use figures::{Figure, FigureKind, On};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use stepcast_core::fault::Fault;
-use stepcast_core::fitted::machine::{MachineModel, REACHED, Reached, Uncertainty};
+use stepcast_core::fault::{Fault, Remedy, RequestOption};
+use stepcast_core::fitted::artefact::ArtefactKind;
+use stepcast_core::fitted::machine::{CONSTANTS, Decides, MachineModel, MeasuredConstants, Uncertainty};
 use stepcast_core::fitted::steps::{Nominal, StepModel};
-use stepcast_core::machine::{Device, Generation, catalog};
+use stepcast_core::machine::{Device, catalog};
 use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::prior::{Priors, REPEATS, Transformers};
-use stepcast_fit::artefact::FitErrors;
-use stepcast_fit::machine::to_toml;
-use stepcast_fit::steps::PreparedSteps;
-use stepcast_fit::{FitError, Problem, Quality};
 use stepcast_stats::quantile_of_sorted;
+
+const ARTEFACT: ArtefactText = ArtefactText {
+    kind: ArtefactKind::Machine,
+    formula: "the compute model of transformers (docs/transformers.md, computing), with these constants",
+    meaning: &[
+        ("device", "entry of the catalog to whose rates the shares refer"),
+        ("product", "share of the peak rate that large products reach under load"),
+        ("sustained", "rate under load against the rate after a rest"),
+        ("depth, tile, wave", "what tiles of products cost beside their operations"),
+        (
+            "flash, flash-back, head, diagonal",
+            "share of the peak rate of attention, narrow heads, masked blocks",
+        ),
+        ("memory, pass, update", "shares of the memory rate: copies, norms and activations, the optimiser"),
+        ("kernel", "start and tail of a kernel, s"),
+        (
+            "host, outside, checkpoint",
+            "host time of a kernel, s; kernels outside of layers; to compute a layer again, s",
+        ),
+        (
+            "uncertainty",
+            "families of shapes predicted by a fit of the others: standard deviations of logarithms",
+        ),
+        ("times", "measured collectives, for `collectives` of a plan"),
+    ],
+};
 
 /// Which attention jobs use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,16 +71,14 @@ const OUTLIER: f64 = 0.08;
 const MOST_WEIGHT: f64 = 2.0;
 /// Median of the absolute value of a standard normal variable.
 const MEDIAN_OF_NORMAL: f64 = 0.6745;
-/// Constants of attention, of which there are two sets: PyTorch's choice, and flash attention.
-const ATTENTION: [usize; 4] = [5, 6, 7, 8];
 
 /// Groups of priors, and the measurements that tell how far their constants are off.
-const GROUPS: [(&str, &[Kind]); 5] = [
-    ("rate of products", &[Kind::Product]),
-    ("rate of attention", &[Kind::Attention]),
-    ("rate of memory", &[Kind::Pass, Kind::Update]),
-    ("start of kernels", &[Kind::Block]),
-    ("host of transformers", &[Kind::Step]),
+const GROUPS: [(&str, &[FigureKind]); 5] = [
+    ("rate of products", &[FigureKind::Product]),
+    ("rate of attention", &[FigureKind::Attention]),
+    ("rate of memory", &[FigureKind::Pass, FigureKind::Update]),
+    ("start of kernels", &[FigureKind::Block]),
+    ("host of transformers", &[FigureKind::Step]),
 ];
 
 /// Fits the machine of `data`, whose device is called `device` if the file does not tell; the measurements of `test`, if
@@ -79,7 +99,7 @@ pub fn run(
     };
     let described = rows.described.as_ref().ok_or_else(|| lacking("line of kind \"machine\""))?;
     if described.kind != "gpu" {
-        let remedy = "measure a GPU, or use `stepcast fit steps` for networks on a CPU";
+        let remedy = "measure a GPU, or fit `steps` for networks on a CPU";
         return Err(
             Fault::in_file(name, "it was measured on a CPU, whose parts are not fitted", remedy).into()
         );
@@ -88,7 +108,7 @@ pub fn run(
     let priors = Priors::shipped().map_err(Fault::from)?;
     let on = On { device: &sheet, id: &id, precision: described.precision, priors: &priors };
     let figures = on.figures(&rows)?;
-    for kind in [Kind::Block, Kind::Step] {
+    for kind in [FigureKind::Block, FigureKind::Step] {
         if !figures.iter().any(|figure| figure.kind == kind) {
             return Err(lacking(kind.name()).into());
         }
@@ -97,11 +117,11 @@ pub fn run(
     let fit = fit(&on, &figures, &start(&sheet, &priors.transformer)).map_err(fit_fault)?;
     let (solution, left_out) = (&fit.solution, &fit.left_out);
     let on_fit = errors_of(&on, &figures, solution);
-    let chosen = reached(solution, attention);
+    let chosen = constants(solution, attention);
     let (held, mut notes) = match test {
         Some(path) => {
             let tested = on.figures(&read::read(path, wanted)?)?;
-            let predicted = on.predicted(&tested, &chosen, &reached(solution, AttentionChoice::Flash));
+            let predicted = on.predicted(&tested, &chosen, &constants(solution, AttentionChoice::Flash));
             let held = tested.into_iter().zip(predicted);
             (
                 held.map(|(figure, predicted)| (figure.kind, figure.family, predicted / figure.measured))
@@ -114,12 +134,12 @@ pub fn run(
             vec!["Held: every family of shapes, predicted by a fit of the others.".to_owned()],
         ),
     };
-    let quality = |of: &[(Kind, String, f64)], kind: Kind| {
+    let quality = |of: &[(FigureKind, String, f64)], kind: FigureKind| {
         Quality::from_pairs(of.iter().filter(|(own, ..)| *own == kind).map(|(_, _, ratio)| (*ratio, 1.0)))
     };
     let mut errors = BTreeMap::new();
     let mut table = Vec::new();
-    for kind in Kind::ALL {
+    for kind in FigureKind::ALL {
         let held = quality(&held, kind);
         let Some(fit) = quality(&on_fit, kind) else { continue };
         let own = FitErrors { fit, held };
@@ -135,75 +155,56 @@ pub fn run(
         memory_rate: sheet.memory_rate,
         transformer: chosen,
         uncertainty: uncertainty(left_out, &priors),
-        times: collectives::entries(&rows.collectives),
+        times: read::collective_times(&rows.collectives),
         steps: networks,
     };
     notes.extend(told(&model, &sheet));
     let measurements = figures.len();
-    let artefact = to_toml(&model, &errors, source(data, measurements), date)
-        .map_err(|error| unprintable(data, &error))?;
+    let artefact = ARTEFACT.write(data, measurements, &date, &errors, &model)?;
     Ok(FitReport { rows: table, left_out: Vec::new(), notes, artefact })
 }
 
 /// The entry of the catalog for a device as people or PyTorch call it.
 fn named(name: &str) -> Result<(String, Device), Fault> {
     let device = catalog::device(name).map_err(|fault| {
-        Fault::new(fault.reason, format!("{}; name the entry with --device", fault.remedy))
+        let entry = Remedy::option_to(RequestOption::Device, "to name the entry");
+        Fault::new(fault.reason, fault.remedy.or(entry))
     })?;
     let known = catalog::devices()?;
     let id = known.iter().find(|(_, known)| known.name == device.name).map_or(name, |(id, _)| id.as_str());
     Ok((id.to_owned(), device))
 }
 
-/// Logarithms of what is expected of a device: the constants of its generation, and those of attention twice.
-fn start(device: &Device, assumed: &Transformers) -> Vec<f64> {
-    let c = assumed;
-    let ampere = device.generation == Some(Generation::Ampere);
-    let own = Reached {
-        product: match device.generation {
-            Some(Generation::Ampere) => c.product_ampere,
-            Some(Generation::Hopper) => c.product_hopper,
-            Some(Generation::Blackwell) => c.product_blackwell,
-            _ => c.product_other,
-        },
-        sustained: c.sustained,
-        depth: c.depth,
-        tile: c.tile,
-        wave: c.wave,
-        flash: if ampere { c.flash_ampere } else { c.flash },
-        flash_back: if ampere { c.flash_back_ampere } else { c.flash_back },
-        head: c.head,
-        diagonal: c.diagonal,
-        memory: c.memory,
-        pass: if ampere { c.pass_ampere } else { c.pass },
-        update: c.update,
-        kernel: c.kernel,
-        host: c.host,
-        outside: c.outside,
-        checkpoint: c.checkpoint,
-    };
-    let own = own.to_array();
-    own.iter().copied().chain(ATTENTION.map(|place| own[place])).map(f64::ln).collect()
+/// Places of the constants of attention, of which there are two sets: PyTorch's choice, and flash attention.
+fn attention() -> impl Iterator<Item = usize> {
+    let rows = CONSTANTS.iter().enumerate();
+    rows.filter(|(_, row)| row.decided_by == Decides::Attention).map(|(place, _)| place)
 }
 
-/// The constants at a place of the search.
-fn reached(at: &[f64], attention: AttentionChoice) -> Reached {
-    let mut values: [f64; REACHED] = std::array::from_fn(|place| at[place].exp());
-    if attention == AttentionChoice::Flash {
-        for (place, own) in ATTENTION.into_iter().enumerate() {
-            values[own] = at[REACHED + place].exp();
+/// Logarithms of what is expected of a device: the constants of its generation, and those of attention twice.
+fn start(device: &Device, assumed: &Transformers) -> Vec<f64> {
+    let own = assumed.of_generation(device.generation).to_array();
+    own.into_iter().chain(attention().map(|place| own[place])).map(f64::ln).collect()
+}
+
+/// The constants at a point of the search.
+fn constants(at: &[f64], choice: AttentionChoice) -> MeasuredConstants {
+    let mut values: [f64; CONSTANTS.len()] = std::array::from_fn(|place| at[place].exp());
+    if choice == AttentionChoice::Flash {
+        for (flash, place) in at[CONSTANTS.len()..].iter().zip(attention()) {
+            values[place] = flash.exp();
         }
     }
-    Reached::from_array(values)
+    MeasuredConstants::from_array(values)
 }
 
 fn ratios(on: &On<'_>, figures: &[Figure], at: &[f64]) -> Vec<f64> {
-    let [own, flash] = [AttentionChoice::Default, AttentionChoice::Flash].map(|choice| reached(at, choice));
+    let [own, flash] = [AttentionChoice::Default, AttentionChoice::Flash].map(|choice| constants(at, choice));
     let predicted = on.predicted(figures, &own, &flash);
     figures.iter().zip(predicted).map(|(figure, predicted)| predicted / figure.measured).collect()
 }
 
-fn errors_of(on: &On<'_>, figures: &[Figure], at: &[f64]) -> Vec<(Kind, String, f64)> {
+fn errors_of(on: &On<'_>, figures: &[Figure], at: &[f64]) -> Vec<(FigureKind, String, f64)> {
     let of = |(figure, ratio): (&Figure, f64)| (figure.kind, figure.family.clone(), ratio);
     figures.iter().zip(ratios(on, figures, at)).map(of).collect()
 }
@@ -211,13 +212,13 @@ fn errors_of(on: &On<'_>, figures: &[Figure], at: &[f64]) -> Vec<(Kind, String, 
 /// What was fitted: logarithms of constants, and every figure predicted without its family.
 struct Fit {
     solution: Vec<f64>,
-    left_out: Vec<(Kind, String, f64)>,
+    left_out: Vec<(FigureKind, String, f64)>,
 }
 
 /// The constants that fit `figures` best, near what is expected.
 fn fit(on: &On<'_>, figures: &[Figure], expected: &[f64]) -> Result<Fit, FitError> {
-    let count = |kind: Kind| figures.iter().filter(|figure| figure.kind == kind).count() as f64;
-    let kinds = Kind::ALL.iter().filter(|kind| count(**kind) > 0.0).count() as f64;
+    let count = |kind: FigureKind| figures.iter().filter(|figure| figure.kind == kind).count() as f64;
+    let kinds = FigureKind::ALL.iter().filter(|kind| count(**kind) > 0.0).count() as f64;
     let mean = figures.len() as f64 / kinds;
     let weights: Vec<f64> =
         figures.iter().map(|figure| (mean / count(figure.kind)).sqrt().min(MOST_WEIGHT)).collect();
@@ -237,11 +238,11 @@ fn fit(on: &On<'_>, figures: &[Figure], expected: &[f64]) -> Result<Fit, FitErro
 /// The figures that are left out together: one family of every kind. Shards and steps of a model are one family.
 fn folds(figures: &[Figure]) -> Vec<Vec<usize>> {
     let kind = |figure: &Figure| match figure.kind {
-        Kind::Block | Kind::Head | Kind::Step => Kind::Step,
-        Kind::Flash => Kind::Attention,
+        FigureKind::Block | FigureKind::Head | FigureKind::Step => FigureKind::Step,
+        FigureKind::Flash => FigureKind::Attention,
         other => other,
     };
-    let mut families: BTreeMap<Kind, Vec<&str>> = BTreeMap::new();
+    let mut families: BTreeMap<FigureKind, Vec<&str>> = BTreeMap::new();
     for figure in figures {
         let known = families.entry(kind(figure)).or_default();
         if !known.contains(&figure.family.as_str()) {
@@ -269,32 +270,32 @@ fn root_mean_square(values: &[f64]) -> f64 {
 ///
 /// The common factor of a group's constants is known with the standard error of the mean over families, never worse than
 /// without a measurement. What remains are single steps: their error as a normal spread with the same median.
-fn uncertainty(left_out: &[(Kind, String, f64)], priors: &Priors) -> Uncertainty {
-    let mean_of = |kinds: &[Kind], family: &str| {
+fn uncertainty(left_out: &[(FigureKind, String, f64)], priors: &Priors) -> Uncertainty {
+    let mean_of = |kinds: &[FigureKind], family: &str| {
         let own = left_out.iter().filter(|(kind, own, _)| kinds.contains(kind) && own == family);
         let logs: Vec<f64> = own.map(|(.., ratio)| ratio.ln()).collect();
         logs.iter().sum::<f64>() / logs.len() as f64
     };
-    let families = |kinds: &[Kind]| -> BTreeSet<&str> {
+    let families = |kinds: &[FigureKind]| -> BTreeSet<&str> {
         left_out
             .iter()
             .filter(|(kind, ..)| kinds.contains(kind))
             .map(|(_, family, _)| family.as_str())
             .collect()
     };
-    let group = |(name, kinds): &(&str, &[Kind])| {
+    let group = |(name, kinds): &(&str, &[FigureKind])| {
         let means: Vec<f64> = families(kinds).into_iter().map(|family| mean_of(kinds, family)).collect();
         let assumed = priors.groups.iter().find(|group| group.name == *name)?.spread;
         let error = root_mean_square(&means) / (means.len() as f64).sqrt();
         (!means.is_empty()).then(|| ((*name).to_owned(), error.hypot(REPEATS).min(assumed)))
     };
-    let steps = left_out.iter().filter(|(kind, ..)| *kind == Kind::Step);
+    let steps = left_out.iter().filter(|(kind, ..)| *kind == FigureKind::Step);
     let mut errors: Vec<f64> = steps.map(|(.., ratio)| ratio.ln().abs()).collect();
     errors.sort_unstable_by(f64::total_cmp);
     Uncertainty {
         groups: GROUPS.iter().filter_map(group).collect(),
         residual: if errors.is_empty() { 0.0 } else { quantile_of_sorted(&errors, 0.5) / MEDIAN_OF_NORMAL },
-        families: u32::try_from(families(&[Kind::Step]).len()).unwrap_or(u32::MAX),
+        families: u32::try_from(families(&[FigureKind::Step]).len()).unwrap_or(u32::MAX),
         rows: u32::try_from(errors.len()).unwrap_or(u32::MAX),
     }
 }

@@ -1,11 +1,14 @@
 //! The file of `kit/machine.py`: one JSON object a line.
 
-use super::super::measured::OFTEN;
+use crate::measurements::OFTEN;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::Path;
 use stepcast_core::fault::Fault;
+use stepcast_core::fitted::collectives::{Collective, CollectiveTimes};
 use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::precision::Precision;
+use stepcast_core::quantity::{Bytes, Seconds};
 
 /// What PyTorch tells of the device, and what it runs.
 #[derive(Debug, Clone, Deserialize)]
@@ -221,4 +224,25 @@ pub(super) fn read(path: &Path, wanted: &CancelCheck<'_>) -> Result<Rows, Stoppe
         }
     }
     Ok(rows)
+}
+
+/// Times of each kind over each number of ranks, by size; kinds with a single size are left out.
+pub(super) fn collective_times(rows: &[MeasuredCollective]) -> Vec<CollectiveTimes> {
+    let mut found: BTreeMap<(&str, u64), BTreeMap<u64, f64>> = BTreeMap::new();
+    for row in rows {
+        found.entry((&row.family, row.ranks)).or_default().insert(row.bytes as u64, row.us * 1e-6);
+    }
+    let entry = |((name, ranks), times): ((&str, u64), BTreeMap<u64, f64>)| {
+        let collective = match name {
+            "all-reduce" => Collective::AllReduce,
+            "all-gather" => Collective::AllGather,
+            "reduce-scatter" => Collective::ReduceScatter,
+            "all-to-all" => Collective::AllToAll,
+            "send" => Collective::Send,
+            _ => return None,
+        };
+        let measured = times.into_iter().map(|(size, time)| (Bytes::new(size as f64), Seconds::new(time)));
+        Some(CollectiveTimes { collective, ranks, measured: measured.collect() })
+    };
+    found.into_iter().filter(|(_, times)| times.len() > 1).filter_map(entry).collect()
 }

@@ -1,15 +1,15 @@
 //! Measured steps: one JSON object a line, plain or compressed.
 
+use super::MeasuredStep;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use stepcast_core::fault::Fault;
+use stepcast_core::fault::{Fault, Remedy};
 use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::model::{Model, zoo};
 use stepcast_core::precision::Precision;
 use stepcast_core::quantity::Seconds;
-use stepcast_fit::steps::MeasuredStep;
 
 /// Prefixes that libraries put before the names of a network's layers.
 const WRAPPERS: [&str; 3] = ["m.", "bert.", "transformer."];
@@ -164,7 +164,7 @@ fn step(place: &str, line: &Line, model: Arc<Model>) -> Result<MeasuredStep, Fau
     }
     if leaves.is_empty() || ready.is_empty() {
         let reason = format!("no layer in its profile has the name of a layer of the zoo's {}", model.name);
-        let remedy = format!("use the names of `stepcast models show {} --layers`", model.name);
+        let remedy = Remedy::ListLayers { model: Some(model.name.clone()) };
         return Err(Fault::in_file(place, reason, remedy));
     }
     let forward = time("fwd_ms", line.fwd_ms, 0.0)?;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use stepcast_core::fitted::gemm::{Alignment, Coverage, GemmModel};
 use stepcast_core::method::never_cancelled;
 use stepcast_fit::Quality;
+use stepcast_fit::gemm;
 use stepcast_fit::gemm::{GemmTable, MeasuredProduct, fit};
-use stepcast_study::fit::gemm;
 
 /// Third quartiles of the error on held rows that must not be exceeded: what was asked for, and for the others a little
 /// above what was measured (docs/methods/gemm.md says why they err more).

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use stepcast_analytic::transformer::compute::{Compute, Computed, Parts, Product, Software};
 use stepcast_analytic::transformer::run as planned_run;
 use stepcast_core::fault::Fault;
-use stepcast_core::fitted::machine::Reached;
+use stepcast_core::fitted::machine::MeasuredConstants;
 use stepcast_core::machine::Device;
 use stepcast_core::model::transformer::Transformer;
 use stepcast_core::precision::Precision;
@@ -20,7 +20,7 @@ const LEAST_BYTES: f64 = 64e6;
 
 /// A kind of measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum FigureKind {
     Product,
     Attention,
     Flash,
@@ -31,7 +31,7 @@ pub(super) enum Kind {
     Step,
 }
 
-impl Kind {
+impl FigureKind {
     pub(super) const ALL: [Self; 8] = [
         Self::Product,
         Self::Attention,
@@ -69,7 +69,7 @@ enum What {
 /// A measured time.
 #[derive(Debug, Clone)]
 pub(super) struct Figure {
-    pub(super) kind: Kind,
+    pub(super) kind: FigureKind,
     /// What is left out together.
     pub(super) family: String,
     /// Seconds.
@@ -93,12 +93,17 @@ impl On<'_> {
     }
 
     /// Seconds of every figure with these constants; `other` are those of attention by flash attention.
-    pub(super) fn predicted(&self, figures: &[Figure], own: &Reached, flash: &Reached) -> Vec<f64> {
+    pub(super) fn predicted(
+        &self,
+        figures: &[Figure],
+        own: &MeasuredConstants,
+        flash: &MeasuredConstants,
+    ) -> Vec<f64> {
         let assumed = &self.priors.transformer;
-        let [own, flash] = [own, flash].map(|reached| reached.in_place_of(assumed, assumed));
+        let [own, flash] = [own, flash].map(|measured| assumed.with_measured(measured));
         figures
             .iter()
-            .map(|figure| self.time(figure, if figure.kind == Kind::Flash { &flash } else { &own }))
+            .map(|figure| self.time(figure, if figure.kind == FigureKind::Flash { &flash } else { &own }))
             .collect()
     }
 
@@ -135,7 +140,7 @@ impl On<'_> {
         for row in &rows.products {
             let what = What::Product { product: Product::new(row.m, row.n, row.k), loaded: row.loaded };
             figures.push(Figure {
-                kind: Kind::Product,
+                kind: FigureKind::Product,
                 family: row.family.clone(),
                 measured: row.us * 1e-6,
                 what,
@@ -143,8 +148,8 @@ impl On<'_> {
         }
         for row in &rows.attention {
             let kind = match row.backend {
-                Backend::Default => Kind::Attention,
-                Backend::Flash => Kind::Flash,
+                Backend::Default => FigureKind::Attention,
+                Backend::Flash => FigureKind::Flash,
             };
             let decoder = Decoder {
                 gpt: true,
@@ -165,7 +170,7 @@ impl On<'_> {
         for row in rows.passes.iter().filter(|row| row.bytes >= LEAST_BYTES) {
             let what = What::Pass { bytes: row.bytes, kernels: row.kernels, rate: row.rate };
             figures.push(Figure {
-                kind: Kind::Pass,
+                kind: FigureKind::Pass,
                 family: row.family.clone(),
                 measured: row.us * 1e-6,
                 what,
@@ -174,14 +179,14 @@ impl On<'_> {
         for row in &rows.updates {
             let what = What::Update { bytes: row.bytes };
             figures.push(Figure {
-                kind: Kind::Update,
+                kind: FigureKind::Update,
                 family: row.family.clone(),
                 measured: row.us * 1e-6,
                 what,
             });
         }
         for (kind, piece, rows) in
-            [(Kind::Block, Piece::Block, &rows.blocks), (Kind::Head, Piece::Head, &rows.heads)]
+            [(FigureKind::Block, Piece::Block, &rows.blocks), (FigureKind::Head, Piece::Head, &rows.heads)]
         {
             for row in rows {
                 let times = [row.fwd_ms, row.bwd_ms].map(|time| time * 1e-3);
@@ -194,7 +199,7 @@ impl On<'_> {
             let mut times = row.step_ms.clone();
             times.sort_unstable_by(f64::total_cmp);
             let measured = quantile_of_sorted(&times, 0.5) * 1e-3;
-            figures.push(Figure { kind: Kind::Step, family: row.model.clone(), measured, what });
+            figures.push(Figure { kind: FigureKind::Step, family: row.model.clone(), measured, what });
         }
         Ok(figures)
     }
@@ -206,7 +211,7 @@ impl On<'_> {
     /// Forward and backward of a piece.
     fn pieces(
         &self,
-        kind: Kind,
+        kind: FigureKind,
         family: &str,
         decoder: Decoder,
         piece: Piece,

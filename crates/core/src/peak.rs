@@ -5,9 +5,8 @@
 //! kept, layer by layer, while gradients fill it again. The rules are those of PyTorch's derivatives with operations in
 //! place where its library networks have them.
 
-use super::op::{Activation, Norm, Op, Pool};
-use super::{Layer, LayerId, Model};
 use crate::fitted::steps::{Class, StepOp};
+use crate::model::{Activation, Layer, LayerId, Model, Norm, Op, Pool};
 use crate::precision::Precision;
 use crate::quantity::Bytes;
 use crate::strategy::Optimiser;
@@ -189,7 +188,7 @@ mod tests {
     use crate::precision::Precision;
     use crate::strategy::Optimiser;
 
-    const VECTORS: &str = include_str!("../../../../research/priors/vectors_memory.csv");
+    const VECTORS: &str = include_str!("../../../research/priors/vectors_memory.csv");
 
     /// 37 steps measured on an H200 (PyTorch 2.11).
     #[test]

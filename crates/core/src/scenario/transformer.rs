@@ -1,8 +1,8 @@
 //! `[model.transformer]`: a transformer written key by key, or by what differs from one of the zoo.
 
-use super::{Experts, Mla, Mlp, NormKind, Transformer, zoo};
-use crate::fault::{Fault, KeyPath};
+use crate::fault::{Fault, KeyPath, NameList, Remedy};
 use crate::keys::document_keys;
+use crate::model::transformer::{Experts, Mla, Mlp, NormKind, Transformer, zoo};
 use crate::suggest;
 
 document_keys! {
@@ -310,7 +310,7 @@ impl Transformer {
 fn based(name: &str) -> Result<Transformer, Fault> {
     zoo::find(name).ok_or_else(|| {
         let reason = format!("there is no transformer \"{name}\" in the zoo");
-        let list = "`stepcast models` lists the zoo";
+        let list = Remedy::ListNames { list: NameList::Models };
         Fault::in_key("base", reason, suggest::remedy(name, zoo::names(), list))
     })
 }
