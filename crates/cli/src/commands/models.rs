@@ -3,14 +3,13 @@
 use super::json;
 use crate::Answer;
 use crate::args::Models;
-use crate::render::model;
 use crate::render::screen::Screen;
+use crate::render::{answers, table};
 use serde::Serialize;
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::{self, Parameters, Transformer};
+use stepcast_core::model::transformer::{self, Parameters, Transformer, TransformerSection};
 use stepcast_core::model::zoo::{self, Entry};
 use stepcast_core::model::{Counting, Layer, Model};
-use stepcast_core::scenario::TransformerSection;
 
 pub(super) fn run(command: Option<&Models>, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     match command {
@@ -28,7 +27,7 @@ fn list(as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     if as_json {
         return json(&models.iter().map(|(entry, model)| Totals::of(entry, model)).collect::<Vec<_>>());
     }
-    Ok(model::list(&models, screen).into())
+    Ok(table::section(&stepcast_report::tables::model::list(&models), screen).into())
 }
 
 fn show(name: &str, layers: bool, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
@@ -41,7 +40,7 @@ fn show(name: &str, layers: bool, as_json: bool, screen: &Screen) -> Result<Answ
         let (totals, by_kind) = (Totals::of(entry, &built), Kinds::of(&built));
         return json(&Details { totals, by_kind, transformer, layers });
     }
-    Ok(model::show(entry, &built, layers, screen).into())
+    Ok(answers::model(entry, &built, layers, screen).into())
 }
 
 fn broken(entry: &Entry, error: &impl std::fmt::Display) -> Fault {
@@ -202,7 +201,7 @@ impl<'a> LayerRow<'a> {
     fn of(layer: &'a Layer) -> Self {
         Self {
             name: &layer.name,
-            op: stepcast_report::tables::operation::describe(&layer.op),
+            op: stepcast_report::tables::model::describe(&layer.op),
             inputs: &layer.inputs,
             output: layer.output.dims(),
             forward_flop: layer.cost.forward(Counting::ALL),

@@ -1,7 +1,7 @@
 //! The errors of a fit.
 
 use crate::format::{count, name, percent};
-use crate::table::{Column, Table};
+use crate::table::Table;
 use stepcast_fit::FitReport;
 use stepcast_fit::steps::LeftOutErrors;
 
@@ -9,15 +9,7 @@ use stepcast_fit::steps::LeftOutErrors;
 pub fn errors(fitted: &FitReport) -> Table {
     let mut table = Table::new(
         "",
-        [
-            Column::names("errors of"),
-            Column::names("set"),
-            Column::numbers("points"),
-            Column::numbers("median"),
-            Column::numbers("3rd quartile"),
-            Column::numbers("95th percentile"),
-            Column::numbers("worst"),
-        ],
+        ["errors of", "set", "#points", "#median", "#3rd quartile", "#95th percentile", "#worst"],
     );
     for row in &fitted.rows {
         let quality = &row.quality;
@@ -38,14 +30,7 @@ pub fn errors(fitted: &FitReport) -> Table {
 pub fn left_out(rows: &[LeftOutErrors]) -> Table {
     let mut table = Table::new(
         "Each model left out of the fit",
-        [
-            Column::names("steps"),
-            Column::numbers("number"),
-            Column::names("errors of"),
-            Column::numbers("mean"),
-            Column::numbers("worst"),
-            Column::names(""),
-        ],
+        ["steps", "#number", "errors of", "#mean", "#worst", ""],
     );
     for row in rows {
         table.row([

@@ -199,7 +199,7 @@ impl OneGpu {
             }
             model = file.build()?;
         }
-        let workload = Workload::of(&model, Counting::default());
+        let workload = Workload::from_model(&model, Counting::default());
         let pass = pass(&workload, Seconds::new(f64::from(row.batch) / row.throughput));
         Ok(Self { pass, throughput: row.throughput, parameters: workload.parameters })
     }

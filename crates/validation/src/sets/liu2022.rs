@@ -169,7 +169,7 @@ fn check_models(cases: &[Value], tolerance: f64) -> Result<ExactCheck, Validatio
             element: Bytes::new(case.number("s")),
         };
         let update = ring_update(&fabric, case.small("N"), Seconds::new(case.number("delta_s")));
-        let workload = Workload::of(&model(case.text("model"))?, Counting::default());
+        let workload = Workload::from_model(&model(case.text("model"))?, Counting::default());
         let pass = Pass::of_operations(&workload, case.number("M_over_c"), rate);
         let outcome = osf(&pass, &update, &Schedule::PerLayer);
         check.cases += 1;
@@ -193,7 +193,7 @@ fn check_calibration(cases: &[Value], tolerance: f64) -> Result<ExactCheck, Vali
     let (bandwidth, element) = (BytesPerSec::new(3.125e9), Bytes::new(4.0));
     let fabric = Fabric { step: Seconds::ZERO, bandwidth, reduce: peak, element };
     let mut check = ExactCheck::new("VGG16 and VGG16 replaced, calibrated to 0.25", tolerance);
-    let workload = |name| Ok::<_, ValidationError>(Workload::of(&model(name)?, Counting::default()));
+    let workload = |name| Ok::<_, ValidationError>(Workload::from_model(&model(name)?, Counting::default()));
     let (original, replaced) = (workload("VGG16")?, workload("VGG16-repl")?);
     for case in cases {
         let update = ring_update(&fabric, 32, Seconds::new(case.number("delta_ms") / 1e3));

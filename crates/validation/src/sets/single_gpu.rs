@@ -53,7 +53,7 @@ impl PublishedStep {
     fn predict(&self, device: &Device, work: &StepWork, priors: &Priors) -> Seconds {
         let &Self { precision, optimiser, compiled, channels_last, .. } = self;
         let settings = Settings { precision, optimiser, compiled, channels_last };
-        Reach::new(&Sheet::of(device, precision), settings, &priors.one_gpu).step(work, self.batch)
+        Reach::new(&Sheet::from_device(device, precision), settings, &priors.one_gpu).step(work, self.batch)
     }
 }
 
@@ -66,7 +66,7 @@ fn steps() -> Result<Vec<(PublishedStep, Device, Arc<StepWork>)>, ValidationErro
         if !works.contains_key(&key) {
             let model = zoo::build_for(&step.model, step.sequence);
             let model = model.map_err(|error| ValidationError::Data(error.to_string()))?;
-            works.insert(key.clone(), Arc::new(StepWork::of(&model)));
+            works.insert(key.clone(), Arc::new(StepWork::from_model(&model)));
         }
         let device = catalog::device(&step.device)?;
         steps.push((step, device, Arc::clone(&works[&key])));
@@ -185,7 +185,7 @@ mod tests {
                     [strategy]\nbatch = 512\nprecision = \"amp\"\n";
         let overrides: [Edit; 0] = [];
         let scenario = Document::new("scenario.toml", text.to_owned()).scenario(&overrides).unwrap();
-        let speed = Speed::of(&scenario, 0);
+        let speed = Speed::of_group(&scenario, 0);
         let layers = scenario.workload.layers.iter();
         let took: Seconds = layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum();
         let (step, device, work) = steps()

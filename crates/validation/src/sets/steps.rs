@@ -96,7 +96,7 @@ fn step_row(step: &LeftOutPrediction) -> Value {
 
 fn case(set: &'static str, step: &LeftOutPrediction) -> Case {
     let [predicted, measured] =
-        times(step, StepPart::Iteration).map(|time| SamplesPerSec::of(f64::from(step.batch), time));
+        times(step, StepPart::Iteration).map(|time| SamplesPerSec::from_time(f64::from(step.batch), time));
     Case {
         set,
         group: step.model.clone(),

@@ -60,8 +60,9 @@ fn equal_workers_are_osf() {
         };
         let network = &scenario.cluster.network;
         let delta = (network.latency + network.startup) * 62.0;
-        let pass =
-            Pass::by_tensor(&scenario.workload, &Speed::of(&scenario, 0), |tensor| scenario.summed(tensor));
+        let pass = Pass::by_tensor(&scenario.workload, &Speed::of_group(&scenario, 0), |tensor| {
+            scenario.summed(tensor)
+        });
         let curve = ring_update(&fabric, 32, delta);
         let buffer = Schedule::Fused(Buffer::new(PYTORCH_CAP));
         for (fusion, schedule) in [
@@ -179,7 +180,7 @@ fn paper_ring(overhead: f64) -> Curve {
 
 /// One update per layer; a batch normalisation is sent with its convolution.
 fn paper_pass(model: &str, samples: f64) -> Pass {
-    Pass::of_operations(&Workload::of(&zoo::build(model).unwrap(), Counting::default()), samples, PI)
+    Pass::of_operations(&Workload::from_model(&zoo::build(model).unwrap(), Counting::default()), samples, PI)
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn row(job: &PreparedJob, others: &Parameters, all: &Parameters) -> Value {
 
 fn case(set: &'static str, row: &Value) -> Case {
     let samples = row.number("batch") * row.number("ranks");
-    let rate = |key: &str| SamplesPerSec::of(samples, Seconds::new(row.number(key)));
+    let rate = |key: &str| SamplesPerSec::from_time(samples, Seconds::new(row.number(key)));
     Case {
         set,
         group: row.text("model").to_owned(),

@@ -231,7 +231,8 @@ fn case(
 ) -> Result<Case, ValidationError> {
     let alone = run.machines.is_stand_alone();
     let workers = run.machines.devices().len() as u32;
-    let rate = |key: &str| SamplesPerSec::of(f64::from(run.batch * workers), Seconds::new(cell.number(key)));
+    let rate =
+        |key: &str| SamplesPerSec::from_time(f64::from(run.batch * workers), Seconds::new(cell.number(key)));
     Ok(Case {
         set,
         group: run.model.clone(),
