@@ -10,7 +10,7 @@ use stepcast_analytic::layerwise::Layerwise;
 use stepcast_analytic::liu2022::{Buffer, Layer, Liu2022, Pass, Schedule, optimum, osf, plan};
 use stepcast_analytic::oyama2016::{Oyama2016, Threads, threads};
 use stepcast_analytic::transformer::on_machines;
-use stepcast_analytic::transformer::plans::{Choice, Table};
+use stepcast_analytic::transformer::plans::Table;
 use stepcast_analytic::zeng2023::Zeng2023;
 use stepcast_core::fitted::transfer::{Curve, LogLinear};
 use stepcast_core::machine::{Cluster, WorkerGroup};
@@ -18,7 +18,7 @@ use stepcast_core::method::Method;
 use stepcast_core::model::zoo;
 use stepcast_core::quantity::{Bytes, BytesPerSec, FlopsPerSec, Hertz, Seconds};
 use stepcast_core::scenario::{Document, Scenario};
-use stepcast_core::strategy::{Division, PYTORCH_CAP, Recompute, ScheduleKind, Sharding};
+use stepcast_core::strategy::{Division, PYTORCH_CAP, PlanChoice, Recompute, ScheduleKind, Sharding};
 
 fn main() {
     divan::main();
@@ -180,18 +180,18 @@ fn gpt3() -> Scenario {
 }
 
 /// Plans with this schedule that differ in recomputation, micro-batch and sharding.
-fn choices(schedule: ScheduleKind, tensor: u64, pipeline: u64, chunks: u64) -> Vec<Choice> {
+fn choices(schedule: ScheduleKind, tensor: u64, pipeline: u64, chunks: u64) -> Vec<PlanChoice> {
     let data = WORKERS / tensor / pipeline;
     let mut choices = Vec::new();
     for recompute in [Recompute::None, Recompute::Layer] {
         for micro_batch in [1, 2, 3].into_iter().filter(|batch| BATCH.is_multiple_of(data * batch)) {
             for sharding in [Sharding::None, Sharding::Zero1, Sharding::Zero2, Sharding::Zero3] {
-                choices.push(Choice {
+                choices.push(PlanChoice {
                     tensor,
                     sequence_parallel: tensor > 1,
                     context: 1,
                     pipeline,
-                    chunks,
+                    virtual_stages: chunks,
                     schedule,
                     expert: 1,
                     data,

@@ -51,7 +51,7 @@ pub struct MemoryInputs<'a> {
     /// Whose kernels compute a layer.
     pub implementation: Implementation,
     /// Bytes of a logit: kept until the backward pass, and needed beside them for a while.
-    pub logit: [u64; 2],
+    pub logit: [f64; 2],
     /// What is kept in the host's memory.
     pub offload: Offloaded,
     /// Whether sharded weights of the next layer are gathered ahead.

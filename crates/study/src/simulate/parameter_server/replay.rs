@@ -29,7 +29,7 @@ fn slowness(scenario: &Scenario, index: usize) -> f64 {
         return scenario.slowness(index) * losses;
     }
     let step = |index: usize| -> Seconds {
-        let speed = Speed::of(scenario, index);
+        let speed = Speed::of_group(scenario, index);
         let layers = scenario.workload.layers.iter();
         let computing: Seconds = layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum();
         compute::host_to_device(scenario, index) + computing
