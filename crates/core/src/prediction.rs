@@ -314,7 +314,7 @@ impl Prediction {
         bottleneck: Bottleneck,
     ) -> Self {
         let samples = samples_per_step(&groups);
-        let throughput = SamplesPerSec::of(samples as f64, iteration);
+        let throughput = SamplesPerSec::from_time(samples as f64, iteration);
         let alone = |report: &GroupReport| f64::from(report.batch) / report.compute.get();
         let fastest = groups.iter().map(alone).fold(0.0, f64::max);
         let together: f64 = groups.iter().map(|report| alone(report) * f64::from(report.count)).sum();

@@ -19,12 +19,12 @@ use stepcast_report::words::NEUTRAL;
 use stepcast_study::Forecast;
 use stepcast_study::Request;
 use stepcast_study::check::Check;
-use stepcast_study::explore::plan::emit::{Framework, emit};
 use stepcast_study::explore::plan::{PlanReport, applied};
 use stepcast_study::explore::search::SearchReport;
 use stepcast_study::fuse::FusionReport;
 use stepcast_study::predict::compare::Comparison;
 use stepcast_study::request::Folder;
+use stepcast_study::request::launch::{Framework, emit};
 use stepcast_trace::{Content as Recording, Imported, Overview};
 
 /// The result of one kind of study.

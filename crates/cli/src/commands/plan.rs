@@ -10,9 +10,9 @@ use indicatif::ProgressBar;
 use std::time::Duration;
 use stepcast_core::fault::Fault;
 use stepcast_report::format::count;
-use stepcast_study::explore::plan::emit::emit;
 use stepcast_study::explore::plan::{OPEN, plan};
 use stepcast_study::explore::sweep::on_threads;
+use stepcast_study::request::launch::emit;
 
 /// Said if Ctrl-C comes before there is anything to report.
 const STOPPED: &str = "Stopped before anything was found.";

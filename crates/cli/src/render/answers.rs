@@ -7,8 +7,8 @@ use crate::words::WORDING;
 use serde_json::json;
 use std::path::Path;
 use stepcast_core::method::Method;
-use stepcast_core::model::zoo::Entry;
-use stepcast_core::model::{Model, transformer};
+use stepcast_core::model::Model;
+use stepcast_core::model::zoo::ZooModel;
 use stepcast_core::prediction::Warning;
 use stepcast_core::scenario::Scenario;
 use stepcast_fit::FitReport;
@@ -27,7 +27,6 @@ use stepcast_study::predict::calibrate::Calibration;
 use stepcast_study::predict::compare::Comparison;
 use stepcast_study::replace::ReplacementReport;
 use stepcast_trace::{ContentFigures, Overview};
-use stepcast_validation::sets::steps::left_out_table;
 
 /// Notes of an import that are shown.
 const MOST_NOTES: usize = 12;
@@ -119,7 +118,7 @@ pub(crate) fn comparison(scenario: &Scenario, comparison: &Comparison, screen: &
 pub(crate) fn fit(fitted: &FitReport, written: &str, screen: &Screen) -> String {
     let mut text = table::section(&tables::fit::errors(fitted), screen) + "\n";
     if !fitted.left_out.is_empty() {
-        let left_out = left_out_table("Each model left out of the fit", &fitted.left_out, |_| "");
+        let left_out = tables::fit::left_out(&fitted.left_out);
         text += &titled(&left_out.title, &table::render(&left_out, screen), screen);
         text.push('\n');
     }
@@ -225,20 +224,20 @@ pub(crate) fn map(scenario: &Scenario, map: &Map, screen: &Screen) -> String {
 }
 
 /// The totals of one model, the parts of a transformer, and its layers where they are wanted.
-pub(crate) fn model(entry: &Entry, model: &Model, layers: bool, screen: &Screen) -> String {
-    let names = match entry.aliases {
+pub(crate) fn model(entry: &ZooModel, model: &Model, layers: bool, screen: &Screen) -> String {
+    let names = match &entry.aliases[..] {
         [] => String::new(),
         aliases => format!(" (also {})", aliases.join(", ")),
     };
     let mut all = tables::model::all(model, layers);
     // The parts come before the layers, which are many.
     let place = all.len() - usize::from(layers);
-    let parts = transformer::zoo::find(entry.name).as_ref().map(tables::transformer::parts);
+    let parts = entry.shape().as_ref().map(tables::transformer::parts);
     all.splice(place..place, parts);
     let title = screen.paragraph(0, &format!("{}{names}: {}", entry.name, entry.description));
     let source = screen.paragraph(0, &format!("Source: {}.", entry.source));
     let sections: Vec<String> = all.iter().map(|table| table::section(table, screen)).collect();
-    title.replacen(entry.name, &screen.strong(entry.name), 1) + &source + &sections.join("\n")
+    title.replacen(&entry.name, &screen.strong(&entry.name), 1) + &source + &sections.join("\n")
 }
 
 /// The best plan: its figures, its training, what else is worth having, and what every property costs.

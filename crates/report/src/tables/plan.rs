@@ -89,7 +89,9 @@ fn confirmed(confirmation: &Confirmation) -> (String, String) {
     let within = 100.0 * CONFIRMED;
     let verdict = match confirmation.confirmed {
         true => format!("confirms the step within {within:.0} %"),
-        false => format!("does not confirm the step within {within:.0} %: kinds of traffic meet on links"),
+        false => format!(
+            "does not confirm the step within {within:.0} %: kinds of traffic meet on links, or less is hidden"
+        ),
     };
     (step.human(), format!("{by}: it {verdict}"))
 }

@@ -100,7 +100,7 @@ fn slowest(scenario: &Scenario) -> Option<usize> {
         if scenario.profile().is_some() {
             return scenario.slowness(index);
         }
-        let speed = Speed::of(scenario, index);
+        let speed = Speed::of_group(scenario, index);
         let layers = scenario.workload.layers.iter();
         layers.map(|layer| speed.forward(layer) + speed.backward(layer)).sum::<Seconds>().get()
     };

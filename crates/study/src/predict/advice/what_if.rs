@@ -141,7 +141,7 @@ impl Alone {
         if scenario.strategy.architecture == Architecture::StandAlone || scenario.strategy.plan.is_some() {
             return None;
         }
-        let rate = |report: &GroupReport| SamplesPerSec::of(f64::from(report.batch), report.compute);
+        let rate = |report: &GroupReport| SamplesPerSec::from_time(f64::from(report.batch), report.compute);
         let fastest = prediction.groups.iter().max_by(|a, b| rate(a).get().total_cmp(&rate(b).get()))?;
         let group = scenario.cluster.groups.get(fastest.group)?;
         Some(Self {
