@@ -3,8 +3,8 @@
 use super::numbers::Numbers;
 use super::scenario::ScenarioFlags;
 use clap::{Args, value_parser};
-use stepcast_study::explore::plan::emit::Framework;
 use stepcast_study::explore::plan::{Aim, Restriction};
+use stepcast_study::request::launch::Framework;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

@@ -3,16 +3,16 @@
 use super::request::Request;
 use super::{json, signal};
 use crate::args::Plan;
-use crate::render::plan as text;
+use crate::render::answers;
 use crate::render::screen::Screen;
 use crate::{Answer, End};
 use indicatif::ProgressBar;
 use std::time::Duration;
 use stepcast_core::fault::Fault;
 use stepcast_report::format::count;
-use stepcast_study::explore::plan::emit::emit;
 use stepcast_study::explore::plan::{OPEN, plan};
 use stepcast_study::explore::sweep::on_threads;
+use stepcast_study::request::launch::emit;
 
 /// Said if Ctrl-C comes before there is anything to report.
 const STOPPED: &str = "Stopped before anything was found.";
@@ -52,5 +52,5 @@ pub(super) fn run(flags: &Plan, as_json: bool, screen: &Screen) -> Result<Answer
     if as_json {
         return json(&report).map(|answer| Answer { end, ..answer });
     }
-    Ok(Answer { text: text::render(&report, screen), end })
+    Ok(Answer { text: answers::plan(&report, screen), end })
 }
