@@ -223,7 +223,7 @@ impl Default for Options<'_> {
 impl<'a> Options<'a> {
     /// What the files at `paths` are read with.
     pub(crate) fn reading(&self, paths: &[PathBuf]) -> Reading<'a> {
-        Reading { watch: self.watch, memory: Memory::of(paths, self.max_memory) }
+        Reading { watch: self.watch, memory: Memory::for_files(paths, self.max_memory) }
     }
 
     /// The batch, for a recording at `place` that needs it.

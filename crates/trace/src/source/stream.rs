@@ -279,7 +279,7 @@ impl Memory {
     }
 
     /// As much as was given, or as is usual for files of that size.
-    pub(crate) fn of(paths: &[PathBuf], given: Option<u64>) -> Self {
+    pub(crate) fn for_files(paths: &[PathBuf], given: Option<u64>) -> Self {
         let size = |path: &PathBuf| path.metadata().map_or(0, |about| about.len());
         let within = |path: &PathBuf| match path.is_dir() {
             true => super::files(path).unwrap_or_default().iter().map(size).sum(),

@@ -22,7 +22,7 @@ pub(super) struct Graph {
 struct Node {
     name: String,
     place: Option<Place>,
-    kind: Kind,
+    kind: GraphNodeKind,
     /// Its predecessors.
     before: Vec<usize>,
     /// The node and the output that its first data input comes from.
@@ -30,7 +30,7 @@ struct Node {
 }
 
 #[derive(Debug, PartialEq)]
-enum Kind {
+enum GraphNodeKind {
     Plain,
     Send(Edge),
     Receive(Edge),
@@ -88,7 +88,7 @@ impl Graph {
     fn pair(&mut self, notes: &mut Vec<String>) {
         let mut sends: HashMap<&Edge, usize> = HashMap::new();
         for (index, node) in self.nodes.iter().enumerate() {
-            if let Kind::Send(edge) = &node.kind {
+            if let GraphNodeKind::Send(edge) = &node.kind {
                 sends.entry(edge).or_insert(index);
             }
         }
@@ -96,7 +96,7 @@ impl Graph {
         let mut pairs = Vec::new();
         let mut alone = 0_usize;
         for (index, node) in self.nodes.iter().enumerate() {
-            let Kind::Receive(edge) = &node.kind else { continue };
+            let GraphNodeKind::Receive(edge) = &node.kind else { continue };
             match (received.get(edge), sends.get(edge)) {
                 (Some(&first), _) => pairs.push((index, first)),
                 (None, Some(&send)) => pairs.push((index, send)),
@@ -156,8 +156,8 @@ impl Graph {
         recorded: &impl Fn(&Key) -> bool,
     ) -> Option<(Key, Resource, u32)> {
         match &node.kind {
-            Kind::Send(_) => None,
-            Kind::Plain | Kind::Back => {
+            GraphNodeKind::Send(_) => None,
+            GraphNodeKind::Plain | GraphNodeKind::Back => {
                 let place = node.place?;
                 let key = Key::Node(place, node.name.clone());
                 let server = number(place);
@@ -165,7 +165,7 @@ impl Graph {
                     if place == worker { Resource::Worker } else { server.map(|_| Resource::Server)? };
                 recorded(&key).then_some((key, resource, server.unwrap_or(0)))
             }
-            Kind::Receive(edge) => {
+            GraphNodeKind::Receive(edge) => {
                 let (from, to) = edge.places()?;
                 let (resource, server) = if to == worker {
                     (Resource::Downlink, number(from)?)
@@ -194,7 +194,7 @@ impl Graph {
         let mut open: Vec<usize> = self.nodes[index].before.clone();
         while let Some(before) = open.pop() {
             if std::mem::replace(&mut visited[before], index) == index
-                || self.nodes[before].kind == Kind::Back
+                || self.nodes[before].kind == GraphNodeKind::Back
             {
                 continue;
             }
@@ -221,10 +221,10 @@ impl Node {
             to: definition.text("recv_device").to_owned(),
         };
         let kind = match definition.op.as_str() {
-            "_Send" | "_HostSend" => Kind::Send(edge()),
-            "_Recv" | "_HostRecv" => Kind::Receive(edge()),
-            "NextIteration" | "RefNextIteration" => Kind::Back,
-            _ => Kind::Plain,
+            "_Send" | "_HostSend" => GraphNodeKind::Send(edge()),
+            "_Recv" | "_HostRecv" => GraphNodeKind::Receive(edge()),
+            "NextIteration" | "RefNextIteration" => GraphNodeKind::Back,
+            _ => GraphNodeKind::Plain,
         };
         let name = definition.name.clone();
         Self { name, place: Place::from_device(&definition.device), kind, before: Vec::new(), source: None }

@@ -99,7 +99,7 @@ fn read(place: Place, record: &NodeExecStats, job: &mut JobRecords) -> Option<(K
     }
     let end = start + length.max(0);
     if record.node_name == "RecvTensor" {
-        let Some(edge) = Edge::of_label(&record.timeline_label) else {
+        let Some(edge) = Edge::from_label(&record.timeline_label) else {
             job.unlabelled += 1;
             return None;
         };
@@ -221,7 +221,7 @@ pub(super) struct Edge {
 
 impl Edge {
     /// Reads the label of a RecvTensor record: `[19200B] [714.4Mb/s] tensor from device to device`.
-    pub(super) fn of_label(label: &str) -> Option<Self> {
+    pub(super) fn from_label(label: &str) -> Option<Self> {
         let mut rest = label.trim_start();
         while rest.starts_with('[') {
             rest = rest.split_once(']')?.1.trim_start();
@@ -265,13 +265,13 @@ mod tests {
     #[test]
     fn labels_name_tensor_and_devices() {
         let edge =
-            Edge::of_label(&format!("[19200B] [714.4Mb/s] edge_18_conv0/kernel from {PS} to {WORKER}"))
+            Edge::from_label(&format!("[19200B] [714.4Mb/s] edge_18_conv0/kernel from {PS} to {WORKER}"))
                 .unwrap();
         assert_eq!((edge.tensor.as_str(), edge.from.as_str()), ("edge_18_conv0/kernel", PS));
         assert_eq!(edge.places(), Some((Place::Server(1), Place::Worker(12))));
-        assert!(Edge::of_label(&format!("edge_1 from {PS} to {PS}")).unwrap().places().is_none());
+        assert!(Edge::from_label(&format!("edge_1 from {PS} to {PS}")).unwrap().places().is_none());
         for broken in ["", "[", "[4B] x", "x to y", "x from y", " to  from "] {
-            assert!(Edge::of_label(broken).is_none(), "{broken}");
+            assert!(Edge::from_label(broken).is_none(), "{broken}");
         }
     }
 }

@@ -11,45 +11,45 @@ use std::io;
 use std::io::{BufRead, Read, Write};
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Packet {
+struct Packet {
     #[prost(uint64, optional, tag = "8")]
-    pub(super) timestamp: Option<u64>,
+    timestamp: Option<u64>,
     #[prost(uint32, tag = "10")]
-    pub(super) sequence: u32,
+    sequence: u32,
     #[prost(message, optional, tag = "11")]
-    pub(super) event: Option<TrackEvent>,
+    event: Option<TrackEvent>,
     #[prost(message, optional, tag = "12")]
-    pub(super) interned: Option<Interned>,
+    interned: Option<Interned>,
     /// 1: interned names begin anew; 2: they are needed.
     #[prost(uint32, optional, tag = "13")]
-    pub(super) flags: Option<u32>,
+    flags: Option<u32>,
     #[prost(message, optional, tag = "60")]
-    pub(super) track: Option<Track>,
+    track: Option<Track>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct TrackEvent {
+struct TrackEvent {
     #[prost(message, repeated, tag = "4")]
-    pub(super) notes: Vec<Note>,
-    #[prost(enumeration = "Kind", tag = "9")]
-    pub(super) kind: i32,
+    notes: Vec<Note>,
+    #[prost(enumeration = "TrackEventKind", tag = "9")]
+    kind: i32,
     #[prost(uint64, optional, tag = "10")]
-    pub(super) name: Option<u64>,
+    name: Option<u64>,
     #[prost(uint64, tag = "11")]
-    pub(super) track: u64,
+    track: u64,
     #[prost(string, repeated, tag = "22")]
-    pub(super) categories: Vec<String>,
+    categories: Vec<String>,
     #[prost(double, optional, tag = "44")]
-    pub(super) level: Option<f64>,
+    level: Option<f64>,
     #[prost(fixed64, repeated, tag = "47")]
-    pub(super) flows: Vec<u64>,
+    flows: Vec<u64>,
     #[prost(fixed64, repeated, tag = "48")]
-    pub(super) ending_flows: Vec<u64>,
+    ending_flows: Vec<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
-pub(super) enum Kind {
+enum TrackEventKind {
     Unspecified = 0,
     Begin = 1,
     End = 2,
@@ -58,70 +58,70 @@ pub(super) enum Kind {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Note {
+struct Note {
     #[prost(uint64, optional, tag = "3")]
-    pub(super) number: Option<u64>,
+    number: Option<u64>,
     #[prost(string, optional, tag = "6")]
-    pub(super) text: Option<String>,
+    text: Option<String>,
     #[prost(string, tag = "10")]
-    pub(super) name: String,
+    name: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Interned {
+struct Interned {
     #[prost(message, repeated, tag = "2")]
-    pub(super) names: Vec<Name>,
+    names: Vec<Name>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Name {
+struct Name {
     #[prost(uint64, tag = "1")]
-    pub(super) id: u64,
+    id: u64,
     #[prost(string, tag = "2")]
-    pub(super) name: String,
+    name: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Track {
+struct Track {
     #[prost(uint64, tag = "1")]
-    pub(super) id: u64,
+    id: u64,
     #[prost(string, optional, tag = "2")]
-    pub(super) name: Option<String>,
+    name: Option<String>,
     #[prost(message, optional, tag = "3")]
-    pub(super) process: Option<ProcessTrack>,
+    process: Option<ProcessTrack>,
     #[prost(uint64, optional, tag = "5")]
-    pub(super) parent: Option<u64>,
+    parent: Option<u64>,
     #[prost(message, optional, tag = "8")]
-    pub(super) counter: Option<CounterTrack>,
+    counter: Option<CounterTrack>,
     /// 3: by rank.
     #[prost(int32, optional, tag = "11")]
-    pub(super) ordering: Option<i32>,
+    ordering: Option<i32>,
     #[prost(int32, optional, tag = "12")]
-    pub(super) rank: Option<i32>,
+    rank: Option<i32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct ProcessTrack {
+struct ProcessTrack {
     #[prost(int32, tag = "1")]
-    pub(super) pid: i32,
+    pid: i32,
     #[prost(string, tag = "6")]
-    pub(super) name: String,
+    name: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct CounterTrack {
+struct CounterTrack {
     #[prost(string, tag = "6")]
-    pub(super) unit: String,
+    unit: String,
 }
 
 /// A trace is its packets, each as field 1.
-pub(super) const PACKET: u8 = 1 << 3 | 2;
+const PACKET: u8 = 1 << 3 | 2;
 
 /// The only sequence of packets.
 const SEQUENCE: u32 = 1;
 
 /// The note that holds what was run.
-pub(super) const ABOUT: &str = "stepcast";
+const ABOUT: &str = "stepcast";
 
 /// Numbers of tracks: those of processes, then their lanes and levels.
 struct Tracks {
@@ -167,7 +167,7 @@ pub fn print(timeline: &Timeline<'_>, out: &mut impl Write) -> io::Result<()> {
             |(name, number): (&str, u64)| Note { number: Some(number), text: None, name: name.to_owned() };
         let begin = TrackEvent {
             notes: event.figure.map(note).into_iter().collect(),
-            kind: Kind::Begin as i32,
+            kind: TrackEventKind::Begin as i32,
             name: Some(id),
             categories: event.kind.map(str::to_owned).into_iter().collect(),
             track: tracks.lane(event),
@@ -175,7 +175,8 @@ pub fn print(timeline: &Timeline<'_>, out: &mut impl Write) -> io::Result<()> {
             ending_flows,
             ..TrackEvent::default()
         };
-        let end = TrackEvent { kind: Kind::End as i32, track: begin.track, ..TrackEvent::default() };
+        let end =
+            TrackEvent { kind: TrackEventKind::End as i32, track: begin.track, ..TrackEvent::default() };
         let (since, until) = (nanoseconds(event.since), nanoseconds(event.until));
         packets.print(Packet {
             timestamp: Some(since),
@@ -187,8 +188,12 @@ pub fn print(timeline: &Timeline<'_>, out: &mut impl Write) -> io::Result<()> {
     }
     for level in &timeline.levels {
         let track = tracks.first[level.process as usize][2] + u64::from(level.level);
-        let event =
-            TrackEvent { kind: Kind::Level as i32, track, level: Some(level.value), ..TrackEvent::default() };
+        let event = TrackEvent {
+            kind: TrackEventKind::Level as i32,
+            track,
+            level: Some(level.value),
+            ..TrackEvent::default()
+        };
         let timestamp = Some(nanoseconds(level.at));
         packets.print(Packet { timestamp, event: Some(event), ..Packet::default() })?;
     }
@@ -228,7 +233,7 @@ fn describe<W: Write>(
         if pid == 1 {
             let text = Some(serde_json::to_string(&timeline.about)?);
             let notes = vec![Note { number: None, text, name: ABOUT.to_owned() }];
-            let kind = Kind::Instant as i32;
+            let kind = TrackEventKind::Instant as i32;
             print(
                 Track::default(),
                 Some(TrackEvent { notes, kind, track: *lanes, ..TrackEvent::default() }),
@@ -290,12 +295,12 @@ pub(super) fn read_packets(mut reader: impl BufRead, memory: &Memory) -> Result<
         if !own.contains(&event.track) {
             continue;
         }
-        match Kind::try_from(event.kind) {
-            Ok(Kind::Begin) => {
+        match TrackEventKind::try_from(event.kind) {
+            Ok(TrackEventKind::Begin) => {
                 memory.hold(OPEN);
                 open.entry(event.track).or_default().push((event.name, time));
             }
-            Ok(Kind::End) => {
+            Ok(TrackEventKind::End) => {
                 let Some((name, since)) = open.get_mut(&event.track).and_then(Vec::pop) else {
                     return Err("something ends that never began".to_owned());
                 };
