@@ -12,21 +12,21 @@ use stepcast_core::strategy::Plan;
 /// Share of the time in which spare machines are to suffice, for the number that is recommended.
 const SPARES_SUFFICE: f64 = 0.99;
 
-/// What a run on some machines comes to, for each second of its steps.
+/// Time and cost of a run on some machines, for each second of its steps.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Rates {
+pub(super) struct TrainingRates {
     /// Steps to make, if the tokens are known.
     pub(super) steps: Option<f64>,
     /// Time of a run for each second of steps.
     pub(super) slowdown: f64,
     /// Cost of all machines, spares included, for a second.
     pub(super) cost: Option<f64>,
-    run: Run,
+    run: TrainingInputs,
 }
 
 /// Inputs and intermediate figures of the slowdown.
 #[derive(Debug, Clone, PartialEq)]
-struct Run {
+struct TrainingInputs {
     interrupted: Interrupted,
     interval: Option<f64>,
     checkpoint: f64,
@@ -39,7 +39,7 @@ struct Run {
     slow: f64,
 }
 
-impl Rates {
+impl TrainingRates {
     /// For `scenario`, whose cluster has the machines of the plans.
     pub(super) fn of(
         scenario: &Scenario,
@@ -106,7 +106,16 @@ impl Rates {
             steps: tokens.map(|tokens| tokens / per_step),
             slowdown,
             cost: scenario.hourly_cost().map(|cost| cost * all / 3600.0),
-            run: Run { interrupted, interval, checkpoint, range, under_repair, available, spares, slow },
+            run: TrainingInputs {
+                interrupted,
+                interval,
+                checkpoint,
+                range,
+                under_repair,
+                available,
+                spares,
+                slow,
+            },
         })
     }
 
@@ -123,8 +132,16 @@ impl Rates {
     pub(super) fn report(&self, scenario: &Scenario, step: f64) -> Result<Option<Training>, Fault> {
         let Some(steps) = self.steps else { return Ok(None) };
         let (time, cost) = self.training(step);
-        let Run { interrupted, interval, checkpoint, range, under_repair, available, spares, slow } =
-            &self.run;
+        let TrainingInputs {
+            interrupted,
+            interval,
+            checkpoint,
+            range,
+            under_repair,
+            available,
+            spares,
+            slow,
+        } = &self.run;
         let interruptions = time / interrupted.between;
         let between = Some(interrupted.between).filter(|between| between.is_finite());
         let by = |formula: fn(f64, f64) -> f64| {
