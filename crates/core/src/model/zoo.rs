@@ -6,7 +6,7 @@
 //! quirks, and serve to reproduce that paper. Transformers that are known by their shape alone come last.
 
 use super::file::{BlockFile, LayerFile, Value, expand};
-use super::transformer::Transformer;
+use super::transformer::{Transformer, TransformerSection};
 use super::{Adjustment, Builder, Model, Published, ShapeError};
 use crate::fault::{NameList, Remedies, Remedy};
 use crate::suggest;
@@ -165,20 +165,8 @@ impl ZooModel {
         *self.shape.get_or_init(|| {
             let mut table = family(self.family).transformer.clone().unwrap_or_default();
             table.extend(self.transformer.clone()?);
-            // The defaults of `[model.transformer]` that follow from other keys.
-            let number = |key: &str| table.get(key).and_then(toml::Value::as_integer);
-            let (hidden, heads) = (number("hidden")?, number("heads")?);
-            let bias = table.get("bias").cloned().unwrap_or(false.into());
-            let usual = [
-                ("kv-heads", heads.into()),
-                ("head-width", hidden.checked_div(heads)?.into()),
-                ("mlp-width", hidden.checked_mul(4)?.into()),
-                ("qkv-bias", bias),
-            ];
-            for (key, value) in usual {
-                table.entry(key).or_insert(value);
-            }
-            table.try_into().ok()
+            let section: TransformerSection = table.try_into().ok()?;
+            section.resolve().ok().map(|(_, shape)| shape)
         })
     }
 }

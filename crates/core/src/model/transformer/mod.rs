@@ -21,8 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The shape of a transformer. All widths are numbers of elements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transformer {
     /// Layers.
     pub layers: u64,
@@ -119,8 +118,7 @@ impl NormKind {
 }
 
 /// Layers whose MLP is a choice of experts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Experts {
     /// Routed experts in a layer.
     pub count: u64,
@@ -144,8 +142,7 @@ impl Experts {
 }
 
 /// Multi-head latent attention: keys and values, and perhaps queries, pass through a narrow layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mla {
     /// Width that queries pass through; 0 if they come directly from the hidden width.
     pub query_rank: u64,

@@ -191,14 +191,7 @@ fn every_file_is_read_whole() {
     }
     assert!(names().eq(entries().map(|model| model.name.as_str())));
     for model in entries() {
-        if let Some(own) = model.transformer.clone() {
-            let mut table = family(model.family).transformer.clone().unwrap_or_default();
-            table.extend(own);
-            let section: crate::model::transformer::TransformerSection = table.try_into().unwrap();
-            let shape = section.resolve().map(|(_, shape)| shape).ok();
-            assert_eq!(model.shape(), shape, "{}: the shape as a scenario reads it", model.name);
-            assert!(shape.is_some(), "{}: its shape", model.name);
-        }
+        assert!(model.transformer.is_none() || model.shape().is_some(), "{}: its shape", model.name);
         assert!(model.base.as_deref().is_none_or(|base| find(base).is_some()), "{}: its base", model.name);
     }
 }
