@@ -4,7 +4,7 @@ use super::json;
 use super::request::Request;
 use crate::Answer;
 use crate::args::Check;
-use crate::render::check;
+use crate::render::answers;
 use crate::render::screen::Screen;
 use std::io::{self, Read};
 use std::path::Path;
@@ -28,7 +28,7 @@ pub(super) fn run(flags: &Check, as_json: bool, screen: &Screen) -> Result<Answe
     }
     match as_json {
         true => json(&checked),
-        false => Ok(check::render(&prepared.scenario, &checked, screen).into()),
+        false => Ok(answers::check(&prepared.scenario, &checked, screen).into()),
     }
 }
 

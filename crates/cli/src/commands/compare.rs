@@ -5,7 +5,7 @@ use super::json;
 use super::request::Request;
 use crate::Answer;
 use crate::args::Compare;
-use crate::render::comparison;
+use crate::render::answers;
 use crate::render::screen::Screen;
 use stepcast_core::fault::Fault;
 use stepcast_study::predict::compare::Comparison;
@@ -21,5 +21,5 @@ pub(super) fn run(flags: &Compare, as_json: bool, screen: &Screen) -> Result<Ans
     if as_json {
         return json(&compared);
     }
-    Ok(comparison::render(&scenario, &compared, screen).into())
+    Ok(answers::comparison(&scenario, &compared, screen).into())
 }

@@ -4,7 +4,7 @@ use super::busy::busy;
 use super::{json, signal, unexpected};
 use crate::Answer;
 use crate::args::{Fit, FitArtefact, FitAttention, FitFiles};
-use crate::render::fit as text;
+use crate::render::answers;
 use crate::render::screen::Screen;
 use crate::render::table;
 use indicatif::ProgressBar;
@@ -68,7 +68,7 @@ fn artefact(what: &FitArtefact, as_json: bool, screen: &Screen) -> Result<Answer
     if as_json {
         return json(&fitted.summary(Some(&written)));
     }
-    Ok(text::render(&fitted, &written, screen).into())
+    Ok(answers::fit(&fitted, &written, screen).into())
 }
 
 /// Refits the priors to the published runs that come with the program.

@@ -5,11 +5,11 @@ use super::request::Request;
 use super::{json, plot};
 use crate::Answer;
 use crate::args::Fuse;
-use crate::render::fusion;
+use crate::render::answers;
 use crate::render::screen::Screen;
 use stepcast_core::fault::Fault;
-use stepcast_report::adapters;
 use stepcast_report::format::name;
+use stepcast_report::plots::fusion::FusionComparison;
 use stepcast_study::fuse;
 use stepcast_study::request::{ALL_REDUCE, is_profile};
 
@@ -26,11 +26,11 @@ pub(super) fn run(flags: &Fuse, as_json: bool, screen: &Screen) -> Result<Answer
         busy("comparing fusion rules", || fuse::fuse(&scenario)).map_err(|why| request.refused(why))?;
     let mut note = String::new();
     if let Some(path) = &flags.plot {
-        plot::write(path, &adapters::fusion(&report, &name(scenario.name())).svg())?;
+        plot::write(path, &FusionComparison::from_report(&report, &name(scenario.name())).svg())?;
         note = plot::note(path, screen);
     }
     if as_json {
         return json(&report);
     }
-    Ok((fusion::render(&scenario, &report, flags.plan, screen) + &note).into())
+    Ok((answers::fusion(&scenario, &report, flags.plan, screen) + &note).into())
 }

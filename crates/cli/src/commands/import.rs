@@ -5,7 +5,7 @@ mod progress;
 use super::json;
 use crate::Answer;
 use crate::args::{Import, Memory, Size};
-use crate::render::import;
+use crate::render::answers;
 use crate::render::screen::Screen;
 use progress::Bar;
 use std::ops::ControlFlow;
@@ -41,7 +41,7 @@ pub(super) fn run(flags: &Import, as_json: bool, screen: &Screen) -> Result<Answ
     }
     let written = flags.output.as_ref().map(|path| path.display().to_string());
     let overview = Overview::new(&imported, written);
-    if as_json { json(&overview) } else { Ok(import::render(&overview, screen).into()) }
+    if as_json { json(&overview) } else { Ok(answers::import(&overview, screen).into()) }
 }
 
 /// Refuses a name that nothing can be written under, before a large file is read.

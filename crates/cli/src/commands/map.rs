@@ -5,7 +5,7 @@ use super::request::Request;
 use super::{json, plot};
 use crate::Answer;
 use crate::args::Map as Flags;
-use crate::render::map;
+use crate::render::answers;
 use crate::render::screen::Screen;
 use stepcast_core::fault::Fault;
 use stepcast_study::Prepared;
@@ -39,5 +39,5 @@ pub(super) fn run(flags: &Flags, as_json: bool, screen: &Screen) -> Result<Answe
         return json(&drawn);
     }
     let note = flags.plot.as_deref().map_or(String::new(), |path| plot::note(path, screen));
-    Ok((map::render(&scenario, &drawn, screen) + &note).into())
+    Ok((answers::map(&scenario, &drawn, screen) + &note).into())
 }

@@ -3,14 +3,13 @@
 use super::json;
 use crate::Answer;
 use crate::args::Models;
-use crate::render::model;
 use crate::render::screen::Screen;
+use crate::render::{answers, table};
 use serde::Serialize;
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::{self, Parameters, Transformer};
-use stepcast_core::model::zoo::{self, Entry};
+use stepcast_core::model::transformer::{Parameters, Transformer, TransformerSection};
+use stepcast_core::model::zoo::{self, ZooModel};
 use stepcast_core::model::{Counting, Layer, Model};
-use stepcast_core::scenario::TransformerSection;
 
 pub(super) fn run(command: Option<&Models>, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     match command {
@@ -21,14 +20,14 @@ pub(super) fn run(command: Option<&Models>, as_json: bool, screen: &Screen) -> R
 
 /// The only command that builds the whole zoo.
 fn list(as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
-    let build = |entry: &'static Entry| {
+    let build = |entry: &'static ZooModel| {
         entry.build().map(|model| (entry, model)).map_err(|error| broken(entry, &error))
     };
-    let models: Vec<(&Entry, Model)> = zoo::entries().map(build).collect::<Result<_, _>>()?;
+    let models: Vec<(&ZooModel, Model)> = zoo::entries().map(build).collect::<Result<_, _>>()?;
     if as_json {
         return json(&models.iter().map(|(entry, model)| Totals::of(entry, model)).collect::<Vec<_>>());
     }
-    Ok(model::list(&models, screen).into())
+    Ok(table::section(&stepcast_report::tables::model::list(&models), screen).into())
 }
 
 fn show(name: &str, layers: bool, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
@@ -37,14 +36,14 @@ fn show(name: &str, layers: bool, as_json: bool, screen: &Screen) -> Result<Answ
     let built = entry.build().map_err(|error| broken(entry, &error))?;
     if as_json {
         let layers = layers.then(|| built.layers().iter().map(LayerRow::of).collect());
-        let transformer = transformer::zoo::find(entry.name).map(|shape| Shape::of(entry.name, &shape));
+        let transformer = entry.shape().map(|shape| Shape::of(&entry.name, &shape));
         let (totals, by_kind) = (Totals::of(entry, &built), Kinds::of(&built));
         return json(&Details { totals, by_kind, transformer, layers });
     }
-    Ok(model::show(entry, &built, layers, screen).into())
+    Ok(answers::model(entry, &built, layers, screen).into())
 }
 
-fn broken(entry: &Entry, error: &impl std::fmt::Display) -> Fault {
+fn broken(entry: &ZooModel, error: &impl std::fmt::Display) -> Fault {
     Fault::new(format!("the zoo's {} is broken: {error}", entry.name), "")
 }
 
@@ -52,7 +51,7 @@ fn broken(entry: &Entry, error: &impl std::fmt::Display) -> Fault {
 #[derive(Serialize)]
 struct Totals<'a> {
     name: &'a str,
-    aliases: &'a [&'a str],
+    aliases: &'a [String],
     description: &'a str,
     source: &'a str,
     input: &'a [u64],
@@ -71,17 +70,17 @@ struct Totals<'a> {
 }
 
 impl<'a> Totals<'a> {
-    fn of(entry: &'a Entry, model: &'a Model) -> Self {
+    fn of(entry: &'a ZooModel, model: &'a Model) -> Self {
         let adjustments = model.adjustments().iter().map(|adjustment| AdjustmentRow {
-            reason: adjustment.reason,
+            reason: &adjustment.reason,
             forward_flop: adjustment.forward,
             weights: adjustment.weights,
         });
         Self {
-            name: entry.name,
-            aliases: entry.aliases,
-            description: entry.description,
-            source: entry.source,
+            name: &entry.name,
+            aliases: &entry.aliases,
+            description: &entry.description,
+            source: &entry.source,
             input: model.input().dims(),
             parameters: model.parameters(),
             weights: model.weights(),
@@ -155,7 +154,7 @@ impl Shape {
         let single = |part, parameters| PartRow::of(part, "model", parameters, 1);
         let mut rows = vec![single("embedding", parts.embedding)];
         for (kind, (layer, count)) in [("dense layer", &parts.dense), ("expert layer", &parts.expert)] {
-            rows.extend(layer.parts.iter().map(|part| PartRow::of(part.name, kind, part.parameters, *count)));
+            rows.extend(layer.iter().map(|part| PartRow::of(part.name, kind, part.parameters, *count)));
         }
         rows.extend([single("final norm", parts.final_norm), single("output", parts.output)]);
         rows.retain(|row| row.count > 0 && row.parameters > 0);
@@ -202,7 +201,7 @@ impl<'a> LayerRow<'a> {
     fn of(layer: &'a Layer) -> Self {
         Self {
             name: &layer.name,
-            op: stepcast_report::tables::operation::describe(&layer.op),
+            op: stepcast_report::tables::model::describe(&layer.op),
             inputs: &layer.inputs,
             output: layer.output.dims(),
             forward_flop: layer.cost.forward(Counting::ALL),

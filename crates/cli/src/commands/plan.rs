@@ -3,7 +3,7 @@
 use super::request::Request;
 use super::{json, signal};
 use crate::args::Plan;
-use crate::render::plan as text;
+use crate::render::answers;
 use crate::render::screen::Screen;
 use crate::{Answer, End};
 use indicatif::ProgressBar;
@@ -52,5 +52,5 @@ pub(super) fn run(flags: &Plan, as_json: bool, screen: &Screen) -> Result<Answer
     if as_json {
         return json(&report).map(|answer| Answer { end, ..answer });
     }
-    Ok(Answer { text: text::render(&report, screen), end })
+    Ok(Answer { text: answers::plan(&report, screen), end })
 }

@@ -4,10 +4,10 @@ use super::request::Request;
 use super::{json, plot, timeline};
 use crate::Answer;
 use crate::args::Predict;
-use crate::render::forecast;
+use crate::render::answers;
 use crate::render::screen::Screen;
 use stepcast_core::fault::Fault;
-use stepcast_report::adapters;
+use stepcast_report::plots::scaling_curve::ScalingCurve;
 use stepcast_study::{Extent, Prepared};
 
 pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
@@ -31,19 +31,19 @@ pub(super) fn run(flags: &Predict, as_json: bool, screen: &Screen) -> Result<Ans
         note = timeline::note(path, steps, scenario, screen);
     }
     if let Some(path) = &flags.plot {
-        let curve = adapters::scaling_curve(&forecast, &stepcast_report::format::name(scenario.name()));
+        let curve = ScalingCurve::from_forecast(&forecast, &stepcast_report::format::name(scenario.name()));
         plot::write(path, &curve.svg())?;
         note += &plot::note(path, screen);
     }
     if as_json {
         return json(&forecast);
     }
-    let mut text = forecast::render(scenario, *method, &forecast, screen);
+    let mut text = answers::forecast(scenario, *method, &forecast, screen);
     if let Some(calibration) = &calibration {
-        text += &forecast::corrections(calibration, screen);
+        text += &answers::corrections(calibration, screen);
     }
     if flags.explain {
-        text += &forecast::assumptions(&forecast, screen);
+        text += &answers::assumptions(&forecast, screen);
     }
     Ok((text + &note).into())
 }

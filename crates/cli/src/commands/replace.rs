@@ -5,8 +5,8 @@ use super::json;
 use super::request::Request;
 use crate::Answer;
 use crate::args::Replace;
+use crate::render::answers;
 use crate::render::error::in_scenario;
-use crate::render::replacement;
 use crate::render::screen::Screen;
 use std::fs::File;
 use std::io::Read;
@@ -42,7 +42,7 @@ pub(super) fn run(flags: &Replace, as_json: bool, screen: &Screen) -> Result<Ans
     if as_json {
         return json(&report);
     }
-    Ok(replacement::render(&scenario, &report, screen).into())
+    Ok(answers::replacement(&scenario, &report, screen).into())
 }
 
 /// The file with new layers.

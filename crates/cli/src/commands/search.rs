@@ -4,15 +4,15 @@ use super::request::{Request, method_choice};
 use super::sweep::{axes, progress};
 use super::{json, plot, signal};
 use crate::args::Search;
+use crate::render::answers;
 use crate::render::screen::Screen;
-use crate::render::search as text;
 use crate::{Answer, End};
 use std::path::Path;
 use stepcast_core::fault::{Fault, KeyPath};
 use stepcast_core::machine::catalog;
 use stepcast_core::scenario::Scenario;
-use stepcast_report::adapters;
 use stepcast_report::format::name;
+use stepcast_report::plots::pareto::Pareto;
 use stepcast_study::explore::search::{Constraint, Effort, Goal, search};
 use stepcast_study::explore::sweep::on_threads;
 use stepcast_study::request::QUICK_START_NAME;
@@ -58,13 +58,13 @@ pub(super) fn run(flags: &Search, as_json: bool, screen: &Screen) -> Result<Answ
     let end = if signal::interrupted() && report.gap != Some(0.0) { End::Interrupted } else { End::Done };
     let mut note = String::new();
     if let Some(path) = &flags.plot {
-        plot::write(path, &adapters::pareto(&report, &name(variants.first().name())).svg())?;
+        plot::write(path, &Pareto::from_search(&report, &name(variants.first().name())).svg())?;
         note = plot::note(path, screen);
     }
     if as_json {
         return json(&report).map(|answer| Answer { end, ..answer });
     }
-    Ok(Answer { text: text::render(&report, screen) + &note, end })
+    Ok(Answer { text: answers::search(&report, screen) + &note, end })
 }
 
 /// Whether there is a front of time and cost to draw.

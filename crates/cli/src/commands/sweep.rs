@@ -3,8 +3,8 @@
 use super::request::{Request, method_choice};
 use super::{plot, signal, unexpected};
 use crate::args::Sweep;
+use crate::render::answers;
 use crate::render::screen::Screen;
-use crate::render::sweep as text;
 use crate::{Answer, End};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io;
@@ -13,8 +13,8 @@ use std::path::Path;
 use std::time::Duration;
 use stepcast_core::fault::Fault;
 use stepcast_core::quantity::Seconds;
-use stepcast_report::adapters::{MOST_ACROSS, MOST_CELLS, Swept};
 use stepcast_report::format::{count, duration, name};
+use stepcast_report::plots::varied::{MOST_ACROSS, MOST_CELLS, Swept};
 use stepcast_report::tables::FirstRows;
 use stepcast_study::explore::sweep::{
     Agreement, Axis, Format, Output, SweepRow, Variants, estimate, on_threads, rows,
@@ -161,8 +161,13 @@ fn into_file(
         let place = format!("-o {}", output.path.display());
         return Err(Fault::new(format!("cannot write: {error}"), remedy).at(place));
     }
-    let written =
-        text::Written { path: &output.path, begun, rows: writer.rows, points, methods: agreement.methods() };
+    let written = answers::Written {
+        path: &output.path,
+        begun,
+        rows: writer.rows,
+        points,
+        methods: agreement.methods(),
+    };
     let end = if ended.is_break() && writer.rows < points { End::Interrupted } else { End::Done };
     let text = if as_json { written.json().map_err(unexpected)? } else { written.render(screen) };
     Ok(Answer { text, end })
@@ -202,7 +207,7 @@ fn onto_screen(
     let text = if as_json {
         String::from_utf8(lines).map_err(unexpected)?
     } else {
-        text::render(&shown, variants, agreement, screen)
+        answers::sweep(&shown, variants, agreement, screen)
     };
     Ok(Answer { text, end })
 }

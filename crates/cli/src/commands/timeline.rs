@@ -7,8 +7,8 @@ use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::method::{Method, never_cancelled};
 use stepcast_core::scenario::Scenario;
-use stepcast_report::adapters;
 use stepcast_report::format::{name, several};
+use stepcast_report::plots::gantt::Gantt;
 use stepcast_study::simulate;
 use stepcast_trace::timeline::{is_perfetto, write_timeline};
 use stepcast_trace::write_text;
@@ -60,7 +60,7 @@ pub(super) fn write(path: &Path, steps: u64, scenario: &Scenario) -> Result<(), 
         .map_err(|stopped| Failure::Refused(stopped.into()))?;
     let written = if is_drawing(path) {
         let title = format!("Steps of {}, simulated", name(scenario.name()));
-        write_text(path, &adapters::gantt(&recording, &title).svg())
+        write_text(path, &Gantt::from_recording(&recording, &title).svg())
     } else {
         write_timeline(path, &recording.timeline())
     };

@@ -7,7 +7,7 @@ use crate::{Answer, End};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use stepcast_core::fault::{Fault, KeyPath};
-use stepcast_validation::{Options, Progress, Reached, ValidationError, find, overview, predicted_measured};
+use stepcast_validation::{Observer, Options, Progress, ValidationError, find, overview, predicted_measured};
 
 /// Folder of the measurements that are not in the binary, unless `--data` names another one.
 const DATA: &str = "validation";
@@ -18,7 +18,7 @@ pub(super) fn run(flags: &Validate, as_json: bool, screen: &Screen) -> Result<An
     let set = find(name)?;
     let options =
         Options { data: flags.data.as_deref(), held_out: flags.held_out, gemm: flags.gemm.as_deref() };
-    let report = match with_progress(|progress| set.run(&options, progress)) {
+    let report = match with_progress(|observer| set.run(&options, observer)) {
         Err(ValidationError::Cancelled) => return Ok(signal::stopped(STOPPED)),
         outcome => outcome.map_err(failed)?,
     };
@@ -37,7 +37,7 @@ fn failed(error: ValidationError) -> Fault {
 /// Every set whose data are available, in one table.
 fn all(flags: &Validate, as_json: bool, screen: &Screen) -> Result<Answer, Fault> {
     let folder = flags.data.as_deref().unwrap_or(Path::new(DATA));
-    let overview = match with_progress(|progress| overview::run(folder, progress)) {
+    let overview = match with_progress(|observer| overview::run(folder, observer)) {
         Err(ValidationError::Cancelled) => return Ok(signal::stopped(STOPPED)),
         outcome => outcome.map_err(failed)?,
     };
@@ -79,14 +79,14 @@ fn write(path: &Path, flag: &str, text: &str) -> Result<(), Fault> {
 }
 
 /// Shows how many points of the longest set are done.
-fn with_progress<T>(run: impl FnOnce(&Progress<'_>) -> T) -> T {
+fn with_progress<T>(run: impl FnOnce(&Observer<'_>) -> T) -> T {
     let bar = ProgressBar::new(0);
     if let Ok(style) = ProgressStyle::with_template("{pos} of {len} points {wide_bar} {eta} left") {
         bar.set_style(style);
     }
     signal::listen(STOPPED);
-    let outcome = run(&|reached| {
-        if let Reached::Points { done, of } = reached {
+    let outcome = run(&|progress| {
+        if let Progress::Points { done, of } = progress {
             bar.set_length(of as u64);
             bar.set_position(done as u64);
         }

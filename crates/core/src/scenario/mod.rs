@@ -9,7 +9,6 @@ mod documentation;
 mod echo;
 mod exchanged;
 mod field;
-mod file;
 #[cfg(test)]
 mod fitted_tests;
 mod methods;
@@ -18,7 +17,6 @@ mod planning;
 mod resolve;
 mod sections;
 mod training;
-mod transformer;
 #[cfg(test)]
 mod transformer_tests;
 mod uncertain;
@@ -26,7 +24,6 @@ mod uncertain;
 pub use document::{Document, Edit};
 pub use documentation::{SectionDoc, documentation, full_key};
 pub use field::{Field, Groups};
-pub use file::ScenarioFile;
 pub use methods::{
     ASSUMED_HOST_MEMORY_RATE, KernelTime, KernelTimes, KernelsSection, Line, LineSection, Methods,
     MethodsSection, Oyama2016, Oyama2016Section, PerParameter, PerParameterSection, Products, SgemmSection,
@@ -34,15 +31,14 @@ pub use methods::{
 };
 pub use offers::{Offer, OfferSection};
 pub use planning::{Energy, EnergySection, Failures, FailuresSection, PlanList, Planning, PlanningSection};
-pub use sections::{ClusterSection, ModelSection};
+pub use sections::{ClusterSection, ModelSection, ScenarioFile};
 pub use training::{DataSection, DataSet, Input, InputKind, InputSection, Price, PriceSection};
-pub use transformer::{ExpertsSection, MlaSection, TransformerSection};
 pub use uncertain::UncertainInput;
 
 use crate::fault::Fault;
 use crate::machine::{self, Cluster, ServerSoftware};
-use crate::model::transformer::{Transformer, zoo};
-use crate::model::{Counting, ModelFile};
+use crate::model::transformer::Transformer;
+use crate::model::{Counting, ModelFile, zoo};
 use crate::pass::Recorded;
 use crate::prior::Priors;
 use crate::profile::{Profile, Resource};
@@ -122,7 +118,7 @@ impl ModelSource {
     pub fn transformer(&self) -> Option<Transformer> {
         match self {
             Self::Zoo { name, sequence } => {
-                let shape = zoo::find(name)?;
+                let shape = zoo::transformer(name)?;
                 Some(Transformer { sequence: sequence.unwrap_or(shape.sequence), ..shape })
             }
             Self::Transformer { shape, .. } | Self::Config { shape, .. } => Some(*shape),

@@ -18,7 +18,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::Scenario;
-use stepcast_report::adapters;
 use stepcast_report::format::name;
 use stepcast_report::plots::gantt::{Bar, Gantt, Lane};
 use stepcast_study::Request;
@@ -118,7 +117,8 @@ impl Run {
         wanted: &CancelCheck<'_>,
     ) -> Result<Self, Problem> {
         let recording = recorded(scenario, request, steps, wanted)?;
-        let gantt = adapters::gantt(&recording, &format!("Steps of {}, simulated", name(scenario.name())));
+        let gantt =
+            Gantt::from_recording(&recording, &format!("Steps of {}, simulated", name(scenario.name())));
         let mut groups = vec![0];
         let changes = gantt.lanes.windows(2).enumerate().filter(|(_, pair)| pair[0].group != pair[1].group);
         groups.extend(changes.map(|(place, _)| place + 1));

@@ -7,9 +7,10 @@ use super::settings::{Settings, cannot};
 use super::{Framework, Group, Launched, shell};
 use serde_json::Value;
 use stepcast_core::fault::Fault;
-use stepcast_core::model::transformer::{Mlp, NormKind, Transformer};
+use stepcast_core::model::transformer::{
+    ExpertsSection, MlaSection, Mlp, NormKind, Transformer, TransformerSection,
+};
 use stepcast_core::precision::Precision;
-use stepcast_core::scenario::{ExpertsSection, MlaSection, TransformerSection};
 use stepcast_core::strategy::{OverlapPreset, Recompute, ScheduleKind, Sharding, States};
 
 /// Flags that say nothing about the time of a step, and those of launchers.

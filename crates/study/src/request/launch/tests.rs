@@ -130,7 +130,7 @@ fn launch<'a>(name: &'a str, shape: &'a Transformer, plan: &'a Plan) -> Launch<'
 }
 
 fn round_trips(model: &str, framework: Framework, names_model: bool) -> usize {
-    let shape = zoo::find(model).unwrap();
+    let shape = zoo::transformer(model).unwrap();
     let mut texts = vec!["cluster.workers.device=h100-sxm5".to_owned()];
     if names_model {
         texts.push(format!("model.zoo={model}"));
@@ -187,7 +187,7 @@ fn what_is_emitted_for_accelerate_is_read_alike() {
 /// Stages with layers of their own, as far as a framework has words for them.
 #[test]
 fn uneven_stages_are_read_alike() {
-    let shape = zoo::find("llama3-8b").unwrap();
+    let shape = zoo::transformer("llama3-8b").unwrap();
     let every = [[7, 9, 9, 7], [9, 8, 8, 7], [8, 9, 7, 8]];
     for (framework, expected) in [(Framework::Megatron, 3), (Framework::Torchtitan, 1)] {
         let mut found = 0;
