@@ -4,7 +4,6 @@
 //! Networks are those of the catalog, with one exception: the rate of all-reduce over PCIe within a node is fitted, on
 //! one row. How bytes travel was chosen with the rows in view: a single ring through all GPUs, and pushing before pulling.
 
-use super::zoo_model;
 use crate::records::Fields;
 use crate::report::Findings;
 use crate::set::Run;

@@ -27,7 +27,7 @@ const BEYOND_LINEAR: f64 = 1.15;
 /// Least share of a worker's step with its server that is computing, as in research/priors.
 const LEAST_COMPUTING: f64 = 0.3;
 
-/// Places by which families are averaged: all-reduce inside one machine or between machines, and parameter servers.
+/// Families are averaged by place: all-reduce inside one machine or between machines, and parameter servers.
 const PLACES: [(&str, &str); 3] =
     [("one-machine", "one machine"), ("several-machines", "several machines"), ("servers", "servers")];
 

@@ -216,7 +216,7 @@ fn uneven_stages_are_read_alike() {
 /// A value that a framework has no setting for is refused by its name, with what excludes it.
 #[test]
 fn what_has_no_setting_is_refused() {
-    let shape = zoo::find("llama3-8b").unwrap();
+    let shape = zoo::transformer("llama3-8b").unwrap();
     for (framework, text, reason, remedy) in [
         (
             Framework::Deepspeed,
