@@ -17,12 +17,7 @@ const SHOWN: usize = 120;
 
 /// Parses a document of at most [`MAX_DEPTH`] levels.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
-    read(document(text)?)
-}
-
-/// Reads a document that has been changed since it was parsed.
-pub(crate) fn read<T: DeserializeOwned>(document: Spanned<DeTable<'_>>) -> Result<T, Error> {
-    T::deserialize(Deserializer::from(document))
+    T::deserialize(Deserializer::from(document(text)?))
 }
 
 /// The document with the places of its values, at most [`MAX_DEPTH`] levels.

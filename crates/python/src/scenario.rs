@@ -40,7 +40,7 @@ impl Scenario {
                 warn.call1((note,))?;
             }
         }
-        Ok(Self { request, resolved: Arc::new(resolved), packed: OnceLock::new() })
+        Ok(Self { request, resolved, packed: OnceLock::new() })
     }
 
     /// A self-contained text that is equal for equivalent scenarios, used for comparison and pickling.

@@ -1,50 +1,88 @@
 //! `stepcast models`: the zoo, and one model of it in detail.
 
-use super::json;
-use crate::Answer;
-use crate::args::Models;
-use crate::render::model;
-use crate::render::screen::Screen;
+use crate::answer::{Answer, Output};
+use crate::render::{Screen, table, tables};
 use anyhow::Context;
+use clap::Subcommand;
 use serde::Serialize;
 use stepcast_core::fault::Fault;
 use stepcast_core::model::transformer::{self, Parameters, Transformer, TransformerSection};
 use stepcast_core::model::zoo::{self, Entry};
 use stepcast_core::model::{Counting, Layer, Model};
+use stepcast_report::tables::model;
+use stepcast_report::tables::transformer::parts;
 
-pub(super) fn run(command: Option<&Models>, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    match command {
-        None => list(as_json, screen),
-        Some(Models::Show { name, layers }) => show(name, *layers, as_json, screen),
-    }
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  stepcast models                          all models
+  stepcast models show vgg16               totals of one model
+  stepcast models show resnet50 --layers   layer by layer
+  stepcast models --json                   for programs";
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  stepcast models show vgg16               totals
+  stepcast models show resnet50 --layers   layer by layer
+  stepcast models show zeng2023/vgg16d     as a paper counted it, with reasons
+  stepcast models show bert-base --json    for programs";
+
+/// What to do with models.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Models {
+    /// Show one model: parameters, operations, gradients
+    #[command(after_help = SHOW_EXAMPLES)]
+    Show {
+        /// Name or alias
+        name: String,
+
+        /// One row for each layer
+        #[arg(long)]
+        layers: bool,
+    },
 }
 
 /// The only command that builds the whole zoo.
-fn list(as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
-    let build = |entry: &'static Entry| {
-        entry
-            .build()
-            .map(|model| (entry, model))
-            .with_context(|| format!("the zoo's {} is broken", entry.name))
-    };
-    let models: Vec<(&Entry, Model)> = zoo::entries().map(build).collect::<Result<_, _>>()?;
-    if as_json {
-        return json(&models.iter().map(|(entry, model)| Totals::of(entry, model)).collect::<Vec<_>>());
-    }
-    Ok(model::list(&models, screen).into())
+pub(super) fn list(output: &Output) -> anyhow::Result<Answer> {
+    let models: Vec<(&Entry, Model)> =
+        zoo::entries().map(|entry| Ok((entry, build(entry)?))).collect::<anyhow::Result<_>>()?;
+    let totals: Vec<Totals<'_>> = models.iter().map(|(entry, model)| Totals::of(entry, model)).collect();
+    output.answer(&totals, |screen| table::section(&model::list(&models), screen))
 }
 
-fn show(name: &str, layers: bool, as_json: bool, screen: &Screen) -> anyhow::Result<Answer> {
+pub(super) fn show(name: &str, layers: bool, output: &Output) -> anyhow::Result<Answer> {
     let entry = zoo::find(name)
         .ok_or_else(|| Fault::new(format!("there is no model \"{name}\" in the zoo"), zoo::remedy(name)))?;
-    let built = entry.build().with_context(|| format!("the zoo's {} is broken", entry.name))?;
-    if as_json {
-        let layers = layers.then(|| built.layers().iter().map(LayerRow::of).collect());
-        let transformer = transformer::zoo::find(entry.name).map(|shape| Shape::of(entry.name, &shape));
-        let (totals, by_kind) = (Totals::of(entry, &built), Kinds::of(&built));
-        return json(&Details { totals, by_kind, transformer, layers });
-    }
-    Ok(model::show(entry, &built, layers, screen).into())
+    let model = build(entry)?;
+    let details = Details {
+        totals: Totals::of(entry, &model),
+        by_kind: Kinds::of(&model),
+        transformer: transformer::zoo::find(entry.name).map(|shape| Shape::of(entry.name, &shape)),
+        layers: layers.then(|| model.layers().iter().map(LayerRow::of).collect()),
+    };
+    output.answer(&details, |screen| render(entry, &model, layers, screen))
+}
+
+fn build(entry: &Entry) -> anyhow::Result<Model> {
+    entry.build().with_context(|| format!("the zoo's {} is broken", entry.name))
+}
+
+/// The totals of one model, the parts of a transformer, and its layers where they are wanted.
+fn render(entry: &Entry, model: &Model, layers: bool, screen: &Screen) -> String {
+    let names = match entry.aliases {
+        [] => String::new(),
+        aliases => format!(" (also {})", aliases.join(", ")),
+    };
+    let mut all = model::all(model, layers);
+    // The parts come before the layers, which are many.
+    let place = all.len() - usize::from(layers);
+    all.splice(place..place, transformer::zoo::find(entry.name).as_ref().map(parts));
+    let title = screen.paragraph(0, &format!("{}{names}: {}", entry.name, entry.description));
+    format!(
+        "{}{}{}",
+        title.replacen(entry.name, &screen.strong(entry.name), 1),
+        screen.paragraph(0, &format!("Source: {}.", entry.source)),
+        tables(&all, screen).join("\n")
+    )
 }
 
 /// One model for programs.

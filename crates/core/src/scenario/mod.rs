@@ -7,6 +7,7 @@
 mod document;
 mod documentation;
 mod echo;
+mod edit;
 mod exchanged;
 mod field;
 mod file;
@@ -24,8 +25,9 @@ mod transformer_tests;
 mod uncertain;
 mod zeng2023;
 
-pub use document::{Document, Edit};
+pub use document::Document;
 pub use documentation::{SectionDoc, documentation, full_key};
+pub use edit::Edit;
 pub use field::{Field, Groups};
 pub use file::ScenarioFile;
 pub use offers::{Offer, OfferSection};

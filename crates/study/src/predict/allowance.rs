@@ -92,12 +92,11 @@ impl Granted {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Forecast, WORTH, methods, usual_workers};
+    use super::super::{Forecast, Observer, WORTH, methods, usual_workers};
     use super::*;
     use std::fmt::Write;
     use std::sync::atomic::{AtomicU64, Ordering};
     use stepcast_core::fault::Fault;
-    use stepcast_core::method::unwatched;
     use stepcast_core::prediction::Prediction;
     use stepcast_core::scenario::Document;
 
@@ -140,7 +139,7 @@ mod tests {
     fn forecast(scenario: &Scenario) -> (Forecast, u64) {
         let method = Counted(methods::choose(scenario).unwrap(), AtomicU64::new(0));
         let workers = usual_workers(scenario, &method);
-        let forecast = Forecast::new(scenario, &method, &workers, WORTH, &unwatched).unwrap();
+        let forecast = Forecast::new(scenario, &method, &workers, WORTH, &Observer::none()).unwrap();
         (forecast, method.1.into_inner())
     }
 

@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn long_tables_of_simulations_ask_for_a_budget() {
-        let mut scenario = Request::quick_start(Vec::new()).scenario().unwrap();
+        let mut scenario = Request::quick_start(Vec::new()).scenario().unwrap().as_ref().clone();
         let check = |scenario: &Scenario, method: &str, points| {
             check_scaling(scenario, find(method).unwrap(), points).map_err(|fault| fault.key)
         };

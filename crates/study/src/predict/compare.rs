@@ -3,7 +3,7 @@
 use crate::cost::pass;
 use crate::predict::advice::{with_bandwidth, with_startup};
 use crate::predict::budget::COMPARED;
-use crate::predict::prepared::Watched;
+use crate::predict::forecast::Watched;
 use crate::predict::{budget, methods};
 use crate::simulate::BUDGET;
 use schemars::JsonSchema;

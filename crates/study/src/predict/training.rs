@@ -73,13 +73,15 @@ pub(crate) fn more_than_all(scenario: &Scenario, prediction: &Prediction) -> Opt
 mod tests {
     use super::*;
     use crate::{MethodChoice, Request};
+    use std::sync::Arc;
     use stepcast_core::scenario::Edit;
 
-    fn predicted(changes: &[&str]) -> (Scenario, Prediction) {
+    fn predicted(changes: &[&str]) -> (Arc<Scenario>, Prediction) {
         let changes = changes.iter().map(|text| Edit::parse(text).unwrap()).collect();
-        let prepared = Request::quick_start(changes).prepare(MethodChoice::Auto).unwrap();
-        let prediction = prepared.method.predict(&prepared.scenario).unwrap();
-        (prepared.scenario, prediction)
+        let request = Request::quick_start(changes);
+        let scenario = request.scenario().unwrap();
+        let prediction = request.method(MethodChoice::Auto).unwrap().predict(&scenario).unwrap();
+        (scenario, prediction)
     }
 
     #[test]

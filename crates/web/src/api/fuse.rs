@@ -1,11 +1,12 @@
 //! Which gradients to send together.
 
-use crate::apply::edits;
+use crate::edit::edits;
 use crate::problem::Problem;
 use crate::request::ScenarioBody;
 use crate::study::{Job, Shown, Study};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use stepcast_core::scenario::Scenario;
 use stepcast_report::adapters;
 use stepcast_report::format::name;
 use stepcast_report::tables::fusion as tables;
@@ -34,7 +35,7 @@ impl Study for Body {
             let rows = tables::rule_rows(&report);
             let usable = |line: &&&Line| line.family != Family::Own;
             for line in rows.iter().filter(usable) {
-                let mut to = scenario.clone();
+                let mut to = Scenario::clone(&scenario);
                 to.strategy.exchange.fusion = line.fusion().clone();
                 if let Some(number) = number(line) {
                     let edits = edits(job.shared, &self.asked, &from, &to.to_file());

@@ -1,7 +1,7 @@
 //! The best way to split a transformer.
 
 use super::map::several;
-use crate::apply::edits;
+use crate::edit::edits;
 use crate::problem::Problem;
 use crate::request::ScenarioBody;
 use crate::study::{Job, Shown, Study};
@@ -70,7 +70,7 @@ impl Study for Body {
         let scenario = request.scenario()?;
         let watch = &mut |plans| job.progress(plans, None, "plans", || None);
         let report = plan(&scenario, aim.unwrap_or_default(), watch).map_err(|why| request.refused(why))?;
-        let shown = job.show(|| self.shown(job, &written, &with(Vec::new())?.scenario()?, &report))?;
+        let shown = job.show(|| self.shown(job, &written, &*with(Vec::new())?.scenario()?, &report))?;
         Ok((report, shown))
     }
 }

@@ -2,8 +2,7 @@
 
 use super::accepts;
 use crate::Shared;
-use crate::apply::edits;
-use crate::edit::Change;
+use crate::edit::{Change, edits};
 use crate::events::{self, Events};
 use crate::input::Input;
 use crate::problem::Problem;
@@ -19,11 +18,14 @@ use serde::{Deserialize, Serialize};
 use serde_with::serde_as;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use stepcast_core::method::Method;
 use stepcast_core::quantity::{InBaseUnits, SamplesPerSec};
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
 use stepcast_report::page;
 use stepcast_study::predict::changes;
-use stepcast_study::{Extent, Forecast, Prepared, Progress, Request, WhatIf};
+use stepcast_study::{
+    Forecast, ForecastOptions, MethodChoice, Observer, Progress, Request, WhatIf, forecast, usual_workers,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Most rows of a scaling table.
@@ -98,14 +100,16 @@ struct Job {
     shared: Arc<Shared>,
     asked: ScenarioBody,
     request: Request<Uploaded>,
-    prepared: Prepared,
-    extent: Extent,
+    scenario: Arc<Scenario>,
+    method: &'static dyn Method,
+    workers: Vec<u32>,
 }
 
 impl Job {
     fn new(shared: &Arc<Shared>, body: &Body) -> Result<Self, Problem> {
         let request = body.asked.request(shared)?;
-        let prepared = request.prepare(method_choice(body.method.as_deref())?)?;
+        let choice = method_choice(body.method.as_deref())?;
+        let (scenario, method) = (request.scenario()?, request.method(choice)?);
         if let Some(workers) = &body.workers {
             if workers.len() > MOST_POINTS {
                 let reason = format!("{} numbers of workers are too many", workers.len());
@@ -117,18 +121,14 @@ impl Job {
                 return Err(Problem::invalid("workers", reason, "name numbers within"));
             }
         }
-        let workers = Some(prepared.workers(&Extent { workers: body.workers.clone(), ..Extent::default() }));
+        let workers = body.workers.clone().unwrap_or_else(|| usual_workers(&scenario, method));
         let (shared, asked) = (Arc::clone(shared), body.asked.clone());
-        Ok(Self { shared, asked, request, prepared, extent: Extent { workers, ..Extent::default() } })
-    }
-
-    fn points(&self) -> &[u32] {
-        self.extent.workers.as_deref().unwrap_or_default()
+        Ok(Self { shared, asked, request, scenario, method, workers })
     }
 
     fn is_quick(&self) -> bool {
-        let largest = self.points().iter().copied().map(u64::from).max().unwrap_or(0);
-        self.prepared.method.is_quick() && largest.max(self.prepared.scenario.cluster.workers()) <= LARGE
+        let largest = self.workers.iter().copied().map(u64::from).max().unwrap_or(0);
+        self.method.is_quick() && largest.max(self.scenario.cluster.workers()) <= LARGE
     }
 
     fn forecast(
@@ -141,14 +141,19 @@ impl Job {
             report(progress);
             work::wanted(token)
         };
-        Ok(self.request.forecast_in_parts(&self.prepared, &self.extent, &watch, part)?)
+        let options = ForecastOptions {
+            method: MethodChoice::One(self.method),
+            workers: Some(self.workers.clone()),
+            ..ForecastOptions::default()
+        };
+        Ok(forecast(&self.request, &options, &Observer { progress: &watch, part })?)
     }
 
     /// Sends the forecast, and every prediction before it, as events.
     fn stream(&self, events: &Events) -> Result<(), Problem> {
-        events.send(&Event::Begun { method: self.prepared.method.name() });
-        let (done, of) = (AtomicUsize::new(0), self.points().len() + BESIDE);
-        let quick = self.prepared.method.is_quick();
+        events.send(&Event::Begun { method: self.method.name() });
+        let (done, of) = (AtomicUsize::new(0), self.workers.len() + BESIDE);
+        let quick = self.method.is_quick();
         let report = |progress: Progress<'_>| {
             let (done, prediction) = match progress {
                 Progress::Working => return,
@@ -176,15 +181,15 @@ impl Job {
     }
 
     fn answer(&self, forecast: Forecast, apply: Apply) -> Result<Answer, Problem> {
-        let plots = page::narrow_plots(&self.prepared.scenario, self.prepared.method, &forecast);
-        let html = page::part(&self.prepared.scenario, self.prepared.method, &forecast, &plots)
+        let plots = page::narrow_plots(&self.scenario, self.method, &forecast);
+        let html = page::part(&self.scenario, self.method, &forecast, &plots)
             .map_err(|error| Problem::fault(error.to_string()))?;
         Ok(Answer { forecast, html: for_the_page(&html), apply })
     }
 
     /// The edits that make the scenario what each row of the tables predicts.
     fn apply(&self, forecast: &Forecast) -> Apply {
-        let scenario = &self.prepared.scenario;
+        let scenario = &self.scenario;
         let from = scenario.to_file();
         let edits = |to: &Scenario| edits(&self.shared, &self.asked, &from, &to.to_file());
         let changes = changes(scenario);
@@ -208,10 +213,8 @@ impl Job {
     fn document(&self, forecast: &Forecast) -> Result<String, Problem> {
         let fault = |error: &dyn std::fmt::Display| Problem::fault(error.to_string());
         let inputs = toml::to_string(&forecast.scenario).map_err(|error| fault(&error))?;
-        let command =
-            format!("stepcast report scenario.toml --method {} -o report.html", self.prepared.method.name());
-        page::document(&self.prepared.scenario, self.prepared.method, forecast, inputs, &command)
-            .map_err(|error| fault(&error))
+        let command = format!("stepcast report scenario.toml --method {} -o report.html", self.method.name());
+        page::document(&self.scenario, self.method, forecast, inputs, &command).map_err(|error| fault(&error))
     }
 }
 
@@ -230,7 +233,7 @@ pub(super) async fn predict(
     let done = queue(&shared.work).run(move |token| {
         let forecast = job.forecast(token, |_| (), &|_| ())?;
         Ok(if drawing {
-            let plot = page::plots(&job.prepared.scenario, job.prepared.method, &forecast).into_iter().next();
+            let plot = page::plots(&job.scenario, job.method, &forecast).into_iter().next();
             ([(header::CONTENT_TYPE, "image/svg+xml")], plot.map(|plot| plot.svg).unwrap_or_default())
                 .into_response()
         } else if document {

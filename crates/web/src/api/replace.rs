@@ -1,6 +1,6 @@
 //! Layers whose communication cannot be hidden, and others in their place.
 
-use crate::apply::edits;
+use crate::edit::edits;
 use crate::problem::Problem;
 use crate::request::ScenarioBody;
 use crate::study::{Job, Shown, Study};

@@ -1,9 +1,8 @@
 //! Editing and checking the text of a scenario, with information that needs no prediction.
 
 use crate::Shared;
-use crate::edit::{Change, edited};
+use crate::edit::{Change, edited, key_at};
 use crate::input::Input;
-use crate::place::key_at;
 use crate::problem::Problem;
 use crate::request::{ScenarioBody, few};
 use crate::words::for_the_page;

@@ -17,7 +17,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use stepcast_core::method::{CancelCheck, Stopped};
 use stepcast_core::quantity::Seconds;
-use stepcast_core::scenario::Scenario;
 use stepcast_report::adapters;
 use stepcast_report::format::name;
 use stepcast_report::plots::gantt::{Bar, Gantt, Lane};
@@ -84,7 +83,7 @@ pub(crate) struct Window {
 }
 
 /// A cached run.
-struct Run {
+struct SimulatedRun {
     gantt: Gantt,
     /// The first lane of every group, and the end of the last one.
     groups: Vec<usize>,
@@ -94,10 +93,14 @@ struct Run {
 
 /// Recently plotted runs, the latest first.
 #[derive(Default)]
-pub(crate) struct Timelines(Mutex<VecDeque<(u64, Arc<Run>)>>);
+pub(crate) struct Timelines(Mutex<VecDeque<(u64, Arc<SimulatedRun>)>>);
 
 impl Timelines {
-    fn get(&self, key: u64, make: impl FnOnce() -> Result<Run, Problem>) -> Result<Arc<Run>, Problem> {
+    fn get(
+        &self,
+        key: u64,
+        make: impl FnOnce() -> Result<SimulatedRun, Problem>,
+    ) -> Result<Arc<SimulatedRun>, Problem> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, run)) = lock().iter().find(|(known, _)| *known == key) {
             return Ok(Arc::clone(run));
@@ -110,14 +113,10 @@ impl Timelines {
     }
 }
 
-impl Run {
-    fn new(
-        scenario: &Scenario,
-        request: &Request<Uploaded>,
-        steps: u32,
-        wanted: &CancelCheck<'_>,
-    ) -> Result<Self, Problem> {
-        let recording = recorded(scenario, request, steps, wanted)?;
+impl SimulatedRun {
+    fn new(request: &Request<Uploaded>, steps: u32, check: &CancelCheck<'_>) -> Result<Self, Problem> {
+        let recording = recorded(request, steps, check)?;
+        let scenario = request.scenario()?;
         let gantt = adapters::gantt(&recording, &format!("Steps of {}, simulated", name(scenario.name())));
         let mut groups = vec![0];
         let changes = gantt.lanes.windows(2).enumerate().filter(|(_, pair)| pair[0].group != pair[1].group);
@@ -163,20 +162,6 @@ impl Run {
     }
 }
 
-/// Checks that a run is short enough to be drawn here.
-fn check(scenario: &Scenario, steps: u32) -> Result<(), Problem> {
-    let each = simulate::events_per_step(scenario);
-    if steps == 0 || each.saturating_mul(steps.into()) > MOST_EVENTS {
-        let reason = format!("{steps} steps would be no events, or more than {MOST_EVENTS}");
-        let remedy = match MOST_EVENTS / each {
-            0 => "use fewer workers".to_owned(),
-            most => format!("use 1 to {most} steps"),
-        };
-        return Err(Problem::invalid("steps", reason, remedy));
-    }
-    Ok(())
-}
-
 pub(super) async fn timeline(
     State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
@@ -186,15 +171,17 @@ pub(super) async fn timeline(
     let (trace, drawing) =
         (accepts(&headers, "application/vnd.perfetto"), accepts(&headers, "image/svg+xml"));
     let work = move |token: &CancellationToken| {
-        let wanted = || work::wanted(token);
+        let check = || work::wanted(token);
         let request = body.asked.request(&kept)?;
         if trace {
-            return perfetto_trace(&request.scenario()?, &request, body.steps, &wanted);
+            let mut trace = Vec::new();
+            perfetto::print(&recorded(&request, body.steps, &check)?.timeline(), &mut trace)
+                .map_err(|error| Problem::fault(error.to_string()))?;
+            return Ok(([(header::CONTENT_TYPE, "application/vnd.perfetto")], trace).into_response());
         }
         let mut key = DefaultHasher::new();
         (&body.asked.scenario, &body.asked.set, body.steps).hash(&mut key);
-        let make = || Run::new(&request.scenario()?, &request, body.steps, &wanted);
-        let run = kept.timelines.get(key.finish(), make)?;
+        let run = kept.timelines.get(key.finish(), || SimulatedRun::new(&request, body.steps, &check))?;
         let window = run.window(&body, !drawing);
         Ok(if drawing {
             ([(header::CONTENT_TYPE, "image/svg+xml")], window.svg).into_response()
@@ -206,27 +193,19 @@ pub(super) async fn timeline(
 }
 
 /// The first steps of a run that is short enough to be drawn here.
-fn recorded(
-    scenario: &Scenario,
-    request: &Request<Uploaded>,
-    steps: u32,
-    wanted: &CancelCheck<'_>,
-) -> Result<Recording, Problem> {
-    check(scenario, steps)?;
-    simulate::timeline(scenario, steps.into(), wanted).map_err(|stopped| match stopped {
+fn recorded(request: &Request<Uploaded>, steps: u32, check: &CancelCheck<'_>) -> Result<Recording, Problem> {
+    let scenario = request.scenario()?;
+    let each = simulate::events_per_step(&scenario);
+    if steps == 0 || each.saturating_mul(steps.into()) > MOST_EVENTS {
+        let reason = format!("{steps} steps would be no events, or more than {MOST_EVENTS}");
+        let remedy = match MOST_EVENTS / each {
+            0 => "use fewer workers".to_owned(),
+            most => format!("use 1 to {most} steps"),
+        };
+        return Err(Problem::invalid("steps", reason, remedy));
+    }
+    simulate::timeline(&scenario, steps.into(), check).map_err(|stopped| match stopped {
         Stopped::Fault(why) => request.refused(why).into(),
         Stopped::Cancelled => Problem::stopped(),
     })
-}
-
-fn perfetto_trace(
-    scenario: &Scenario,
-    request: &Request<Uploaded>,
-    steps: u32,
-    wanted: &CancelCheck<'_>,
-) -> Result<Response, Problem> {
-    let recording = recorded(scenario, request, steps, wanted)?;
-    let mut trace = Vec::new();
-    perfetto::print(&recording.timeline(), &mut trace).map_err(|error| Problem::fault(error.to_string()))?;
-    Ok(([(header::CONTENT_TYPE, "application/vnd.perfetto")], trace).into_response())
 }

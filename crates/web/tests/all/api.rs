@@ -3,7 +3,7 @@
 use crate::asking::{app, ask, asking, post, request};
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Request, StatusCode, header};
+use axum::http::{StatusCode, header};
 use flate2::write::GzEncoder;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -11,8 +11,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 use stepcast_core::scenario::Document;
 use stepcast_study::predict::compare::Comparison;
-use stepcast_study::predict::methods;
-use stepcast_study::{Forecast, WORTH, usual_workers};
+use stepcast_study::{Forecast, ForecastOptions, Observer, Request};
 use stepcast_web::{Access, application};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
@@ -21,7 +20,7 @@ const QUICK_START: &str = include_str!("../../../../examples/quickstart.toml");
 const ASYNC: &str = include_str!("../../../../examples/async.toml");
 
 /// The problem that a request ends in.
-async fn problem(app: &Router, request: Request<Body>) -> (u16, Value) {
+async fn problem(app: &Router, request: axum::http::Request<Body>) -> (u16, Value) {
     let (status, kind, bytes) = ask(app, request).await;
     assert_eq!(kind, "application/problem+json", "{}", String::from_utf8_lossy(&bytes));
     let problem: Value = serde_json::from_slice(&bytes).unwrap();
@@ -33,10 +32,8 @@ async fn problem(app: &Router, request: Request<Body>) -> (u16, Value) {
 }
 
 fn forecast(text: &str) -> Forecast {
-    let scenario = Document::new("test", text).scenario(&[]).unwrap();
-    let method = methods::choose(&scenario).unwrap();
-    let workers = usual_workers(&scenario, method);
-    Forecast::new(&scenario, method, &workers, WORTH, &stepcast_study::unwatched).unwrap()
+    let request = Request::from_reader("test", text.as_bytes(), Vec::new()).unwrap();
+    stepcast_study::forecast(&request, &ForecastOptions::default(), &Observer::none()).unwrap()
 }
 
 #[tokio::test]
