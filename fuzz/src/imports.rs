@@ -1,6 +1,6 @@
 //! Importers: an import ends, with a profile or a model that can be used or with one error.
 
-use crate::path;
+use super::path;
 use stepcast_core::fault::Fault;
 use stepcast_core::model::ModelFile;
 use stepcast_core::pass::Recorded;

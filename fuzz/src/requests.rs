@@ -1,6 +1,6 @@
 //! Scenarios, settings, fitted artefacts, files of sweeps and bodies of requests.
 
-use crate::path;
+use super::path;
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
@@ -28,8 +28,12 @@ pub(crate) fn scenario(data: &[u8]) {
     match Document::new("scenario.toml", text).scenario(&[]) {
         Ok(scenario) => {
             let text = toml::to_string(&scenario.to_file()).expect("a scenario can be written");
-            let again = Document::new("again.toml", text).scenario(&[]).expect("what was written can be read");
-            assert!(again.to_file() == scenario.to_file(), "a scenario is the same after being written and read");
+            let again =
+                Document::new("again.toml", text).scenario(&[]).expect("what was written can be read");
+            assert!(
+                again.to_file() == scenario.to_file(),
+                "a scenario is the same after being written and read"
+            );
         }
         Err(fault) => complete(&fault),
     }
@@ -51,7 +55,8 @@ pub(crate) fn launch(data: &[u8]) {
 pub(crate) fn set(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let changes: Result<Vec<Edit>, Fault> = text.lines().take(8).map(Edit::parse).collect();
-    let resolved = changes.and_then(|changes| Document::new("quickstart.toml", QUICK_START).scenario(&changes));
+    let resolved =
+        changes.and_then(|changes| Document::new("quickstart.toml", QUICK_START).scenario(&changes));
     if let Err(fault) = resolved {
         complete(&fault);
     }

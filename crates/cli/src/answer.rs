@@ -2,8 +2,8 @@
 
 use crate::render::Screen;
 use serde::Serialize;
+use std::fmt::Display;
 use std::path::Path;
-use std::process::ExitCode;
 use stepcast_core::fault::Fault;
 use stepcast_report::format::name;
 use stepcast_trace::write_text;
@@ -27,13 +27,13 @@ pub(crate) enum End {
     Interrupted,
 }
 
-impl From<End> for ExitCode {
-    fn from(end: End) -> Self {
-        match end {
-            End::Done => Self::SUCCESS,
-            End::BoundMissed => 1.into(),
+impl End {
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::BoundMissed => 1,
             // 128 plus the number of SIGINT, as shells do.
-            End::Interrupted => 130.into(),
+            Self::Interrupted => 130,
         }
     }
 }
@@ -58,10 +58,17 @@ impl Output {
         &self,
         value: &impl Serialize,
         render: impl FnOnce(&Screen) -> String,
-    ) -> anyhow::Result<Answer> {
-        let text = if self.json { stepcast_report::json::pretty(value)? } else { render(&self.screen) };
-        Ok(text.into())
+    ) -> Result<Answer, Fault> {
+        match self.json {
+            true => stepcast_report::json::pretty(value).map(Answer::from).map_err(unexpected),
+            false => Ok(render(&self.screen).into()),
+        }
     }
+}
+
+/// The fault of what no input can cause.
+pub(crate) fn unexpected(error: impl Display) -> Fault {
+    Fault::new(error.to_string(), "")
 }
 
 /// Whether a path names an SVG file.

@@ -262,8 +262,6 @@ fn residual(threads: &Threads, steady: &Steady) -> f64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
-
     #[test]
     fn the_fixed_point_is_one(threads in any_threads(3)) {
         let steady = threads.steady().unwrap();

@@ -3,6 +3,7 @@
 use crate::answer::{Answer, Output};
 use crate::render::table;
 use serde::Serialize;
+use stepcast_core::fault::Fault;
 use stepcast_core::machine::catalog;
 use stepcast_report::table::Table;
 use stepcast_report::tables::catalog as tables;
@@ -31,31 +32,31 @@ Examples:
   stepcast methods --json
   stepcast predict --method zeng2023   predict by this method";
 
-pub(super) fn devices(name: Option<&str>, output: &Output) -> anyhow::Result<Answer> {
+pub(super) fn devices(name: Option<&str>, output: &Output) -> Result<Answer, Fault> {
     let Some(id) = name else { return list(catalog::devices()?, tables::devices, output) };
     let device = catalog::device(id)?;
     show(id, &device.name, &device, tables::device, output)
 }
 
-pub(super) fn networks(name: Option<&str>, output: &Output) -> anyhow::Result<Answer> {
+pub(super) fn networks(name: Option<&str>, output: &Output) -> Result<Answer, Fault> {
     let Some(id) = name else { return list(catalog::networks()?, tables::networks, output) };
     let network = catalog::network(id)?;
     show(id, &network.name, &network, tables::network, output)
 }
 
-pub(super) fn machines(name: Option<&str>, output: &Output) -> anyhow::Result<Answer> {
+pub(super) fn machines(name: Option<&str>, output: &Output) -> Result<Answer, Fault> {
     let Some(id) = name else { return list(catalog::machines()?, tables::machines, output) };
     let machine = catalog::machine(id)?;
     show(id, &machine.name, &machine, tables::machine, output)
 }
 
-pub(super) fn methods(output: &Output) -> anyhow::Result<Answer> {
+pub(super) fn methods(output: &Output) -> Result<Answer, Fault> {
     let methods = stepcast_study::predict::methods::list();
     output.answer(&methods, |screen| table::section(&tables::methods(&methods), screen))
 }
 
 /// All entries of a catalog.
-fn list<T: Serialize>(entries: &T, table: fn(&T) -> Table, output: &Output) -> anyhow::Result<Answer> {
+fn list<T: Serialize>(entries: &T, table: fn(&T) -> Table, output: &Output) -> Result<Answer, Fault> {
     output.answer(entries, |screen| table::section(&table(entries), screen))
 }
 
@@ -66,7 +67,7 @@ fn show<T: Serialize>(
     entry: &T,
     table: fn(&T) -> Table,
     output: &Output,
-) -> anyhow::Result<Answer> {
+) -> Result<Answer, Fault> {
     output.answer(entry, |screen| {
         format!("{}: {name}\n{}", screen.strong(id), table::section(&table(entry), screen))
     })

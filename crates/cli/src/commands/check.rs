@@ -50,7 +50,7 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    pub(super) fn run(&self, output: &Output) -> anyhow::Result<Answer> {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         let readings = read_steps(&self.measured.display().to_string(), &text(&self.measured)?)?;
         let request = self.simulation.request(&self.about)?;
         let (scenario, method) = request.prepare(&self.method)?;

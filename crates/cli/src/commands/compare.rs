@@ -5,6 +5,7 @@ use crate::render::{headline, table};
 use crate::request::ScenarioFlags;
 use crate::signal::busy;
 use clap::Args;
+use stepcast_core::fault::Fault;
 use stepcast_report::tables::comparison as tables;
 use stepcast_study::predict::compare::Comparison;
 
@@ -24,7 +25,7 @@ pub(crate) struct Compare {
 }
 
 impl Compare {
-    pub(super) fn run(&self, output: &Output) -> anyhow::Result<Answer> {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         self.about.single_edits()?;
         let mut scenario = self.about.request_with(self.about.edits()?)?.scenario()?.as_ref().clone();
         // Groups keep their proportions.

@@ -1,6 +1,6 @@
 //! `stepcast fit`: fits an artefact to measurements and reports its errors.
 
-use crate::answer::{Answer, Output};
+use crate::answer::{Answer, Output, unexpected};
 use crate::render::{Screen, table, tables};
 use crate::signal::{self, busy};
 use clap::{Args, Subcommand, ValueEnum, value_parser};
@@ -138,7 +138,7 @@ pub(crate) struct FitFiles {
 }
 
 impl Fit {
-    pub(super) fn run(&self, output: &Output) -> anyhow::Result<Answer> {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         match self {
             Self::Artefact(what) => what.run(output),
             Self::Priors { left_out } => refit_priors(*left_out, output),
@@ -148,7 +148,7 @@ impl Fit {
 
 impl FitArtefact {
     /// Fits an artefact to measurements.
-    fn run(&self, output: &Output) -> anyhow::Result<Answer> {
+    fn run(&self, output: &Output) -> Result<Answer, Fault> {
         let (Self::Efficiency { files, .. }
         | Self::Gemm { files, .. }
         | Self::Kernels { files }
@@ -159,7 +159,7 @@ impl FitArtefact {
         let written = artefact.display().to_string();
         if artefact.exists() && !force {
             let remedy = "choose another name, or add --force to overwrite it";
-            return Err(Fault::new("the file exists already", remedy).at(format!("-o {written}")).into());
+            return Err(Fault::new("the file exists already", remedy).at(format!("-o {written}")));
         }
         let (test, date, check) = (test.as_deref(), today(), &signal::check);
         signal::listen(STOPPED);
@@ -200,7 +200,7 @@ fn render(fitted: &FitReport, written: &str, screen: &Screen) -> String {
 }
 
 /// Refits the priors to the published runs that come with the program.
-fn refit_priors(left_out: bool, output: &Output) -> anyhow::Result<Answer> {
+fn refit_priors(left_out: bool, output: &Output) -> Result<Answer, Fault> {
     let spinner = ProgressBar::new_spinner();
     spinner.enable_steady_tick(Duration::from_millis(100));
     signal::listen(STOPPED);
@@ -208,7 +208,7 @@ fn refit_priors(left_out: bool, output: &Output) -> anyhow::Result<Answer> {
     spinner.finish_and_clear();
     let refits = match refits {
         Err(ValidationError::Cancelled) => return Ok(signal::stopped(STOPPED)),
-        refits => refits?,
+        refits => refits.map_err(unexpected)?,
     };
     output.answer(&refits, |screen| {
         tables(&refits.iter().flat_map(priors::tables).collect::<Vec<_>>(), screen).join("\n")

@@ -6,6 +6,7 @@ use crate::request::ScenarioFlags;
 use crate::signal::busy;
 use clap::Args;
 use std::path::PathBuf;
+use stepcast_core::fault::Fault;
 use stepcast_core::scenario::Edit;
 use stepcast_report::adapters;
 use stepcast_report::format::name;
@@ -40,7 +41,7 @@ pub(crate) struct Fuse {
 }
 
 impl Fuse {
-    pub(super) fn run(&self, output: &Output) -> anyhow::Result<Answer> {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         check_plot(self.plot.as_deref())?;
         let mut edits = Vec::new();
         if self.about.scenario.as_deref().is_none_or(is_profile) {

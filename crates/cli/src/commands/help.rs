@@ -1,7 +1,7 @@
 //! `stepcast help`, `man` and `completions`: commands, and sections and keys of a scenario.
 
 use super::Cli;
-use crate::answer::{Answer, Output};
+use crate::answer::{Answer, Output, unexpected};
 use crate::render::table;
 use clap::CommandFactory;
 use clap_complete::{Shell, generate};
@@ -30,7 +30,7 @@ Examples:
   stepcast man > ~/.local/share/man/man1/stepcast.1
   stepcast man predict | man -l -";
 
-pub(super) fn run(topic: Option<&str>, output: &Output) -> anyhow::Result<Answer> {
+pub(super) fn run(topic: Option<&str>, output: &Output) -> Result<Answer, Fault> {
     let sections = documentation();
     let Some(topic) = topic else {
         return output.answer(&sections, |screen| {
@@ -46,14 +46,14 @@ pub(super) fn run(topic: Option<&str>, output: &Output) -> anyhow::Result<Answer
 }
 
 /// Completions of commands and flags for a shell.
-pub(super) fn completions(shell: Shell) -> anyhow::Result<Answer> {
+pub(super) fn completions(shell: Shell) -> Result<Answer, Fault> {
     let mut script = Vec::new();
     generate(shell, &mut Cli::command(), "stepcast", &mut script);
-    Ok(String::from_utf8(script)?.into())
+    Ok(String::from_utf8(script).map_err(unexpected)?.into())
 }
 
 /// The manual page, of the whole program or of one command.
-pub(super) fn manual(name: Option<&str>) -> anyhow::Result<Answer> {
+pub(super) fn manual(name: Option<&str>) -> Result<Answer, Fault> {
     let described = match name {
         None => Cli::command(),
         Some(name) => {
@@ -61,8 +61,8 @@ pub(super) fn manual(name: Option<&str>) -> anyhow::Result<Answer> {
         }
     };
     let mut page = Vec::new();
-    Man::new(described).render(&mut page)?;
-    Ok(String::from_utf8(page)?.into())
+    Man::new(described).render(&mut page).map_err(unexpected)?;
+    Ok(String::from_utf8(page).map_err(unexpected)?.into())
 }
 
 /// The command with this name, with the flags that all commands have.

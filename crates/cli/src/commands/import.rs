@@ -77,7 +77,7 @@ pub(crate) struct Import {
 }
 
 impl Import {
-    pub(super) fn run(&self, output: &Output) -> anyhow::Result<Answer> {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         if let Some(output) = &self.output {
             check_name(output)?;
         }

@@ -50,7 +50,7 @@ pub(crate) struct Map {
 }
 
 impl Map {
-    pub(super) fn run(&self, output: &Output) -> anyhow::Result<Answer> {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         check_plot(self.plot.as_deref())?;
         let request = self.about.request()?;
         let (scenario, method) = request.prepare(&self.method)?;
@@ -64,7 +64,7 @@ impl Map {
         if count(&extent.nodes) * count(&extent.batches) > MAX_CELLS {
             let reason = format!("the map would have more than {MAX_CELLS} cells");
             let remedy = "give fewer nodes or batches, such as 1,2,4,8";
-            return Err(Fault::new(reason, remedy).at("--nodes, --batches").into());
+            return Err(Fault::new(reason, remedy).at("--nodes, --batches"));
         }
         let map = busy("mapping", || map::Map::new(&scenario, method, extent));
         let map = map.map_err(|why| request.refused(why))?;

@@ -20,6 +20,7 @@ mod validate;
 
 use crate::answer::{Answer, Output};
 use clap::{Parser, Subcommand};
+use stepcast_core::fault::Fault;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -155,7 +156,7 @@ pub(crate) enum Command {
 
 impl Command {
     /// Runs the command.
-    pub(crate) fn run(&self, output: &Output) -> anyhow::Result<Answer> {
+    pub(crate) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         match self {
             Self::Predict(flags) => flags.run(output),
             Self::Compare(flags) => flags.run(output),

@@ -2,7 +2,6 @@
 
 use crate::answer::{Answer, Output};
 use crate::render::{Screen, table, tables};
-use anyhow::Context;
 use clap::Subcommand;
 use serde::Serialize;
 use stepcast_core::fault::Fault;
@@ -42,14 +41,14 @@ pub(crate) enum Models {
 }
 
 /// The only command that builds the whole zoo.
-pub(super) fn list(output: &Output) -> anyhow::Result<Answer> {
+pub(super) fn list(output: &Output) -> Result<Answer, Fault> {
     let models: Vec<(&Entry, Model)> =
-        zoo::entries().map(|entry| Ok((entry, build(entry)?))).collect::<anyhow::Result<_>>()?;
+        zoo::entries().map(|entry| Ok((entry, build(entry)?))).collect::<Result<_, Fault>>()?;
     let totals: Vec<Totals<'_>> = models.iter().map(|(entry, model)| Totals::of(entry, model)).collect();
     output.answer(&totals, |screen| table::section(&model::list(&models), screen))
 }
 
-pub(super) fn show(name: &str, layers: bool, output: &Output) -> anyhow::Result<Answer> {
+pub(super) fn show(name: &str, layers: bool, output: &Output) -> Result<Answer, Fault> {
     let entry = zoo::find(name)
         .ok_or_else(|| Fault::new(format!("there is no model \"{name}\" in the zoo"), zoo::remedy(name)))?;
     let model = build(entry)?;
@@ -62,8 +61,8 @@ pub(super) fn show(name: &str, layers: bool, output: &Output) -> anyhow::Result<
     output.answer(&details, |screen| render(entry, &model, layers, screen))
 }
 
-fn build(entry: &Entry) -> anyhow::Result<Model> {
-    entry.build().with_context(|| format!("the zoo's {} is broken", entry.name))
+fn build(entry: &Entry) -> Result<Model, Fault> {
+    entry.build().map_err(|error| Fault::new(format!("the zoo's {} is broken: {error}", entry.name), ""))
 }
 
 /// The totals of one model, the parts of a transformer, and its layers where they are wanted.

@@ -78,7 +78,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn run(&self, output: &Output) -> anyhow::Result<Answer> {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         let mut edits = self.about.single_edits()?;
         edits.extend(self.restriction()?);
         if self.about.scenario.is_none() && self.about.model.is_some() {

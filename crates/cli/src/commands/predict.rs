@@ -82,7 +82,7 @@ pub(crate) struct Predict {
 }
 
 impl Predict {
-    pub(super) fn run(&self, output: &Output) -> anyhow::Result<Answer> {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         let mut request = self.simulation.request(&self.about)?;
         let (_, method) = request.prepare(&self.method)?;
         let calibration = self.calibrate.as_deref().map(|path| request.calibrate(path)).transpose()?;

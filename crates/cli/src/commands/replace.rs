@@ -44,7 +44,7 @@ pub(crate) struct Replace {
 }
 
 impl Replace {
-    pub(super) fn run(&self, output: &Output) -> anyhow::Result<Answer> {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         let request = self.about.request()?;
         let scenario = request.scenario()?;
         let layers = self.with.as_deref().map(document).transpose()?;

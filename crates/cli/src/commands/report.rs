@@ -1,6 +1,6 @@
 //! `stepcast report`: a forecast as one self-contained HTML file.
 
-use crate::answer::{Answer, Output};
+use crate::answer::{Answer, Output, unexpected};
 use crate::request::{ScenarioFlags, SimulationFlags};
 use clap::Args;
 use serde::Serialize;
@@ -49,20 +49,21 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(super) fn run(&self, output: &Output) -> anyhow::Result<Answer> {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         let path = self.output.display().to_string();
         let place = || format!("-o {path}");
         if self.output.extension().is_none_or(|extension| extension != "html") {
             let reason = "a report is an HTML file, and its name ends in .html";
-            return Err(Fault::new(reason, "use a name such as report.html").at(place()).into());
+            return Err(Fault::new(reason, "use a name such as report.html").at(place()));
         }
         let mut request = self.simulation.request(&self.about)?;
         let (_, method) = request.prepare(&self.method)?;
         self.calibrate.as_deref().map(|path| request.calibrate(path)).transpose()?;
         let options = ForecastOptions { method: MethodChoice::One(method), ..ForecastOptions::default() };
         let forecast = request.forecast(&options)?;
-        let inputs = toml::to_string(&forecast.scenario)?;
-        let html = page::document(&*request.scenario()?, method, &forecast, inputs, &self.command()?)?;
+        let inputs = toml::to_string(&forecast.scenario).map_err(unexpected)?;
+        let html = page::document(&*request.scenario()?, method, &forecast, inputs, &self.command()?)
+            .map_err(unexpected)?;
         write_text(&self.output, &html).map_err(|error| {
             Fault::new(format!("cannot write the report: {}", error.reason), error.remedy).at(place())
         })?;

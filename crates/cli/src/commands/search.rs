@@ -94,7 +94,7 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    pub(super) fn run(&self, output: &Output) -> anyhow::Result<Answer> {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         check_plot(self.plot.as_deref())?;
         let constraint = |text: &String| {
             Constraint::parse(text).map_err(|fault| complaint(fault).at(format!("--subject-to {text}")))

@@ -48,7 +48,7 @@ fn token(text: &str) -> Result<Token, String> {
 }
 
 impl Serve {
-    pub(super) fn run(&self, output: &Output) -> anyhow::Result<Answer> {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         let options = Options { bind: self.bind, port: self.port, token: self.token.clone() };
         let ready = |address: SocketAddr| {
             let query = self.token.as_ref().map_or(String::new(), Token::query);
@@ -73,7 +73,7 @@ impl Serve {
             Err(error) => {
                 let remedy = "choose another port with --port, or 0 for a free one";
                 let place = format!("--bind {} --port {}", self.bind, self.port);
-                Err(Fault::new(format!("cannot listen: {error}"), remedy).at(place).into())
+                Err(Fault::new(format!("cannot listen: {error}"), remedy).at(place))
             }
         }
     }

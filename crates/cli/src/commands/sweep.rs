@@ -1,6 +1,6 @@
 //! `stepcast sweep`: predictions for every combination of values, in order, into a file or to standard output.
 
-use crate::answer::{Answer, End, Output, check_plot, write_plot};
+use crate::answer::{Answer, End, Output, check_plot, unexpected, write_plot};
 use crate::render::{Screen, table};
 use crate::request::{ScenarioFlags, method_choice};
 use crate::signal;
@@ -84,7 +84,7 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
-    pub(super) fn run(&self, output: &Output) -> anyhow::Result<Answer> {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         let format = self.output.as_deref().map(format).transpose()?;
         let axes = axes(&self.vary)?;
         let drawn = self.plot.as_deref().map(|path| drawable(path, &axes)).transpose()?;
@@ -157,7 +157,7 @@ struct SweepRun<'a> {
 }
 
 impl SweepRun<'_> {
-    fn into_file(&mut self, file: sweep::Output) -> anyhow::Result<Answer> {
+    fn into_file(&mut self, file: sweep::Output) -> Result<Answer, Fault> {
         let Self { variants, agreement, points, ref bar, ref mut drawn, output } = *self;
         let begun = file.rows();
         let mut failed: Option<io::Error> = None;
@@ -183,7 +183,7 @@ impl SweepRun<'_> {
         if let Some(error) = failed {
             let remedy = "free disk space; the rows so far are kept, and --resume continues there";
             let place = format!("-o {}", file.path.display());
-            return Err(Fault::new(format!("cannot write: {error}"), remedy).at(place).into());
+            return Err(Fault::new(format!("cannot write: {error}"), remedy).at(place));
         }
         let (path, rows, methods) = (file.path.display().to_string(), writer.rows, agreement.methods());
         let written = json!({
@@ -209,7 +209,7 @@ impl SweepRun<'_> {
         })
     }
 
-    fn onto_screen(&mut self) -> anyhow::Result<Answer> {
+    fn onto_screen(&mut self) -> Result<Answer, Fault> {
         let Self { variants, agreement, points, ref bar, ref mut drawn, output } = *self;
         let mut lines = Vec::new();
         let mut failed = None;
@@ -231,10 +231,10 @@ impl SweepRun<'_> {
         });
         bar.finish_and_clear();
         if let Some(error) = failed {
-            return Err(error.into());
+            return Err(unexpected(error));
         }
         let text = if output.json {
-            String::from_utf8(lines)?
+            String::from_utf8(lines).map_err(unexpected)?
         } else {
             first_rows(&shown, variants, agreement, &output.screen)
         };

@@ -3,7 +3,6 @@
 use crate::answer::{Answer, End, Output, check_plot, write_plot};
 use crate::render::{Screen, table};
 use crate::signal;
-use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
@@ -72,13 +71,13 @@ pub(crate) struct Validate {
 }
 
 impl Validate {
-    pub(super) fn run(&self, output: &Output) -> anyhow::Result<Answer> {
+    pub(super) fn run(&self, output: &Output) -> Result<Answer, Fault> {
         check_plot(self.plot.as_deref())?;
         let Some(name) = self.set.as_deref() else { return self.all(output) };
         let set = find(name)?;
         let options =
             Options { data: self.data.as_deref(), held_out: self.held_out, gemm: self.gemm.as_deref() };
-        let report = match with_progress(|progress| set.run(&options, progress))? {
+        let report = match with_progress(|progress| set.run(&options, progress)) {
             Err(ValidationError::Cancelled) => return Ok(signal::stopped(STOPPED)),
             outcome => outcome.map_err(failed)?,
         };
@@ -88,9 +87,9 @@ impl Validate {
     }
 
     /// Every set whose data are available, in one table.
-    fn all(&self, output: &Output) -> anyhow::Result<Answer> {
+    fn all(&self, output: &Output) -> Result<Answer, Fault> {
         let folder = self.data.as_deref().unwrap_or(Path::new(DATA));
-        let overview = match with_progress(|progress| overview::run(folder, progress))? {
+        let overview = match with_progress(|progress| overview::run(folder, progress)) {
             Err(ValidationError::Cancelled) => return Ok(signal::stopped(STOPPED)),
             outcome => outcome.map_err(failed)?,
         };
@@ -118,10 +117,10 @@ impl Validate {
     }
 }
 
-fn failed(error: ValidationError) -> anyhow::Error {
+fn failed(error: ValidationError) -> Fault {
     match error {
-        ValidationError::Fault(fault) if fault.key == KeyPath::root() => fault.into(),
-        error => anyhow::Error::new(error).context("the validation could not run"),
+        ValidationError::Fault(fault) if fault.key == KeyPath::root() => fault,
+        error => Fault::new(format!("the validation could not run: {error}"), ""),
     }
 }
 
@@ -135,11 +134,11 @@ fn write(path: &Path, flag: &str, text: &str) -> Result<(), Fault> {
 }
 
 /// Shows how many points of the longest set are done.
-fn with_progress<T>(run: impl FnOnce(&Progress<'_>) -> T) -> anyhow::Result<T> {
-    let bar = ProgressBar::new(0).with_style(
-        ProgressStyle::with_template("{pos} of {len} points {wide_bar} {eta} left")
-            .context("progress bar")?,
-    );
+fn with_progress<T>(run: impl FnOnce(&Progress<'_>) -> T) -> T {
+    let bar = ProgressBar::new(0);
+    if let Ok(style) = ProgressStyle::with_template("{pos} of {len} points {wide_bar} {eta} left") {
+        bar.set_style(style);
+    }
     signal::listen(STOPPED);
     let outcome = run(&|reached| {
         if let Reached::Points { done, of } = reached {
@@ -149,7 +148,7 @@ fn with_progress<T>(run: impl FnOnce(&Progress<'_>) -> T) -> anyhow::Result<T> {
         signal::check()
     });
     bar.finish_and_clear();
-    Ok(outcome)
+    outcome
 }
 
 /// Said if Ctrl-C comes before all points are done.

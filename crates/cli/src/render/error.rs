@@ -23,14 +23,10 @@ pub(crate) fn in_scenario(mut fault: Fault, is_edit: impl Fn(&str) -> bool) -> F
 }
 
 /// The error as text for standard error, its last line ended.
-pub(crate) fn render(error: &anyhow::Error, screen: &Screen) -> String {
+pub(crate) fn render(fault: &Fault, screen: &Screen) -> String {
     let renderer = if screen.colours { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.term_width(usize::from(screen.width));
-    let group = match error.downcast_ref::<Fault>() {
-        Some(fault) => group(fault, screen),
-        None => Group::with_title(Level::ERROR.primary_title(fitting(&format!("{error:#}"), screen))),
-    };
-    renderer.render(&[group]) + "\n"
+    renderer.render(&[group(fault, screen)]) + "\n"
 }
 
 fn group<'a>(fault: &'a Fault, screen: &Screen) -> Group<'a> {
@@ -76,7 +72,7 @@ mod tests {
     #[test]
     fn errors_fit_a_terminal_and_are_one_line_for_programs() {
         let words = "a reason of many words ".repeat(12);
-        let error = Fault::new(words.clone(), words).into();
+        let error = Fault::new(words.clone(), words);
         let on = |terminal| render(&error, &Screen { width: 60, colours: false, terminal });
         assert!(
             on(true).lines().count() > 8 && on(true).lines().all(|line| line.chars().count() <= 60),

@@ -20,6 +20,9 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
+    /// A file or a pipe.
+    pub(crate) const FILE: Self = Self { width: USUAL_WIDTH, colours: false, terminal: false };
+
     /// The destination of standard output.
     pub(crate) fn of_stdout() -> Self {
         let stdout = io::stdout();

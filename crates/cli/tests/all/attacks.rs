@@ -2,24 +2,14 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
 
-use assert_cmd::Command;
+use crate::program::{done, fed, process, refused_by};
 use serde_json::Value;
 use std::time::{Duration, Instant};
-
-fn stepcast(arguments: &[&str]) -> Command {
-    let mut command = Command::cargo_bin("stepcast").unwrap();
-    command.args(arguments);
-    command
-}
 
 /// The only error that the program ends with, soon and without a panic.
 fn refused(arguments: &[&str], input: &[u8]) -> String {
     let since = Instant::now();
-    let output = stepcast(arguments).write_stdin(input).output().unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{stderr}");
-    assert_eq!(stderr.lines().filter(|line| line.starts_with("error")).count(), 1, "{stderr}");
-    assert!(stderr.len() < 4000, "a message of {} bytes", stderr.len());
+    let stderr = refused_by(fed(&mut process(arguments), input));
     assert!(since.elapsed() < Duration::from_secs(30), "{:?}", since.elapsed());
     stderr
 }
@@ -42,8 +32,8 @@ fn a_fast_port_of_the_server_is_not_ignored() {
     let scenario = "[model]\nzoo = \"vgg16\"\n[[cluster.workers]]\ncount = 8\nefficiency = 0.5\n\
                     [cluster.network]\nbandwidth = \"10 Gbit/s\"\ntransport = \"ideal\"\n\
                     [cluster.servers]\nbandwidth = \"100 Gbit/s\"\n";
-    let output = stepcast(&["predict", "-", "--json"]).write_stdin(scenario).output().unwrap();
-    let forecast: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let answer = done(fed(&mut process(&["predict", "-", "--json"]), scenario));
+    let forecast: Value = serde_json::from_str(&answer).unwrap();
     let parts = forecast["prediction"]["breakdown"].as_array().unwrap();
     let exchanged: f64 = parts
         .iter()
@@ -76,8 +66,7 @@ fn split_groups_are_the_same_as_one() {
              [strategy]\narchitecture = \"all-reduce\"\nsynchronisation = \"async\"\nbatch = 8\n"
         );
         let asked = ["predict", "-", "--method", "oyama2016", "--json"];
-        let output = stepcast(&asked).write_stdin(scenario).output().unwrap();
-        let forecast: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let forecast: Value = serde_json::from_str(&done(fed(&mut process(&asked), scenario))).unwrap();
         let prediction = &forecast["prediction"];
         ["iteration_s", "throughput_samples_per_s"].map(|key| prediction[key].as_f64().unwrap())
     };

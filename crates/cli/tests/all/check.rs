@@ -2,13 +2,12 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
 
-use assert_cmd::Command;
+use crate::program::{fed, process};
 use serde_json::Value;
 use std::fs;
 
 fn stepcast(arguments: &[&str], input: &str) -> (i32, String, String) {
-    let mut command = Command::cargo_bin("stepcast").unwrap();
-    let output = command.args(arguments).write_stdin(input).output().unwrap();
+    let output = fed(&mut process(arguments), input);
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
 
-use assert_cmd::Command;
+use crate::program::{done, process, refused_by, root};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,14 +23,13 @@ struct Copy {
 
 impl Copy {
     fn new() -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let folder = tempfile::tempdir().unwrap();
-        let own = fs::read_dir(root.join("examples/fitted-device")).unwrap();
+        let own = fs::read_dir(root().join("examples/fitted-device")).unwrap();
         let own = own.map(|entry| Path::new("examples/fitted-device").join(entry.unwrap().file_name()));
         for file in own.chain(DATA.map(PathBuf::from)) {
             let to = folder.path().join(&file);
             fs::create_dir_all(to.parent().unwrap()).unwrap();
-            fs::copy(root.join(&file), to).unwrap();
+            fs::copy(root().join(&file), to).unwrap();
         }
         Self { folder }
     }
@@ -40,11 +39,7 @@ impl Copy {
     }
 
     fn run(&self, arguments: &[&str]) -> String {
-        let mut command = Command::cargo_bin("stepcast").unwrap();
-        let output = command.current_dir(self.path()).args(arguments).output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {stderr}");
-        String::from_utf8(output.stdout).unwrap()
+        done(process(arguments).current_dir(self.path()).output().unwrap())
     }
 
     fn prediction(&self, arguments: &[&str]) -> Value {
@@ -126,11 +121,8 @@ fn named_where_they_do_not_belong(copy: &Copy) {
         ("servers.toml", "cluster.workers.device.fitted=README.md", "`stepcast fit`"),
         ("servers.toml", "cluster.workers.device.fitted=missing.toml", "`stepcast fit`"),
     ] {
-        let mut command = Command::cargo_bin("stepcast").unwrap();
-        let output =
-            command.current_dir(copy.path()).args(["predict", scenario, "--set", change]).output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{change}: {stderr}");
+        let mut predict = process(&["predict", scenario, "--set", change]);
+        let stderr = refused_by(predict.current_dir(copy.path()).output().unwrap());
         assert!(stderr.contains(wanted), "{change}: {stderr}");
     }
 }

@@ -3,7 +3,6 @@
 mod attacks;
 mod behaviour;
 mod broken;
-mod broken_fit;
 mod check;
 mod examples;
 mod fitted_device;
@@ -11,6 +10,7 @@ mod imports;
 mod mutations;
 mod plots;
 mod profiles;
+mod program;
 mod serving;
 mod sweep;
 mod walkthrough;

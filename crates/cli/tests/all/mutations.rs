@@ -215,7 +215,7 @@ fn with_number(text: &str, place: usize, number: &str) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_mutation_panics(mutations in prop::collection::vec(mutation(), 1..5)) {

@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
 
-use assert_cmd::Command;
+use crate::program::process;
 use std::fs;
 use std::path::Path;
 
 fn stepcast(folder: &Path, args: &str) -> std::process::Output {
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/");
     let args = args.split(' ').map(|arg| arg.replace("EXAMPLES/", examples));
-    Command::cargo_bin("stepcast").unwrap().current_dir(folder).args(args).output().unwrap()
+    process(&[]).current_dir(folder).args(args).output().unwrap()
 }
 
 /// What is drawn by `args`, twice.

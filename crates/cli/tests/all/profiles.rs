@@ -2,68 +2,19 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
 
-use assert_cmd::Command;
+use crate::program::{QUICK, answer, done, example, fed, json, process, refused, root};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use stepcast_core::fault::Fault;
 use stepcast_core::files::{Files, NoFiles};
 use stepcast_core::profile::{Profile, Step};
 use stepcast_core::scenario::Document;
 use stepcast_study::simulate;
 
-const QUICK: [&str; 6] = [
-    "--set",
-    "methods.simulate.runs=2",
-    "--set",
-    "methods.simulate.steps=20",
-    "--set",
-    "methods.simulate.warm-up=2",
-];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
 fn fixture(name: &str) -> String {
     root().join("crates/trace/tests/fixtures").join(name).to_str().unwrap().to_owned()
-}
-
-fn example(name: &str) -> String {
-    root().join("examples").join(name).to_str().unwrap().to_owned()
-}
-
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::cargo_bin("stepcast").unwrap();
-    command.args(arguments);
-    command
-}
-
-fn done(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{stderr}");
-    assert_eq!(stderr, "");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn run(arguments: &[&str]) -> String {
-    done(&mut command(arguments))
-}
-
-fn read(text: &str) -> Value {
-    serde_json::from_str(text).unwrap()
-}
-
-fn refused(arguments: &[&str]) -> String {
-    let output = command(arguments).output().unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
-    assert!(output.stdout.is_empty(), "{arguments:?}: {stderr}");
-    assert_eq!(stderr.lines().filter(|line| line.starts_with("error")).count(), 1, "{stderr}");
-    assert!(!stderr.contains("panicked"), "{stderr}");
-    stderr
 }
 
 #[test]
@@ -74,12 +25,12 @@ fn recordings_become_a_profile_that_predicts() {
     for name in ["profile.json", "profile.json.gz"] {
         let path = folder.path().join(name);
         let path = path.to_str().unwrap();
-        let text = run(&[&import[..], &["--name", "small", "-o", path]].concat());
+        let text = answer(&[&import[..], &["--name", "small", "-o", path]].concat());
         assert!(text.starts_with("small: 3 steps of 7 operations\n"), "{text}");
         assert!(text.contains("downlink           1   4 kB") && text.contains("Written to "), "{text}");
         let profile = stepcast_trace::read_profile(Path::new(path)).unwrap();
         assert_eq!((profile.name.as_str(), profile.batch, profile.steps.len()), ("small", 32, 3));
-        let text = run(&[&["predict", path, "--workers", "2"][..], &QUICK].concat());
+        let text = answer(&[&["predict", path, "--workers", "2"][..], &QUICK].concat());
         assert!(text.contains("small on 4 workers") && text.contains("few-steps"), "{text}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left behind");
@@ -99,12 +50,12 @@ fn every_format_gives_something_that_predicts() {
     ] {
         let path = folder.path().join(output);
         let path = path.to_str().unwrap();
-        run(&["import", &seed(name), "--batch", "32", "-o", path]);
-        let predict = [&["predict", path, "--workers", "2,8", "--json"][..], &QUICK].concat();
+        answer(&["import", &seed(name), "--batch", "32", "-o", path]);
+        let predict = [&["predict", path, "--workers", "2,8"][..], &QUICK].concat();
         let all_reduce = ["strategy.architecture=all-reduce", "strategy.synchronisation=bsp"];
         let all_reduce = [&predict[..], &["--set", all_reduce[0], "--set", all_reduce[1]]].concat();
         for arguments in [predict, all_reduce] {
-            let value = read(&run(&arguments));
+            let value = json(&arguments);
             let scaling = value["scaling"].as_array().unwrap();
             let time = |index: usize| scaling[index]["iteration_s"].as_f64().unwrap();
             assert!(time(0) > 0.0 && time(1) > 0.0, "{name}: {value}");
@@ -117,9 +68,9 @@ fn a_summary_writes_nothing() {
     let (steps, graphs) = (fixture("steps.tar.xz"), fixture("graphs.pb.gz"));
     let folder = tempfile::tempdir().unwrap();
     let import = ["import", &steps, "--graphs", &graphs, "--batch", "8", "--summary"];
-    let text = done(command(&import).current_dir(folder.path()));
+    let text = done(process(&import).current_dir(folder.path()).output().unwrap());
     assert!(text.contains("fixtures: 3 steps") && text.ends_with("Nothing was written.\n"), "{text}");
-    let value = read(&done(command(&import).arg("--json").current_dir(folder.path())));
+    let value = json(&import);
     assert_eq!(value["written"], Value::Null);
     assert_eq!(value["name"], "fixtures");
     assert_eq!(value["steps"], 3);
@@ -187,8 +138,8 @@ fn profiles_lie_beside_the_scenario() {
     fs::write(inner.join("scenario.toml"), text).unwrap();
     let ask = |arguments: &[&str], current: &Path, stdin: &str| {
         let more = ["--workers", "2", "--json"];
-        let mut command = command(&[arguments, &more, &QUICK].concat());
-        read(&done(command.current_dir(current).write_stdin(stdin)))
+        let mut predict = process(&[arguments, &more, &QUICK].concat());
+        serde_json::from_str::<Value>(&done(fed(predict.current_dir(current), stdin))).unwrap()
     };
     let by_file = ask(&["predict", "inner/scenario.toml"], folder.path(), "");
     assert_eq!(by_file["prediction"]["method"], "simulate");
@@ -216,7 +167,7 @@ fn a_profile_given_alone_has_its_own_errors() {
     let odd = folder.path().join("a \"b\"\u{1b}.json");
     fs::copy(example("one-worker.json"), &odd).unwrap();
     let odd = odd.to_str().unwrap();
-    run(&[&["predict", odd, "--workers", "2"][..], &QUICK].concat());
+    answer(&[&["predict", odd, "--workers", "2"][..], &QUICK].concat());
     // The scenario exists only in memory: no line of it is shown.
     let good = example("one-worker.json");
     let stderr = refused(&["predict", &good, "--method", "layerwise"]);
@@ -228,7 +179,7 @@ fn a_profile_given_alone_has_its_own_errors() {
 #[test]
 fn a_simulation_is_shown_in_full_and_a_profile_has_no_device() {
     let path = example("profile.toml");
-    let text = run(&[&["predict", &path, "--workers", "2"][..], &QUICK].concat());
+    let text = answer(&[&["predict", &path, "--workers", "2"][..], &QUICK].concat());
     for part in [
         "90 % interval",
         "spread of simulated runs",
@@ -249,7 +200,7 @@ fn a_simulation_is_shown_in_full_and_a_profile_has_no_device() {
     for part in ["V100", "slack", "1st gradient", "NaN", "inf"] {
         assert!(!text.contains(part), "{part:?} in\n{text}");
     }
-    let one_run = run(&["predict", &path, "--workers", "2", "--set", "methods.simulate.runs=1"]);
+    let one_run = answer(&["predict", &path, "--workers", "2", "--set", "methods.simulate.runs=1"]);
     assert!(
         one_run.contains("the spread between runs needs at least 2") && !one_run.contains("inf"),
         "{one_run}"
@@ -258,21 +209,21 @@ fn a_simulation_is_shown_in_full_and_a_profile_has_no_device() {
 
 #[test]
 fn methods_stand_side_by_side() {
-    let text = run(&[&["compare", &example("async.toml"), "--workers", "2"][..], &QUICK].concat());
+    let text = answer(&[&["compare", &example("async.toml"), "--workers", "2"][..], &QUICK].concat());
     assert!(text.starts_with("resnet50 on 2 × NVIDIA Tesla V100 SXM2 16GB\n"), "{text}");
     for part in
         ["simulate ", "◂ auto", "cynthia2019 ", "cynthia2019-half", "lin2018", "do not apply", "layerwise"]
     {
         assert!(text.contains(part), "no {part:?} in\n{text}");
     }
-    let value = read(&run(&[&["compare", &example("profile.toml"), "--json"][..], &QUICK].concat()));
+    let value = json(&[&["compare", &example("profile.toml")][..], &QUICK].concat());
     assert_eq!(value["chosen"], "simulate");
     assert_eq!(value["rows"][0]["key"], "model.profile");
     assert!(value["rows"].as_array().unwrap().iter().any(|row| row["iteration_s"].is_number()));
-    let all_reduce = read(&run(&["compare", "--json", "--set", "strategy.architecture=all-reduce"]));
+    let all_reduce = json(&["compare", "--set", "strategy.architecture=all-reduce"]);
     assert_eq!(all_reduce["chosen"], "liu2022");
     let nobody = ["--set", "strategy.architecture=all-reduce", "--set", "strategy.synchronisation=async"];
-    let nobody = read(&run(&[&["compare", "--json"][..], &nobody].concat()));
+    let nobody = json(&[&["compare"][..], &nobody].concat());
     assert_eq!(nobody["chosen"], Value::Null);
     for workers in ["0", "1000001", "x", "1..2"] {
         refused(&["compare", "--workers", workers]);
@@ -300,9 +251,9 @@ fn a_timeline_is_what_was_simulated() {
     let out = out.to_str().unwrap();
     for name in ["profile.toml", "stale-synchronous.toml"] {
         let flags = ["--workers", "2", "--timeline", out, "--timeline-steps", "3"];
-        let text = run(&[&["predict", &example(name)][..], &flags, &QUICK].concat());
+        let text = answer(&[&["predict", &example(name)][..], &flags, &QUICK].concat());
         assert!(text.contains("Timeline\n") && text.contains("3 steps"), "{text}");
-        let value = read(&fs::read_to_string(out).unwrap());
+        let value: Value = serde_json::from_str(&fs::read_to_string(out).unwrap()).unwrap();
         let events = value["traceEvents"].as_array().unwrap();
 
         let document = Document::new(name, fs::read_to_string(example(name)).unwrap());
@@ -373,8 +324,8 @@ fn a_timeline_can_be_imported_again() {
     let mut written = Vec::new();
     for (timeline, profile) in [("t.json", "json.json"), ("t.pftrace", "pftrace.json")] {
         let flags = ["--workers", "3", "--timeline", &at(timeline), "--timeline-steps", "4"];
-        run(&[&["predict", &example("one-worker.json")][..], &flags, &QUICK].concat());
-        run(&["import", &at(timeline), "-o", &at(profile), "--name", "again"]);
+        answer(&[&["predict", &example("one-worker.json")][..], &flags, &QUICK].concat());
+        answer(&["import", &at(timeline), "-o", &at(profile), "--name", "again"]);
         written.push(fs::read_to_string(at(profile)).unwrap());
     }
     assert_eq!(written[0], written[1]);
@@ -391,7 +342,7 @@ fn a_timeline_can_be_imported_again() {
         };
         assert!(first.steps.iter().any(drawn_from), "{step:?}");
     }
-    let forecast = run(&[&["predict", &at("json.json")][..], &QUICK].concat());
+    let forecast = answer(&[&["predict", &at("json.json")][..], &QUICK].concat());
     assert!(forecast.contains("samples/s"), "{forecast}");
 }
 

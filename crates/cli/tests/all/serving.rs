@@ -3,6 +3,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)] // helpers of tests stand outside of them
 
+use crate::program::process;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
@@ -24,7 +25,7 @@ struct Server {
 impl Server {
     /// A server that may open this many files.
     fn start(files: u32) -> Self {
-        let program = assert_cmd::cargo::cargo_bin("stepcast");
+        let program = env!("CARGO_BIN_EXE_stepcast");
         let mut process = Command::new("sh")
             .args(["-c", &format!("ulimit -n {files} && exec \"$0\" serve --port 0")])
             .arg(program)
@@ -161,7 +162,7 @@ fn answers_are_the_bytes_of_the_commands() {
         stream.read_to_end(&mut answer).unwrap();
         let split = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
         assert!(answer.starts_with(b"HTTP/1.0 200"), "{command}: {}", String::from_utf8_lossy(&answer));
-        let mut program = Command::new(assert_cmd::cargo::cargo_bin("stepcast"));
+        let mut program = process(&[]);
         let printed = program.args([command, &path, "--json"]).args(flags).output().unwrap();
         assert!(printed.status.success(), "{command}: {}", String::from_utf8_lossy(&printed.stderr));
         assert!(

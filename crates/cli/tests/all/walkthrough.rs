@@ -2,22 +2,16 @@
 //!
 //! `TRYCMD=overwrite cargo test -p stepcast-cli --test walkthrough` writes its output anew.
 
+use crate::program::{answer, example, root};
 use std::fs;
-use std::path::Path;
 
 #[test]
 fn from_a_trace_to_a_decision() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = tempfile::tempdir().unwrap();
-    assert_cmd::Command::cargo_bin("stepcast")
-        .unwrap()
-        .current_dir(&root)
-        .args(["predict", "examples/profile.toml", "--set", "cluster.workers=[{count=1}]"])
-        .args(["--timeline-steps", "20", "--timeline"])
-        .arg(folder.path().join("trace.json"))
-        .assert()
-        .success();
-    let page = root.join("docs/walkthrough.md").canonicalize().unwrap();
+    let trace = folder.path().join("trace.json");
+    let predict = ["predict", &example("profile.toml"), "--set", "cluster.workers=[{count=1}]"];
+    answer(&[&predict[..], &["--timeline-steps", "20", "--timeline", trace.to_str().unwrap()]].concat());
+    let page = root().join("docs/walkthrough.md").canonicalize().unwrap();
     std::env::set_current_dir(folder.path()).unwrap();
     trycmd::TestCases::new().case(page).run();
     let report = fs::read_to_string("report.html").unwrap();

@@ -222,8 +222,6 @@ fn check(model: &Model) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
-
     #[test]
     fn no_file_makes_the_model_panic(
         input in prop::collection::vec(size(), 0..4),

@@ -60,8 +60,6 @@ fn step(times: [f64; 4]) -> Step {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-
     #[test]
     fn parameter_servers(
         sizes in prop::collection::vec(100_000u64..9_000_000, 2),

@@ -1,6 +1,7 @@
 //! What the API says of itself at `/api`, held against what it answers.
 
 use crate::asking::{app, ask, asking, request};
+use crate::schema::violations;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{StatusCode, header};
@@ -28,13 +29,7 @@ async fn get(app: &Router, path: &str) -> Value {
 fn agrees(described: &Value, place: &str, answer: &Value) {
     let schema = described.pointer(place);
     assert!(schema.is_some(), "{place} is not described");
-    let mut schema = schema.unwrap().clone();
-    schema["components"] = described["components"].clone();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let wrong: Vec<String> = validator
-        .iter_errors(answer)
-        .map(|error| format!("{}: {:.300}", error.instance_path(), error.to_string()))
-        .collect();
+    let wrong = violations(described, schema.unwrap(), answer);
     assert!(wrong.is_empty(), "{place}: {wrong:#?}");
 }
 

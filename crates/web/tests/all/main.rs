@@ -6,4 +6,6 @@ mod api;
 mod asking;
 mod attacks;
 mod described;
+mod fuzz;
+mod schema;
 mod studies;

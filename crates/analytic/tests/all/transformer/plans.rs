@@ -101,8 +101,6 @@ fn parts(scenario: &Scenario) -> (Transformer, Division) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
-
     /// The same step, the same memory, and a bound that holds, whatever was asked before.
     #[test]
     fn plans_by_table_are_those_of_the_whole_step(

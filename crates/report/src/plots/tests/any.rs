@@ -42,8 +42,6 @@ fn workers() -> impl Strategy<Value = u32> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-
     #[test]
     fn scaling_curves_are_sound(
         title in name(), method in name(),

@@ -2,17 +2,17 @@
 
 use super::agreement::Agreement;
 use super::variants::Variants;
-use fnv::FnvHasher;
-use std::hash::Hasher;
 
 /// The fingerprint of a sweep: a hash of the scenario, its profile, the axes, the method's name and the program's
 /// version.
 pub fn fingerprint(variants: &Variants<'_>, agreement: &Agreement) -> Result<String, serde_json::Error> {
     let first = variants.first();
-    let mut hasher = FnvHasher::default();
+    // FNV-1a, of 64 bits.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut part = |text: &str| {
-        hasher.write(text.as_bytes());
-        hasher.write_u8(0);
+        for byte in text.bytes().chain([0]) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
     };
     part(env!("CARGO_PKG_VERSION"));
     part(agreement.name());
@@ -24,5 +24,5 @@ pub fn fingerprint(variants: &Variants<'_>, agreement: &Agreement) -> Result<Str
         part(&axis.key);
         part(&format!("{:?}", axis.values));
     }
-    Ok(format!("{:016x}", hasher.finish()))
+    Ok(format!("{:016x}", hash))
 }

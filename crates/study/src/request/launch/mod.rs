@@ -140,7 +140,7 @@ fn read(kind: Kind, content: &str, overrides: &[Edit]) -> Result<Launched, Fault
     match kind {
         Kind::Megatron => megatron::read(shell::flags(content)),
         Kind::Deepspeed(tree) => deepspeed::read(Keys::of_tree(tree)),
-        Kind::Accelerate => accelerate::read(yaml::keys(content), content),
+        Kind::Accelerate => accelerate::read(yaml::keys(content)?, content),
         Kind::Torchtitan(table) => {
             let tree = serde_json::to_value(table)
                 .map_err(|error| Fault::new(error.to_string(), "report this: a table cannot be read"))?;

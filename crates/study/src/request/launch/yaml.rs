@@ -1,58 +1,76 @@
-//! The part of YAML that configurations of Accelerate use: nested mappings of scalars. Lists say nothing about a step
-//! and are left out.
+//! YAML as configurations of Accelerate use it: nested mappings of scalars. Lists say nothing about a step and are left out.
 
 use super::keys::Keys;
+use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::Value;
+use stepcast_core::fault::Fault;
 
-/// All scalars of a file, those of nested mappings joined by dots.
-pub(super) fn keys(text: &str) -> Keys {
+/// All scalars of a file, those of nested mappings joined by dots. The parser yields events, so that depth takes no stack.
+pub(super) fn keys(text: &str) -> Result<Keys, Fault> {
     let mut keys = Keys::default();
-    // Mappings that are open, with the columns of their keys.
-    let mut open: Vec<(usize, String)> = Vec::new();
-    for line in text.lines() {
-        let code = without_comment(line);
-        let content = code.trim();
-        if content.is_empty() || content == "---" {
-            continue;
-        }
-        let column = code.len() - code.trim_start().len();
-        if content.starts_with("- ") {
-            continue;
-        }
-        let Some((key, value)) = content.split_once(':') else { continue };
-        while open.last().is_some_and(|(at, _)| *at >= column) {
-            open.pop();
-        }
-        let path = match open.last() {
-            Some((_, parent)) => format!("{parent}.{}", key.trim()),
-            None => key.trim().to_owned(),
-        };
-        match value.trim() {
-            "" => open.push((column, path)),
-            value => keys.set(path, scalar(value)),
+    // The path of each open mapping or list, with the key that waits for its value; lists have none.
+    let mut open: Vec<Collection> = Vec::new();
+    for event in Parser::new_from_str(text) {
+        let (event, _) = event.map_err(|error| {
+            Fault::new(format!("it is not YAML: {error}"), "write it with `accelerate config`")
+        })?;
+        match event {
+            Event::MappingStart(..) => {
+                let path = open.last_mut().map_or(Some(String::new()), Collection::next_path);
+                open.push(Collection { path, is_list: false, key: None });
+            }
+            Event::SequenceStart(..) => {
+                open.last_mut().and_then(Collection::next_path);
+                open.push(Collection { path: None, is_list: true, key: None });
+            }
+            Event::MappingEnd | Event::SequenceEnd => drop(open.pop()),
+            Event::Scalar(text, style, ..) => match open.last_mut() {
+                Some(mapping) if !mapping.is_list && mapping.key.is_none() => {
+                    mapping.key = Some(text.into_owned())
+                }
+                Some(mapping) => {
+                    if let Some(path) = mapping.next_path() {
+                        keys.set(path, scalar(&text, style));
+                    }
+                }
+                None => {}
+            },
+            Event::Alias(_) => drop(open.last_mut().and_then(Collection::next_path)),
+            Event::Nothing
+            | Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(_)
+            | Event::DocumentEnd => {}
         }
     }
-    keys
+    Ok(keys)
 }
 
-fn without_comment(line: &str) -> &str {
-    let begins = |(at, _): &(usize, char)| *at == 0 || line[..*at].ends_with([' ', '\t']);
-    match line.char_indices().filter(|(_, c)| *c == '#').find(begins) {
-        Some((at, _)) => &line[..at],
-        None => line,
+/// A mapping or a list whose end has not been read.
+struct Collection {
+    /// Its own path; none within lists.
+    path: Option<String>,
+    is_list: bool,
+    key: Option<String>,
+}
+
+impl Collection {
+    /// The path of the value that comes next.
+    fn next_path(&mut self) -> Option<String> {
+        let key = self.key.take()?;
+        let path = self.path.as_ref()?;
+        Some(if path.is_empty() { key } else { format!("{path}.{key}") })
     }
 }
 
-fn scalar(text: &str) -> Value {
-    let quoted = |mark: char| text.strip_prefix(mark).and_then(|text| text.strip_suffix(mark));
-    if let Some(text) = quoted('"').or_else(|| quoted('\'')) {
+fn scalar(text: &str, style: ScalarStyle) -> Value {
+    if style != ScalarStyle::Plain {
         return Value::String(text.to_owned());
     }
     match text {
         "true" | "True" | "yes" | "on" => Value::Bool(true),
         "false" | "False" | "no" | "off" => Value::Bool(false),
-        "null" | "~" => Value::Null,
-        "[]" | "{}" => Value::Array(Vec::new()),
+        "" | "null" | "~" => Value::Null,
         text => match text.parse::<i64>() {
             Ok(number) => Value::from(number),
             Err(_) => Value::String(text.to_owned()),
@@ -67,12 +85,22 @@ mod tests {
     #[test]
     fn mappings_are_joined_by_dots() {
         let mut keys = keys(
-            "---\na: 1 # one\nb:\n  c: 'x # y'\n  d:\n    e: true\nf: no\ng: []\nh:\n- p\n- q\ni: {}\nj: 2.5e-1",
-        );
+            "---\na: 1 # one\nb:\n  c: 'x # y'\n  d:\n    e: true\nf: no\ng: []\nh:\n- p\n- q\ni: {}\nj: 2.5e-1\nk: {l: 3, m: [4, {n: 5}]}\n",
+        )
+        .unwrap();
         assert_eq!(keys.number("a").unwrap(), Some(1));
         assert_eq!(keys.truth("b.d.e").unwrap(), Some(true));
         assert_eq!(keys.truth("f").unwrap(), Some(false));
         assert_eq!(keys.real("j").unwrap(), Some(0.25));
+        assert_eq!(keys.number("k.l").unwrap(), Some(3));
         assert_eq!(keys.rest(), ["b.c"]);
+    }
+
+    #[test]
+    fn depth_is_bounded_and_takes_no_stack() {
+        for opening in ["[", "{a: ", "- "] {
+            let _ = keys(&opening.repeat(100_000));
+        }
+        assert!(keys("a: 'x\nb: 1\n").is_err());
     }
 }

@@ -65,8 +65,6 @@ fn plans() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
-
     #[test]
     fn the_engine_and_the_closed_form_agree_where_links_are_apart(
         plan in plans(),

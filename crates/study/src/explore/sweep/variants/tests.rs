@@ -129,8 +129,6 @@ fn wrong_values_are_the_axis_s_fault() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
-
     #[test]
     fn walking_is_resolving(
         places in proptest::sample::subsequence((0..AXES.len()).collect::<Vec<_>>(), 1..5).prop_shuffle(),
