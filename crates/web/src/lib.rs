@@ -12,7 +12,6 @@ mod connections;
 mod edit;
 mod events;
 mod guard;
-mod input;
 mod problem;
 mod request;
 mod serve;

@@ -7,6 +7,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::fmt::Display;
 use stepcast_core::fault::{Excerpt, Fault};
 use stepcast_core::text::shown;
 use stepcast_study::Stopped;
@@ -98,9 +99,9 @@ impl Problem {
     }
 
     /// An internal error of the server.
-    pub(crate) fn fault(reason: impl Into<String>) -> Self {
+    pub(crate) fn fault(reason: impl Display) -> Self {
         let remedy = "report it, with the scenario";
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "fault", reason, remedy)
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "fault", reason.to_string(), remedy)
     }
 }
 

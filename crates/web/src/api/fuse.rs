@@ -14,18 +14,19 @@ use stepcast_study::fuse::{Family, FusionReport, Line, fuse_while};
 
 /// The fusion request.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Body {
+#[schemars(rename = "Body")]
+pub(crate) struct FuseRequest {
     #[serde(flatten)]
     asked: ScenarioBody,
 }
 
-impl Study for Body {
+impl Study for FuseRequest {
     type Report = FusionReport;
 
     fn answer(&self, job: &mut Job<'_>) -> Result<(FusionReport, Shown), Problem> {
         let request = self.asked.request(job.shared)?;
         let scenario = request.scenario()?;
-        let report = fuse_while(&scenario, &|| job.wanted()).map_err(|why| request.refused(why))?;
+        let report = fuse_while(&scenario, &|| job.check()).map_err(|why| request.refused(why))?;
         let shown = job.show(|| {
             let mut shown = Shown::new(&tables::summary(&report));
             shown.plot("fusion", adapters::fusion(&report, &name(scenario.name())).svg());

@@ -19,7 +19,8 @@ const MOST: usize = 1 << 16;
 
 /// The map request.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Body {
+#[schemars(rename = "Body")]
+pub(crate) struct MapRequest {
     #[serde(flatten)]
     asked: ScenarioBody,
     /// Numbers of nodes: "1..16" or "1,2,4"; by default up to those of the cluster.
@@ -36,7 +37,7 @@ pub(crate) struct Body {
     method: Option<String>,
 }
 
-impl Study for Body {
+impl Study for MapRequest {
     type Report = Map;
 
     fn answer(&self, job: &mut Job<'_>) -> Result<(Map, Shown), Problem> {

@@ -19,7 +19,8 @@ pub(crate) use timeline::Timelines;
 
 use crate::problem::Problem;
 use crate::request::ScenarioBody;
-use crate::study::{Event, Study, ask};
+use crate::study::{Study, StudyEvent, ask};
+use crate::uploads::UploadAnswer;
 use crate::{Shared, events};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -77,62 +78,62 @@ const ROUTES: &[Route] = &[
         || get(catalog::networks),
         "The networks of the catalog, as `stepcast networks --json`",
     ),
-    posted::<scenario::Body, scenario::Described>(
+    posted::<scenario::ScenarioRequest, scenario::Described>(
         "/scenario",
         || post(scenario::describe),
         "Changes a scenario's text, checks it, and says which methods apply",
     ),
     Route {
-        events: Some(SchemaGenerator::subschema_for::<predict::Event>),
+        events: Some(SchemaGenerator::subschema_for::<predict::ForecastEvent>),
         also: &[SVG, "text/html"],
-        ..posted::<predict::Body, Forecast>(
+        ..posted::<predict::PredictRequest, Forecast>(
             "/predict",
             || post(predict::predict),
             "A forecast, as `stepcast predict --json`; as events, as a drawing or as a report if asked for",
         )
     },
     Route {
-        events: Some(SchemaGenerator::subschema_for::<compare::Event>),
+        events: Some(SchemaGenerator::subschema_for::<compare::ComparisonEvent>),
         ..posted::<ScenarioBody, Comparison>(
             "/compare",
             || post(compare::compare),
             "All methods side by side, as `stepcast compare --json`; row by row as events",
         )
     },
-    study::<search::Body>(
+    study::<search::SearchRequest>(
         "/search",
         "The best configuration, as `stepcast search --json`; with progress as events",
     ),
     Route {
         answer: ("application/jsonl", None),
-        ..study::<sweep::Body>(
+        ..study::<sweep::SweepRequest>(
             "/sweep",
             "Predictions for every combination of values, as `stepcast sweep --json`; with progress as events",
         )
     },
-    study::<map::Body>(
+    study::<map::MapRequest>(
         "/map",
         "Epoch time and minibatch over nodes and batches, as `stepcast map --json`; with progress as events",
     ),
-    study::<fuse::Body>(
+    study::<fuse::FuseRequest>(
         "/fuse",
         "Which gradients to send together, as `stepcast fuse --json`; with progress as events",
     ),
-    study::<replace::Body>(
+    study::<replace::ReplaceRequest>(
         "/replace",
         "Layers whose communication cannot be hidden, as `stepcast replace --json`; with progress as events",
     ),
-    study::<plan::Body>(
+    study::<plan::PlanRequest>(
         "/plan",
         "The best way to split a transformer, as `stepcast plan --json`; with progress as events",
     ),
-    study::<layout::Body>(
+    study::<layout::LayoutRequest>(
         "/layout",
         "Ranks, groups, stages and memory of the plan of a scenario; with progress as events",
     ),
     Route {
         also: &[SVG, "application/vnd.perfetto"],
-        ..posted::<timeline::Body, timeline::Window>(
+        ..posted::<timeline::TimelineRequest, timeline::Window>(
             "/timeline",
             || post(timeline::timeline),
             "What a simulated run does when: a part of it",
@@ -140,8 +141,8 @@ const ROUTES: &[Route] = &[
     },
     Route {
         body: Some((BINARY, |_| json_schema!({ "type": "string", "format": "binary" }))),
-        parameters: Some(("query", uploads::About::json_schema)),
-        ..posted::<(), uploads::Answer>(
+        parameters: Some(("query", uploads::UploadQuery::json_schema)),
+        ..posted::<(), UploadAnswer>(
             "/uploads",
             || post(uploads::receive),
             "Imports a recording, a model or a fitted artefact",
@@ -149,7 +150,7 @@ const ROUTES: &[Route] = &[
     },
     Route {
         answer: (BINARY, None),
-        parameters: Some(("path", uploads::Name::json_schema)),
+        parameters: Some(("path", uploads::UploadName::json_schema)),
         ..list::<()>("/uploads/{name}", || get(uploads::download), "What an upload became")
     },
 ];
@@ -184,7 +185,7 @@ const fn posted<Body: JsonSchema, Answer: JsonSchema>(
 
 /// A study: as the command writes it, or with progress, plots and tables as events.
 const fn study<S: Study>(path: &'static str, summary: &'static str) -> Route {
-    let events: SchemaOf = SchemaGenerator::subschema_for::<Event<S::Report>>;
+    let events: SchemaOf = SchemaGenerator::subschema_for::<StudyEvent<S::Report>>;
     Route { events: Some(events), ..posted::<S, S::Report>(path, || post(ask::<S>), summary) }
 }
 

@@ -16,7 +16,8 @@ use stepcast_study::explore::plan::{Aim, OPEN, PlanReport, Restriction, applied,
 
 /// The request for a plan.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Body {
+#[schemars(rename = "Body")]
+pub(crate) struct PlanRequest {
     #[serde(flatten)]
     asked: ScenarioBody,
     /// The objective to minimise: time or cost; by default time.
@@ -45,7 +46,7 @@ pub(crate) struct Body {
     may_fit: bool,
 }
 
-impl Study for Body {
+impl Study for PlanRequest {
     type Report = PlanReport;
 
     fn answer(&self, job: &mut Job<'_>) -> Result<(PlanReport, Shown), Problem> {
@@ -75,7 +76,7 @@ impl Study for Body {
     }
 }
 
-impl Body {
+impl PlanRequest {
     /// `open` is the scenario as it is `written`, with a plan in any case.
     fn shown(
         &self,

@@ -4,9 +4,8 @@ use super::accepts;
 use crate::Shared;
 use crate::edit::{Change, edits};
 use crate::events::{self, Events};
-use crate::input::Input;
 use crate::problem::Problem;
-use crate::request::{ScenarioBody, Uploaded, method_choice};
+use crate::request::{Input, ScenarioBody, Uploaded, method_choice};
 use crate::study::as_written;
 use crate::words::for_the_page;
 use crate::work::{self, Work};
@@ -39,7 +38,8 @@ const BESIDE: usize = 5;
 
 /// The forecast request.
 #[derive(Clone, Deserialize, JsonSchema)]
-pub(crate) struct Body {
+#[schemars(rename = "Body")]
+pub(crate) struct PredictRequest {
     #[serde(flatten)]
     asked: ScenarioBody,
     /// The method; by default the first that applies.
@@ -54,7 +54,8 @@ pub(crate) struct Body {
 #[serde_as]
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub(crate) enum Event {
+#[schemars(rename = "Event")]
+pub(crate) enum ForecastEvent {
     /// The method has started.
     Begun {
         /// Its name.
@@ -73,14 +74,15 @@ pub(crate) enum Event {
         throughput_samples_per_s: SamplesPerSec,
     },
     /// The forecast so far: first the figures, then also the scaling curve.
-    Part(Box<Answer>),
+    Part(Box<ForecastAnswer>),
     /// The complete forecast.
-    Answer(Box<Answer>),
+    Answer(Box<ForecastAnswer>),
 }
 
 /// A forecast as data, as HTML and in brief.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Answer {
+#[schemars(rename = "Answer")]
+pub(crate) struct ForecastAnswer {
     /// The same as `stepcast predict --json`.
     forecast: Forecast,
     /// Figures, plots and tables as an HTML fragment.
@@ -96,7 +98,7 @@ struct Apply {
     scaling: Vec<Vec<Change>>,
 }
 
-struct Job {
+struct ForecastJob {
     shared: Arc<Shared>,
     asked: ScenarioBody,
     request: Request<Uploaded>,
@@ -105,8 +107,8 @@ struct Job {
     workers: Vec<u32>,
 }
 
-impl Job {
-    fn new(shared: &Arc<Shared>, body: &Body) -> Result<Self, Problem> {
+impl ForecastJob {
+    fn new(shared: &Arc<Shared>, body: &PredictRequest) -> Result<Self, Problem> {
         let request = body.asked.request(shared)?;
         let choice = method_choice(body.method.as_deref())?;
         let (scenario, method) = (request.scenario()?, request.method(choice)?);
@@ -139,7 +141,7 @@ impl Job {
     ) -> Result<Forecast, Problem> {
         let watch = |progress: Progress<'_>| {
             report(progress);
-            work::wanted(token)
+            work::check(token)
         };
         let options = ForecastOptions {
             method: MethodChoice::One(self.method),
@@ -151,7 +153,7 @@ impl Job {
 
     /// Sends the forecast, and every prediction before it, as events.
     fn stream(&self, events: &Events) -> Result<(), Problem> {
-        events.send(&Event::Begun { method: self.method.name() });
+        events.send(&ForecastEvent::Begun { method: self.method.name() });
         let (done, of) = (AtomicUsize::new(0), self.workers.len() + BESIDE);
         let quick = self.method.is_quick();
         let report = |progress: Progress<'_>| {
@@ -161,7 +163,7 @@ impl Job {
                 Progress::Predicted(prediction) => (1 + done.fetch_add(1, Ordering::Relaxed), prediction),
             };
             if !quick {
-                events.send(&Event::Progress {
+                events.send(&ForecastEvent::Progress {
                     done: done.min(of),
                     of,
                     workers: prediction.workers,
@@ -171,20 +173,19 @@ impl Job {
         };
         let part = |so_far: &Forecast| {
             if !quick && let Ok(answer) = self.answer(so_far.clone(), Apply::default()) {
-                events.send(&Event::Part(Box::new(answer)));
+                events.send(&ForecastEvent::Part(Box::new(answer)));
             }
         };
         let forecast = self.forecast(events.token(), report, &part)?;
         let apply = self.apply(&forecast);
-        events.send(&Event::Answer(Box::new(self.answer(forecast, apply)?)));
+        events.send(&ForecastEvent::Answer(Box::new(self.answer(forecast, apply)?)));
         Ok(())
     }
 
-    fn answer(&self, forecast: Forecast, apply: Apply) -> Result<Answer, Problem> {
+    fn answer(&self, forecast: Forecast, apply: Apply) -> Result<ForecastAnswer, Problem> {
         let plots = page::narrow_plots(&self.scenario, self.method, &forecast);
-        let html = page::part(&self.scenario, self.method, &forecast, &plots)
-            .map_err(|error| Problem::fault(error.to_string()))?;
-        Ok(Answer { forecast, html: for_the_page(&html), apply })
+        let html = page::part(&self.scenario, self.method, &forecast, &plots).map_err(Problem::fault)?;
+        Ok(ForecastAnswer { forecast, html: for_the_page(&html), apply })
     }
 
     /// The edits that make the scenario what each row of the tables predicts.
@@ -211,20 +212,19 @@ impl Job {
 
     /// The report, with the command that makes it from a file with this text.
     fn document(&self, forecast: &Forecast) -> Result<String, Problem> {
-        let fault = |error: &dyn std::fmt::Display| Problem::fault(error.to_string());
-        let inputs = toml::to_string(&forecast.scenario).map_err(|error| fault(&error))?;
+        let inputs = toml::to_string(&forecast.scenario).map_err(Problem::fault)?;
         let command = format!("stepcast report scenario.toml --method {} -o report.html", self.method.name());
-        page::document(&self.scenario, self.method, forecast, inputs, &command).map_err(|error| fault(&error))
+        page::document(&self.scenario, self.method, forecast, inputs, &command).map_err(Problem::fault)
     }
 }
 
 pub(super) async fn predict(
     State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
-    Input(body): Input<Body>,
+    Input(body): Input<PredictRequest>,
 ) -> Result<Response, Problem> {
     let kept = Arc::clone(&shared);
-    let job = shared.work.quick().run(move |_| Job::new(&kept, &body)).await?;
+    let job = shared.work.quick().run(move |_| ForecastJob::new(&kept, &body)).await?;
     let queue = if job.is_quick() { Work::quick } else { Work::heavy };
     if accepts(&headers, events::CONTENT_TYPE) {
         return Ok(events::respond(shared, queue, move |events| job.stream(events)));

@@ -2,9 +2,8 @@
 
 use super::accepts;
 use crate::Shared;
-use crate::input::Input;
 use crate::problem::Problem;
-use crate::request::{ScenarioBody, Uploaded};
+use crate::request::{Input, ScenarioBody, Uploaded};
 use crate::work;
 use axum::Json;
 use axum::extract::State;
@@ -39,7 +38,8 @@ const WORKERS: usize = 4;
 
 /// The timeline request.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Body {
+#[schemars(rename = "Body")]
+pub(crate) struct TimelineRequest {
     #[serde(flatten)]
     asked: ScenarioBody,
     /// Steps per worker.
@@ -128,7 +128,7 @@ impl SimulatedRun {
     }
 
     /// A page gets more than the window, so that it can move the picture at once.
-    fn window(&self, body: &Body, is_page: bool) -> Window {
+    fn window(&self, body: &TimelineRequest, is_page: bool) -> Window {
         let finite = |time: Option<f64>, other: f64| time.filter(|time| time.is_finite()).unwrap_or(other);
         let span = self.span.get();
         let shortest = span * 1e-6;
@@ -165,18 +165,18 @@ impl SimulatedRun {
 pub(super) async fn timeline(
     State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
-    Input(body): Input<Body>,
+    Input(body): Input<TimelineRequest>,
 ) -> Result<Response, Problem> {
     let kept = Arc::clone(&shared);
     let (trace, drawing) =
         (accepts(&headers, "application/vnd.perfetto"), accepts(&headers, "image/svg+xml"));
     let work = move |token: &CancellationToken| {
-        let check = || work::wanted(token);
+        let check = || work::check(token);
         let request = body.asked.request(&kept)?;
         if trace {
             let mut trace = Vec::new();
             perfetto::print(&recorded(&request, body.steps, &check)?.timeline(), &mut trace)
-                .map_err(|error| Problem::fault(error.to_string()))?;
+                .map_err(Problem::fault)?;
             return Ok(([(header::CONTENT_TYPE, "application/vnd.perfetto")], trace).into_response());
         }
         let mut key = DefaultHasher::new();
@@ -208,4 +208,20 @@ fn recorded(request: &Request<Uploaded>, steps: u32, check: &CancelCheck<'_>) ->
         Stopped::Fault(why) => request.refused(why).into(),
         Stopped::Cancelled => Problem::stopped(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_simulated_once_for_all_its_windows() {
+        let timelines = Timelines::default();
+        let run =
+            || Ok(SimulatedRun { gantt: Gantt::default(), groups: vec![0], events: 0, span: Seconds::ZERO });
+        let first = timelines.get(1, run).unwrap();
+        let again = timelines.get(1, || Err(Problem::fault("it was simulated again"))).unwrap();
+        assert!(Arc::ptr_eq(&first, &again));
+        assert!(timelines.get(2, || Err(Problem::stopped())).is_err());
+    }
 }
