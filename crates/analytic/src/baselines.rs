@@ -43,6 +43,10 @@ impl Method for Cynthia2019 {
         "Zheng et al. 2019 (Cynthia), as quoted by Li et al. 2020, section 4.4"
     }
 
+    fn is_rough(&self) -> bool {
+        true
+    }
+
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {
         only_asynchronous("Cynthia", scenario)
     }
@@ -65,6 +69,10 @@ impl Method for Lin2018 {
 
     fn source(&self) -> &'static str {
         "Lin et al. 2018, as described by Li et al. 2020, section 4.4"
+    }
+
+    fn is_rough(&self) -> bool {
+        true
     }
 
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault> {

@@ -79,6 +79,11 @@ pub trait Method: Sync {
         true
     }
 
+    /// Whether the method is rougher than the others, and kept for comparison.
+    fn is_rough(&self) -> bool {
+        false
+    }
+
     /// Whether the method can model the scenario; the fault names the key that it cannot model.
     fn applies(&self, scenario: &Scenario) -> Result<(), Fault>;
 

@@ -16,6 +16,10 @@ use toml_edit::de::from_document;
 use toml_edit::ser::to_document;
 use toml_edit::{DocumentMut, TomlError};
 
+/// The sections of a scenario.
+const SECTIONS: [&str; 10] =
+    ["model", "cluster", "strategy", "input", "data", "price", "plan", "failures", "energy", "methods"];
+
 /// Where a scenario comes from.
 #[derive(Debug, Clone)]
 enum Source {
@@ -90,10 +94,21 @@ impl Document {
     /// The scenario as written, after the edits: they are made one after the other, and the result is read once.
     pub fn file(&self, edits: &[Edit]) -> Result<ScenarioFile, Fault> {
         match (&self.source, edits) {
-            (Source::Text(text), []) => text::parse(text).map_err(|error| self.explain_toml(&error)),
+            (Source::Text(text), []) => text::parse(text)
+                .map_err(|error| self.list_for_section(text).unwrap_or_else(|| self.explain_toml(&error))),
             (Source::File(file), []) => Ok((**file).clone()),
             _ => from_document(self.tree(edits)?).or_else(|_| self.file_or_blame(edits)),
         }
+    }
+
+    /// The fault of a section in double brackets: its tables would be taken for the values of its keys.
+    fn list_for_section(&self, text: &str) -> Option<Fault> {
+        let root = text::document(text).ok()?;
+        let lists = root.get_ref().iter().filter(|(_, value)| matches!(value.get_ref(), DeValue::Array(_)));
+        let (name, _) = lists.into_iter().find(|(name, _)| SECTIONS.contains(&&**name.get_ref()))?;
+        let reason = format!("a scenario has one `{0}`, and `[[{0}]]` begins a list", name.get_ref());
+        let fault = Fault::new(reason, format!("write [{}]", name.get_ref()));
+        Some(self.placed(fault, Some(clamp(text, name.span()))))
     }
 
     /// Reads the document after every edit, to find the one to blame.

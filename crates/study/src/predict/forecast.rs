@@ -1,11 +1,11 @@
 //! A forecast, and the one function that makes it: the prediction with the scenario, its reasons and the scaling curve.
 
 use crate::predict::advice::{self, Advice};
-use crate::predict::allowance::Granted;
+use crate::predict::budget::{self, Granted};
 use crate::predict::interval::{Interval, Intervals};
 use crate::predict::methods::MethodChoice;
 use crate::predict::scaling::{self, ScalingPoint, WORTH, usual_workers};
-use crate::predict::{budget, slack, training};
+use crate::predict::{slack, training};
 use crate::request::{Request, Source};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -22,15 +22,11 @@ pub fn all() -> &'static [&'static dyn Method] {
         &Oyama2016,
         &Transformer,
         &Simulate,
-        // Rougher than the methods above; kept for comparison.
         &Cynthia2019 { half: false },
         &Cynthia2019 { half: true },
         &Lin2018,
     ]
 }
-
-/// How many of the last methods are rougher than the others.
-const ROUGH: usize = 3;
 
 /// A set of methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,11 +43,13 @@ impl MethodSet {
 
     /// The methods that model a scenario.
     pub(crate) fn of(scenario: &Scenario) -> Self {
-        let modelled = |(place, method): (usize, &&'static dyn Method)| match method.applies(scenario) {
-            Ok(()) => 1 << place,
-            Err(_) => 0,
-        };
-        Self(all().iter().enumerate().map(modelled).fold(0, |set, bit| set | bit))
+        Self::every().filtered(|method| method.applies(scenario).is_ok())
+    }
+
+    /// The methods of the set that `keep` approves.
+    fn filtered(self, keep: impl Fn(&dyn Method) -> bool) -> Self {
+        let kept = (0..all().len()).filter(|place| self.0 & (1 << place) != 0 && keep(all()[*place]));
+        Self(kept.fold(0, |set, place| set | 1 << place))
     }
 
     pub(crate) fn is_empty(self) -> bool {
@@ -75,7 +73,7 @@ impl MethodSet {
 
     /// The methods of the set that are not rough.
     pub(crate) fn without_rough(self) -> Self {
-        Self(self.0 & ((1 << (all().len() - ROUGH)) - 1))
+        self.filtered(|method| !method.is_rough())
     }
 
     /// The methods, in order of preference.

@@ -1,14 +1,12 @@
 //! The forecast of one scenario: the choice of a method, the prediction, its reasons and its uncertainty.
 
 mod advice;
-mod allowance;
 mod budget;
 pub mod calibrate;
 pub mod compare;
 mod forecast;
 pub mod interval;
 pub mod layout;
-pub(crate) mod memory;
 pub mod methods;
 mod scaling;
 mod slack;

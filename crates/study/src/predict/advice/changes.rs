@@ -2,7 +2,7 @@
 
 use super::faster::{with_bandwidth, with_compute, with_startup};
 use super::plan;
-use crate::predict::memory;
+use crate::predict::training;
 use stepcast_core::machine::Cluster;
 use stepcast_core::quantity::Seconds;
 use stepcast_core::scenario::{MAX_WORKERS, Scenario};
@@ -38,8 +38,8 @@ pub fn all(scenario: &Scenario) -> Vec<Change> {
     if (0..scenario.cluster.groups.len()).any(|group| scenario.batch(group) > 1) {
         add("½ batch".to_owned(), with_batch(scenario, |batch| (batch / 2).max(1)));
     }
-    let fullest = memory::fullest(scenario).max(1.0);
-    changes.retain(|change| memory::fullest(&change.scenario) <= fullest);
+    let fullest = training::fullest(scenario).max(1.0);
+    changes.retain(|change| training::fullest(&change.scenario) <= fullest);
     changes
 }
 

@@ -14,7 +14,7 @@ pub use critical_path::{CriticalPath, Share};
 pub(crate) use faster::{with_bandwidth, with_startup};
 pub use what_if::WhatIf;
 
-use super::allowance::BALANCE;
+use super::budget::BALANCE;
 use schemars::JsonSchema;
 use serde::Serialize;
 use stepcast_core::method::{CancelCheck, Method};
